@@ -1,0 +1,1 @@
+"""Built-in datasets: a plugin like any third party's."""

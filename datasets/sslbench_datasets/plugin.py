@@ -1,0 +1,48 @@
+"""Registration of the built-in datasets."""
+
+from __future__ import annotations
+
+from sslbench import DatasetInfo, hookimpl
+from sslbench_datasets.files import CONLL2000, REUTERS
+
+
+@hookimpl
+def sslbench_datasets() -> list[DatasetInfo]:
+    """Return the built-in datasets."""
+    return [
+        DatasetInfo(
+            name="synth",
+            summary="a generated language with a known Bayes-optimal accuracy; needs no file",
+            reference="sslbench's own generator (sslbench_datasets/synth.py)",
+            target="sslbench_datasets.synth:load",
+            licence="none needed: generated from a seed",
+            task="tagging",
+            metric="accuracy",
+            featurizer="pos47",
+            protocol=(
+                "train 400, dev 200, test 400 sentences; 3,000 more without labels as external"
+                " text; the accuracy of the true model's posterior decoding on the same test"
+                " sentences is reported as bayes_accuracy"
+            ),
+            options="sslbench_datasets.synth:Options",
+        ),
+        DatasetInfo(
+            name="conll00",
+            summary="CoNLL-2000 chunking (Wall Street Journal), with Reuters newswire as raw text",
+            reference=(
+                "E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task:"
+                " chunking. CoNLL 2000"
+            ),
+            target="sslbench_datasets.conll00:load",
+            licence=CONLL2000.licence,
+            task="spans",
+            metric="f1",
+            featurizer="chunk39",
+            protocol=(
+                "train = WSJ 15-18 (8,936 sentences, 211,727 tokens), test = WSJ 20 (2,012"
+                " sentences, 47,377 tokens), no official development split; external text ="
+                " 7 files of Reuters-21578, tagged by a tagger trained on train's POS column"
+            ),
+            files=(CONLL2000, *REUTERS),
+        ),
+    ]

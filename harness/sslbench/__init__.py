@@ -1,0 +1,86 @@
+"""sslbench: compare semi-supervised learning methods for sequence labelling on equal terms.
+
+Everything here is imported on first use, so that ``import sslbench`` costs nothing and a plugin's
+registration module (``from sslbench import hookimpl, MethodInfo``) never pulls in numpy or numba.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sslbench.corpus import Column, Corpus, Shards, Vocabulary
+    from sslbench.errors import UserError
+    from sslbench.experiment.data import DataHome, Dataset
+    from sslbench.experiment.problem import Problem
+    from sslbench.features import Atom, Template, TemplateFeaturizer
+    from sslbench.plugins import Registry, hookimpl, registry
+    from sslbench.registrations import (
+        DatasetInfo,
+        FeaturizerInfo,
+        MethodInfo,
+        ModelInfo,
+        RemoteFile,
+    )
+
+    __version__: str
+
+_HOMES = {
+    "sslbench.errors": ("UserError",),
+    "sslbench.plugins": ("Registry", "hookimpl", "registry"),
+    "sslbench.registrations": (
+        "DatasetInfo",
+        "FeaturizerInfo",
+        "MethodInfo",
+        "ModelInfo",
+        "RemoteFile",
+    ),
+    # These import numpy.
+    "sslbench.corpus": ("Column", "Corpus", "Shards", "Vocabulary"),
+    "sslbench.features": ("Atom", "Template", "TemplateFeaturizer"),
+    "sslbench.experiment.data": ("DataHome", "Dataset"),
+    "sslbench.experiment.problem": ("Problem",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Atom",
+    "Column",
+    "Corpus",
+    "DataHome",
+    "Dataset",
+    "DatasetInfo",
+    "FeaturizerInfo",
+    "MethodInfo",
+    "ModelInfo",
+    "Problem",
+    "Registry",
+    "RemoteFile",
+    "Shards",
+    "Template",
+    "TemplateFeaturizer",
+    "UserError",
+    "Vocabulary",
+    "__version__",
+    "hookimpl",
+    "registry",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import the module that holds ``name`` on first use (PEP 562)."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("sslbench")
+    elif name in _HOME_OF:
+        value = getattr(import_module(_HOME_OF[name]), name)
+    else:
+        raise AttributeError(f"module 'sslbench' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

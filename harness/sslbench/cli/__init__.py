@@ -1,0 +1,102 @@
+"""The command line: parses, calls, renders. Each command is imported only when it is used.
+
+Exit status: 0 done; 1 something failed (also: an internal error); 2 wrong usage or bad input, which
+is told in one line. ``--debug`` shows the traceback of any error.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from sslbench.errors import UserError
+
+# name -> (module whose ``command`` it is, one line of help). The help stands here so that the
+# overview imports none of them.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("sslbench.cli.run", "Run methods on datasets and keep the records."),
+    "list": ("sslbench.cli.list", "List methods, datasets, featurizers and models."),
+    "show": ("sslbench.cli.show", "Show parameters, reference and licence of one of them."),
+    "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
+    "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
+    "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
+    "bench": ("sslbench.cli.bench", "Time the engine beside its peers."),
+    "train": ("sslbench.cli.train", "Train a tagger and save it."),
+    "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use, and where bad input ends in one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command; UsageError with near names when there is no such one."""
+        if cmd_name.startswith("-"):
+            return None
+        if cmd_name not in COMMANDS:
+            import difflib  # only needed for a mistake
+
+            near = difflib.get_close_matches(cmd_name, COMMANDS, n=2)
+            hint = f"did you mean {' or '.join(near)}?" if near else "see sslbench --help"
+            raise click.UsageError(f"no command {cmd_name!r}; {hint}", ctx)
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; turn errors into one line on standard error and an exit status."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as problem:
+            if ctx.params.get("debug"):
+                raise
+            if isinstance(problem, UserError):
+                click.echo(f"sslbench: {problem}", err=True)
+                raise click.exceptions.Exit(2) from problem
+            text = " ".join(f"{type(problem).__name__}: {problem}".split())
+            click.echo(f"sslbench: internal error: {text} (--debug shows where)", err=True)
+            raise click.exceptions.Exit(1) from problem
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from sslbench import __version__
+
+        click.echo(f"sslbench {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version.",
+)
+def cli(debug: bool) -> None:
+    """Compare semi-supervised learning methods for sequence labelling on equal terms.
+
+    \b
+    A first run, which needs no file:
+        sslbench run --method supervised --method jess_cm --dataset synth --labeled 50
+    """
+
+
+def main() -> None:
+    """Run the command line (entry point of the ``sslbench`` script)."""
+    cli(prog_name="sslbench")

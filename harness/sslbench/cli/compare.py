@@ -1,0 +1,77 @@
+"""``sslbench compare``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from sslbench.errors import UserError
+
+if TYPE_CHECKING:
+    from sslbench.experiment.record import RunRecord
+
+
+@click.command("compare")
+@click.argument("run_a")
+@click.argument("run_b")
+@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@click.option("--metric", help="Default: the primary metric of the first run.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -> None:
+    """Test the difference between two runs, sentence by sentence.
+
+    RUN_A, RUN_B: run ids, unique beginnings of ids, or record files. The difference is A - B.
+    """
+    from dataclasses import asdict
+
+    from sslbench.cli.messages import tell
+    from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
+    from sslbench.experiment.store import Store
+    from sslbench.report.significance import compare_counts, count_array
+
+    runs = [Store(store).find(name) for name in (run_a, run_b)]
+    _check(*runs)
+    for line in _differences(*runs):
+        tell(f"warning: {line}")
+    name = metric or runs[0].primary_metric
+    paired = compare_counts(count_array(runs[:1]), count_array(runs[1:]), name)
+    scores = [metrics_from_counts(SentenceCounts.from_lists(r.counts["test"]))[name] for r in runs]
+    if form == "json":
+        ids = [run.run_id for run in runs]
+        click.echo(json.dumps({"runs": ids, "metric": name, "scores": scores, **asdict(paired)}))
+        return
+    for label, run, value in zip("AB", runs, scores, strict=True):
+        click.echo(
+            f"{label}  {run.run_id}  {run.method} on {run.dataset}: {name} {100 * value:.2f}"
+        )
+    click.echo(
+        f"A - B: {100 * paired.difference:+.2f}, 95 % interval {100 * paired.low:+.2f} to"
+        f" {100 * paired.high:+.2f}, p = {paired.p_value:.4f} ({paired.n_sentences} sentences)"
+    )
+
+
+def _check(a: RunRecord, b: RunRecord) -> None:
+    """UserError unless both runs ended well on the same test sentences."""
+    for run in (a, b):
+        if run.status != "ok" or "test" not in run.counts:
+            raise UserError(f"run {run.run_id} ({run.method}) is {run.status}: nothing to compare")
+    if a.data.get("test_sha256") != b.data.get("test_sha256"):
+        raise UserError(
+            f"runs {a.run_id} and {b.run_id} have different test sets",
+            hint="a paired test needs the same sentences",
+        )
+
+
+def _differences(a: RunRecord, b: RunRecord) -> list[str]:
+    """What else differs, so that the method alone cannot be credited."""
+    sides = {
+        "datasets": (a.dataset, b.dataset),
+        "featurizers": (a.featurizer, b.featurizer),
+        "models": (a.model, b.model),
+        "code versions": (a.spec.code, b.spec.code),
+        "seeds": (a.spec.protocol.seed, b.spec.protocol.seed),
+        "protocols": (a.spec.protocol.describe(), b.spec.protocol.describe()),
+    }
+    return [f"the {what} differ: {x} and {y}" for what, (x, y) in sides.items() if x != y]

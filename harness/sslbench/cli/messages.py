@@ -1,0 +1,95 @@
+"""What a grid of runs says on standard error: progress, results as they come, warnings."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from sslbench.experiment.record import RunRecord
+    from sslbench.experiment.runner import Task
+
+
+def tell(text: str) -> None:
+    """One line to the user, on standard error."""
+    click.echo(f"sslbench: {text}", err=True)
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Show warnings about damaged files as one line each instead of Python's two with source."""
+    from sslbench.experiment.store import StoreWarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if issubclass(category, StoreWarning):
+            tell(f"warning: {message}")
+        else:
+            usual(message, category, *rest, **more)
+
+    with warnings.catch_warnings():
+        usual: Callable[..., Any] = warnings.showwarning
+        warnings.simplefilter("always", StoreWarning)
+        warnings.showwarning = show
+        yield
+
+
+class GridProgress:
+    """A live line per running run on a terminal, and one lasting line per finished run."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self._bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._all = self._bars.add_task("runs", total=total)
+        self._lines: dict[str, TaskID] = {}
+
+    def __enter__(self) -> GridProgress:
+        if self._bars.console.is_terminal:
+            self._bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
+
+    def start(self, task: Task) -> None:
+        """A run has begun."""
+        name = f"  {describe(task.spec)}"
+        self._lines[task.spec.run_id] = self._bars.add_task(name, total=1)
+
+    def end(self, record: RunRecord) -> None:
+        """A run has ended, in whatever way."""
+        line = self._lines.pop(record.run_id, None)
+        if line is not None:
+            self._bars.remove_task(line)
+        self._bars.advance(self._all)
+        self._bars.console.print(_finished(record), markup=False, highlight=False, soft_wrap=True)
+
+
+def describe(spec: Any) -> str:
+    """A run in a few words."""
+    return (
+        f"{spec.method} on {spec.dataset}, labelled {spec.protocol.labeled},"
+        f" seed {spec.protocol.seed}"
+    )
+
+
+def _finished(record: RunRecord) -> str:
+    if record.status == "ok":
+        value = "none" if record.score is None else f"{100 * record.score:.2f}"
+        result = f"{record.primary_metric} {value}"
+    else:
+        result = record.error or ""
+    return f"{record.status}: {describe(record.spec)}: {result} ({record.wall_s:.1f} s)"

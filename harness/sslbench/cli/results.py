@@ -1,0 +1,70 @@
+"""Run records on standard output: a table to read, JSON or CSV for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sslbench.cli.text import table
+from sslbench.experiment.record import RunRecord, encode
+
+_FIXED = (
+    "run_id", "status", "method", "dataset", "featurizer", "model", "params", "labeled",
+    "unlabeled", "seed", "tune", "primary_metric", "wall_s", "cpu_s", "peak_rss_mb", "error",
+)  # fmt: skip
+
+
+def print_results(records: Sequence[RunRecord], form: str) -> None:
+    """Print records as "table", "json" (an array and nothing else) or "csv"."""
+    if form == "json":
+        texts = [encode(record).decode().rstrip() for record in records]
+        click.echo("[" + ",\n".join(texts) + "]")
+    elif form == "csv":
+        click.echo(_csv(records), nl=False)
+    elif records:
+        click.echo(table(_rows(records), indent=""))
+
+
+def _rows(records: Sequence[RunRecord]) -> list[list[str]]:
+    head = ["run", "method", "dataset", "labelled", "seed", "metric", "score %", "wall s", "MB", ""]
+    return [head, *(_row(record) for record in records)]
+
+
+def _row(record: RunRecord) -> list[str]:
+    protocol = record.spec.protocol
+    return [
+        record.run_id,
+        record.method,
+        record.dataset,
+        str(protocol.labeled),
+        str(protocol.seed),
+        record.primary_metric,
+        "-" if record.score is None else f"{100 * record.score:.2f}",
+        f"{record.wall_s:.1f}",
+        "-" if record.peak_rss_mb is None else f"{record.peak_rss_mb:.0f}",
+        "" if record.status == "ok" else f"{record.status}: {record.error}",
+    ]
+
+
+def _csv(records: Sequence[RunRecord]) -> str:
+    flat = [_flat(record) for record in records]
+    names = list(dict.fromkeys([*_FIXED, *sorted({key for row in flat for key in row})]))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+    return out.getvalue()
+
+
+def _flat(record: RunRecord) -> dict[str, Any]:
+    protocol = record.spec.protocol
+    row = {name: getattr(record, name, None) for name in _FIXED}
+    row |= {name: getattr(protocol, name) for name in ("labeled", "unlabeled", "seed", "tune")}
+    row["params"] = " ".join(f"{key}={value}" for key, value in sorted(record.params.items()))
+    for split, metrics in record.metrics.items():
+        row |= {f"{split}_{name}": value for name, value in metrics.items()}
+    return row

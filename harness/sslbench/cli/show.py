@@ -1,0 +1,96 @@
+"""``sslbench show NAME``."""
+
+from __future__ import annotations
+
+import click
+
+from sslbench.cli.text import labelled, table, warn_of_problems
+from sslbench.errors import UserError
+from sslbench.plugins import KINDS, Registry, registry
+from sslbench.registrations import (
+    DatasetInfo,
+    FeaturizerInfo,
+    MethodInfo,
+    Registration,
+    load_target,
+)
+
+
+@click.command("show")
+@click.argument("name")
+def command(name: str) -> None:
+    """Show what is registered under NAME: parameters, reference, licence, files.
+
+    What cannot be imported is shown as far as its registration goes, with a warning.
+    """
+    found = registry()
+    warn_of_problems(found)
+    for number, info in enumerate(found.find(name)):
+        if number:
+            click.echo()
+        _show(found, info)
+
+
+def _show(found: Registry, info: Registration) -> None:
+    kind = next(kind for kind, cls in KINDS.items() if isinstance(info, cls))
+    click.echo(f"{info.kind} {info.name}: {info.summary}")
+    click.echo(labelled("reference", info.reference or "none given"))
+    click.echo(labelled("registered by", str(found.origins[kind, info.name])))
+    click.echo(labelled("code", info.target))
+    try:
+        if isinstance(info, DatasetInfo):
+            _show_dataset(info)
+        elif isinstance(info, FeaturizerInfo):
+            _show_featurizer(info)
+        else:
+            if isinstance(info, MethodInfo) and info.baseline:
+                click.echo(labelled("role", "baseline: the others are compared against it"))
+            _show_parameters(getattr(info.load(), "Params", None), "parameters")
+    except UserError as problem:
+        click.echo(f"sslbench: warning: {problem}", err=True)
+
+
+def _show_dataset(info: DatasetInfo) -> None:
+    click.echo(labelled("task", f"{info.task}, ranked by {info.metric}"))
+    click.echo(labelled("featurizer", info.featurizer))
+    click.echo(labelled("protocol", info.protocol))
+    if info.tune:
+        click.echo(labelled("tuning", f"{info.tune} trials per method when all of train is used"))
+    click.echo(labelled("licence", info.licence))
+    for file in info.files:
+        click.echo(labelled("file", f"{file.path}, {file.bytes:,} bytes{_only_extra(file.extra)}"))
+        click.echo(labelled("", f"sha256 {file.sha256}"))
+        if file.licence != info.licence:
+            click.echo(labelled("", f"licence: {file.licence}"))
+    if info.options:
+        options = load_target(info.options, f"options of dataset {info.name}")
+        _show_parameters(options, "options")
+
+
+def _only_extra(extra: bool) -> str:
+    return " (only for external unlabelled text)" if extra else ""
+
+
+def _show_featurizer(info: FeaturizerInfo) -> None:
+    click.echo(labelled("needs columns", ", ".join(info.columns)))
+    click.echo(labelled("made for", ", ".join(info.tasks)))
+    templates = getattr(info.load()(), "templates", ())
+    click.echo(f"  {len(templates)} templates")
+    for template in templates:
+        click.echo(f"    {str(template) or '(constant)'}")
+
+
+def _show_parameters(struct: object, title: str) -> None:
+    if struct is None:
+        click.echo(f"  no {title}")
+        return
+    from sslbench.cli.parameters import describe
+
+    parameters = describe(struct)  # type: ignore[arg-type]  # describe checks it
+    if not parameters:
+        click.echo(f"  no {title}")
+        return
+    head = ("name", "type", "default", "bounds", "meaning")
+    rows = [(p.name, p.type, p.default, p.bounds, p.meaning) for p in parameters]
+    click.echo(f"  {title}")
+    click.echo(table([head, *rows], indent="    "))

@@ -1,0 +1,269 @@
+"""Columns of coded tokens: one vocabulary and one int32 code per token, sentences by offsets.
+
+Nothing here holds a string per token. Whatever is a function of a word alone (an affix, its lower
+case) is computed once per vocabulary entry, see `Vocabulary.derived`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import SupportsIndex
+
+import numpy as np
+import numpy.typing as npt
+
+from sslbench.errors import UserError
+from sslbench.types import I32, I64, Bool
+
+
+class _Codes(dict[str, int]):
+    """A dict that gives the next free code to a string it does not know.
+
+    `dict.__getitem__` calls `__missing__` from C, so that coding a column is one `map` without
+    a Python frame per token.
+    """
+
+    def __init__(self, strings: list[str]) -> None:
+        super().__init__(zip(strings, range(len(strings)), strict=True))
+        self.strings = strings
+
+    def __missing__(self, string: str) -> int:
+        code = len(self.strings)
+        self.strings.append(string)
+        self[string] = code
+        return code
+
+
+class Vocabulary:
+    """Append-only bijection between strings and the codes 0, 1, 2, ... (int32).
+
+    Two vocabularies are the same only if they are the same object: the splits of one dataset share
+    one per column. Pickling keeps the strings and drops the derived vocabularies, which are caches.
+    """
+
+    def __init__(self, strings: Iterable[str] = ()) -> None:
+        """Code `strings` in their order; ValueError if one occurs twice."""
+        known = list(strings)
+        self._codes = _Codes(known)
+        self._derived: dict[str, Derived] = {}
+        if len(self._codes) != len(known):
+            raise ValueError("a vocabulary cannot hold the same string twice")
+
+    @property
+    def strings(self) -> list[str]:
+        """The strings in the order of their codes. Not to be changed by the caller."""
+        return self._codes.strings
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __bool__(self) -> bool:
+        # an empty vocabulary is one to share all the same: `given or Vocabulary()` must keep it
+        return True
+
+    def __contains__(self, string: object) -> bool:
+        return string in self._codes
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} strings)"
+
+    def __reduce__(self) -> tuple[type[Vocabulary], tuple[list[str]]]:
+        return Vocabulary, (self.strings,)
+
+    def add(self, string: str) -> int:
+        """Code of `string`, a new one if it was not there."""
+        return self._codes[string]
+
+    def lookup(self, string: str) -> int:
+        """Code of `string`, -1 if it is not there."""
+        return self._codes.get(string, -1)
+
+    def encode(self, strings: Iterable[str]) -> I32:
+        """Codes of `strings` (int32[n]); unknown ones are added in the order in which they come."""
+        return np.fromiter(map(self._codes.__getitem__, strings), dtype=np.int32)
+
+    def derived(self, name: str, fn: Callable[[str], str]) -> Derived:
+        """The column `fn(string)` of this vocabulary, cached by `name` (the first `fn` stays)."""
+        if name not in self._derived:
+            self._derived[name] = Derived(self, fn)
+        return self._derived[name]
+
+
+class Derived:
+    """A function of the strings of a vocabulary, itself coded; grows with its base.
+
+    `vocabulary` holds the distinct values. `fn` is called once per entry of the base, never once
+    per token.
+    """
+
+    def __init__(self, base: Vocabulary, fn: Callable[[str], str]) -> None:
+        self.vocabulary = Vocabulary()
+        self._base = base
+        self._fn = fn
+        self._codes: I32 = np.empty(0, dtype=np.int32)
+
+    def codes(self) -> I32:
+        """int32[len(base)]: code in `self.vocabulary` of each entry of the base."""
+        new = self._base.strings[len(self._codes) :]
+        if new:
+            self._codes = np.concatenate([self._codes, self.vocabulary.encode(map(self._fn, new))])
+        return self._codes
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One coded column. `codes`: int32[N], indices into `vocabulary` (any integer type is cast)."""
+
+    vocabulary: Vocabulary
+    codes: I32
+
+    def __post_init__(self) -> None:
+        codes = np.asarray(self.codes)
+        if codes.ndim != 1 or (codes.dtype.kind not in "iu" and codes.size):
+            raise ValueError(f"codes must be integers [N], got {codes.dtype} {codes.shape}")
+        object.__setattr__(self, "codes", codes.astype(np.int32, copy=False))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def strings(self) -> list[str]:
+        """The column as text, one string per token (for output, not for computing)."""
+        return list(map(self.vocabulary.strings.__getitem__, self.codes.tolist()))
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """Sentences as flat coded columns.
+
+    columns: name -> Column of N tokens. The label column is always called "label".
+    offsets: int64[S + 1]; sentence i is the tokens offsets[i] .. offsets[i + 1] - 1.
+
+    ValueError if the offsets do not start at 0, fall, or do not end at the columns' length.
+    """
+
+    columns: Mapping[str, Column]
+    offsets: I64
+
+    def __post_init__(self) -> None:
+        offsets = np.asarray(self.offsets).astype(np.int64, copy=False)
+        if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ValueError("offsets must be int64[S + 1], start at 0 and never fall")
+        for name, column in self.columns.items():
+            if len(column) != offsets[-1]:
+                raise ValueError(f"column {name!r}: {len(column)} tokens, offsets: {offsets[-1]}")
+        object.__setattr__(self, "offsets", offsets)
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+    def __reduce__(self) -> tuple[type[Corpus], tuple[dict[str, Column], I64]]:
+        return Corpus, (dict(self.columns), self.offsets)  # a mappingproxy cannot be pickled
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.columns)
+        return f"Corpus({self.n_sentences} sentences, {self.n_tokens} tokens: {names})"
+
+    @property
+    def n_sentences(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def n_tokens(self) -> int:
+        return int(self.offsets[-1])
+
+    @property
+    def lengths(self) -> I64:
+        """int64[S]: tokens per sentence."""
+        return np.diff(self.offsets)
+
+    def column(self, name: str) -> Column:
+        """The column called `name`; UserError with the nearest names if there is none."""
+        if name in self.columns:
+            return self.columns[name]
+        near = difflib.get_close_matches(name, self.columns, n=3)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        have = ", ".join(self.columns) or "none"
+        raise UserError(f"no column {name!r}", hint=f"{hint}columns: {have}")
+
+    def sentence(self, i: int, name: str) -> list[str]:
+        """Sentence i (negative counts from the end) of one column, as text."""
+        index = range(self.n_sentences)[i]
+        column = self.column(name)
+        codes = column.codes[self.offsets[index] : self.offsets[index + 1]]
+        return [column.vocabulary.strings[code] for code in codes]
+
+    def select(self, sentence_ids: npt.ArrayLike) -> Corpus:
+        """The sentences `sentence_ids` in that order (repeats allowed; a bool[S] mask works too).
+
+        Vocabularies are shared with this corpus. IndexError if an id is out of range.
+        """
+        ids = np.asarray(sentence_ids)
+        if ids.dtype == np.bool_:
+            if ids.shape != (self.n_sentences,):
+                raise IndexError(f"a mask must be bool[{self.n_sentences}], got {ids.shape}")
+            ids = np.flatnonzero(ids)
+        ids = ids.astype(np.int64, copy=False)
+        lengths = self.lengths[ids]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        # token t of the result comes from t plus how far its sentence was moved
+        shift = np.repeat(self.offsets[:-1][ids] - offsets[:-1], lengths)
+        return self._gather(shift + np.arange(offsets[-1]), offsets)
+
+    def between(self, first: SupportsIndex, last: SupportsIndex) -> Corpus:
+        """Sentences first .. last - 1 as views: nothing is copied."""
+        offsets = self.offsets[int(first) : int(last) + 1]
+        return self._gather(slice(offsets[0], offsets[-1]), offsets - offsets[0])
+
+    def _gather(self, tokens: I64 | slice, offsets: I64) -> Corpus:
+        columns = {n: Column(c.vocabulary, c.codes[tokens]) for n, c in self.columns.items()}
+        return Corpus(columns, offsets)
+
+    def drop(self, *names: str) -> Corpus:
+        """Without these columns (those that are not there are no error)."""
+        kept = {name: column for name, column in self.columns.items() if name not in names}
+        return Corpus(kept, self.offsets)
+
+    def with_column(self, name: str, column: Column) -> Corpus:
+        """With one column added or replaced; ValueError if its length differs."""
+        return Corpus({**self.columns, name: column}, self.offsets)
+
+    @staticmethod
+    def concatenate(corpora: Sequence[Corpus]) -> Corpus:
+        """One corpus after the other.
+
+        ValueError if there is none, or if columns or their vocabulary objects differ.
+        """
+        if not corpora:
+            raise ValueError("nothing to concatenate")
+        first = corpora[0]
+        for other in corpora[1:]:
+            _check_same_vocabularies(first, other)
+        columns = {
+            name: Column(
+                column.vocabulary, np.concatenate([c.columns[name].codes for c in corpora])
+            )
+            for name, column in first.columns.items()
+        }
+        lengths = np.concatenate([corpus.lengths for corpus in corpora])
+        return Corpus(columns, np.concatenate([[0], np.cumsum(lengths)]))
+
+
+def _check_same_vocabularies(a: Corpus, b: Corpus) -> None:
+    if a.columns.keys() != b.columns.keys():
+        raise ValueError(f"columns differ: {', '.join(a.columns)} and {', '.join(b.columns)}")
+    for name, column in a.columns.items():
+        if column.vocabulary is not b.columns[name].vocabulary:
+            raise ValueError(f"column {name!r}: the corpora do not share one vocabulary object")
+
+
+def sentence_ids(offsets: I64) -> I64:
+    """int64[N]: the sentence of each token."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def first_tokens(offsets: I64) -> Bool:
+    """bool[N]: the token is the first of its sentence (sentences without tokens have none)."""
+    first = np.zeros(int(offsets[-1]), dtype=np.bool_)
+    first[offsets[:-1][np.diff(offsets) > 0]] = True
+    return first

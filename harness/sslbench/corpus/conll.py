@@ -1,0 +1,245 @@
+"""Columnar text (one token per line, blank line between sentences) to a `Corpus`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sslbench.corpus.columns import Column, Corpus, Vocabulary
+from sslbench.corpus.encodings import Scheme, describe, tag_fits
+from sslbench.corpus.files import MAX_BYTES, Source, read_bytes, source_name
+from sslbench.errors import UserError
+from sslbench.types import I32, I64
+
+_BLOCK = 2**23  # bytes of text whose fields exist as Python objects at one time
+
+
+def read_conll(
+    source: Source,
+    columns: Sequence[str] = ("word", "pos", "label"),
+    vocabularies: dict[str, Vocabulary] | None = None,
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    skip: Sequence[str] = ("-DOCSTART-",),
+    comment: str | None = None,
+    scheme: Scheme | None = None,
+    max_bytes: int = MAX_BYTES,
+) -> Corpus:
+    """Read a CoNLL file: plain, gzip, or a member of a zip (source = (path, member)).
+
+    columns: a name for each column of the file; "_" leaves a column out.
+    vocabularies: per column name, used and extended; missing ones are put in, so that one dict
+        passed for all splits makes them share. Default: new ones.
+    separator: None splits on runs of ASCII white space (a no-break or ideographic space is part of
+        a word); one character splits exactly there, and an empty field is an error.
+    skip: lines with one of these in the first column count as blank lines (document marks).
+    comment: lines that start with this count as blank lines (for CoNLL-U: "#"; off by default,
+        since "#" is a word in newswire).
+    scheme: check that every entry of the column "label" is legal in it, and that either all of
+        them or none have a type.
+
+    Only line feeds end lines; CRLF, trailing spaces, a byte order mark, several blank lines and a
+    missing final newline are harmless. UserError with file and line for: ragged rows, undecodable
+    bytes, NUL, no token at all, a label outside the scheme, and whatever `read_bytes` refuses.
+    """
+    name = source_name(source)
+    rows = _Rows(name, _checked_names(columns, name), _checked_separator(separator))
+    text = _decode(read_bytes(source, max_bytes), encoding, name)
+    text = _blank_out(text, skip, comment)
+    if separator is not None:  # in the other mode, white space at the end takes care of itself
+        text = re.sub(rb"[ \r]+(?=\n|\Z)", b"", text)
+    if not columns:
+        _refuse_unnamed(text, rows)
+    shared = {} if vocabularies is None else vocabularies
+    used = {column: shared.setdefault(column, Vocabulary()) for column in columns if column != "_"}
+    codes, counts = _encode(text, rows, used)
+    corpus = Corpus(
+        {column: Column(used[column], codes[column]) for column in used}, _offsets(counts)
+    )
+    if scheme is not None:
+        _check_labels(corpus.column("label"), scheme, counts, name)
+    return corpus
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """How the lines of one file are to be split, and whom to blame."""
+
+    file: str
+    columns: tuple[str, ...]
+    separator: bytes | None
+
+    def widths(self, lines: list[bytes]) -> I64:
+        """int64[len(lines)]: fields per line, 0 for a blank one."""
+        # a list of fields lives only until it is counted: many at a time wake the garbage collector
+        if self.separator is None:
+            return np.fromiter(map(len, map(bytes.split, lines)), dtype=np.int64, count=len(lines))
+        separator = self.separator
+        widths = (line.count(separator) + 1 if line else 0 for line in lines)
+        return np.fromiter(widths, dtype=np.int64, count=len(lines))
+
+    def fields(self, lines: list[bytes]) -> list[bytes]:
+        """The fields of all lines that are not blank, one after the other."""
+        if self.separator is None:
+            return b"\n".join(lines).split()
+        tokens = list(filter(None, lines))
+        return self.separator.join(tokens).split(self.separator) if tokens else []
+
+
+def _checked_names(columns: Sequence[str], file: str) -> tuple[str, ...]:
+    twice = [c for c, n in Counter(columns).items() if n > 1 and c != "_"]
+    if twice:
+        raise UserError(f"column {twice[0]!r} is named twice", file=file)
+    if "" in columns:
+        hint = "use _ for a column to leave out"
+        raise UserError("a column without a name", file=file, hint=hint)
+    return tuple(columns)
+
+
+def _checked_separator(separator: str | None) -> bytes | None:
+    if separator is None:
+        return None
+    if len(separator) != 1 or not separator.isascii() or separator in "\r\n\0":
+        raise UserError(f"the separator must be one ASCII character, not {separator!r}")
+    return separator.encode()
+
+
+def _decode(raw: bytes, encoding: str, file: str) -> bytes:
+    """The text as UTF-8 without byte order mark; UserError with the line of an undecodable byte."""
+    try:
+        text = raw.decode(encoding)
+    except LookupError:
+        raise UserError(f"unknown encoding {encoding!r}") from None
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        byte = raw[error.start]
+        hint = "name its encoding (for instance latin-1), or repair the line"
+        message = f"byte 0x{byte:02x} is not {encoding}"
+        raise UserError(message, file=file, line=line, hint=hint) from None
+    # a second copy only where the bytes that were read will not do
+    as_read = encoding.lower() in ("utf-8", "utf8", "ascii") and not text.startswith("\ufeff")
+    data = raw if as_read else text.removeprefix("\ufeff").encode()
+    if (at := data.find(b"\0")) >= 0:
+        line = data.count(b"\n", 0, at) + 1
+        hint = "is this a binary file, or UTF-16 (encoding='utf-16')?"
+        raise UserError("NUL byte", file=file, line=line, hint=hint)
+    return data
+
+
+def _blank_out(text: bytes, skip: Sequence[str], comment: str | None) -> bytes:
+    """Skipped lines made blank, so that the others keep their line numbers."""
+    for first_field in map(str.encode, skip):
+        if first_field in text:
+            pattern = rb"(?m)^[ \t]*" + re.escape(first_field) + rb"(?:[ \t\r][^\n]*)?$"
+            text = re.sub(pattern, b"", text)
+    if comment:
+        text = re.sub(rb"(?m)^" + re.escape(comment.encode()) + rb"[^\n]*$", b"", text)
+    return text
+
+
+def _blocks(text: bytes) -> Iterator[bytes]:
+    """The text in pieces of about `_BLOCK` bytes that end where a line ends (without newline)."""
+    start = 0
+    while start < len(text):
+        end = text.find(b"\n", start + _BLOCK)
+        end = len(text) if end < 0 else end
+        yield text[start:end]
+        start = end + 1
+
+
+class _Coder(dict[bytes, int]):
+    """Codes of the fields of one column; decodes a field only when it is new in this file."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self._add = vocabulary.add
+
+    def __missing__(self, field: bytes) -> int:
+        code = self[field] = self._add(field.decode())
+        return code
+
+
+def _encode(
+    text: bytes, rows: _Rows, vocabularies: dict[str, Vocabulary]
+) -> tuple[dict[str, I32], I64]:
+    """Codes int32[N] per column, and the number of fields of each line (0: blank)."""
+    coders = {name: _Coder(vocabulary) for name, vocabulary in vocabularies.items()}
+    codes: dict[str, list[I32]] = {name: [] for name in vocabularies}
+    counts: list[I64] = []
+    width, n_lines = len(rows.columns), 0
+    for block in _blocks(text):
+        lines = block.split(b"\n")
+        counts.append(rows.widths(lines))
+        _check_widths(rows, counts[-1], n_lines)
+        fields = rows.fields(lines)
+        if rows.separator is not None:
+            _check_filled(rows, fields, counts[-1], n_lines)
+        for i, name in enumerate(rows.columns):
+            if name in coders:
+                column = map(coders[name].__getitem__, fields[i::width])
+                codes[name].append(np.fromiter(column, dtype=np.int32))
+        n_lines += len(lines)
+    if not any(count.any() for count in counts):
+        raise UserError("no token in the file: it is empty", file=rows.file)
+    return {name: np.concatenate(parts) for name, parts in codes.items()}, np.concatenate(counts)
+
+
+def _check_widths(rows: _Rows, counts: I64, lines_before: int) -> None:
+    width = len(rows.columns)
+    wrong = np.flatnonzero((counts != width) & (counts != 0))
+    if not len(wrong):
+        return
+    found, line = int(counts[wrong[0]]), lines_before + int(wrong[0]) + 1
+    named = f"{width} ({', '.join(rows.columns)})"
+    hint = None
+    if lines_before == 0 and len(wrong) == np.count_nonzero(counts):
+        hint = "name all columns of the file, _ for one to leave out"
+    message = f"{found} column{'s' * (found != 1)} where {named} are expected"
+    raise UserError(message, file=rows.file, line=line, hint=hint)
+
+
+def _check_filled(rows: _Rows, fields: list[bytes], counts: I64, lines_before: int) -> None:
+    if b"" not in fields:
+        return
+    row, column = divmod(fields.index(b""), len(rows.columns))
+    line = lines_before + int(np.flatnonzero(counts)[row]) + 1
+    raise UserError(f"column {rows.columns[column]!r} is empty", file=rows.file, line=line)
+
+
+def _refuse_unnamed(text: bytes, rows: _Rows) -> None:
+    widths = (int(rows.widths(block.split(b"\n")).max()) for block in _blocks(text))
+    width = next(filter(None, widths), 0)
+    message = f"no column names were given; the file has {width} column{'s' * (width != 1)}"
+    raise UserError(message, file=rows.file, hint="for example word,pos,label")
+
+
+def _offsets(counts: I64) -> I64:
+    """int64[S + 1]; counts: fields per line. A sentence starts at a token line after a blank."""
+    is_token = np.concatenate([[False], counts > 0])
+    starts = np.flatnonzero(is_token[1:] & ~is_token[:-1])
+    tokens_before = np.concatenate([[0], np.cumsum(is_token[1:])])
+    return np.append(tokens_before[starts], tokens_before[-1])
+
+
+def _check_labels(column: Column, scheme: Scheme, counts: I64, file: str) -> None:
+    """UserError at the first label that is illegal, or untyped in a file with types."""
+    present = np.flatnonzero(np.bincount(column.codes)).tolist()
+    labels = [column.vocabulary.strings[code] for code in present]
+    typed = any("-" in label for label in labels if tag_fits(label, scheme))
+    wrong = [
+        code
+        for code, label in zip(present, labels, strict=True)
+        if not tag_fits(label, scheme) or (typed and label != "O" and "-" not in label)
+    ]
+    if not wrong:
+        return
+    token = int(np.flatnonzero(np.isin(column.codes, wrong))[0])
+    line = int(np.flatnonzero(counts)[token]) + 1
+    label = column.vocabulary.strings[column.codes[token]]
+    message = f"label {label!r} does not fit {scheme}"
+    raise UserError(message, file=file, line=line, hint=describe(scheme))

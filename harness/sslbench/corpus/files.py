@@ -1,0 +1,116 @@
+"""Bytes of a plain file, a gzip file or a member of a zip file, without unpacking to disk."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import os
+import zipfile
+import zlib
+from typing import Protocol
+
+from sslbench.errors import UserError
+
+Source = str | os.PathLike[str] | tuple[str | os.PathLike[str], str]
+
+MAX_BYTES = 4 * 2**30
+# Deflate reaches 1032; text with columns stays below 30. Small files may do as they like.
+MAX_RATIO = 300
+RATIO_FREE_BYTES = 64 * 2**20
+_BLOCK = 2**20
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def source_name(source: Source) -> str:
+    """The source as the user gave it; `file.zip!member` for a member."""
+    if isinstance(source, tuple):
+        return f"{os.fspath(source[0])}!{source[1]}"
+    return os.fspath(source)
+
+
+def read_bytes(source: Source, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO) -> bytes:
+    """All bytes of `source`: a path, or (zip path, member). gzip is known by its first bytes.
+
+    A zip path without a member is read if it holds exactly one file.
+    UserError if it is not there, damaged, truncated, over `max_bytes` once unpacked, or (beyond
+    64 MiB) unpacks to more than `max_ratio` times its packed size.
+    """
+    name = source_name(source)
+    path = source[0] if isinstance(source, tuple) else source
+    try:
+        if isinstance(source, tuple) or _is_zip(path):
+            member = source[1] if isinstance(source, tuple) else None
+            return _read_member(os.fspath(path), member, max_bytes, max_ratio)
+        with open(path, "rb") as file:
+            packed = os.fstat(file.fileno()).st_size
+            if file.read(2) != b"\x1f\x8b":
+                file.seek(0)
+                return _read_limited(file, name, packed, max_bytes, float("inf"))
+            file.seek(0)
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                return _read_limited(unpacked, name, packed, max_bytes, max_ratio)
+    except EOFError:
+        hint = "copy or download it again"
+        raise UserError("the compressed file is truncated", file=name, hint=hint) from None
+    except (zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        hint = "copy or download it again"
+        raise UserError(f"the compressed file is damaged ({error})", file=name, hint=hint) from None
+    except FileNotFoundError:
+        raise UserError("no such file", file=name) from None
+    except OSError as error:
+        raise UserError(error.strerror or str(error), file=name) from None
+
+
+def _is_zip(path: str | os.PathLike[str]) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == b"PK\x03\x04"
+
+
+def _read_member(path: str, member: str | None, max_bytes: int, max_ratio: float) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        info = _find_member(archive, path, member)
+        name = f"{path}!{info.filename}"
+        if info.flag_bits & 0x1:
+            raise UserError("the member is encrypted", file=name, hint="unpack it yourself")
+        try:
+            with archive.open(info) as file:
+                return _read_limited(file, name, info.compress_size, max_bytes, max_ratio)
+        except NotImplementedError as error:
+            raise UserError(str(error), file=name, hint="unpack it yourself") from None
+
+
+def _find_member(archive: zipfile.ZipFile, path: str, member: str | None) -> zipfile.ZipInfo:
+    names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    if member is None:
+        if len(names) == 1:
+            return archive.getinfo(names[0])
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        raise UserError(f"{len(names)} files in the archive", file=path, hint=f"name one: {shown}")
+    if member in names:
+        return archive.getinfo(member)
+    # a forgotten folder is the commonest mistake
+    near = [name for name in names if os.path.basename(name) == os.path.basename(member)]
+    near = (near or difflib.get_close_matches(member, names) or names)[:5]
+    hint = f"near: {', '.join(near)}" if near else "the archive is empty"
+    raise UserError("no such member in the archive", file=f"{path}!{member}", hint=hint)
+
+
+def _read_limited(
+    file: _Readable, name: str, packed: int, max_bytes: int, max_ratio: float
+) -> bytes:
+    blocks: list[bytes] = []
+    size = 0
+    # sizes that headers declare are not believed: count what really comes out
+    while block := file.read(_BLOCK):
+        size += len(block)
+        if size > max_bytes:
+            hint = "split it"
+            raise UserError(f"more than {max_bytes} bytes of text", file=name, hint=hint)
+        if size > RATIO_FREE_BYTES and size > max_ratio * max(packed, 1):
+            message = f"unpacks to more than {max_ratio:g} times its size"
+            raise UserError(message, file=name, hint="unpack it yourself if it is meant to")
+        blocks.append(block)
+    return b"".join(blocks)

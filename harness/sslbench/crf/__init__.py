@@ -1,0 +1,29 @@
+"""The engine: linear-chain conditional random fields."""
+
+from __future__ import annotations
+
+from .chain import InfeasibleSentenceError, Potentials
+from .lbfgs import STRICT, Options
+from .model import ChainCRF, ChainModel, TrainingResult
+from .objective import CliqueFeatures, EncodedCorpus, Objective
+from .persist import read_model, write_model
+from .terms import HardLabels, PartialLabels, SoftTargets, Term
+
+__all__ = [
+    "STRICT",
+    "ChainCRF",
+    "ChainModel",
+    "CliqueFeatures",
+    "EncodedCorpus",
+    "HardLabels",
+    "InfeasibleSentenceError",
+    "Objective",
+    "Options",
+    "PartialLabels",
+    "Potentials",
+    "SoftTargets",
+    "Term",
+    "TrainingResult",
+    "read_model",
+    "write_model",
+]

@@ -1,0 +1,165 @@
+"""The linear-chain CRF: from a corpus to weights, from weights to labels.
+
+`ChainModel` is the model plugin (``crf1``): it indexes the attributes of the labelled corpus and
+lays out the weights.  `ChainCRF` holds them, trains on any sum of terms, decodes, and is saved.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..corpus import Corpus
+from ..features import AttributeIndex, TemplateFeaturizer
+from ..types import F64, I32, I64, Bool
+from . import lbfgs
+from .layout import Layout, Support, Tables, build_layout
+from .objective import CliqueFeatures, EncodedCorpus, Objective, block_potentials
+from .persist import write_model
+from .terms import Term
+
+Parts = Sequence[tuple[EncodedCorpus, Term]]
+
+
+@dataclass
+class ChainCRF:
+    """A first-order CRF over `labels`; the flat weights (layout in `layout`) start at zero.
+
+    mask: bool[L+1, L] legal arcs (row L = START), used in training and in decoding; None = all.
+    """
+
+    labels: tuple[str, ...]
+    index: AttributeIndex
+    layout: Layout
+    weights: F64 = field(repr=False)
+    mask: Bool | None = None
+
+    def encode(self, corpus: Corpus, clique: CliqueFeatures | None = None) -> EncodedCorpus:
+        """Attributes of a corpus as the engine reads them."""
+        return EncodedCorpus.build(self.layout, self.index.encode(corpus), clique)
+
+    def train(
+        self, parts: Parts, sigma2: float, *, l1: float = 0.0, options: lbfgs.Options | None = None,
+        nonnegative: I64 | None = None, callback: Any = None,
+    ) -> TrainingResult:  # fmt: skip
+        """Maximise the sum of the terms minus the priors, starting at the current weights.
+
+        sigma2: variance of the Gaussian prior; l1: weight of the L1 penalty (as c1 in the
+        specification); nonnegative: indices of weights kept >= 0.
+        """
+        objective = Objective(self.layout, list(parts), sigma2, mask=self.mask)
+        found = lbfgs.minimize(
+            objective.scaled_loss, self.weights, options, nonnegative=nonnegative,
+            l1=l1 / objective.n_tokens, callback=callback,
+        )  # fmt: skip
+        self.weights = found.weights
+        return TrainingResult(
+            objective=-found.value * objective.n_tokens, status=found.status,
+            converged=found.converged, iterations=found.iterations,
+            evaluations=found.evaluations, gradient=found.gradient,
+            n_weights=self.layout.size,
+        )  # fmt: skip
+
+    def decode(self, data: EncodedCorpus) -> I32:
+        """Viterbi labels int32[N]."""
+        tables = Tables.unpack(self.layout, self.weights)
+        parts = [block_potentials(tables, data, b, self.mask).viterbi() for b in data.blocks]
+        return np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+    def marginals(self, data: EncodedCorpus) -> F64:
+        """Node marginals float64[N, L]."""
+        tables = Tables.unpack(self.layout, self.weights)
+        blocks = (block_potentials(tables, data, b, self.mask) for b in data.blocks)
+        parts = [potentials.posterior().node for potentials in blocks]
+        return np.concatenate(parts) if parts else np.empty((0, len(self.labels)))
+
+    def predict(self, corpus: Corpus) -> I32:
+        """Viterbi labels of a corpus, int32[N] codes in the order of `labels`."""
+        return self.decode(self.encode(corpus))
+
+    # -- saving ------------------------------------------------------------------------------
+    def arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Arrays and JSON-able facts that `from_arrays` restores the tagger from."""
+        index, facts = self.index.arrays()
+        arrays: dict[str, NDArray[Any]] = {f"index.{k}": v for k, v in index.items()}
+        layout = self.layout
+        arrays |= {"weights": self.weights, "arc_start": layout.arc_start,
+                   "arc_code": layout.arc_code}  # fmt: skip
+        if layout.state_start is not None and layout.state_label is not None:
+            arrays |= {"state_start": layout.state_start, "state_label": layout.state_label}
+        if self.mask is not None:
+            arrays["mask"] = self.mask
+        return arrays, {
+            "labels": list(self.labels), "index": facts, "n_columns": layout.n_columns,
+            "n_clique": layout.n_clique, "use_start": layout.use_start,
+            "use_stop": layout.use_stop,
+        }  # fmt: skip
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> ChainCRF:
+        """Restore; raises ValueError when the weights do not fit the layout."""
+        start = "index."
+        mine = {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
+        index = AttributeIndex.from_arrays(mine, facts["index"])
+        layout = Layout(
+            len(facts["labels"]), index.n_node, facts["n_columns"], index.n_edge,
+            arrays.get("state_start"), arrays.get("state_label"), arrays["arc_start"],
+            arrays["arc_code"], facts["n_clique"], facts["use_start"], facts["use_stop"],
+        )  # fmt: skip
+        weights = np.asarray(arrays["weights"], np.float64)
+        if len(weights) != layout.size:
+            raise ValueError(f"{len(weights)} weights, but the layout has {layout.size}")
+        return cls(tuple(facts["labels"]), index, layout, weights, arrays.get("mask"))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write weights and alphabets to one file (npz and JSON, no pickle)."""
+        write_model(path, "chain_crf", *self.arrays())
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended; `objective` is F (unscaled), `gradient` per token."""
+
+    objective: float
+    status: str
+    converged: bool
+    iterations: int
+    evaluations: int
+    gradient: float
+    n_weights: int
+
+    def record(self) -> dict[str, Any]:
+        """For the run record."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class ChainModel:
+    """First-order linear-chain CRF with state and observation-dependent transition features."""
+
+    order: int = 1
+
+    def prepare(
+        self, featurizer: TemplateFeaturizer, corpus: Corpus, label_codes: I32,
+        labels: Sequence[str], *, min_count: int = 1, state_support: Support = "all",
+        arc_support: Support = "observed", n_clique: int = 0, mask: Bool | None = None,
+    ) -> ChainCRF:  # fmt: skip
+        """Index the attributes of a labelled corpus and lay out zero weights.
+
+        label_codes: int32[N] gold labels as numbers into `labels`.
+        state_support "all" gives every attribute a weight for every label, which SSL needs:
+        unlabelled text may move a pair that the labels never show.  "observed" keeps the pairs
+        seen in the labels.
+        """
+        index = featurizer.index(corpus, min_count)
+        layout = build_layout(
+            index.encode(corpus), label_codes, len(labels), n_node=index.n_node,
+            n_edge=index.n_edge, state_support=state_support, arc_support=arc_support,
+            n_clique=n_clique,
+        )  # fmt: skip
+        return ChainCRF(tuple(labels), index, layout, np.zeros(layout.size), mask)

@@ -1,0 +1,163 @@
+"""Terms of an objective: each gives values per sentence and clique weights.
+
+A term looks at the potentials of a block and returns the value of each sentence and its derivative
+with respect to every log-potential (clique weights omega, specification section 7.7).  The model
+turns clique weights into a gradient; no term knows about weights, attributes or templates.
+Signs: every term is something to maximise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ..types import F64, I32, Bool
+from .data import Block
+from .kernels import scores
+from .lattice import BlockPotentials, per_sentence
+
+
+@dataclass(frozen=True)
+class CliqueWeights:
+    """value: float64[s]; node: float64[n, L] and edge: float64[1 or n, L, L] = d value / d phi."""
+
+    value: F64
+    node: F64
+    edge: F64
+
+
+class Term(Protocol):
+    """One summand of an objective over the sentences of one corpus."""
+
+    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+        """May consume potentials.edge."""
+        ...
+
+    def n_tokens(self, lengths: F64) -> float:
+        """Weighted tokens that carry a target (tolerances are per token)."""
+        ...
+
+
+def _weights_of(weights: F64 | None, block: Block) -> F64:
+    n = block.sentence_hi - block.sentence_lo
+    return np.ones(n) if weights is None else weights[block.sentences]
+
+
+def _scale(block: Block, node: F64, edge: F64, per_sentence_factor: F64) -> None:
+    """Multiply clique weights by a factor per sentence; needs per-position edges unless constant."""
+    factor = np.repeat(per_sentence_factor, np.diff(block.offsets))
+    node *= factor[:, None]
+    if edge.shape[0] == len(node):
+        edge *= factor[:, None, None]
+
+
+@dataclass(frozen=True)
+class HardLabels:
+    """w_i log p(y_i | x_i): labels int32[N] over all tokens, weights float64[S] or None for 1."""
+
+    labels: I32
+    weights: F64 | None = None
+
+    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+        block = potentials.block
+        weight = _weights_of(self.weights, block)
+        y = self.labels[block.tokens]
+        gold = potentials.gold_steps(y)
+        if self.weights is not None and potentials.edge.shape[0] == 1:
+            potentials = per_position(potentials)
+        posterior = potentials.posterior()
+        node, edge = posterior.node, posterior.edge
+        np.negative(node, out=node)
+        np.negative(edge, out=edge)
+        scores.add_path(block.offsets, y, np.ones(len(weight)), node, edge)
+        if self.weights is not None:
+            _scale(block, node, edge, weight)
+        return CliqueWeights(weight * per_sentence(gold - posterior.step, block), node, edge)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
+
+
+@dataclass(frozen=True)
+class SoftTargets:
+    """Expected log-likelihood under targets q: sum q phi - log Z, the cross-entropy to a chain.
+
+    node: float64[N, L] node marginals of q; edge: float64[N, L, L] arc marginals (slice 0 of each
+    sentence unused), or None for the independent targets q_{t-1} x q_t.
+    """
+
+    node: F64
+    edge: F64 | None = None
+    weights: F64 | None = None
+
+    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+        block = potentials.block
+        weight = _weights_of(self.weights, block)
+        q_node = self.node[block.tokens]
+        q_edge = self._edges(block, q_node)
+        potentials = per_position(potentials)
+        expected = _dot(q_node, potentials.node) + _dot(q_edge, potentials.edge)
+        posterior = potentials.posterior()
+        node = q_node - posterior.node
+        edge = q_edge - posterior.edge
+        _scale(block, node, edge, weight)
+        return CliqueWeights(weight * per_sentence(expected - posterior.step, block), node, edge)
+
+    def _edges(self, block: Block, q_node: F64) -> F64:
+        if self.edge is not None:
+            edge = self.edge[block.tokens].copy()
+        else:
+            edge = np.empty((block.n_tokens, *q_node.shape[1:], q_node.shape[1]))
+            edge[1:] = q_node[:-1, :, None] * q_node[1:, None, :]
+        edge[block.first] = 0.0
+        return edge
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
+
+
+@dataclass(frozen=True)
+class PartialLabels:
+    """log p(A | x) = log Z_A - log Z: allowed bool[N, L] marks the labels of A at each token.
+
+    ``log_evidence`` float64[N, L], when given, is added to the node scores of the numerator:
+    virtual evidence psi with log psi, of which partial labels are the case psi in {0, 1}.
+    """
+
+    allowed: Bool
+    log_evidence: F64 | None = None
+    weights: F64 | None = None
+
+    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+        block = potentials.block
+        weight = _weights_of(self.weights, block)
+        potentials = per_position(potentials)
+        inside = potentials.restrict(self.allowed[block.tokens])
+        if self.log_evidence is not None:
+            inside.node[:] += self.log_evidence[block.tokens]
+        numerator, free = inside.posterior(), potentials.posterior()
+        node, edge = numerator.node - free.node, numerator.edge - free.edge
+        _scale(block, node, edge, weight)
+        return CliqueWeights(
+            weight * per_sentence(numerator.step - free.step, block), node, edge
+        )
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
+
+
+def per_position(potentials: BlockPotentials) -> BlockPotentials:
+    """The same potentials with a transition matrix of its own at every position."""
+    n = potentials.block.n_tokens
+    if potentials.edge.shape[0] == n:
+        return potentials
+    edge = np.broadcast_to(potentials.edge, (n, *potentials.edge.shape[1:])).copy()
+    return BlockPotentials(potentials.block, potentials.node, edge)
+
+
+def _dot(target: F64, potential: F64) -> F64:
+    """sum target * potential per token (float64[n]); 0 * -inf = 0."""
+    product = np.where(target > 0.0, target * np.where(target > 0.0, potential, 0.0), 0.0)
+    return product.reshape(len(product), -1).sum(axis=1)

@@ -1,0 +1,1 @@
+"""Experiments: problems, protocols, runs and their records."""

@@ -1,0 +1,183 @@
+"""Datasets in memory, and the folder where their files are kept.
+
+Does not import numpy: ``sslbench data path`` stays quick.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from sslbench.errors import UserError
+from sslbench.registrations import RemoteFile
+
+if TYPE_CHECKING:
+    from sslbench.corpus import Corpus, Shards
+
+HOME_VARIABLE = "SSLBENCH_DATA"
+CACHE_VARIABLE = "SSLBENCH_CACHE"
+OFFLINE_VARIABLE = "SSLBENCH_OFFLINE"
+
+FileState = Literal["ok", "missing", "wrong sha256"]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A corpus with its splits, as a dataset plugin's ``load`` returns it.
+
+    Attributes
+    ----------
+    name: of the registration.
+    task: "tagging", "spans", "segmentation" or "joint".
+    metric: the primary one.
+    encoding: of the label column ("IOB2", "BMES", ...), None for plain tags.
+    splits: "train", "test" and, where there is one, "dev"; each Corpus has a "label" column, and
+        all share one Vocabulary per column name.
+    external: makes the unlabelled text from outside; only called when a protocol needs it.
+    facts: what the record should repeat about the dataset (JSON-able).
+    """
+
+    name: str
+    task: str
+    metric: str
+    encoding: str | None
+    splits: Mapping[str, Corpus]
+    external: Callable[[], Shards] | None = None
+    facts: Mapping[str, float | int | str] = field(default_factory=dict)
+
+
+class DataHome:
+    """The folder of upstream files (may be read-only) and the writable folder of derived ones.
+
+    Parameters
+    ----------
+    root: default ``$SSLBENCH_DATA``, else the platform's user cache folder.
+    cache: for derived data; default ``$SSLBENCH_CACHE``, else ``derived`` in the user cache folder.
+    offline: never download; default: whether ``$SSLBENCH_OFFLINE`` is set and not "0".
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str] | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        offline: bool | None = None,
+    ) -> None:
+        self.root = _folder(root, HOME_VARIABLE, "")
+        self.cache = _folder(cache, CACHE_VARIABLE, "derived")
+        if offline is None:
+            offline = os.environ.get(OFFLINE_VARIABLE, "0") not in ("", "0")
+        self.offline = offline
+
+    def locate(self, file: RemoteFile) -> Path:
+        """Return where the file lies or would lie."""
+        return self.root / file.path
+
+    def path(self, file: RemoteFile) -> Path:
+        """Return the verified local file, downloading it when it is not there.
+
+        Raises UserError when a file is there with another sha256 (it is never overwritten), or when
+        it cannot be downloaded; the message says what to put where.
+        """
+        from sslbench.experiment.fetch import download, put_it_there
+
+        target = self.locate(file)
+        if not target.is_file():
+            if self.offline:
+                raise UserError(
+                    f"{file.path} is not in the data home and {OFFLINE_VARIABLE} forbids downloads",
+                    hint=put_it_there(file, target),
+                )
+            download(file, target)
+            return target
+        found = self.sha256(target)
+        if found != file.sha256:
+            raise UserError(
+                f"sha256 is {found}, but {file.path} should have {file.sha256}",
+                file=target,
+                hint="move it away to have it downloaded again",
+            )
+        return target
+
+    def state(self, file: RemoteFile, *, rehash: bool = False) -> FileState:
+        """Say how a file stands, without downloading; ``rehash`` ignores remembered digests."""
+        target = self.locate(file)
+        if not target.is_file():
+            return "missing"
+        return "ok" if self.sha256(target, rehash=rehash) == file.sha256 else "wrong sha256"
+
+    def sha256(self, path: Path, *, rehash: bool = False) -> str:
+        """Return a file's digest; remembered by path, size and modification time.
+
+        Raises UserError when the file cannot be read.
+        """
+        try:
+            facts = path.stat()
+            key, stamp = str(path.resolve()), [facts.st_size, facts.st_mtime_ns]
+            known = self._remembered().get(key)
+            if not rehash and known is not None and known[:2] == stamp:
+                return str(known[2])
+            with path.open("rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as problem:
+            raise UserError(f"cannot be read: {problem.strerror}", file=path) from problem
+        self._remember(key, [*stamp, digest])
+        return digest
+
+    def derived(self, kind: str, key: Mapping[str, object]) -> Path:
+        """Return the folder for derived data of this kind and content key; it may not exist yet.
+
+        ``key`` is everything that the content depends on, JSON-able. Whoever fills the folder does
+        so atomically (temporary folder and rename), so that an existing folder is a whole one.
+        """
+        text = json.dumps(key, sort_keys=True, ensure_ascii=True)
+        return self.cache / kind / hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def _memory(self) -> Path:
+        return self.cache / "sha256.json"
+
+    def _remembered(self) -> dict[str, list[int | str]]:
+        """Return path -> [size, modification time in ns, sha256]; empty when there is nothing."""
+        try:
+            entries = json.loads(self._memory.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        if not isinstance(entries, dict):
+            return {}
+        return {k: v for k, v in entries.items() if isinstance(v, list) and len(v) == 3}
+
+    def _remember(self, key: str, entry: list[int | str]) -> None:
+        """Store a digest. Losing one to a concurrent writer costs a rehash, so there is no lock."""
+        entries = {**self._remembered(), key: entry}
+        try:
+            write_text_atomically(self._memory, json.dumps(entries, indent=0, sort_keys=True))
+        except OSError:  # an unwritable cache must not stop a run
+            return
+
+
+def write_text_atomically(path: Path, text: str) -> None:
+    """Write a UTF-8 file under a temporary name beside ``path``, then rename it; OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _folder(given: str | os.PathLike[str] | None, variable: str, below: str) -> Path:
+    chosen = given or os.environ.get(variable)
+    if chosen:
+        return Path(chosen).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("sslbench", appauthor=False) / below

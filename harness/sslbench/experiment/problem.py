@@ -1,0 +1,113 @@
+"""What a method is handed: labelled sentences, unlabelled text, nothing that it must not see."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from sslbench.corpus import Column, Corpus, Shards, Vocabulary
+from sslbench.experiment.context import RunContext
+from sslbench.features import TemplateFeaturizer
+from sslbench.types import I32, I64
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A semi-supervised learning problem.
+
+    Test sentences and hidden labels are not in the object: the unlabelled text has no label column,
+    and the label vocabulary of the labelled sample is made afresh from that sample.
+
+    Attributes
+    ----------
+    task: "tagging", "spans", "segmentation" or "joint".
+    encoding: of the labels, e.g. "IOB2"; None for plain tags.
+    labels: the labels that occur in the labelled sample, sorted.
+    labeled: with the column "label".
+    unlabeled: shards without the column "label".
+    dev: development sentences with labels when the data set has its own; a label that does not
+        occur in the labelled sample has code -1 in `label_codes`.
+    featurizer: makes attributes from templates.
+    model: the sequence model to train (an object of the model plugin).
+    threads: that the method may use; results must not depend on it.
+    """
+
+    task: str
+    encoding: str | None
+    labels: tuple[str, ...]
+    labeled: Corpus
+    unlabeled: Shards
+    dev: Corpus | None
+    featurizer: TemplateFeaturizer
+    model: Any
+    threads: int = 1
+
+    def label_codes(self, corpus: Corpus) -> I32:
+        """int32[N]: labels of a corpus as numbers into `labels`; -1 for labels not among them."""
+        column = corpus.column("label")
+        codes = {label: code for code, label in enumerate(self.labels)}
+        table = np.array(
+            [codes.get(label, -1) for label in column.vocabulary.strings], dtype=np.int32
+        )
+        return table[column.codes] if len(table) else np.empty(0, dtype=np.int32)
+
+
+class Fit(Protocol):
+    """What training returns."""
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The labels that the codes of `predict` stand for."""
+
+    def predict(self, corpus: Corpus) -> I32:
+        """int32[N]: a label code per token of a corpus without labels."""
+
+
+class SavableFit(Fit, Protocol):
+    """A fit that can be kept."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tagger to a file or folder."""
+
+
+class Method(Protocol):
+    """A method plugin: a class without constructor arguments, with a `Params` struct.
+
+    Optional: ``Params.search``, a class attribute with a tuple of `SearchAxis` to tune; and
+    ``uses_unlabeled = False`` on the class of a method that never looks at unlabelled text, which
+    spares it the making of that text (its `Problem.unlabeled` is then empty).
+    """
+
+    Params: type[Any]
+
+    def fit(self, problem: Problem, params: Any, run: RunContext) -> Fit:
+        """Train."""
+
+
+def relabelled(corpus: Corpus, known: Sequence[str] = ()) -> Corpus:
+    """Copy a corpus so that its label vocabulary holds `known` and its own labels only.
+
+    The labels of the corpus that are not among `known` follow in sorted order. Sharing the
+    data set's vocabulary would tell a method which labels occur in test.
+    """
+    old = corpus.column("label")
+    used = np.unique(old.codes)
+    own = {old.vocabulary.strings[code] for code in used}
+    vocabulary = Vocabulary([*known, *sorted(own - set(known))])
+    table = np.full(len(old.vocabulary), -1, dtype=np.int32)
+    table[used] = [vocabulary.lookup(old.vocabulary.strings[code]) for code in used]
+    return corpus.with_column("label", Column(vocabulary, table[old.codes]))
+
+
+def labeled_part(corpus: Corpus, sentences: I64) -> Corpus:
+    """The given sentences, copied, with a label vocabulary of their own."""
+    return relabelled(corpus.select(sentences))
+
+
+def without_labels(corpus: Corpus) -> Corpus:
+    """Copy a corpus without its labels: what `predict` gets."""
+    return corpus.drop("label").select(np.arange(corpus.n_sentences))

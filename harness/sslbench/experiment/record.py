@@ -1,0 +1,183 @@
+"""What a run was asked to do (`RunSpec`) and what came out of it (`RunRecord`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from sslbench.errors import UserError
+
+SCHEMA = 1
+ID_LENGTH = 16
+Status = Literal["ok", "failed", "timeout"]
+
+
+class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of the data a method sees.
+
+    Attributes
+    ----------
+    labeled: number of labelled sentences, ``"all"`` or a share such as ``"10%"``.
+    unlabeled: cap on the unlabelled sentences; None = no cap.
+    seed: draws the labelled sample and feeds the method's random generator.
+    tune: tuning trials on development data; 0 = no tuning.
+    """
+
+    labeled: int | str = "all"
+    unlabeled: int | None = None
+    seed: int = 0
+    tune: int = 0
+
+    def describe(self) -> str:
+        """One line without the seed: the protocol of a leaderboard table."""
+        cap = "" if self.unlabeled is None else f", unlabelled at most {self.unlabeled}"
+        tuned = f", {self.tune} tuning trials" if self.tune else ", no tuning"
+        return f"labelled {self.labeled}{cap}{tuned}"
+
+
+class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which bytes the data set is made of.
+
+    Attributes
+    ----------
+    files: sha256 by file name (relative to the data home or to the user's folder).
+    columns: meaning of the columns of a user's own file; None for a registered data set.
+    options: of a registered data set that is generated or configurable, as set by the user.
+    """
+
+    files: dict[str, str] = {}
+    columns: tuple[str, ...] | None = None
+    options: dict[str, Any] = {}
+
+
+class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The identity of a run. Threads, timeout and folders are no part of it.
+
+    `params` holds what the user set explicitly; defaults are fixed by `code`, which names the
+    package version and a hash of the sources that can change the result.
+    """
+
+    method: str
+    dataset: str
+    featurizer: str
+    model: str
+    params: dict[str, Any] = {}
+    protocol: ProtocolSpec = ProtocolSpec()
+    data: DataSpec = DataSpec()
+    code: str = ""
+
+    @property
+    def run_id(self) -> str:
+        """First 16 hexadecimal digits of the sha256 of the canonical JSON."""
+        return content_id(self)
+
+
+class RunRecord(msgspec.Struct, kw_only=True):
+    """One run, kept as one JSON file; key by key in docs and in DESIGN ("Run record").
+
+    Attributes
+    ----------
+    spec: what was asked; `run_id` is its hash.
+    params: all parameters that the final training used (asked, tuned, defaults).
+    protocol: as asked, plus where development data came from.
+    metrics: numbers in [0, 1] by split and metric name; None = undefined (no such sentence).
+    counts: per split and sentence: n_tokens, correct_tokens, gold_chunks, predicted_chunks,
+        correct_chunks.
+    predictions_sha256: hash of the predicted test labels.
+    data: where the data came from, sizes, and a hash of the test split with its labels.
+    timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run.
+    peak_rss_mb: highest resident memory of the run's process (None when it is not known).
+    error: one line; traceback: its last lines; error_kind "input" = the user's to mend.
+    tuning: the trials, in order.  trace: what the method reported.  audit: room for checks.
+    """
+
+    run_id: str
+    status: Status
+    method: str
+    dataset: str
+    featurizer: str
+    model: str
+    params: dict[str, Any]
+    protocol: dict[str, Any]
+    primary_metric: str
+    spec: RunSpec
+    schema: int = SCHEMA
+    metrics: dict[str, dict[str, float | None]] = {}
+    counts: dict[str, dict[str, list[int]]] = {}
+    predictions_sha256: str | None = None
+    data: dict[str, Any] = {}
+    timing: dict[str, float] = {}
+    wall_s: float = 0.0
+    cpu_s: float | None = None
+    peak_rss_mb: float | None = None
+    environment: dict[str, Any] = {}
+    created: str = ""
+    error: str | None = None
+    error_kind: Literal["input", "method", "process", "timeout"] | None = None
+    traceback: list[str] = []
+    tuning: list[dict[str, Any]] = []
+    trace: dict[str, Any] = {}
+    audit: dict[str, Any] = {}
+
+    @property
+    def score(self) -> float | None:
+        """The primary metric on the test split, when there is one."""
+        return self.metrics.get("test", {}).get(self.primary_metric)
+
+
+def content_id(value: object) -> str:
+    """Hash of a JSON-able value that does not depend on the order of keys."""
+    text = json.dumps(
+        msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+
+
+def encode(record: RunRecord) -> bytes:
+    """JSON with one line per key: people read and compare records, and counts stay compact."""
+    tree = jsonable(msgspec.to_builtins(record, enc_hook=_builtin))
+    lines = [f"{json.dumps(key)}: ".encode() + msgspec.json.encode(tree[key]) for key in tree]
+    return b"{\n" + b",\n".join(lines) + b"\n}\n"
+
+
+def decode(data: bytes) -> RunRecord:
+    """Read a record.
+
+    Raises
+    ------
+    UserError: not JSON, another schema, a wrong type (with its path), or a record whose
+        content does not hash to its name.
+    """
+    try:
+        record = msgspec.json.decode(data, type=RunRecord)
+    except msgspec.MsgspecError as error:
+        raise UserError(f"not a run record: {error}") from error
+    if record.schema != SCHEMA:
+        raise UserError(f"schema {record.schema}, but this version reads schema {SCHEMA}")
+    if record.run_id != record.spec.run_id:
+        raise UserError(f"run_id {record.run_id} does not fit its spec ({record.spec.run_id})")
+    return record
+
+
+def jsonable(value: Any) -> Any:
+    """Turn numpy scalars, arrays and tuples into JSON values; not-a-number becomes None."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if hasattr(value, "tolist"):
+        return jsonable(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _builtin(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)

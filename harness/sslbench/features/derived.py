@@ -1,0 +1,167 @@
+"""Derived columns: functions of one value, computed once per vocabulary entry.
+
+A derived column is named after its base: ``word.lower``, ``word.suffix3``, ``word.lower.prefix2``
+    (read from the
+left). A column of the corpus whose own name holds a dot wins over a derived one.
+
+=============== ================================================================================
+operation       value
+=============== ================================================================================
+lower           Unicode lower-casing; digits stay
+shape           word type: 16 orthographic tests as 4 hex digits (`word_type`)
+prefixN suffixN first / last N characters; ``<short>`` when the value has fewer
+headN tailN     first / last N characters; the whole value when it has fewer
+Q_C             ``true`` or ``false``: Q of first, last, has, all; C of upper, lower, digit, alpha,
+                alnum, punct, space, as in ``first_upper`` or ``has_digit``
+=============== ================================================================================
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import string
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+
+from sslbench.corpus import Column, Corpus
+from sslbench.errors import UserError
+
+SHORT = "<short>"
+"""The affix of a value that is shorter than the affix."""
+
+_AFFIX = re.compile(r"(prefix|suffix|head|tail)([1-9]\d?)")
+_TEST = re.compile(r"(first|last|has|all)_([a-z]+)")
+_CLASSES: dict[str, Callable[[str], bool]] = {
+    "upper": str.isupper,
+    "lower": str.islower,
+    "digit": str.isdigit,
+    "alpha": str.isalpha,
+    "alnum": str.isalnum,
+    "punct": lambda c: c in string.punctuation or unicodedata.category(c).startswith("P"),
+    "space": str.isspace,
+}
+_KNOWN = [
+    *("lower", "shape", "prefix1", "prefix3", "suffix1", "suffix3", "head3", "tail3"),
+    *(f"{q}_{c}" for q in ("first", "last", "has", "all") for c in _CLASSES),
+]
+
+_CAMEL = re.compile(r"[A-Z][a-z]+[A-Z][A-Za-z]*")
+_NUMBER = re.compile(r"[-0-9]+[.,]+[0-9.,]+")
+_INITIALS = re.compile(r"[A-Z][A-Z.]*")
+
+
+def word_type(word: str) -> str:
+    """Orthographic type of a word: a mask of 16 tests, as 4 hex digits.
+
+    Upper and lower case mean the Unicode categories Lu and Ll, digits are ASCII. Source: JESS-CM
+    (Suzuki & Isozaki 2008) names the feature ``wtp`` without a list; the tests are those commonly
+    distributed for CoNLL-2003, evaluated by character classes.
+    """
+    if not word:
+        return "0000"
+    kinds = [unicodedata.category(c) for c in word]
+    upper = [kind == "Lu" for kind in kinds]
+    digit = [c in string.digits for c in word]
+    single, length = word if len(word) == 1 else "", len(word)
+    left, dash, right = word.partition("-")
+    tests = (
+        upper[0],
+        upper[0] and all(kind == "Ll" for kind in kinds[1:]),
+        all(upper),
+        _CAMEL.fullmatch(word) is not None,
+        any(digit),
+        all(digit),
+        _NUMBER.fullmatch(word) is not None,
+        length >= 2 and set(word) == {"."},
+        length >= 2 and word[0] != "." and word[-1] == ".",
+        bool(left and dash) and _letters_or_digits(left + right),
+        "." in word and _INITIALS.fullmatch(word) is not None,
+        length == 2 and upper[0] and word[1] == ".",
+        single != "" and kinds[0].startswith("L"),
+        single != "" and single in string.ascii_uppercase,
+        single != "" and single in ",.;:?!()",
+        single != "" and single in "\"`'",
+    )
+    return f"{sum(bool(test) << bit for bit, test in enumerate(tests)):04x}"
+
+
+def _letters_or_digits(text: str) -> bool:
+    return all(c in string.digits or c.isalpha() for c in text)
+
+
+def _affix(kind: str, n: int) -> Callable[[str], str]:
+    if kind == "prefix":
+        return lambda value: value[:n] if len(value) >= n else SHORT
+    if kind == "suffix":
+        return lambda value: value[-n:] if len(value) >= n else SHORT
+    if kind == "head":
+        return lambda value: value[:n]
+    return lambda value: value[-n:]
+
+
+def _test(where: str, member: Callable[[str], bool]) -> Callable[[str], str]:
+    def test(value: str) -> str:
+        if where == "has":
+            holds = any(map(member, value))
+        elif where == "all":
+            holds = all(map(member, value))
+        else:
+            edge = value[:1] if where == "first" else value[-1:]
+            holds = bool(edge) and member(edge)
+        return "true" if holds else "false"
+
+    return test
+
+
+@lru_cache(maxsize=256)
+def operation(name: str) -> Callable[[str], str]:
+    """The function behind the name of an operation, such as ``lower`` or ``suffix3``.
+
+    Raises
+    ------
+    UserError: no such operation; near names in the hint.
+    """
+    if name == "lower":
+        return str.lower
+    if name == "shape":
+        return word_type
+    if affix := _AFFIX.fullmatch(name):
+        return _affix(affix[1], int(affix[2]))
+    test = _TEST.fullmatch(name)
+    if test and test[2] in _CLASSES:
+        return _test(test[1], _CLASSES[test[2]])
+    near = difflib.get_close_matches(name, _KNOWN, n=3, cutoff=0.5)
+    hint = (
+        "did you mean " + ", ".join(near) + "?" if near else "lower, shape, prefixN, suffixN, ..."
+    )
+    raise UserError(f"no derived column {name!r}", hint=hint)
+
+
+def split_name(name: str, columns: frozenset[str]) -> tuple[str, tuple[str, ...]]:
+    """Base column and operations of a column name; the longest base that exists wins."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        base = ".".join(parts[:n])
+        if base in columns:
+            return base, tuple(parts[n:])
+    return parts[0], tuple(parts[1:])
+
+
+def coded_column(corpus: Corpus, name: str) -> Column:
+    """The column of that name, plain or derived: vocabulary and codes int32[N].
+
+    The vocabulary of a derived column is the same object for all corpora that share the base
+    vocabulary, and the function runs once per entry of it.
+
+    Raises
+    ------
+    UserError: no such column or operation.
+    """
+    base, operations = split_name(name, frozenset(corpus.columns))
+    column = corpus.column(base)
+    for step in operations:
+        derived = column.vocabulary.derived(step, operation(step))
+        column = Column(derived.vocabulary, derived.codes()[column.codes])
+    return column

@@ -1,0 +1,202 @@
+"""What a plugin hands to the harness: light descriptions whose targets are imported on use.
+
+Nothing here imports more than the standard library, so that listing every method of every plugin
+costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from importlib import import_module
+from typing import Any, ClassVar
+
+from sslbench.errors import UserError
+
+TASKS = ("tagging", "spans", "segmentation", "joint")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def load_target(target: str, what: str) -> Any:
+    """Import ``"module:attribute"`` and return the object it names.
+
+    ``what`` says on whose behalf, for the message. Raises UserError when it cannot be had; the
+    original exception is its cause.
+    """
+    module, _, attribute = target.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as problem:  # a plugin's module may raise anything on import
+        raise UserError(
+            f"{what}: cannot load {target}: {type(problem).__name__}: {problem}"
+        ) from problem
+    return found
+
+
+def _check_texts(registration: object) -> None:
+    """Every field of an immutable description that is declared ``str`` must hold one."""
+    for field in fields(registration):  # type: ignore[arg-type]
+        value = getattr(registration, field.name)
+        if field.type == "str" and not isinstance(value, str):
+            raise TypeError(
+                f"{type(registration).__name__}: {field.name} must be a str,"
+                f" not {type(value).__name__}"
+            )
+
+
+def _check_text_tuple(registration: object, field: str, kind: type = str) -> None:
+    value = getattr(registration, field)
+    if not isinstance(value, tuple) or not all(isinstance(item, kind) for item in value):
+        raise TypeError(
+            f"{type(registration).__name__}: {field} must be a tuple of {kind.__name__}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """Common to everything that a plugin registers.
+
+    Attributes
+    ----------
+    name: what the user types; unique within its kind.
+    summary: one line.
+    reference: the publication, or the origin of a corpus.
+    target: ``"module:attribute"``, imported on use.
+    """
+
+    name: str
+    summary: str
+    reference: str
+    target: str
+
+    kind: ClassVar[str] = "registration"
+
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError when a field cannot be right."""
+        _check_texts(self)
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"{type(self).__name__}: {self.name!r} is not a usable name")
+        if not _TARGET.fullmatch(self.target):
+            raise ValueError(
+                f"{type(self).__name__} {self.name}: target must read 'module:attribute',"
+                f" not {self.target!r}"
+            )
+
+    def load(self) -> Any:
+        """Import the target; UserError when that fails."""
+        return load_target(self.target, f"{self.kind} {self.name}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteFile:
+    """One upstream file.
+
+    Attributes
+    ----------
+    path: below the data home, with forward slashes.
+    urls: tried in this order.
+    sha256: lower-case hexadecimal digest of the whole file.
+    licence: what upstream says about use.
+    bytes: length of the file.
+    extra: only needed when a protocol asks for external unlabelled text.
+    """
+
+    path: str
+    urls: tuple[str, ...]
+    sha256: str
+    licence: str
+    bytes: int
+    extra: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError when a field cannot be right."""
+        _check_texts(self)
+        _check_text_tuple(self, "urls")
+        if {"", ".", ".."} & set(self.path.split("/")) or "\\" in self.path or ":" in self.path:
+            # A registration must not be able to write outside the data home.
+            raise ValueError(f"RemoteFile: {self.path!r} is not a path below the data home")
+        if not _SHA256.fullmatch(self.sha256):
+            raise ValueError(f"RemoteFile {self.path}: sha256 must be 64 lower-case hex digits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetInfo(Registration):
+    """A dataset; its target is ``load(home: DataHome, **options) -> Dataset``.
+
+    Attributes
+    ----------
+    licence: of the corpus.
+    task: one of TASKS.
+    metric: the primary one, e.g. ``"f1"``.
+    featurizer: name of the default featurizer.
+    protocol: splits and evaluation, in words.
+    files: what has to be in the data home.
+    options: ``"module:Struct"`` with the options of ``load``, or "" when it has none.
+    tune: tuning trials of each method when all of train is labelled and the user gives no number.
+    """
+
+    licence: str
+    task: str
+    metric: str
+    featurizer: str
+    protocol: str
+    files: tuple[RemoteFile, ...] = ()
+    options: str = ""
+    tune: int = 0
+
+    kind: ClassVar[str] = "dataset"
+
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError when a field cannot be right."""
+        super().__post_init__()
+        _check_text_tuple(self, "files", RemoteFile)
+        if self.task not in TASKS:
+            raise ValueError(f"DatasetInfo {self.name}: task {self.task!r} is not one of {TASKS}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturizerInfo(Registration):
+    """A featurizer; its target is a callable ``() -> TemplateFeaturizer``.
+
+    Attributes
+    ----------
+    columns: that the corpus must have.
+    tasks: that it was made for.
+    """
+
+    columns: tuple[str, ...] = ("word",)
+    tasks: tuple[str, ...] = TASKS
+
+    kind: ClassVar[str] = "featurizer"
+
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError when a field cannot be right."""
+        super().__post_init__()
+        _check_text_tuple(self, "columns")
+        _check_text_tuple(self, "tasks")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo(Registration):
+    """A sequence model; its target is a class with ``Params``."""
+
+    kind: ClassVar[str] = "model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodInfo(Registration):
+    """A learning method; its target is a class with ``Params`` and ``fit``.
+
+    Attributes
+    ----------
+    baseline: whether other methods are compared against it.
+    """
+
+    baseline: bool = False
+
+    kind: ClassVar[str] = "method"

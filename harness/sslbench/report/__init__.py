@@ -1,0 +1,1 @@
+"""Reports: leaderboards, significance, learning curves. Pure functions of run records."""

@@ -1,0 +1,254 @@
+"""Leaderboards: one table per data set and protocol, a pure function of run records."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sslbench.experiment.record import RunRecord, content_id
+from sslbench.report.significance import Paired, compare_counts, count_array, holm
+
+BASELINE = "supervised"
+RowKey = tuple[str, str, str, str]  # method, featurizer, model, parameters as text
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method (with its featurizer, model and parameters) in a table.
+
+    Attributes
+    ----------
+    name: method, plus what tells it from other rows of the same method.
+    rank: 1 = best among complete rows; None = not ranked.
+    mean, sd: of the primary metric over seeds (None without a good run; sd needs two).
+    seeds: with a good run.  missing: seeds of the table without one.  failed: failed runs.
+    paired: against the baseline on the seeds that both have.  p_holm: corrected in the table.
+    wall_s, cpu_s, peak_rss_mb: medians over good runs.
+    codes: code versions of the runs used.  stale: some of them is not the table's newest.
+    """
+
+    name: str
+    method: str
+    featurizer: str
+    model: str
+    params: str
+    mean: float | None
+    sd: float | None
+    seeds: tuple[int, ...]
+    missing: tuple[int, ...]
+    failed: int
+    wall_s: float | None
+    cpu_s: float | None
+    peak_rss_mb: float | None
+    labeled_sentences: int | None
+    codes: tuple[str, ...]
+    stale: bool
+    paired: Paired | None = None
+    p_holm: float | None = None
+    rank: int | None = None
+
+    @property
+    def key(self) -> RowKey:
+        """What makes the row."""
+        return self.method, self.featurizer, self.model, self.params
+
+    @property
+    def complete(self) -> bool:
+        """Whether every seed of the table has a good run."""
+        return bool(self.seeds) and not self.missing
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data set under one protocol.
+
+    `data` tells apart versions of a data set (hash of its files and options); `code` is the
+    newest code version among the runs.
+    """
+
+    dataset: str
+    protocol: str
+    curve: str
+    metric: str
+    data: str
+    code: str
+    seeds: tuple[int, ...]
+    rows: tuple[Row, ...]
+
+
+_TableKey = tuple[str, str, str, int, str]
+
+
+def leaderboard(records: Iterable[RunRecord]) -> list[Table]:
+    """Build all tables from records, whatever their order.
+
+    Of several runs of one cell (same row and seed, other code) the newest counts.
+    """
+    groups: dict[_TableKey, list[RunRecord]] = defaultdict(list)
+    for record in records:
+        groups[_table_key(record)].append(record)
+    return [_table(key, groups[key]) for key in sorted(groups)]
+
+
+def row_key(record: RunRecord) -> RowKey:
+    """What makes a row: method, featurizer, model and the parameters that the user set."""
+    params = ", ".join(f"{key}={record.spec.params[key]}" for key in sorted(record.spec.params))
+    return record.method, record.featurizer, record.model, params
+
+
+def _table_key(record: RunRecord) -> _TableKey:
+    protocol = record.spec.protocol
+    labeled = protocol.labeled
+    # Numbers sort as numbers, before shares and "all".
+    size = f"{labeled:012d}" if isinstance(labeled, int) else f"~{labeled}"
+    data = content_id(record.spec.data)[:8]
+    return record.dataset, data, _curve(record), protocol.tune, size
+
+
+def _curve(record: RunRecord) -> str:
+    """The protocol without the labelled size: tables that share it form a learning curve."""
+    protocol = record.spec.protocol
+    text = "all of it" if protocol.unlabeled is None else f"at most {protocol.unlabeled}"
+    tuning = f"{protocol.tune} tuning trials" if protocol.tune else "no tuning"
+    return f"unlabelled text: {text}; {tuning}"
+
+
+def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
+    newest = max(records, key=_age)
+    seeds = tuple(sorted({record.spec.protocol.seed for record in records}))
+    groups: dict[RowKey, dict[int, RunRecord]] = defaultdict(dict)
+    for record in sorted(records, key=_age):  # later ones replace earlier ones
+        groups[row_key(record)][record.spec.protocol.seed] = record
+    names = row_names(groups)
+    rows = [
+        _row(names[group], group, cells, seeds, newest.spec.code)
+        for group, cells in sorted(groups.items())
+    ]
+    rows = _compare(rows, [groups[row.key] for row in rows], newest.primary_metric)
+    return Table(
+        dataset=key[0],
+        protocol=f"labelled: {newest.spec.protocol.labeled}; {key[2]}",
+        curve=key[2],
+        metric=newest.primary_metric,
+        data=key[1],
+        code=newest.spec.code,
+        seeds=seeds,
+        rows=_ranked(rows),
+    )
+
+
+def _age(record: RunRecord) -> tuple[str, str]:
+    return record.created, record.run_id
+
+
+def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
+    """Short names of rows: the method, and of the rest what differs among `keys`."""
+    varied = [len({key[part] for key in keys}) > 1 for part in range(4)]
+    names = {}
+    for key in keys:
+        extra = [key[part] for part in range(1, 4) if varied[part] and key[part]]
+        names[key] = f"{key[0]} ({'; '.join(extra)})" if extra else key[0]
+    return names
+
+
+def _row(
+    name: str,
+    key: RowKey,
+    cells: Mapping[int, RunRecord],
+    seeds: Sequence[int],
+    code: str,
+) -> Row:
+    good = [cells[seed] for seed in sorted(cells) if _good(cells[seed])]
+    values = [record.score for record in good if record.score is not None]
+    have = tuple(record.spec.protocol.seed for record in good)
+    codes = tuple(sorted({record.spec.code for record in cells.values()}))
+    sizes = [record.data.get("sentences", {}).get("labeled") for record in good]
+    return Row(
+        name=name,
+        method=key[0],
+        featurizer=key[1],
+        model=key[2],
+        params=key[3],
+        mean=statistics.fmean(values) if values else None,
+        sd=statistics.stdev(values) if len(values) > 1 else None,
+        seeds=have,
+        missing=tuple(seed for seed in seeds if seed not in have),
+        failed=sum(record.status != "ok" for record in cells.values()),
+        wall_s=_median([record.wall_s for record in good]),
+        cpu_s=_median([record.cpu_s for record in good]),
+        peak_rss_mb=_median([record.peak_rss_mb for record in good]),
+        labeled_sentences=sizes[0] if sizes else None,
+        codes=codes,
+        stale=codes != (code,),
+    )
+
+
+def _good(record: RunRecord) -> bool:
+    return record.status == "ok" and record.score is not None
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _compare(
+    rows: Sequence[Row], cells: Sequence[Mapping[int, RunRecord]], metric: str
+) -> list[Row]:
+    """Fill in the paired comparison with the baseline and correct within the table."""
+    compared = []
+    for row, own in zip(rows, cells, strict=True):
+        base = _baseline_of(row, rows)
+        if base is None:
+            compared.append(row)
+            continue
+        pairs = _pairs(own, cells[rows.index(base)])
+        if pairs:
+            ours, theirs = (count_array(side) for side in zip(*pairs, strict=True))
+            row = replace(row, paired=compare_counts(ours, theirs, metric))
+        compared.append(row)
+    tested = [row for row in compared if row.paired is not None]
+    corrected = holm([row.paired.p_value for row in tested if row.paired is not None])
+    by_key = {row.key: p for row, p in zip(tested, corrected, strict=True)}
+    return [replace(row, p_holm=by_key.get(row.key)) for row in compared]
+
+
+def _baseline_of(row: Row, rows: Sequence[Row]) -> Row | None:
+    """The supervised row with the same featurizer and model, preferably with default parameters."""
+    if row.method == BASELINE:
+        return None
+    fits = [
+        other
+        for other in rows
+        if (other.method, other.featurizer, other.model) == (BASELINE, row.featurizer, row.model)
+    ]
+    same = [other for other in fits if other.params == row.params]
+    plain = [other for other in fits if not other.params]
+    return next(iter([*same, *plain, *fits]), None)
+
+
+def _pairs(
+    ours: Mapping[int, RunRecord], theirs: Mapping[int, RunRecord]
+) -> list[tuple[RunRecord, RunRecord]]:
+    """Runs of both rows with the same seed on the same test sentences."""
+    pairs = []
+    for seed in sorted(set(ours) & set(theirs)):
+        a, b = ours[seed], theirs[seed]
+        same = a.data.get("test_sha256") == b.data.get("test_sha256")
+        if _good(a) and _good(b) and same and "test" in a.counts and "test" in b.counts:
+            pairs.append((a, b))
+    return pairs
+
+
+def _ranked(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Complete rows by mean, best first; then the incomplete ones without a rank."""
+    complete = sorted((r for r in rows if r.complete), key=lambda r: (-(r.mean or 0.0), r.name))
+    others = sorted((r for r in rows if not r.complete), key=lambda r: r.name)
+    ranked = [
+        # Equal means share a rank.
+        replace(row, rank=1 + sum((other.mean or 0) > (row.mean or 0) for other in complete))
+        for row in complete
+    ]
+    return (*ranked, *others)

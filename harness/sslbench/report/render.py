@@ -1,0 +1,243 @@
+"""Tables as Markdown, CSV and HTML, and learning curves: the same records give the same bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.store import write_atomically
+from sslbench.report.curves import curve_files
+from sslbench.report.leaderboard import Row, Table, leaderboard
+
+HEADINGS = (
+    "rank", "method", "{metric} (%)", "sd", "seeds", "vs supervised", "95 % interval",
+    "p", "p (Holm)", "wall s", "CPU s", "peak MB", "failed", "notes",
+)  # fmt: skip
+NUMERIC = (0, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12)
+_TITLE = "sslbench leaderboard"
+
+_HTML = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{{ title }}</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5em 0; }
+th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap; }
+th { border-bottom: 2px solid #888; }
+.n { text-align: right; }
+.unranked td { color: #777; }
+p.about { color: #555; margin: 0; }
+svg { max-width: 100%; height: auto; }
+</style>
+</head>
+<body>
+<h1>{{ title }}</h1>
+{% for table in tables %}
+<h2>{{ table.heading }}</h2>
+<p class="about">{{ table.about }}</p>
+<table>
+<thead><tr>
+{%- for cell in table.head %}<th{% if loop.index0 in numeric %} class="n"{% endif %}>{{ cell }}</th>
+{%- endfor %}</tr></thead>
+<tbody>
+{% for row in table.rows %}<tr{% if not row[0] %} class="unranked"{% endif %}>
+{%- for cell in row %}<td{% if loop.index0 in numeric %} class="n"{% endif %}>{{ cell }}</td>
+{%- endfor %}</tr>
+{% endfor %}</tbody>
+</table>
+{% endfor %}
+{% for name in curves %}<p><img src="{{ name }}" alt="learning curve"></p>
+{% endfor %}<ul>{% for line in legend %}<li>{{ line }}</li>{% endfor %}</ul>
+</body>
+</html>
+"""
+
+LEGEND = (
+    "Scores and differences are percentages on the test split; mean and standard deviation (sd)"
+    " over seeds. Each seed draws its own labelled sample, the same for every method.",
+    "vs supervised: mean difference on the seeds that both have; 95 % bootstrap interval over"
+    " sentences and seeds; p: paired approximate randomisation test over sentences, and"
+    " corrected by Holm's method for the comparisons of the table.",
+    "Rows without a run for every seed of the table are not ranked and have no place in it.",
+    "Wall time, CPU time and peak memory are medians over runs, with tuning trials unless these"
+    " were in the store already; compare them on one machine only.",
+    "other code: (some) runs were made by another version of the code than the table's newest run.",
+)
+
+
+def leaderboard_files(records: Sequence[RunRecord]) -> dict[str, bytes]:
+    """All files of a leaderboard by name."""
+    tables = leaderboard(records)
+    curves = curve_files(tables)
+    return {
+        "leaderboard.md": markdown(tables, sorted(curves)).encode(),
+        "leaderboard.csv": csv_text(tables).encode(),
+        "leaderboard.html": html(tables, sorted(curves)).encode(),
+        **curves,
+    }
+
+
+def changed_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Names of the files in `folder` that differ from `files`, are missing, or are left over."""
+    changed = [
+        name
+        for name, data in files.items()
+        if not (folder / name).is_file() or (folder / name).read_bytes() != data
+    ]
+    return sorted(changed + left_over(folder, files))
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Write what has changed and remove old curves; return the names of what was touched."""
+    changed = changed_files(folder, files)
+    for name in changed:
+        if name in files:
+            write_atomically(folder / name, files[name])
+        else:
+            (folder / name).unlink()
+    return changed
+
+
+def left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Learning curves of an earlier time, which no record supports any more."""
+    return [path.name for path in folder.glob("curve-*.svg") if path.name not in files]
+
+
+def markdown(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
+    """GitHub-flavoured Markdown."""
+    lines = [f"# {_TITLE}", ""]
+    for table in tables:
+        lines += [f"## {_heading(table)}", "", _about(table), ""]
+        lines.append(_line([_escape(cell) for cell in _head(table)]))
+        marks = ["---:" if i in NUMERIC else ":---" for i in range(len(HEADINGS))]
+        lines.append(_line(marks))
+        lines += [_line([_escape(cell) for cell in cells(row, table)]) for row in table.rows]
+        lines.append("")
+    lines += [f"![learning curve]({name})\n" for name in curves]
+    lines += [f"- {line}" for line in LEGEND]
+    return "\n".join(lines) + "\n"
+
+
+def html(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
+    """One page with its style inside; texts are escaped."""
+    from jinja2 import Environment
+
+    template = Environment(autoescape=True, trim_blocks=False).from_string(_HTML)
+    return template.render(
+        title=_TITLE,
+        numeric=NUMERIC,
+        curves=curves,
+        legend=LEGEND,
+        tables=[
+            {
+                "heading": _heading(table),
+                "about": _about(table),
+                "head": _head(table),
+                "rows": [cells(row, table) for row in table.rows],
+            }
+            for table in tables
+        ],
+    )
+
+
+def csv_text(tables: Sequence[Table]) -> str:
+    """One line per row of every table, numbers unrounded and in [0, 1]."""
+    import pandas as pd
+
+    rows = [_flat(table, row) for table in tables for row in table.rows]
+    frame = pd.DataFrame(rows, columns=list(_FLAT))
+    out = io.StringIO()
+    frame.to_csv(out, index=False, lineterminator="\n")
+    return out.getvalue()
+
+
+_FLAT = (
+    "dataset", "data", "protocol", "metric", "rank", "method", "featurizer", "model", "params",
+    "mean", "sd", "seeds", "missing_seeds", "failed", "difference", "low", "high", "p", "p_holm",
+    "wall_s", "cpu_s", "peak_rss_mb", "labeled_sentences", "code", "stale",
+)  # fmt: skip
+
+
+def _flat(table: Table, row: Row) -> dict[str, Any]:
+    paired = row.paired
+    values = {name: getattr(row, name, None) for name in _FLAT}
+    values |= {name: getattr(table, name) for name in ("dataset", "data", "protocol", "metric")}
+    values["seeds"] = " ".join(map(str, row.seeds))
+    values["missing_seeds"] = " ".join(map(str, row.missing))
+    values["code"] = " ".join(row.codes)
+    if paired is not None:
+        values |= {name: getattr(paired, name) for name in ("difference", "low", "high")}
+        values["p"] = paired.p_value
+    return values
+
+
+def cells(row: Row, table: Table) -> list[str]:
+    """The cells of a row as shown, in the order of `HEADINGS`."""
+    paired = row.paired
+    return [
+        "" if row.rank is None else str(row.rank),
+        row.name,
+        percent(row.mean),
+        percent(row.sd),
+        f"{len(row.seeds)}/{len(table.seeds)}",
+        "" if paired is None else f"{100 * paired.difference:+.2f}",
+        "" if paired is None else f"{100 * paired.low:+.2f} to {100 * paired.high:+.2f}",
+        "" if paired is None else _p(paired.p_value),
+        "" if row.p_holm is None else _p(row.p_holm),
+        _number(row.wall_s, 1),
+        _number(row.cpu_s, 1),
+        _number(row.peak_rss_mb, 0),
+        str(row.failed) if row.failed else "",
+        _notes(row),
+    ]
+
+
+def percent(value: float | None) -> str:
+    """A number in [0, 1] as shown."""
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def _notes(row: Row) -> str:
+    notes = []
+    if row.missing:
+        notes.append("no run for seed " + ", ".join(map(str, row.missing)))
+    if row.stale:
+        notes.append("other code")
+    return "; ".join(notes)
+
+
+def _p(value: float) -> str:
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _heading(table: Table) -> str:
+    return f"{table.dataset}: {table.protocol}"
+
+
+def _about(table: Table) -> str:
+    return f"Data {table.data}, code {table.code}, seeds {', '.join(map(str, table.seeds))}."
+
+
+def _head(table: Table) -> list[str]:
+    return [heading.format(metric=table.metric) for heading in HEADINGS]
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
+
+
+def _escape(text: str) -> str:
+    """Names come from plugins and files: they must not break the table or smuggle in HTML."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for char in "|_*[]`":
+        text = text.replace(char, f"\\{char}")
+    return " ".join(text.split())

@@ -1,0 +1,143 @@
+"""Paired tests between two taggers, from per-sentence counts.
+
+Both work on sums of counts, so that F1 (which is no mean over sentences) is tested as it is
+reported. A sentence is one unit with all its seeds: the taggers of different seeds err on the same
+sentences, and treating those errors as independent would make p-values too small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sslbench.errors import UserError
+from sslbench.experiment.metrics import SentenceCounts, ratios
+from sslbench.experiment.record import RunRecord
+from sslbench.types import F64, I64
+
+RANDOMISATIONS = 9_999
+RESAMPLES = 2_000
+RANDOM_SEED = 20_080_615  # fixed: the same records give the same table
+_BLOCK_CELLS = 2**22  # bounds the memory of a block of random masks
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Comparison of A with B on the same sentences and seeds.
+
+    Attributes
+    ----------
+    difference: mean over seeds of metric(A) - metric(B).
+    low, high: 95 % bootstrap interval of the difference, over sentences and seeds.
+    p_value: two-sided, approximate randomisation.
+    n_sentences, n_seeds: what it rests on.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    n_sentences: int
+    n_seeds: int
+
+
+def count_array(records: Sequence[RunRecord], split: str = "test") -> I64:
+    """int64[seeds, sentences, k]: rows of `SentenceCounts.matrix` of each record."""
+    return np.stack([SentenceCounts.from_lists(r.counts[split]).matrix() for r in records])
+
+
+def compare_counts(a: I64, b: I64, metric: str) -> Paired:
+    """Test and interval for two count arrays int64[seeds, sentences, k] (same seed = same index).
+
+    Raises
+    ------
+    UserError: the arrays differ in shape, or the metric cannot be had from counts.
+    """
+    if a.shape != b.shape:
+        raise UserError("the two sides have different sentences, seeds or counts")
+    if metric not in ratios(a.sum(axis=1)):
+        raise UserError(f"no paired test for the metric {metric!r}")
+    observed = float(_difference(a.sum(axis=1), b.sum(axis=1), metric))
+    low, high = bootstrap_interval(a, b, metric)
+    return Paired(
+        difference=observed,
+        low=low,
+        high=high,
+        p_value=randomisation_p_value(a, b, metric),
+        n_sentences=a.shape[1],
+        n_seeds=a.shape[0],
+    )
+
+
+def randomisation_p_value(
+    a: I64, b: I64, metric: str, n_randomisations: int = RANDOMISATIONS
+) -> float:
+    """Two-sided p-value of the paired approximate randomisation test (Noreen 1989).
+
+    Under the null hypothesis A and B may be swapped on any sentence (in all its seeds at once).
+    p = (1 + number of swaps with |difference| >= observed) / (1 + number of swaps).
+    """
+    total_a, total_b = a.sum(axis=1), b.sum(axis=1)
+    observed = abs(_difference(total_a, total_b, metric))
+    # A swap moves b - a to A's side; sentences on which nothing differs change no sum.
+    gain = np.moveaxis(b - a, 1, 0).reshape(a.shape[1], -1).astype(np.float64)
+    gain = gain[gain.any(axis=1)]
+    rng = np.random.default_rng(RANDOM_SEED)
+    at_least = 0
+    for size in _blocks(n_randomisations, len(gain)):
+        swap = rng.integers(0, 2, size=(size, len(gain)), dtype=np.int8).astype(np.float64)
+        moved = (swap @ gain).reshape(size, *total_a.shape)
+        found = np.abs(_difference(total_a + moved, total_b - moved, metric))
+        # Sums of counts are exact; the ratios need a hair's breadth for ties.
+        at_least += int((found >= observed - 1e-12).sum())
+    return (1 + at_least) / (1 + n_randomisations)
+
+
+def bootstrap_interval(
+    a: I64, b: I64, metric: str, n_resamples: int = RESAMPLES
+) -> tuple[float, float]:
+    """95 % percentile interval of the difference, resampling sentences and (if several) seeds."""
+    n_seeds, n_sentences, _ = a.shape
+    if not n_sentences:
+        return 0.0, 0.0
+    both = np.moveaxis(np.stack([a, b]), 2, 0).astype(np.float64)
+    flat = both.reshape(n_sentences, -1)
+    rng = np.random.default_rng(RANDOM_SEED)
+    found = []
+    for size in _blocks(n_resamples, n_sentences):
+        weights = rng.multinomial(n_sentences, np.full(n_sentences, 1 / n_sentences), size=size)
+        sums = (weights.astype(np.float64) @ flat).reshape(size, *both.shape[1:])
+        per_seed = _per_seed(sums[:, 0], sums[:, 1], metric)
+        drawn = rng.integers(0, n_seeds, size=(size, n_seeds))
+        found.append(np.take_along_axis(per_seed, drawn, axis=1).mean(axis=1))
+    low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction: adjusted p-values in the order given."""
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def _per_seed(sums_a: F64, sums_b: F64, metric: str) -> F64:
+    """[..., seeds] differences from sums [..., seeds, k]."""
+    difference: F64 = ratios(sums_a)[metric] - ratios(sums_b)[metric]
+    return difference
+
+
+def _difference(sums_a: F64 | I64, sums_b: F64 | I64, metric: str) -> F64:
+    mean: F64 = _per_seed(np.asarray(sums_a), np.asarray(sums_b), metric).mean(axis=-1)
+    return mean
+
+
+def _blocks(total: int, width: int) -> Iterator[int]:
+    step = max(1, _BLOCK_CELLS // max(1, width))
+    for first in range(0, total, step):
+        yield min(step, total - first)

@@ -1,0 +1,16 @@
+"""Names of the array types that the whole project uses."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64: TypeAlias = NDArray[np.float64]
+F32: TypeAlias = NDArray[np.float32]
+I64: TypeAlias = NDArray[np.int64]
+I32: TypeAlias = NDArray[np.int32]
+I8: TypeAlias = NDArray[np.int8]
+Bool: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]

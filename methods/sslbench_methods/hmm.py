@@ -1,0 +1,280 @@
+"""The hidden Markov models that JESS-CM embeds in its CRF: one per template.
+
+Suzuki & Isozaki (ACL 2008), section 2; specification jess_cm sections 3.2, 4.3, 4.4.  All models
+share the label set as states; START is state L.  A state template's model has emissions b(y, o), an
+arc template's model emits from the transition, b(y', y, o); a bag emits each of its words.  The
+constant template and the bare transition are both the Markov chain alone.  Rows of a and (per state or
+arc) of b sum to one over all labels and all symbols, <UNK> included, also under a label mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sslbench.corpus import Corpus
+from sslbench.crf.data import Block
+from sslbench.features import Streams, Template
+from sslbench.types import F64, I8, I32, I64
+
+from . import hmm_kernels as kernels
+
+#: the logarithm of a zero probability stops here, so that one unseen event cannot forbid a label
+LOG_FLOOR = float(np.log(1e-12))
+
+MStep = Literal["plain", "lambda"]
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The table slots of one kind (state or arc): where each reads its symbol, whose it is.
+
+    One slot per template, one per position for a bag.  start: first table row of the slot's model.
+    """
+
+    stream: I32
+    offset: I32
+    bag: I8
+    owner: I32  # model number, for its weight
+    start: I64
+    groups: I32  # int32[G, 2] slots of one model
+    models: tuple[int, ...]  # models that have a table of this kind, in table order
+    borders: I64  # table rows of those models, int64[len(models) + 1]
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.borders[-1])
+
+
+def _slots(streams: Streams, models: Sequence[tuple[int, Template]], unknown: int) -> Slots:
+    stream, offset, bag, owner, start, groups = [], [], [], [], [], []
+    borders = [0]
+    for j, template in models:
+        p, first = streams.pattern_of(template)
+        groups.append((len(stream), len(stream) + len(template.offsets)))
+        for i in range(len(template.offsets)):
+            stream.append(p)
+            offset.append(first + i)
+            bag.append(template.bag is not None)
+            owner.append(j)
+            start.append(borders[-1])
+        borders.append(borders[-1] + streams.n_symbols[p] + unknown)
+    return Slots(
+        np.array(stream, np.int32), np.array(offset, np.int32), np.array(bag, np.int8),
+        np.array(owner, np.int32), np.array(start, np.int64),
+        np.array(groups, np.int32).reshape(-1, 2), tuple(j for j, _ in models),
+        np.array(borders, np.int64),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Expected counts over unlabelled text: chain float64[(L+1) L], state [R, L], arc [R, (L+1) L],
+    log_g: sum over sentences of log sum_y g (the data part of L2).
+    """
+
+    chain: F64
+    state: F64
+    arc: F64
+    log_g: F64  # float64[1], so that it can be added to in place
+
+
+@dataclass
+class EmbeddedModels:
+    """Theta: log tables of all models, their dictionaries, and the operations of EM.
+
+    templates: model j < len(templates) belongs to templates[j].
+    unknown: 1 = rare and unseen symbols share the symbol <UNK> (row 0 of a table); 0 = they say
+    nothing about the label ("neutral").
+    bare_chain: one more model, the bare transition [y_{s-1:s}], which the paper counts as a template
+    too (it equals the model of the constant template).
+    chain: float64[J, (L+1) L] log a of each model; state, arc: log emission tables.
+    """
+
+    templates: tuple[Template, ...]
+    streams: Streams
+    n_labels: int
+    dtype: Any = np.float32
+    unknown: int = 1
+    bare_chain: bool = True
+    chain: F64 = field(init=False)
+    state: NDArray[Any] = field(init=False)
+    arc: NDArray[Any] = field(init=False)
+    uniform: bool = field(init=False, default=True)
+
+    def __post_init__(self) -> None:
+        """Uniform tables: a = 1/L, b = 1/V (section 4.1)."""
+        L = self.n_labels
+        self.chain = np.full((self.n_models, (L + 1) * L), -np.log(L))
+        self.state = self._uniform(self.state_slots, L)
+        self.arc = self._uniform(self.arc_slots, (L + 1) * L)
+
+    @classmethod
+    def build(
+        cls, templates: Iterable[Template], n_labels: int, shards: Iterable[Corpus], min_count: int,
+        **options: Any,
+    ) -> EmbeddedModels:  # fmt: skip
+        """Collect the symbols of unlabelled text; those rarer than min_count are unknown."""
+        templates = tuple(templates)
+        return cls(templates, Streams.fit(templates, shards, min_count), n_labels, **options)
+
+    @property
+    def n_models(self) -> int:
+        """J, the number of templates as the paper counts them."""
+        return len(self.templates) + self.bare_chain
+
+    @cached_property
+    def state_slots(self) -> Slots:
+        picked = [(j, t) for j, t in enumerate(self.templates) if t.atoms and not t.edge]
+        return _slots(self.streams, picked, self.unknown)
+
+    @cached_property
+    def arc_slots(self) -> Slots:
+        picked = [(j, t) for j, t in enumerate(self.templates) if t.edge]
+        return _slots(self.streams, picked, self.unknown)
+
+    def _uniform(self, slots: Slots, width: int) -> NDArray[Any]:
+        sizes = np.diff(slots.borders)
+        rows = np.repeat(-np.log(np.maximum(sizes, 1)), sizes)
+        return np.repeat(rows[:, None], width, axis=1).astype(self.dtype)
+
+    def bind(self, corpus: Corpus) -> BoundModels:
+        """These models as clique features of a corpus."""
+        return BoundModels.build(self, corpus)
+
+    def zero_counts(self) -> Counts:
+        L = self.n_labels
+        return Counts(np.zeros((L + 1) * L), np.zeros(self.state.shape), np.zeros(self.arc.shape),
+                      np.zeros(1))  # fmt: skip
+
+    # -- M-step --------------------------------------------------------------------------------
+    def update(self, counts: Counts, eta: float, weights: F64, m_step: MStep) -> float:
+        """One M-step; returns the distance of section 4.5 (mean L1 change of a row).
+
+        eta: Dirichlet pseudo-count; theta_k = (c_k + eta) / (sum c + K eta), with c scaled by the
+        model's weight for m_step "lambda".  A row without any mass keeps its value.
+        """
+        L = self.n_labels
+        factor = weights if m_step == "lambda" else np.ones(self.n_models)
+        moved, rows = 0.0, 0
+        for j in range(self.n_models):
+            old = np.exp(self.chain[j]).reshape(L + 1, L)
+            new = _smoothed(factor[j] * counts.chain.reshape(L + 1, L), eta, old, axis=1)
+            self.chain[j] = _log(new).reshape(-1)
+            moved += float(np.abs(new - old).sum())
+            rows += (L + 1) + (L if j in self._plain_state else 0)
+        for slots, table, count in ((self.state_slots, self.state, counts.state),
+                                    (self.arc_slots, self.arc, counts.arc)):  # fmt: skip
+            for i, j in enumerate(slots.models):
+                part = slice(slots.borders[i], slots.borders[i + 1])
+                old = np.exp(table[part].astype(np.float64))
+                new = _smoothed(factor[j] * count[part], eta, old, axis=0)
+                table[part] = _log(new)
+                moved += float(np.abs(new - old).sum())
+                rows += table.shape[1]
+        self.uniform = False
+        return moved / (rows + ((L + 1) * L if self.bare_chain else 0))
+
+    @cached_property
+    def _plain_state(self) -> set[int]:
+        """Models of the constant template: emission rows that are 1 and never move."""
+        return {j for j, t in enumerate(self.templates) if not t.atoms}
+
+    def log_prior(self, eta: float, weights: F64 | None = None) -> float:
+        """eta * sum of log theta over all rows (times the model's weight if given: tempered)."""
+        factor = np.ones(self.n_models) if weights is None else weights
+        total = float((factor[:, None] * self.chain).sum())
+        for slots, table in ((self.state_slots, self.state), (self.arc_slots, self.arc)):
+            for i, j in enumerate(slots.models):
+                total += float(factor[j] * table[slots.borders[i] : slots.borders[i + 1]].sum())
+        return eta * total
+
+
+def _smoothed(counts: F64, eta: float, old: F64, axis: int) -> F64:
+    """Dirichlet-smoothed conditional distributions along an axis."""
+    mass = counts + eta
+    total = mass.sum(axis=axis, keepdims=True)
+    return np.where(total > 0.0, mass / np.where(total > 0.0, total, 1.0), old)
+
+
+def _log(theta: F64) -> F64:
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(theta), LOG_FLOOR)
+
+
+@dataclass(frozen=True)
+class BoundModels:
+    """The models on one corpus: `sslbench.crf.CliqueFeatures` with one weight per model."""
+
+    models: EmbeddedModels
+    codes: I32  # int32[P, padded] symbol streams
+    position: I64
+    inside: I32  # int32[N, 2] tokens to the left and right in the sentence
+
+    @classmethod
+    def build(cls, models: EmbeddedModels, corpus: Corpus) -> BoundModels:
+        streams = models.streams.encode(corpus)
+        lengths = np.diff(streams.offsets)
+        left = np.arange(corpus.n_tokens) - np.repeat(streams.offsets[:-1], lengths)
+        right = np.repeat(lengths, lengths) - 1 - left
+        return cls(models, streams.codes, streams.position,
+                   np.stack([left, right], axis=1).astype(np.int32))  # fmt: skip
+
+    @property
+    def n_weights(self) -> int:
+        return self.models.n_models
+
+    @property
+    def on_edges(self) -> bool:
+        return True
+
+    def _rows(self, slots: Slots, block: Block) -> I64:
+        rows = np.empty((len(slots.stream), block.n_tokens), np.int64)
+        kernels.slot_rows(
+            self.codes, self.position[block.tokens], self.inside[block.tokens], slots.stream,
+            slots.offset, slots.bag, slots.start, self.models.unknown, rows,
+        )  # fmt: skip
+        return rows
+
+    def add_scores(self, weights: F64, block: Block, node: F64, edge: F64) -> None:
+        """phi += sum_j lambda_j (log a_j + log b_j) (section 4.3)."""
+        m = self.models
+        chain = weights @ m.chain
+        state, arc = self._rows(m.state_slots, block), self._rows(m.arc_slots, block)
+        kernels.add_state_scores(state, m.state_slots.owner, weights, m.state, node)
+        kernels.add_arc_scores(
+            arc, m.arc_slots.owner, weights, m.arc, block.first, chain, node, edge
+        )
+
+    def expectation(self, block: Block, node: F64, edge: F64) -> F64:
+        """sum of omega * (log a_j + log b_j) per model: the derivative for lambda_{I+j}."""
+        m = self.models
+        flow = np.concatenate([edge.sum(axis=0).reshape(-1),
+                               node[block.offsets[:-1]].sum(axis=0)])  # fmt: skip
+        out = m.chain @ flow
+        chunks = (block.n_tokens + kernels.CHUNK - 1) // kernels.CHUNK
+        for slots, is_state in ((m.state_slots, True), (m.arc_slots, False)):
+            partial = np.zeros((chunks, len(slots.stream)))
+            rows = self._rows(slots, block)
+            if is_state:
+                kernels.state_expectation(rows, m.state, node, partial)
+            else:
+                kernels.arc_expectation(rows, m.arc, block.first, node, edge, partial)
+            np.add.at(out, slots.owner, partial.sum(axis=0))
+        return out
+
+    def count(self, block: Block, node: F64, edge: F64, counts: Counts) -> None:
+        """Add the expected counts of a block, given mu float64[n, L] and xi float64[n, L, L]."""
+        m = self.models
+        K = m.n_labels**2
+        counts.chain[:K] += edge.sum(axis=0).reshape(-1)
+        counts.chain[K:] += node[block.offsets[:-1]].sum(axis=0)
+        kernels.count_states(self._rows(m.state_slots, block), m.state_slots.groups, node,
+                             counts.state)  # fmt: skip
+        kernels.count_arcs(self._rows(m.arc_slots, block), m.arc_slots.groups, block.first, node, edge,
+                           counts.arc)  # fmt: skip

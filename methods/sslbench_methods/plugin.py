@@ -1,0 +1,94 @@
+"""Registration of the built-in methods, featurizers and the first-order chain model."""
+
+from __future__ import annotations
+
+from sslbench import FeaturizerInfo, MethodInfo, ModelInfo, hookimpl
+
+_SUZUKI = (
+    "J. Suzuki, H. Isozaki: Semi-supervised sequential labeling and segmentation using giga-word"
+    " scale unlabeled data. ACL 2008"
+)
+_LAFFERTY = (
+    "J. Lafferty, A. McCallum, F. Pereira: Conditional random fields: probabilistic models for"
+    " segmenting and labeling sequence data. ICML 2001"
+)
+_YAROWSKY = (
+    "D. Yarowsky: Unsupervised word sense disambiguation rivaling supervised methods. ACL 1995"
+)
+
+
+@hookimpl
+def sslbench_methods() -> list[MethodInfo]:
+    """Return the built-in methods."""
+    return [
+        MethodInfo(
+            name="supervised",
+            summary="conditional random field trained on the labelled sentences alone",
+            reference=_LAFFERTY,
+            target="sslbench_methods.supervised:Supervised",
+            baseline=True,
+        ),
+        MethodInfo(
+            name="self_training",
+            summary="retrain on the model's own Viterbi labels until they no longer change",
+            reference=_YAROWSKY,
+            target="sslbench_methods.self_training:SelfTraining",
+        ),
+        MethodInfo(
+            name="jess_cm",
+            summary="conditional random field whose potentials embed one HMM per template",
+            reference=_SUZUKI,
+            target="sslbench_methods.jess_cm:JessCM",
+        ),
+    ]
+
+
+@hookimpl
+def sslbench_featurizers() -> list[FeaturizerInfo]:
+    """Return the built-in featurizers."""
+    return [
+        FeaturizerInfo(
+            name="basic",
+            summary="word, neighbours, affixes and word type: a small set for any word column",
+            reference=_LAFFERTY,
+            target="sslbench_methods.featurizers:basic",
+            columns=("word",),
+        ),
+        FeaturizerInfo(
+            name="pos47",
+            summary="the 47 part-of-speech templates of the JESS-CM paper",
+            reference=f"{_SUZUKI}, table 3",
+            target="sslbench_methods.featurizers:pos47",
+            columns=("word",),
+            tasks=("tagging",),
+        ),
+        FeaturizerInfo(
+            name="chunk39",
+            summary="the 39 chunking templates of the JESS-CM paper",
+            reference=f"{_SUZUKI}, table 3",
+            target="sslbench_methods.featurizers:chunk39",
+            columns=("word", "pos"),
+            tasks=("spans",),
+        ),
+        FeaturizerInfo(
+            name="ner79",
+            summary="the 79 named-entity templates of the JESS-CM paper",
+            reference=f"{_SUZUKI}, table 3",
+            target="sslbench_methods.featurizers:ner79",
+            columns=("word", "pos"),
+            tasks=("spans",),
+        ),
+    ]
+
+
+@hookimpl
+def sslbench_models() -> list[ModelInfo]:
+    """Return the built-in models."""
+    return [
+        ModelInfo(
+            name="crf1",
+            summary="first-order linear-chain conditional random field",
+            reference=_LAFFERTY,
+            target="sslbench.crf.model:ChainModel",
+        ),
+    ]

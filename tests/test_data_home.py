@@ -1,0 +1,225 @@
+"""The data home: what is used, fetched, refused. Downloads come from this machine."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sslbench.cli import cli
+from sslbench.errors import UserError
+from sslbench.experiment.data import DataHome
+from sslbench.plugins import Registry
+from sslbench.registrations import DatasetInfo, RemoteFile
+
+CONTENT = b"the right bytes\n" * 10_000
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    requested: list[str]
+
+    def do_GET(self) -> None:
+        self.requested.append(self.path)
+        super().do_GET()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the test's output clean."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
+    """Serve right.bin and wrong.bin on loopback; (address, list of requested paths)."""
+    folder = tmp_path / "www"
+    folder.mkdir()
+    (folder / "right.bin").write_bytes(CONTENT)
+    (folder / "wrong.bin").write_bytes(b"<html>moved</html>")
+    handler = type("Recording", (Handler,), {"requested": []})
+    serve = functools.partial(handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as httpd:
+        threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{httpd.server_port}", handler.requested  # type: ignore[attr-defined]
+        httpd.shutdown()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> DataHome:
+    return DataHome(tmp_path / "home", tmp_path / "cache", offline=False)
+
+
+def remote(*urls: str, path: str = "sub/file.bin") -> RemoteFile:
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    return RemoteFile(path=path, urls=urls, sha256=digest, licence="free", bytes=len(CONTENT))
+
+
+def put(home: DataHome, file: RemoteFile, content: bytes) -> Path:
+    target = home.locate(file)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+    return target
+
+
+def test_a_file_that_is_there_is_never_fetched(
+    home: DataHome, server: tuple[str, list[str]]
+) -> None:
+    file = remote(f"{server[0]}/right.bin")
+    target = put(home, file, CONTENT)
+    assert home.path(file) == target
+    assert server[1] == []
+
+
+def test_the_first_address_with_the_right_bytes_wins(
+    home: DataHome, server: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, requested = server
+    file = remote(f"{base}/absent.bin", f"{base}/wrong.bin", f"{base}/right.bin", f"{base}/never")
+    target = home.path(file)
+    assert target.read_bytes() == CONTENT
+    assert requested == ["/absent.bin", "/wrong.bin", "/right.bin"]
+    # Nothing else is left beside it, and only standard error speaks.
+    assert [path.name for path in target.parent.iterdir()] == ["file.bin"]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "fetching sub/file.bin: 0.2 of 0.2 MB" in captured.err
+    home.path(file)
+    assert len(requested) == 3
+
+
+def test_when_no_address_serves_it_the_message_says_what_to_put_where(
+    home: DataHome, server: tuple[str, list[str]]
+) -> None:
+    file = remote(f"{server[0]}/absent.bin", f"{server[0]}/wrong.bin")
+    with pytest.raises(UserError) as caught:
+        home.path(file)
+    text = str(caught.value)
+    assert "\n" not in text
+    for part in (f"{server[0]}/absent.bin", "404", "another sha256", file.sha256, "160,000 bytes"):
+        assert part in text
+    assert str(home.locate(file)) in text
+    assert not home.locate(file).exists()
+
+
+def test_offline_nothing_is_requested(tmp_path: Path, server: tuple[str, list[str]]) -> None:
+    home = DataHome(tmp_path / "home", tmp_path / "cache", offline=True)
+    file = remote(f"{server[0]}/right.bin")
+    with pytest.raises(UserError, match="SSLBENCH_OFFLINE") as caught:
+        home.path(file)
+    assert str(home.locate(file)) in str(caught.value)
+    assert file.sha256 in str(caught.value)
+    assert server[1] == []
+
+
+def test_a_wrong_file_is_refused_and_kept(home: DataHome, server: tuple[str, list[str]]) -> None:
+    file = remote(f"{server[0]}/right.bin")
+    target = put(home, file, b"mine")
+    found = hashlib.sha256(b"mine").hexdigest()
+    with pytest.raises(UserError, match=rf"{found}.*{file.sha256}"):
+        home.path(file)
+    assert target.read_bytes() == b"mine"
+    assert server[1] == []
+
+
+def test_a_read_only_home_is_enough(home: DataHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = remote()
+    put(home, file, CONTENT)
+    # Not even the cache can be written: digests are computed again, that is all.
+    monkeypatch.setattr("sslbench.experiment.data.os.replace", _refuse)
+    assert home.path(file).is_file()
+    assert home.state(file) == "ok"
+
+
+def _refuse(*_: object) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
+def test_digests_are_remembered_until_the_file_changes(
+    home: DataHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = remote()
+    target = put(home, file, CONTENT)
+    reads = []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(
+        "sslbench.experiment.data.hashlib.file_digest",
+        lambda *arguments: (reads.append(1), digest(*arguments))[1],
+    )
+    home.path(file)
+    home.path(file)
+    assert len(reads) == 1
+    assert home.state(file, rehash=True) == "ok"
+    assert len(reads) == 2
+    target.write_bytes(CONTENT + b"more")
+    assert home.state(file) == "wrong sha256"
+
+
+@pytest.mark.parametrize("memory", ["", "[]", '{"x": 1}', "{broken"])
+def test_a_damaged_memory_is_ignored(home: DataHome, memory: str) -> None:
+    file = remote()
+    put(home, file, CONTENT)
+    home.cache.mkdir(parents=True)
+    (home.cache / "sha256.json").write_text(memory)
+    assert home.path(file).is_file()
+
+
+def test_folders_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SSLBENCH_DATA", str(tmp_path / "d"))
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "c"))
+    home = DataHome()
+    assert (home.root, home.cache) == (tmp_path / "d", tmp_path / "c")
+
+
+def test_derived_folders_depend_on_the_content_of_the_key_only(home: DataHome) -> None:
+    assert home.derived("k", {"a": 1, "b": [2]}) == home.derived("k", {"b": [2], "a": 1})
+    assert home.derived("k", {"a": 1}) != home.derived("k", {"a": 2})
+
+
+def test_the_data_commands(
+    home: DataHome, server: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSLBENCH_DATA", str(home.root))
+    monkeypatch.setenv("SSLBENCH_CACHE", str(home.cache))
+    plain = remote(f"{server[0]}/right.bin")
+    extra = RemoteFile(
+        path="extra.bin",
+        urls=(f"{server[0]}/right.bin",),
+        sha256=plain.sha256,
+        licence="other licence",
+        bytes=len(CONTENT),
+        extra=True,
+    )
+    info = DatasetInfo(
+        name="mine",
+        summary="s",
+        reference="r",
+        target="m:f",
+        licence="free",
+        task="spans",
+        metric="f1",
+        featurizer="basic",
+        protocol="p",
+        files=(plain, extra),
+    )
+    monkeypatch.setattr("sslbench.cli.data.registry", lambda: Registry(datasets={"mine": info}))
+
+    def data(*arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(cli, ["data", *arguments])
+        return result.exit_code, result.stdout
+
+    here, there = str(home.locate(plain)), str(home.locate(extra))
+    assert data("path", "mine") == (0, f"{here}\n{there}\n")
+    assert data("verify", "mine") == (1, f"missing  {here}\nmissing  {there}\n")
+    assert data("fetch", "--no-extra", "mine") == (0, f"{here}\n")
+    assert data("verify", "mine") == (1, f"ok       {here}\nmissing  {there}\n")
+    assert data("fetch", "mine") == (0, f"{here}\n{there}\n")
+    assert data("verify", "mine") == (0, f"ok  {here}\nok  {there}\n")
+    status, text = data("info", "mine")
+    assert status == 0
+    assert all(part in text for part in ("ok, 160,000 bytes", plain.sha256, "other licence"))
+    Path(here).write_bytes(b"x")
+    assert data("verify", "mine")[0] == 1
+    assert data("fetch", "mine")[0] == 2

@@ -1,0 +1,130 @@
+"""Identity of runs, and records as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from run_fakes import task
+from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.errors import UserError
+from sslbench.experiment import identity
+from sslbench.experiment.identity import code_version, corpus_hash
+from sslbench.experiment.record import DataSpec, RunRecord, RunSpec, decode, encode, jsonable
+from sslbench.experiment.runner import failed
+
+DESIGN_KEYS = {
+    "schema", "run_id", "status", "method", "dataset", "featurizer", "model", "params", "protocol",
+    "metrics", "primary_metric", "timing", "wall_s", "cpu_s", "peak_rss_mb", "environment",
+    "created", "error",
+}  # fmt: skip
+
+
+def record() -> RunRecord:
+    made = failed(task(labeled=20, params={"weight": 0.5}), "method", "it\nbroke")
+    made.metrics = {"test": {"accuracy": 0.5, "f1": None}}
+    made.counts = {"test": {"n_tokens": [1, 2], "correct_tokens": [1, 0]}}
+    return made
+
+
+def test_round_trip_and_keys() -> None:
+    first = record()
+    text = encode(first)
+    assert decode(text) == first
+    assert encode(decode(text)) == text
+    tree = json.loads(text)
+    assert set(tree) >= DESIGN_KEYS
+    assert tree["schema"] == 1
+    assert tree["error"] == "it broke"
+    assert {"labeled", "unlabeled", "seed"} <= set(tree["protocol"])
+
+
+def test_the_id_is_a_hash_of_everything_that_was_asked() -> None:
+    base = task().spec
+    assert re.fullmatch("[0-9a-f]{16}", base.run_id)
+    variants = [
+        msgspec.structs.replace(base, **{name: "x"})
+        for name in ("method", "dataset", "featurizer", "model", "code")
+    ]
+    variants += [
+        task(params={"weight": 1.0}).spec,
+        task(data=DataSpec({"a": "1"})).spec,
+        task(data=DataSpec(options={"train": 3})).spec,
+        *(task(**change).spec for change in ({"labeled": 5}, {"unlabeled": 5}, {"seed": 5})),
+        task(tune=5).spec,
+    ]
+    ids = {spec.run_id for spec in [base, *variants]}
+    assert len(ids) == len(variants) + 1
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers() | st.floats(-9, 9), max_size=5))
+def test_the_id_does_not_depend_on_the_order_of_keys(params: dict[str, float]) -> None:
+    backwards = dict(reversed(params.items()))
+    spec = RunSpec("m", "d", "f", "x", params=params)
+    assert spec.run_id == RunSpec("m", "d", "f", "x", params=backwards).run_id
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tree: tree.pop("method"), "method"),
+        (lambda tree: tree.update(schema=2), "schema 2"),
+        (lambda tree: tree["spec"].update(dataset="another"), "does not fit"),
+        (lambda tree: tree.update(wall_s="long"), r"\$.wall_s"),
+    ],
+)
+def test_a_record_that_cannot_be_right_is_refused(change: object, message: str) -> None:
+    tree = json.loads(encode(record()))
+    change(tree)
+    with pytest.raises(UserError, match=message):
+        decode(json.dumps(tree).encode())
+
+
+def test_numpy_values_and_infinities_become_json() -> None:
+    value = {1: np.float32(0.5), "a": np.arange(2), "t": (math.nan, np.inf), "s": {"x": True}}
+    assert jsonable(value) == {"1": 0.5, "a": [0, 1], "t": [None, None], "s": {"x": True}}
+    made = record()
+    made.trace = jsonable({"likelihood": [np.float64(-1.5), math.inf]})
+    assert decode(encode(made)).trace == {"likelihood": [-1.5, None]}
+
+
+def test_code_version_follows_the_sources(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "someplugin"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('must not be imported')")
+    module = package / "method.py"
+    module.write_text("A = 1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def version() -> str:
+        identity._package_hash.cache_clear()
+        return code_version(["someplugin.method:A"])
+
+    before = version()
+    (package / "notes.txt").write_text("no code")
+    assert version() == before
+    module.write_text("A = 2")
+    edited = version()
+    assert edited != before
+    assert code_version([]) != edited
+    (package / "more.py").write_text("")
+    assert version() not in (before, edited)
+
+
+def test_corpus_hash_is_of_the_text_not_of_the_codes() -> None:
+    def corpus(order: list[str], text: list[str]) -> Corpus:
+        words = Vocabulary(order)
+        return Corpus({"word": Column(words, words.encode(text))}, np.array([0, 1, len(text)]))
+
+    text = ["b", "a", "b"]
+    assert corpus_hash(corpus([], text)) == corpus_hash(corpus(["x", "a", "b"], text))
+    assert corpus_hash(corpus([], text)) != corpus_hash(corpus([], ["b", "a", "a"]))
