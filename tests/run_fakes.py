@@ -36,7 +36,7 @@ from sslbench import (
 from sslbench.corpus import CorpusShards
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.runner import Task
+from sslbench.experiment.training import Task
 from sslbench.experiment.tune import SearchAxis
 
 LABELS = ("A", "B", "C")

@@ -20,8 +20,9 @@ from sslbench.errors import UserError
 from sslbench.experiment.cluster import run_on_dask
 from sslbench.experiment.pool import run_all
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import Task, execute
+from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
+from sslbench.experiment.training import Task
 from sslbench.plugins import registry
 
 

@@ -16,7 +16,7 @@ from sslbench.experiment.problem import Problem
 from sslbench.experiment.tune import SearchAxis
 
 #: variance of the Gaussian prior: powers of four as in Suzuki & Isozaki (2008), strongest first
-SIGMA2_GRID = (0.0625, 0.25, 1.0, 4.0, 16.0, 64.0)
+SIGMA2_GRID = (0.25, 1.0, 4.0, 16.0)
 
 
 class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -37,7 +37,7 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     ] = 500
     ftol: Annotated[
         float, msgspec.Meta(ge=0, description="stop at this relative decrease over 5 iterations")
-    ] = 1e-6
+    ] = 1e-4
 
     def options(self) -> Options:
         """Stopping rules of the optimiser."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from sslbench.experiment.record import RunRecord
-    from sslbench.experiment.runner import Task
+    from sslbench.experiment.training import Task
 
 
 def tell(text: str) -> None:

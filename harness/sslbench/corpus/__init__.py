@@ -16,7 +16,7 @@ from sslbench.corpus.encodings import (
     tag_fits,
     to_iob2,
 )
-from sslbench.corpus.files import read_bytes
+from sslbench.corpus.files import RawBytes, read_bytes
 from sslbench.corpus.shards import (
     ChainedShards,
     CorpusShards,
@@ -36,6 +36,7 @@ __all__ = [
     "CorpusShards",
     "Derived",
     "HeadShards",
+    "RawBytes",
     "Scheme",
     "Shards",
     "Span",

@@ -30,7 +30,7 @@ def read_conll(
     scheme: Scheme | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Corpus:
-    """Read a CoNLL file: plain, gzip, or a member of a zip (source = (path, member)).
+    """Read a CoNLL file: plain, gzip, a member of a zip (source = (path, member)), or `RawBytes`.
 
     columns: a name for each column of the file; "_" leaves a column out.
     vocabularies: per column name, used and extended; missing ones are put in, so that one dict

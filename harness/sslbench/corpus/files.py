@@ -7,11 +7,21 @@ import gzip
 import os
 import zipfile
 import zlib
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from sslbench.errors import UserError
 
-Source = str | os.PathLike[str] | tuple[str | os.PathLike[str], str]
+
+@dataclass(frozen=True)
+class RawBytes:
+    """Bytes that are in memory already (standard input, say), and what to call them in messages."""
+
+    name: str
+    data: bytes = field(repr=False)
+
+
+Source = str | os.PathLike[str] | tuple[str | os.PathLike[str], str] | RawBytes
 
 MAX_BYTES = 4 * 2**30
 # Deflate reaches 1032; text with columns stays below 30. Small files may do as they like.
@@ -26,6 +36,8 @@ class _Readable(Protocol):
 
 def source_name(source: Source) -> str:
     """The source as the user gave it; `file.zip!member` for a member."""
+    if isinstance(source, RawBytes):
+        return source.name
     if isinstance(source, tuple):
         return f"{os.fspath(source[0])}!{source[1]}"
     return os.fspath(source)
@@ -38,6 +50,8 @@ def read_bytes(source: Source, max_bytes: int = MAX_BYTES, max_ratio: float = MA
     UserError if it is not there, damaged, truncated, over `max_bytes` once unpacked, or (beyond
     64 MiB) unpacks to more than `max_ratio` times its packed size.
     """
+    if isinstance(source, RawBytes):
+        return source.data
     name = source_name(source)
     path = source[0] if isinstance(source, tuple) else source
     try:

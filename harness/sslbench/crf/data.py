@@ -61,7 +61,12 @@ class Block:
 
 
 def blocks(offsets: I64, min_tokens: int) -> Iterator[Block]:
-    """Cut sentences into blocks of at least min_tokens tokens (the last one may be smaller)."""
+    """Cut sentences into blocks of at least min_tokens tokens (the last one may be smaller).
+
+    ValueError if a sentence has no token: the kernels would read and write beyond it.
+    """
+    if (np.diff(offsets) <= 0).any():
+        raise ValueError(f"sentence {int(np.argmax(np.diff(offsets) <= 0))} has no token")
     start, n = 0, len(offsets) - 1
     while start < n:
         stop = int(np.searchsorted(offsets, offsets[start] + min_tokens, side="left"))

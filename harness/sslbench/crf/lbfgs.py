@@ -15,9 +15,11 @@ from typing import Literal
 import numpy as np
 
 from ..types import F64, I64
-from .kernels.vectors import axpy_dot, combine, dot, max_abs
+from .kernels.vectors import axpy_dot, combine, dot, max_abs, multiply
 
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
+#: differences of values below this relative size are rounding, not an increase
+ROUNDING = 1e-15
 Status = Literal["gradient", "decrease", "max_iterations", "line_search"]
 
 
@@ -57,22 +59,44 @@ class Result:
 
 
 @dataclass
+class _Pool:
+    """Vectors to use again: a fresh one of 100 MB costs as much in page faults as a pass over it."""
+
+    size: int
+    spare: list[F64] = field(default_factory=list)
+
+    def take(self) -> F64:
+        return self.spare.pop() if self.spare else np.empty(self.size)
+
+    def give(self, *vectors: F64) -> None:
+        self.spare.extend(vectors)
+
+
+@dataclass
 class _Memory:
     """Last pairs (s, y) and the inverse Hessian they imply on top of gamma I."""
 
     limit: int
+    pool: _Pool
+    metric: F64 | None
     pairs: list[tuple[F64, F64, float]] = field(default_factory=list)
 
     def add(self, s: F64, y: F64) -> None:
         curvature = dot(s, y)
-        if curvature > 1e-300 + 1e-16 * dot(y, y):
-            if len(self.pairs) == self.limit:
-                self.pairs.pop(0)
-            self.pairs.append((s, y, curvature))
+        if curvature <= 1e-300 + 1e-16 * dot(y, y):
+            self.pool.give(s, y)
+            return
+        self.pairs.append((s, y, curvature))
+        if len(self.pairs) > self.limit:
+            self.pool.give(*self.pairs.pop(0)[:2])
+
+    def clear(self) -> None:
+        self.pairs.clear()
 
     def direction(self, gradient: F64) -> F64:
         """-H g by the two-loop recursion, each update fused with the next inner product."""
-        q = gradient.copy()
+        q = self.pool.take()
+        np.copyto(q, gradient)
         alphas: list[float] = []
         newest = self.pairs[::-1]
         if newest:
@@ -81,6 +105,8 @@ class _Memory:
                 alphas.append(projection / c)
                 following = newest[i + 1][0] if i + 1 < len(newest) else q
                 projection = axpy_dot(-alphas[-1], y, q, following)
+        if self.metric is not None:
+            multiply(self.metric, q)
         combine(-self._scale(), q, 0.0, q, q)
         if newest:
             oldest_first = list(zip(self.pairs, alphas[::-1], strict=True))
@@ -92,27 +118,36 @@ class _Memory:
         return q
 
     def _scale(self) -> float:
-        """gamma = s.y / y.y of the newest pair, the usual initial scaling."""
+        """gamma = s.y / y.D.y of the newest pair, the usual initial scaling of the metric D."""
         if not self.pairs:
             return 1.0
         _, y, curvature = self.pairs[-1]
-        return curvature / dot(y, y)
+        if self.metric is None:
+            return curvature / dot(y, y)
+        scaled = self.pool.take()
+        np.copyto(scaled, y)
+        multiply(self.metric, scaled)
+        gamma = curvature / dot(y, scaled)
+        self.pool.give(scaled)
+        return gamma
 
 
 def minimize(
     function: Function, start: F64, options: Options | None = None, *,
-    nonnegative: I64 | None = None, l1: float = 0.0,
+    metric: F64 | None = None, nonnegative: I64 | None = None, l1: float = 0.0,
     callback: Callable[[int, float, float], None] | None = None,
 ) -> Result:  # fmt: skip
     """Minimise function(x) + l1 * |x|_1 subject to x[nonnegative] >= 0.
 
+    metric: float64[n] initial inverse Hessian up to a factor; None = identity.
     l1 and bounds are not combined.  callback(iteration, value, largest gradient).
     """
     options = options or Options()
-    search = _Search(function, options, nonnegative, l1)
+    pool = _Pool(len(start))
+    search = _Search(function, options, nonnegative, l1, pool)
     x = search.project_start(start)
     value, gradient = search.evaluate(x)
-    memory = _Memory(options.memory)
+    memory = _Memory(options.memory, pool, metric)
     history = [value]
     status: Status = "max_iterations"
     iteration, restarted = 0, False
@@ -136,15 +171,16 @@ def minimize(
             if restarted or not memory.pairs:
                 status = "line_search"
                 break
-            memory.pairs.clear()
+            memory.clear()
             restarted = True
             continue
         restarted = False
         new_x, new_value, new_gradient = found
-        s, y = np.empty_like(x), np.empty_like(x)
+        s, y = pool.take(), pool.take()
         combine(1.0, new_x, -1.0, x, s)
         combine(1.0, new_gradient, -1.0, gradient, y)
         memory.add(s, y)
+        pool.give(x, gradient, direction)
         x, value, gradient = new_x, new_value, new_gradient
         history.append(value)
         iteration += 1
@@ -152,8 +188,8 @@ def minimize(
 
 
 def _small_decrease(history: list[float], options: Options) -> bool:
-    if len(history) <= options.window or options.ftol <= 0.0:
-        return False
+    if len(history) <= options.window:
+        return False  # with ftol = 0, no decrease at all still means that rounding rules
     old, new = history[-1 - options.window], history[-1]
     return old - new <= options.ftol * max(abs(old), abs(new))
 
@@ -170,10 +206,11 @@ class _Search:
     options: Options
     nonnegative: I64 | None
     l1: float
+    pool: _Pool
     evaluations: int = 0
 
     def evaluate(self, x: F64) -> tuple[float, F64]:
-        gradient = np.empty_like(x)
+        gradient = self.pool.take()
         value = self.function(x, gradient)
         self.evaluations += 1
         if self.l1:
@@ -235,7 +272,7 @@ class _Search:
             elif self.nonnegative is not None:
                 point[self.nonnegative] = np.maximum(point[self.nonnegative], 0.0)
             new, gradient = self.evaluate(point)
-            if new <= value + 1e-4 * dot(steepest, point - x):
+            if new <= value + 1e-4 * dot(steepest, point - x) + ROUNDING * abs(value):
                 return point, new, gradient
             step *= 0.5
         return None
@@ -249,11 +286,11 @@ class _Search:
         high: tuple[float, float, float] | None = None
         best: tuple[F64, float, F64] | None = None
         for _ in range(self.options.max_evaluations):
-            point = np.empty_like(x)
+            point = self.pool.take()
             combine(1.0, x, step, direction, point)
             f, g = self.evaluate(point)
             d = dot(g, direction) if np.isfinite(f) else np.inf
-            enough = f <= value + 1e-4 * step * slope0
+            enough = f <= value + 1e-4 * step * slope0 + ROUNDING * abs(value)
             if enough and (best is None or f < best[1]):
                 best = (point, f, g)
             if not enough or (f >= f_low and low > 0.0) or not np.isfinite(f):
@@ -270,7 +307,7 @@ class _Search:
                 step *= 4.0
             else:
                 step = _between(low, f_low, d_low, *high)
-                if abs(high[0] - low) < 1e-12 * max(1.0, low):
+                if abs(high[0] - low) < 1e-9 * max(1.0, low):
                     break
         return best
 

@@ -18,6 +18,7 @@ from ..corpus import Corpus
 from ..features import AttributeIndex, TemplateFeaturizer
 from ..types import F64, I32, I64, Bool
 from . import lbfgs
+from .collapse import Collapse
 from .layout import Layout, Support, Tables, build_layout
 from .objective import CliqueFeatures, EncodedCorpus, Objective, block_potentials
 from .persist import write_model
@@ -50,14 +51,20 @@ class ChainCRF:
         """Maximise the sum of the terms minus the priors, starting at the current weights.
 
         sigma2: variance of the Gaussian prior; l1: weight of the L1 penalty (as c1 in the
-        specification); nonnegative: indices of weights kept >= 0.
+        specification); nonnegative: indices of weights after the state weights kept >= 0.
         """
-        objective = Objective(self.layout, list(parts), sigma2, mask=self.mask)
-        found = lbfgs.minimize(
-            objective.scaled_loss, self.weights, options, nonnegative=nonnegative,
-            l1=l1 / objective.n_tokens, callback=callback,
+        collapse = Collapse.build(self.layout, [data.attributes for data, _ in parts])
+        objective = Objective(
+            collapse.reduced, [(data.collapsed(collapse), term) for data, term in parts], sigma2,
+            mask=self.mask, copies=collapse.copies_per_weight(),
         )  # fmt: skip
-        self.weights = found.weights
+        if nonnegative is not None:
+            nonnegative = nonnegative - (self.layout.size - collapse.reduced.size)
+        found = lbfgs.minimize(
+            objective.scaled_loss, collapse.shrink(self.weights), options,
+            metric=collapse.metric(), nonnegative=nonnegative, l1=l1 / objective.n_tokens, callback=callback,
+        )  # fmt: skip
+        self.weights = collapse.expand(found.weights)
         return TrainingResult(
             objective=-found.value * objective.n_tokens, status=found.status,
             converged=found.converged, iterations=found.iterations,

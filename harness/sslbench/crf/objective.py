@@ -16,9 +16,10 @@ from typing import Protocol
 import numpy as np
 
 from ..types import F64, I32, I64, Bool
+from .collapse import Collapse
 from .data import Attributes, Block, blocks, slot_groups
 from .kernels import scores
-from .kernels.vectors import combine, dot
+from .kernels.vectors import combine, subtract_prior
 from .lattice import BlockPotentials
 from .layout import Layout, Tables
 from .terms import CliqueWeights, Term
@@ -47,20 +48,33 @@ class CliqueFeatures(Protocol):
 
 @dataclass(frozen=True)
 class EncodedCorpus:
-    """Attributes of a corpus as engine codes, with its blocks; clique features if any."""
+    """Attributes of a corpus with their engine codes and blocks; clique features if any."""
 
-    node: I32
-    edge: I32
-    dense: F64 | None
-    offsets: I64
+    attributes: Attributes
+    node: I32  # engine codes int32[S, N]
     clique: CliqueFeatures | None = None
 
     @classmethod
     def build(
         cls, layout: Layout, attributes: Attributes, clique: CliqueFeatures | None = None
     ) -> EncodedCorpus:
-        node = layout.engine_codes(attributes.node)
-        return cls(node, attributes.edge, attributes.dense, attributes.offsets, clique)
+        return cls(attributes, layout.engine_codes(attributes.node), clique)
+
+    def collapsed(self, collapse: Collapse) -> EncodedCorpus:
+        """The same corpus for the reduced layout."""
+        return EncodedCorpus(self.attributes, collapse.codes(self.attributes.node), self.clique)
+
+    @property
+    def edge(self) -> I32:
+        return self.attributes.edge
+
+    @property
+    def dense(self) -> F64 | None:
+        return self.attributes.dense
+
+    @property
+    def offsets(self) -> I64:
+        return self.attributes.offsets
 
     @cached_property
     def varying(self) -> bool:
@@ -139,7 +153,8 @@ class Objective:
     """Sum of (corpus, term) parts minus the Gaussian prior.
 
     sigma2: prior variance of attribute, transition and stop weights; sigma2_clique: of clique
-    features (None = sigma2).  mask: bool[L+1, L] legal arcs.
+    features (None = sigma2).  mask: bool[L+1, L] legal arcs.  copies: float64 per state weight, how
+    many identical attributes it stands for (`collapse`); None = one.
     """
 
     layout: Layout
@@ -147,6 +162,7 @@ class Objective:
     sigma2: float
     sigma2_clique: float | None = None
     mask: Bool | None = None
+    copies: F64 | None = None
     evaluations: int = field(default=0, init=False)
 
     @cached_property
@@ -165,21 +181,18 @@ class Objective:
                 add_gradient(accumulator, data, block, omega)
                 values.append(omega.value)
         accumulator.pack(gradient)
-        return math.fsum(np.concatenate(values)) - self._prior(weights, gradient)
+        prior = subtract_prior(self.precision, weights, gradient)
+        return math.fsum(np.concatenate(values)) - prior
 
-    def _prior(self, weights: F64, gradient: F64) -> float:
-        """|lambda|^2 / (2 sigma^2), and its derivative subtracted from the gradient."""
-        cut = int(self.layout.bounds[5])
-        total = 0.0
-        for piece, variance in (
-            (slice(0, cut), self.sigma2),
-            (slice(cut, None), self.sigma2_clique or self.sigma2),
-        ):
-            if math.isfinite(variance):
-                x, g = weights[piece], gradient[piece]
-                combine(1.0, g, -1.0 / variance, x, g)
-                total += 0.5 * dot(x, x) / variance
-        return total
+    @cached_property
+    def precision(self) -> F64:
+        """Inverse prior variance of every weight, float64[n]."""
+        cut = self.layout.bounds
+        precision = np.full(self.layout.size, 1.0 / self.sigma2)
+        precision[cut[5] :] = 1.0 / (self.sigma2_clique or self.sigma2)
+        if self.copies is not None:
+            precision[: cut[1]] /= self.copies
+        return precision
 
     def scaled_loss(self, weights: F64, gradient: F64) -> float:
         """-F / n_tokens and its gradient: what the optimiser minimises."""

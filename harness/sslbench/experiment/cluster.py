@@ -10,7 +10,8 @@ import msgspec
 from sslbench.errors import UserError
 from sslbench.experiment.pool import OnStart
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import Task, execute, failed
+from sslbench.experiment.runner import execute, failed
+from sslbench.experiment.training import Task
 
 
 def run_on_dask(

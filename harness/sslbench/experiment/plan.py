@@ -17,8 +17,8 @@ from sslbench.experiment.cluster import run_on_dask
 from sslbench.experiment.identity import code_version
 from sslbench.experiment.pool import OnStart, run_all
 from sslbench.experiment.record import DataSpec, ProtocolSpec, RunRecord, RunSpec
-from sslbench.experiment.runner import Task, make_params, plugin_targets
 from sslbench.experiment.store import Store
+from sslbench.experiment.training import Task, make_params, plugin_targets
 from sslbench.experiment.userdata import (
     dataset_name,
     fitting_featurizer,

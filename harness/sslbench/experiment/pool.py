@@ -21,7 +21,8 @@ import psutil
 from pebble import ProcessExpired, concurrent
 
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import Task, execute, failed
+from sslbench.experiment.runner import execute, failed
+from sslbench.experiment.training import Task
 
 _POLL_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +14,14 @@ import numpy as np
 from sslbench.corpus import (
     Corpus,
     CorpusShards,
+    Scheme,
     Shards,
     Vocabulary,
     convert_labels,
     detect_scheme,
     read_conll,
+    split_tag,
+    tag_fits,
 )
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
@@ -73,7 +78,11 @@ def hash_files(path: Path) -> dict[str, str]:
 
 
 def load_user_data(
-    path: Path, columns: Sequence[str], notice: Callable[[str], None] = lambda text: None
+    path: Path,
+    columns: Sequence[str],
+    notice: Callable[[str], None] = lambda text: None,
+    *,
+    cut: bool = True,
 ) -> Dataset:
     """Read a user's data.
 
@@ -81,11 +90,17 @@ def load_user_data(
     ----------
     columns: meaning of the columns, e.g. ("word", "pos", "label"); "_" skips one.
     notice: told about decisions that the user should know.
+    cut: without a test file, cut a fixed fifth off train; otherwise there is then no test split.
 
     Returns
     -------
     Task "spans" (labels rewritten as IOB2) or "segmentation" (BMES labels without types) when the
-    labels are chunk tags in a known scheme, else "tagging".
+    labels are chunk tags in a known scheme, else "tagging". `facts["source_scheme"]` is the scheme
+    of the files ("none" for plain tags).
+
+    Raises
+    ------
+    UserError: with file and line; also for a stray label among chunk tags.
     """
     files = find_files(path)
     if "label" not in columns:
@@ -94,18 +109,16 @@ def load_user_data(
             hint="e.g. --columns word,pos,label",
         )
     vocabularies: dict[str, Vocabulary] = {}
-    splits = {
-        split: read_conll(file, columns, vocabularies)
-        for split, file in files.items()
-        if split != "unlabeled"
-    }
-    if "test" not in splits:
+    labelled = {split: file for split, file in files.items() if split != "unlabeled"}
+    splits = {split: read_conll(file, columns, vocabularies) for split, file in labelled.items()}
+    scheme = _scheme_of(splits, labelled, columns)
+    if "test" not in splits and cut:
         splits["train"], splits["test"] = _cut(splits["train"])
         notice(
             f"{path}: no test file; every fit is tested on {splits['test'].n_sentences} sentences"
             " cut from train (a fixed fifth)"
         )
-    kind = _recognise(splits)
+    kind = _recognise(splits, scheme)
     raw = files.get("unlabeled")
     return Dataset(
         name=dataset_name(path),
@@ -114,7 +127,7 @@ def load_user_data(
         encoding=kind.encoding,
         splits=kind.splits,
         external=None if raw is None else lambda: _raw_text(raw, columns, vocabularies),
-        facts={"source_scheme": kind.source or "none"},
+        facts={"source_scheme": scheme or "none"},
     )
 
 
@@ -123,26 +136,66 @@ class _Kind(NamedTuple):
 
     task: str
     encoding: str | None
-    source: str | None
     splits: dict[str, Corpus]
 
 
-def _recognise(splits: dict[str, Corpus]) -> _Kind:
+def _scheme_of(
+    splits: Mapping[str, Corpus], files: Mapping[str, Path], columns: Sequence[str]
+) -> Scheme | None:
+    """The scheme of the labels; None for plain tags.
+
+    A single slip (I_NP for I-NP) must not turn chunks into plain tags without a word: when most
+    labels are chunk tags, the files are read again to name the place of the first that is none.
+    """
     rows = [
         corpus.sentence(i, "label") for corpus in splits.values() for i in range(corpus.n_sentences)
     ]
     scheme = detect_scheme(rows)
+    labels = Counter(label for label in chain.from_iterable(rows) if label != "O")
+    typed = sum(count for label, count in labels.items() if "-" in label)
+    if scheme is not None and typed in (0, labels.total()):
+        return scheme
+    _refuse_bilou(set(labels), files["train"])
+    # Of equals, the first: IOB1 has the labels of IOB2.
+    known: tuple[Scheme, ...] = ("IOB2", "BMES", "IOBES")
+    nearest = scheme or max(known, key=lambda name: _share(labels, name))
+    stray_type = 2 * typed > labels.total() and _share(labels, nearest) > 0.5
+    stray_prefix = {"B", "E"} <= set(labels) and _share(labels, nearest) > 0.95
+    if stray_type or stray_prefix:
+        for file in files.values():
+            read_conll(file, columns, scheme=nearest)
+    return scheme
+
+
+def _refuse_bilou(labels: set[str], file: Path) -> None:
+    prefixes = {split_tag(label)[0] for label in labels if "-" in label}
+    if {"B", "L"} <= prefixes <= set("BILU") and all("-" in label for label in labels):
+        raise UserError(
+            "the labels look like BILOU, which is not read",
+            file=file,
+            hint="write E for L and S for U (IOBES)",
+        )
+
+
+def _share(labels: Counter[str], scheme: Scheme) -> float:
+    """Share of the tokens outside O whose label is legal in a scheme."""
+    fits = sum(count for label, count in labels.items() if tag_fits(label, scheme))
+    return fits / max(1, labels.total())
+
+
+def _recognise(splits: dict[str, Corpus], scheme: Scheme | None) -> _Kind:
     if scheme is None:
-        return _Kind("tagging", None, None, splits)
-    if scheme == "BMES" and not any("-" in label for row in rows for label in row):
-        return _Kind("segmentation", "BMES", scheme, splits)
+        return _Kind("tagging", None, splits)
+    labels = splits["train"].column("label").vocabulary.strings
+    if scheme == "BMES" and not any("-" in label for label in labels):
+        return _Kind("segmentation", "BMES", splits)
     if scheme != "IOB2":
-        labels = Vocabulary()
+        vocabulary = Vocabulary()
         splits = {
-            name: convert_labels(part, scheme, "IOB2", vocabulary=labels)
+            name: convert_labels(part, scheme, "IOB2", vocabulary=vocabulary)
             for name, part in splits.items()
         }
-    return _Kind("spans", "IOB2", scheme, splits)
+    return _Kind("spans", "IOB2", splits)
 
 
 def dataset_name(path: Path) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from ...types import F64, I32, I64, Bool
+from ...types import F64, I32, I64, AnyArray, Bool
 
 CHUNK = 256  # tokens per parallel task in `node_scores`
 
@@ -184,3 +184,14 @@ def supported_pairs(codes: I32, labels: I32, n_attributes: int, n_labels: int) -
             if i >= 0 and labels[n] >= 0:
                 seen[i, labels[n]] = True
     return seen
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def occurrence_hash(codes: I32, tokens: AnyArray, keys: AnyArray, counts: I64) -> None:
+    """keys[attribute] += key of each token where it occurs (uint64, wrapping); counts likewise."""
+    for s in range(codes.shape[0]):
+        for n in range(codes.shape[1]):
+            i = codes[s, n]
+            if i >= 0:
+                keys[i] += tokens[n]
+                counts[i] += 1

@@ -63,6 +63,13 @@ def combine(a: float, x: F64, b: float, y: F64, out: F64) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def multiply(x: F64, y: F64) -> None:
+    """y *= x."""
+    for i in prange(x.shape[0]):
+        y[i] *= x[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def max_abs(x: F64) -> float:
     """Largest absolute value."""
     n = x.shape[0]
@@ -74,3 +81,19 @@ def max_abs(x: F64) -> float:
             top = max(top, abs(x[i]))
         partial[c] = top
     return partial.max() if chunks > 0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def subtract_prior(precision: F64, x: F64, gradient: F64) -> float:
+    """gradient -= precision * x; return sum of precision * x^2 / 2."""
+    n = x.shape[0]
+    chunks = (n + CHUNK - 1) // CHUNK
+    partial = np.zeros(chunks)
+    for c in prange(chunks):
+        total = 0.0
+        for i in range(c * CHUNK, min(n, (c + 1) * CHUNK)):
+            pull = precision[i] * x[i]
+            gradient[i] -= pull
+            total += pull * x[i]
+        partial[c] = total
+    return 0.5 * partial.sum()

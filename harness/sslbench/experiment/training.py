@@ -1,0 +1,263 @@
+"""From a task to a trained method: load, draw, tune, train."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+
+from sslbench.corpus import Corpus
+from sslbench.corpus.encodings import Scheme
+from sslbench.corpus.encodings import Task as TaskKind
+from sslbench.errors import UserError
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.identity import code_version
+from sslbench.experiment.metrics import Coverage, Scores, score
+from sslbench.experiment.problem import (
+    Fit,
+    Method,
+    Problem,
+    labeled_part,
+    relabelled,
+    without_labels,
+)
+from sslbench.experiment.protocol import Draw, draw, no_text, unlabeled_text
+from sslbench.experiment.record import RunSpec, content_id
+from sslbench.experiment.store import Store
+from sslbench.experiment.tune import SearchAxis, Trial, search
+from sslbench.experiment.userdata import load_user_data
+from sslbench.plugins import Registry
+from sslbench.types import I32, I64
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A run to execute: its identity, and what is no part of it.
+
+    Attributes
+    ----------
+    data_path: the user's file or folder, when the data set is not a registered one.
+    metric: primary metric, for the record of a run that dies before it loads its data.
+    store: folder whose tuning trials are shared between runs; None = do not share.
+    cut: whether a user's data without a test file give up a fifth of train for it.
+    """
+
+    spec: RunSpec
+    metric: str
+    data_path: str | None = None
+    store: str | None = None
+    threads: int = 1
+    quiet: bool = True
+    cut: bool = True
+
+
+@dataclass
+class Bench:
+    """Everything a run holds: what is resolved once and used by trials and the final training."""
+
+    task: Task
+    known: Registry
+    dataset: Dataset
+    drawn: Draw
+    clock: RunContext
+
+    @staticmethod
+    def open(task: Task, known: Registry, clock: RunContext) -> Bench:
+        """Load the data set and draw the labelled sample."""
+        with clock.phase("load"):
+            dataset = load_dataset(task, known)
+        return Bench(task, known, dataset, draw(dataset, task.spec.protocol), clock)
+
+    def problem(self, sentences: I64, method: str) -> Problem:
+        """The problem with these labelled sentences; nothing else of train keeps its label."""
+        spec, dataset = self.task.spec, self.dataset
+        labeled = labeled_part(dataset.splits["train"], sentences)
+        labels = tuple(labeled.column("label").vocabulary.strings)
+        dev = dataset.splits.get("dev")
+        model = self.known.model(spec.model).load()
+        with self.clock.phase("unlabeled"):
+            if getattr(self.known.method(method).load(), "uses_unlabeled", True):
+                text = unlabeled_text(dataset, spec.protocol, self.drawn.hidden)
+            else:
+                text = no_text(dataset)
+        return Problem(
+            task=dataset.task,
+            encoding=dataset.encoding,
+            labels=labels,
+            labeled=labeled,
+            unlabeled=text,
+            dev=None if dev is None else relabelled(dev.select(np.arange(dev.n_sentences)), labels),
+            featurizer=self.known.featurizer(spec.featurizer).load()(),
+            model=model() if isinstance(model, type) else model,
+            threads=self.task.threads,
+        )
+
+    def dev_corpus(self) -> Corpus:
+        """Development sentences with their labels: for the harness's eyes."""
+        if self.drawn.dev_source == "own":
+            return self.dataset.splits["dev"]
+        return self.dataset.splits["train"].select(self.drawn.dev)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training gave: the fit, the problem and parameters it came from, trials, notes."""
+
+    fit: Fit
+    problem: Problem
+    params: Any
+    trials: list[Trial]
+    run: RunContext
+
+
+def train(bench: Bench) -> Trained:
+    """Tune within the budget of the protocol, then train on the whole labelled sample."""
+    task, spec = bench.task, bench.task.spec
+    with bench.clock.phase("tune"):
+        chosen, trials = _tune(bench)
+    method: Method = bench.known.method(spec.method).load()()
+    params = make_params(type(method), {**spec.params, **chosen})
+    problem = bench.problem(bench.drawn.labeled, spec.method)
+    run = RunContext(spec.protocol.seed, threads=task.threads, quiet=task.quiet)
+    with bench.clock.phase("fit"):
+        fit = method.fit(problem, params, run)
+    return Trained(fit, problem, params, trials, run)
+
+
+def load_dataset(task: Task, known: Registry) -> Dataset:
+    """Load the registered data set, or the user's files."""
+    data = task.spec.data
+    if data.columns is not None:
+        return load_user_data(Path(task.data_path or ""), data.columns, cut=task.cut)
+    home = DataHome(task.data_path)
+    dataset = known.dataset(task.spec.dataset).load()(home, **data.options)
+    if not isinstance(dataset, Dataset):
+        raise RuntimeError(f"data set {task.spec.dataset} gave a {type(dataset).__name__}")
+    return dataset
+
+
+def make_params(method: type[Method], values: Mapping[str, Any]) -> Any:
+    """The method's `Params` from plain values; UserError names a field that does not fit."""
+    try:
+        return msgspec.convert(dict(values), method.Params, strict=False)
+    except msgspec.ValidationError as error:
+        raise UserError(
+            f"parameter of {method.__name__}: {error}", hint="see sslbench show"
+        ) from error
+
+
+def search_axes(method: type[Method]) -> tuple[SearchAxis, ...]:
+    """What the method declares to be tuned: ``Params.search``."""
+    return tuple(getattr(method.Params, "search", ()))
+
+
+def predict(fit: Fit, corpus: Corpus) -> I32:
+    """Predicted label codes of a corpus whose labels are taken away first."""
+    codes = np.asarray(fit.predict(without_labels(corpus)))
+    if codes.shape != (corpus.n_tokens,) or codes.dtype.kind not in "iu":
+        raise RuntimeError(
+            f"predict() gave {codes.dtype}{list(codes.shape)}, expected int32[{corpus.n_tokens}]"
+        )
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(fit.labels):
+        raise RuntimeError(f"predict() gave codes outside 0..{len(fit.labels) - 1}")
+    return codes.astype(np.int32)
+
+
+def score_labels(
+    task: str,
+    encoding: str | None,
+    corpus: Corpus,
+    fit: Fit,
+    codes: I32,
+    cover: Coverage | None = None,
+) -> Scores:
+    """Score predicted codes (into `fit.labels`) against the label column of a corpus."""
+    gold = corpus.column("label")
+    return score(
+        cast(TaskKind, task),
+        (gold.vocabulary.strings, gold.codes),
+        (fit.labels, codes),
+        corpus.offsets,
+        encoding=cast(Scheme | None, encoding),
+        coverage=cover,
+    )
+
+
+def _tune(bench: Bench) -> tuple[dict[str, Any], list[Trial]]:
+    """Choose the method's open parameters on development data; ({}, []) without a budget."""
+    spec = bench.task.spec
+    axes = search_axes(bench.known.method(spec.method).load())
+    if not spec.protocol.tune or not axes:
+        return {}, []
+    store = None if bench.task.store is None else Store(bench.task.store)
+    return search(axes, spec.protocol.tune, spec.params, _Trials(bench, store))
+
+
+class _Trials:
+    """Runs trials, or takes them from the store when they have been run before."""
+
+    def __init__(self, bench: Bench, store: Store | None) -> None:
+        self.bench = bench
+        self.store = store
+        self.dev = bench.dev_corpus()
+        self._problems: dict[str, Problem] = {}
+
+    def __call__(self, axis: SearchAxis, value: float, params: Mapping[str, Any]) -> Trial:
+        name = axis.via or self.bench.task.spec.method
+        fields = self.bench.known.method(name).load().Params.__struct_fields__
+        # Another method's trial must not depend on parameters it does not have: then the same
+        # trial serves every method that asks for it.
+        own = {key: item for key, item in params.items() if key in fields}
+        trial_id = content_id({"trial": self._identity(name, own)})
+        trial = self.store.load_trial(trial_id) if self.store else None
+        if trial is not None:
+            # What the run would have cost without the store.
+            timing = self.bench.clock.timing
+            timing["tune_stored"] = timing.get("tune_stored", 0.0) + trial.seconds
+        else:
+            trial = self._run(axis, value, name, own)
+            if self.store and trial.error is None:  # failures are not worth keeping
+                self.store.save_trial(trial_id, trial)
+        return trial
+
+    def _identity(self, name: str, params: dict[str, Any]) -> RunSpec:
+        spec = self.bench.task.spec
+        protocol = msgspec.structs.replace(spec.protocol, tune=0)  # the budget changes no trial
+        code = code_version(plugin_targets(self.bench.known, spec, name))
+        return msgspec.structs.replace(
+            spec, method=name, params=params, protocol=protocol, code=code
+        )
+
+    def _run(self, axis: SearchAxis, value: float, name: str, params: dict[str, Any]) -> Trial:
+        bench, seed = self.bench, self.bench.task.spec.protocol.seed
+        began = time.perf_counter()
+        dataset, metric, result, error = bench.dataset, bench.dataset.metric, None, None
+        run = RunContext(seed, threads=bench.task.threads, quiet=bench.task.quiet)
+        bench.clock.progress(f"trial: {name} {axis.param}={value:g}")
+        if name not in self._problems:
+            self._problems[name] = bench.problem(bench.drawn.fit, name)
+        try:
+            method: Method = bench.known.method(name).load()()
+            fit = method.fit(self._problems[name], make_params(type(method), params), run)
+            codes = predict(fit, self.dev)
+            scores = score_labels(dataset.task, dataset.encoding, self.dev, fit, codes)
+            result = scores.metrics[metric]
+        except UserError:
+            raise
+        except Exception as problem_found:  # a value at the edge of a grid may not train
+            error = f"{type(problem_found).__name__}: {problem_found}"
+        seconds = time.perf_counter() - began
+        return Trial(axis.param, value, name, params, metric, result, seconds, error)
+
+
+def plugin_targets(known: Registry, spec: RunSpec, method: str) -> list[str]:
+    """The targets whose sources a run with this method depends on."""
+    infos = [known.method(method), known.featurizer(spec.featurizer), known.model(spec.model)]
+    if spec.data.columns is None:
+        infos.append(known.dataset(spec.dataset))
+    return [info.target for info in infos]
