@@ -105,9 +105,12 @@ class Enumeration:
         """R(y) of every sequence: float64[P]."""
         T, L = r_node.shape
         r_edge = np.broadcast_to(0.0 if r_edge is None else r_edge, (T, L, L))
-        total = [sum(r_node[t, y[t]] for t in range(T))
-                 + sum(r_edge[t, y[t - 1], y[t]] for t in range(1, T)) for y in self.paths]  # fmt: skip
-        return np.array(total, dtype=np.float64)
+
+        def score(y: I32) -> float:
+            arcs = sum(r_edge[t, y[t - 1], y[t]] for t in range(1, T))
+            return sum(r_node[t, y[t]] for t in range(T)) + arcs
+
+        return np.array([score(y) for y in self.paths], dtype=np.float64)
 
     def covariance(self, values: F64) -> tuple[float, F64, F64]:
         """E[values] and its covariance with every label and every arc."""
@@ -161,7 +164,7 @@ def random_models(n: int, seed: int = 0) -> Iterator[tuple[Model, Enumeration]]:
 
 def long_log_z(potentials: Potentials) -> float:
     """log Z by the forward recursion in extended precision (for chains too long to enumerate)."""
-    T, L = potentials.node.shape
+    T = len(potentials.node)
     node, edge = potentials.node.astype(np.longdouble), potentials.edge.astype(np.longdouble)
     alpha = node[0]
     for t in range(1, T):
@@ -182,9 +185,7 @@ def block_of(chains: Sequence[Potentials], first_sentence: int = 0) -> BlockPote
     node = np.concatenate([p.node for p in chains])
     edge = chains[0].edge.copy()
     if any(p.edge.shape[0] > 1 for p in chains) or len({p.edge.tobytes() for p in chains}) > 1:
-        shape = edge.shape[1:]
-        pieces = [np.broadcast_to(p.edge, (t, *shape)) for p, t in zip(chains, lengths, strict=True)]
-        edge = np.concatenate(pieces)
+        edge = np.concatenate([varying(p).edge for p in chains])
     return BlockPotentials(block, node, edge)
 
 
@@ -210,7 +211,8 @@ class Places:
     column: dict[tuple[int, int], int] = field(default_factory=dict)  # column, label
     arc: dict[tuple[int, int], int] = field(default_factory=dict)  # previous or START, label
     stop: dict[int, int] = field(default_factory=dict)
-    edge: dict[tuple[int, int, int], int] = field(default_factory=dict)  # attribute, previous, label
+    #: attribute, previous label or START, label
+    edge: dict[tuple[int, int, int], int] = field(default_factory=dict)
     clique: dict[int, int] = field(default_factory=dict)
 
 
@@ -342,16 +344,16 @@ def random_attributes(
     rng: np.random.Generator, lengths: Sequence[int], *, n_node: int = 6, n_edge: int = 0,
     columns: int = 0,
 ) -> Attributes:  # fmt: skip
-    """Two slots with attributes of their own, two that share theirs (a bag), one constant; a
-    third of the entries is absent.  Edge attributes: one slot of its own, two that share.
+    """Two slots with attributes of their own and two that share theirs (a bag); a third of the
+    entries is absent.  Edge attributes: one slot of its own, two that share.
     """
     N = int(sum(lengths))
 
     def slots(n: int, shares: list[tuple[float, float]]) -> I32:
-        rows = [rng.integers(int(n * lo), max(int(n * hi), int(n * lo) + 1), N) for lo, hi in shares]
+        borders = [(int(n * lo), int(n * hi)) for lo, hi in shares]
+        rows = [rng.integers(lo, max(hi, lo + 1), N) for lo, hi in borders]
         table = np.array(rows, np.int32).reshape(len(shares), N)
-        for row, other in ((-2, -1),):  # a bag holds an attribute once
-            table[other][table[row] == table[other]] = -1
+        table[-1][table[-2] == table[-1]] = -1  # a bag holds an attribute once
         table[rng.random(table.shape) < 0.33] = -1
         return table
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -33,7 +34,7 @@ from sslbench import (
     hookimpl,
     registry,
 )
-from sslbench.corpus import CorpusShards
+from sslbench.corpus import CorpusShards, sentence_ids
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.training import Task
@@ -89,6 +90,19 @@ def missing(home: DataHome) -> Dataset:
 def featurizer() -> TemplateFeaturizer:
     """A featurizer that nobody asks for anything."""
     return TemplateFeaturizer((Template.parse("word[0]"),))
+
+
+def scrambled(splits: Mapping[str, Corpus], hidden: np.ndarray) -> dict[str, Corpus]:
+    """The splits with other gold labels wherever a method must not look."""
+    new = dict(splits)
+    rng = np.random.default_rng(5)
+    for name, ids in (("train", hidden), ("test", np.arange(new["test"].n_sentences))):
+        label = new[name].column("label")
+        where = np.isin(sentence_ids(new[name].offsets), ids)
+        codes = label.codes.copy()
+        codes[where] = rng.permutation(codes[where])
+        new[name] = new[name].with_column("label", Column(label.vocabulary, codes))
+    return new
 
 
 class Model:

@@ -291,7 +291,9 @@ def test_negative_weights_in_free_mode(monkeypatch: pytest.MonkeyPatch) -> None:
     tagger = printed_tables(toy())
     tagger.weights[:] = (0.7, -0.4)
     train = trainer(tagger, monkeypatch, sign="free")
-    monkeypatch.setattr(train, "fit_weights", lambda: module.TrainingResult(0, "", True, 0, 0, 0, 0))
+    monkeypatch.setattr(
+        train, "fit_weights", lambda: module.TrainingResult(0, "", True, 0, 0, 0, 0)
+    )
     train.round(2)
     assert not train.l2_monotone
     for table in (np.exp(tagger.models.chain).reshape(2, 3, 2), np.exp(tagger.models.state).T):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from plugin_site import Site
 
 GOOD = """
 from sslbench import MethodInfo, hookimpl
@@ -32,43 +32,11 @@ print(json.dumps({
 """
 
 
-class Site:
-    """A folder of fake installed distributions, and a process that sees them."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def install(self, distribution: str, module: str, code: str, entry: str | None = None) -> None:
-        """Write a module and the metadata that registers it as an entry point."""
-        (self.folder / f"{module}.py").write_text(code, encoding="utf-8")
-        self.metadata(distribution, f"[sslbench]\n{entry or module} = {module}\n")
-
-    def metadata(self, distribution: str, entry_points: str) -> None:
-        """Write a dist-info folder."""
-        info = self.folder / f"{distribution.replace('-', '_')}-1.2.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.2\n", encoding="utf-8"
-        )
-        (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
-
-    def python(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run Python with the folder on its path."""
-        path = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])
-        environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), **variables}
-        return subprocess.run(
-            [sys.executable, *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
-    def registry(self, **variables: str) -> Any:
-        """Return what a fresh process found."""
-        done = self.python("-c", DUMP, **variables)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+def registry_of(site: Site, **variables: str) -> Any:
+    """Return what a fresh process found."""
+    done = site.python("-c", DUMP, **variables)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @pytest.fixture
@@ -89,7 +57,7 @@ def problem_of(found: Any, plugin: str) -> tuple[str, str]:
 
 def test_third_party_method_appears_beside_the_built_in_ones(site: Site) -> None:
     site.install("nice-plugin", "nice", good("nice_method", "nice"))
-    found = site.registry()
+    found = registry_of(site)
     assert found["problems"] == []
     assert found["origins"]["nice_method"] == "nice-plugin"
     assert {"supervised", "self_training", "jess_cm"} <= set(found["methods"])
@@ -107,7 +75,7 @@ def test_third_party_method_appears_beside_the_built_in_ones(site: Site) -> None
 def test_a_plugin_that_fails_on_import_harms_nobody(site: Site, code: str, expected: str) -> None:
     site.install("bad-plugin", "bad", code)
     site.install("nice-plugin", "nice", good("nice_method", "nice"))
-    found = site.registry()
+    found = registry_of(site)
     distribution, message = problem_of(found, "bad")
     assert distribution == "bad-plugin"
     assert expected in message
@@ -123,7 +91,7 @@ def test_a_hook_that_fails_or_returns_the_wrong_thing_is_reported(site: Site) ->
     site.install("c", "mixed", f"{head}{define}return [{one}, 'text']")
     site.install("d", "badfield", f"{head}{define}return [{one.replace('m:M', 'no-target')}]")
     site.install("e", "typo", f"{head}{define}return [{one.replace('summary', 'sumary')}]")
-    found = site.registry()
+    found = registry_of(site)
     assert "ValueError: oops" in problem_of(found, "raises")[1]
     assert "must return a list of MethodInfo, not MethodInfo" in problem_of(found, "notalist")[1]
     assert "one item is str" in problem_of(found, "mixed")[1]
@@ -136,7 +104,7 @@ def test_a_hook_that_fails_or_returns_the_wrong_thing_is_reported(site: Site) ->
 def test_a_name_registered_twice_names_both_distributions(site: Site) -> None:
     site.install("first-plugin", "aaa", good("twin", "aaa"))
     site.install("second-plugin", "bbb", good("twin", "bbb"))
-    found = site.registry()
+    found = registry_of(site)
     distribution, message = problem_of(found, "bbb")
     assert distribution == "second-plugin"
     assert "'twin'" in message
@@ -147,7 +115,7 @@ def test_a_name_registered_twice_names_both_distributions(site: Site) -> None:
 def test_nobody_can_take_a_built_in_name(site: Site) -> None:
     # "aaa" sorts before the built-in plugin, "methods".
     site.install("usurper", "aaa", good("jess_cm", "aaa"))
-    found = site.registry()
+    found = registry_of(site)
     assert "already registered" in problem_of(found, "aaa")[1]
     assert found["origins"]["jess_cm"] == "sslbench"
 
@@ -155,7 +123,7 @@ def test_nobody_can_take_a_built_in_name(site: Site) -> None:
 def test_two_distributions_may_use_the_same_entry_point_name(site: Site) -> None:
     site.install("one", "mod_one", good("m_one", "mod_one"), entry="methods")
     site.install("two", "mod_two", good("m_two", "mod_two"), entry="methods")
-    found = site.registry()
+    found = registry_of(site)
     assert found["problems"] == []
     assert {"m_one", "m_two", "jess_cm"} <= set(found["methods"])
 
@@ -167,7 +135,7 @@ def test_misspelt_and_unmarked_hooks_are_reported_and_the_right_ones_kept(site: 
     site.install("unmarked-plugin", "unmarked", unmarked)
     arguments = "from sslbench import hookimpl\n@hookimpl\ndef sslbench_models(x):\n    return []\n"
     site.install("arguments-plugin", "arguments", arguments)
-    found = site.registry()
+    found = registry_of(site)
     message = problem_of(found, "typo")[1]
     assert "'sslbench_metods'" in message
     assert "did you mean sslbench_methods" in message
@@ -179,7 +147,7 @@ def test_misspelt_and_unmarked_hooks_are_reported_and_the_right_ones_kept(site: 
 @pytest.mark.parametrize("blocked", ["nice", "Nice_Plugin", " other , nice-plugin "])
 def test_a_variable_blocks_by_entry_point_or_distribution(site: Site, blocked: str) -> None:
     site.install("nice-plugin", "nice", "raise RuntimeError('is never imported')")
-    found = site.registry(SSLBENCH_BLOCK=blocked)
+    found = registry_of(site, SSLBENCH_BLOCK=blocked)
     assert found["blocked"] == ["nice"]
     assert found["problems"] == []
     assert "jess_cm" in found["methods"]
@@ -190,7 +158,7 @@ def test_damaged_metadata_is_reported_or_skipped(site: Site) -> None:
     site.metadata("unrelated", "[console_scripts]\nbroken\n")
     site.metadata("bad-value", "[sslbench]\nodd = not a module!\n")
     site.install("nice-plugin", "nice", good("nice_method", "nice"))
-    found = site.registry()
+    found = registry_of(site)
     assert [d for _, d, _ in found["problems"]] == ["damaged", "bad-value"]
     assert {"nice_method", "jess_cm"} <= set(found["methods"])
 
@@ -201,7 +169,7 @@ def test_a_distribution_that_is_on_the_path_twice_counts_once(site: Site, tmp_pa
     older.folder.mkdir()
     older.install("Nice.Plugin", "nice", "raise RuntimeError('is shadowed')", entry="old")
     site.folder = Path(f"{site.folder}{os.pathsep}{older.folder}")
-    found = site.registry()
+    found = registry_of(site)
     assert found["problems"] == []
     assert found["methods"].count("nice_method") == 1
 
@@ -209,7 +177,7 @@ def test_a_distribution_that_is_on_the_path_twice_counts_once(site: Site, tmp_pa
 def test_the_order_does_not_depend_on_where_distributions_lie(site: Site) -> None:
     for module in ("zeta", "alpha", "mid"):
         site.install(f"{module}-plugin", module, good(f"m_{module}", module))
-    plugged = [name for name in site.registry()["methods"] if name.startswith("m_")]
+    plugged = [name for name in registry_of(site)["methods"] if name.startswith("m_")]
     assert plugged == ["m_alpha", "m_mid", "m_zeta"]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import subprocess
 import sys
 import time
@@ -21,7 +19,6 @@ from sslbench.experiment.cluster import run_on_dask
 from sslbench.experiment.pool import run_all
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute
-from sslbench.experiment.store import Store
 from sslbench.experiment.training import Task
 from sslbench.plugins import registry
 
@@ -117,43 +114,6 @@ def test_leaving_the_iterator_kills_what_runs() -> None:
     assert until(lambda: bool(sleepers()))
     runs.close()
     assert until(lambda: not sleepers())
-
-
-SECONDS = "0.15"
-
-
-def grid(store: Path) -> list[str]:
-    seeds = [word for seed in range(4) for word in ("--seed", str(seed))]
-    return [
-        sys.executable, "-c", "from sslbench.cli import main; main()", "run",
-        "--method", "majority", "--dataset", "toy", "--labeled", "20", "--model", "nothing",
-        "--set", f"sleep={SECONDS}", "--store", str(store), "--jobs", "2",
-        "--format", "json", *seeds,
-    ]  # fmt: skip
-
-
-def test_kill_dash_nine_leaves_whole_records_and_no_children(tmp_path: Path) -> None:
-    store = Store(tmp_path / "runs")
-    chance = random.Random(1)
-    finished: dict[str, int] = {}
-    for _ in range(3):
-        parent = subprocess.Popen(grid(store.folder), stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(1.0, 2.2))
-        family = psutil.Process(parent.pid).children(recursive=True)
-        parent.kill()
-        parent.wait()
-        assert until(lambda family=family: not any(p.is_running() for p in family))
-        for record in store.records():  # a damaged one would warn
-            assert record.status == "ok"
-            stamp = store.path(record.run_id).stat().st_mtime_ns
-            assert finished.setdefault(record.run_id, stamp) == stamp
-    done = subprocess.run(grid(store.folder), capture_output=True, text=True, check=True)
-    assert len(store.records()) == 4
-    for run_id, stamp in finished.items():
-        assert store.path(run_id).stat().st_mtime_ns == stamp
-    assert [record["status"] for record in json.loads(done.stdout)] == ["ok"] * 4
-    if finished:
-        assert f"{len(finished)} of them found in the store" in done.stderr
 
 
 def test_a_killed_parent_takes_a_busy_run_with_it(tmp_path: Path) -> None:

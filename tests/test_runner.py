@@ -1,10 +1,9 @@
-"""One run in this process, the grid around it, the command line, and users' own files."""
+"""One run in this process, the grid around it, and the command line."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -13,16 +12,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 import run_fakes
-from run_fakes import install, task, toy_splits
+from run_fakes import install, task
 from sslbench.cli import cli
-from sslbench.corpus import Column
 from sslbench.errors import UserError
-from sslbench.experiment.data import Dataset
 from sslbench.experiment.plan import Request, carry_out, plan
 from sslbench.experiment.record import decode
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
-from sslbench.experiment.userdata import fitting_featurizer, load_user_data
 from sslbench.plugins import registry
 
 
@@ -63,37 +59,6 @@ def test_same_seed_same_record() -> None:
     assert first.metrics == second.metrics
     assert first.trace == second.trace
     assert execute(task(labeled=20, seed=4)).trace["draw"] != first.trace["draw"]
-
-
-def scrambled(splits: dict[str, object], hidden: np.ndarray) -> dict[str, object]:
-    """The splits with other gold labels wherever a method must not look."""
-    new = dict(splits)
-    rng = np.random.default_rng(5)
-    for name, ids in (("train", hidden), ("test", np.arange(30))):
-        corpus = new[name]
-        label = corpus.column("label")
-        codes = label.codes.copy()
-        of_token = np.repeat(np.arange(corpus.n_sentences), corpus.lengths)
-        where = np.isin(of_token, ids)
-        codes[where] = rng.permutation(codes[where])
-        new[name] = corpus.with_column("label", Column(label.vocabulary, codes))
-    return new
-
-
-def test_permuting_hidden_gold_changes_no_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sslbench.experiment.protocol import draw
-
-    base = Dataset("toy", "tagging", "accuracy", None, toy_splits())
-    asked = task(labeled=20, tune=5)
-    hidden = draw(base, asked.spec.protocol).hidden
-    other = replace(base, splits=scrambled(dict(base.splits), hidden))
-    found = []
-    for data in (base, other):
-        monkeypatch.setattr(run_fakes, "load", lambda home, data=data: data)
-        found.append(execute(asked))
-    assert found[0].predictions_sha256 == found[1].predictions_sha256
-    assert found[0].tuning[0]["score"] == found[1].tuning[0]["score"]
-    assert found[0].metrics != found[1].metrics  # the scorer does look
 
 
 def test_tuning_uses_a_fifth_and_retrains_on_all(tmp_path: Path) -> None:
@@ -285,75 +250,3 @@ def test_compare(tmp_path: Path) -> None:
         refused = sslbench("compare", ids[0], second.run_id, "--store", str(tmp_path))
         assert refused.exit_code == 2
         assert message in refused.stderr
-
-
-ROWS = ["the DT B-NP", "cat NN I-NP", "sat VB B-VP", ". . O"]
-
-
-def write_conll(path: Path, sentences: int) -> None:
-    path.write_text("\n\n".join("\n".join(ROWS) for _ in range(sentences)) + "\n")
-
-
-def test_a_lone_file_is_cut_into_train_and_test(tmp_path: Path) -> None:
-    write_conll(tmp_path / "my.conll", 10)
-    notices: list[str] = []
-    data = load_user_data(tmp_path / "my.conll", ("word", "pos", "label"), notices.append)
-    assert (data.name, data.task, data.encoding, data.metric) == ("my", "spans", "IOB2", "f1")
-    sizes = {name: part.n_sentences for name, part in data.splits.items()}
-    assert sizes == {"train": 8, "test": 2}
-    assert "no test file" in notices[0]
-    assert data.external is None
-
-
-def test_a_folder_with_splits_and_raw_text(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    for name, n in (("train.conll", 5), ("valid.txt", 2), ("test-a.tsv", 3)):
-        write_conll(folder / name, n)
-    (folder / "unlabelled.txt").write_text("a DT\ndog NN\n\nran VB\n")
-    (folder / "README.md").write_text("no data")
-    data = load_user_data(folder, ("word", "pos", "label"))
-    sizes = {name: part.n_sentences for name, part in data.splits.items()}
-    assert sizes == {"train": 5, "dev": 2, "test": 3}
-    assert data.external is not None
-    text = data.external()
-    assert text.n_sentences == 2
-    (shard,) = text
-    assert sorted(shard.columns) == ["pos", "word"]
-    assert shard.column("word").vocabulary is data.splits["train"].column("word").vocabulary
-    write_conll(folder / "train2.conll", 1)
-    with pytest.raises(UserError, match="both look like the train split"):
-        load_user_data(folder, ("word", "pos", "label"))
-
-
-def test_plain_tags_are_tagging_and_errors_name_the_place(tmp_path: Path) -> None:
-    file = tmp_path / "tags.conll"
-    file.write_text("a DT\ndog NN\n\nruns VB\n")
-    assert load_user_data(file, ("word", "label")).task == "tagging"
-    with pytest.raises(UserError, match="no column is called label"):
-        load_user_data(file, ("word", "pos"))
-    file.write_text("a DT\ndog\n")
-    with pytest.raises(UserError, match=r"tags\.conll:2"):
-        load_user_data(file, ("word", "label"))
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(UserError, match="no train file"):
-        load_user_data(empty, ("word", "label"))
-
-
-def test_the_default_featurizer_fits_task_and_columns() -> None:
-    infos = registry().featurizers
-    assert fitting_featurizer(infos, "spans", ("word", "pos", "label")) in infos
-    with pytest.raises(UserError, match="no featurizer fits"):
-        fitting_featurizer({}, "spans", ("word",))
-
-
-def test_a_users_file_runs(tmp_path: Path) -> None:
-    write_conll(tmp_path / "my.conll", 10)
-    result = sslbench("run", "--method", "majority", "--data", str(tmp_path / "my.conll"),
-                      "--featurizer", "none", "--model", "nothing",
-                      "--store", str(tmp_path / "runs"), "--format", "json")  # fmt: skip
-    assert result.exit_code == 0, result.output
-    (tree,) = json.loads(result.stdout)
-    assert (tree["dataset"], tree["metrics"]["test"]["f1"]) == ("my", 1.0)
-    assert list(tree["spec"]["data"]["files"]) == ["my.conll"]

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from sslbench import __version__, registry
+from sslbench.atomic import write_atomically
 from sslbench.corpus import Column, Corpus, CorpusShards, Shards, StoredShards, Vocabulary
 from sslbench.corpus import write_shards as store
 from sslbench.errors import UserError
-from sslbench.experiment.data import DataHome, write_text_atomically
+from sslbench.experiment.data import DataHome
 from sslbench_datasets import ptb
 from sslbench_datasets.files import CONLL2000, REUTERS
 
@@ -151,7 +152,7 @@ def external(home: DataHome, train: Corpus) -> Shards:
         tagger = train_tagger(train.drop("label"), "pos", templates)
         store(folder, tag_shards(words, tagger.tag))
         # For whoever wonders later what made this folder; nothing reads it.
-        write_text_atomically(folder.with_suffix(".tagger.txt"), f"{tagger.digest}\n")
+        write_atomically(folder.with_suffix(".tagger.txt"), f"{tagger.digest}\n".encode())
     return StoredShards(folder, vocabularies)
 
 

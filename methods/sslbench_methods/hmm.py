@@ -1,10 +1,10 @@
 """The hidden Markov models that JESS-CM embeds in its CRF: one per template.
 
 Suzuki & Isozaki (ACL 2008), section 2; specification jess_cm sections 3.2, 4.3, 4.4.  All models
-share the label set as states; START is state L.  A state template's model has emissions b(y, o), an
-arc template's model emits from the transition, b(y', y, o); a bag emits each of its words.  The
-constant template and the bare transition are both the Markov chain alone.  Rows of a and (per state or
-arc) of b sum to one over all labels and all symbols, <UNK> included, also under a label mask.
+share the label set as states; START is state L.  A state template's model has emissions b(y, o),
+an arc template's model emits from the transition, b(y', y, o); a bag emits each of its words.  The
+constant template and the bare transition are both the Markov chain alone.  Rows of a and (per state
+or arc) of b sum to one over all labels and all symbols, <UNK> included, also under a label mask.
 """
 
 from __future__ import annotations
@@ -52,7 +52,12 @@ class Slots:
 
 
 def _slots(streams: Streams, models: Sequence[tuple[int, Template]], unknown: int) -> Slots:
-    stream, offset, bag, owner, start, groups = [], [], [], [], [], []
+    stream: list[int] = []
+    offset: list[int] = []
+    bag: list[bool] = []
+    owner: list[int] = []
+    start: list[int] = []
+    groups: list[tuple[int, int]] = []
     borders = [0]
     for j, template in models:
         p, first = streams.pattern_of(template)
@@ -91,8 +96,8 @@ class EmbeddedModels:
     templates: model j < len(templates) belongs to templates[j].
     unknown: 1 = rare and unseen symbols share the symbol <UNK> (row 0 of a table); 0 = they say
     nothing about the label ("neutral").
-    bare_chain: one more model, the bare transition [y_{s-1:s}], which the paper counts as a template
-    too (it equals the model of the constant template).
+    bare_chain: one more model, the bare transition [y_{s-1:s}], which the paper counts as a
+    template too (it equals the model of the constant template).
     chain: float64[J, (L+1) L] log a of each model; state, arc: log emission tables.
     """
 
@@ -212,9 +217,8 @@ class BoundModels:
     """The models on one corpus: `sslbench.crf.CliqueFeatures` with one weight per model."""
 
     models: EmbeddedModels
-    codes: I32  # int32[P, padded] symbol streams
-    position: I64
-    inside: I32  # int32[N, 2] tokens to the left and right in the sentence
+    state_rows: I32  # int32[S, N] table row of every slot at every token, -1 = none
+    arc_rows: I32
 
     @classmethod
     def build(cls, models: EmbeddedModels, corpus: Corpus) -> BoundModels:
@@ -222,8 +226,16 @@ class BoundModels:
         lengths = np.diff(streams.offsets)
         left = np.arange(corpus.n_tokens) - np.repeat(streams.offsets[:-1], lengths)
         right = np.repeat(lengths, lengths) - 1 - left
-        return cls(models, streams.codes, streams.position,
-                   np.stack([left, right], axis=1).astype(np.int32))  # fmt: skip
+        inside = np.stack([left, right], axis=1).astype(np.int32)
+        rows = []
+        for slots in (models.state_slots, models.arc_slots):
+            found = np.empty((len(slots.stream), corpus.n_tokens), np.int32)
+            kernels.slot_rows(
+                streams.codes, streams.position, inside, slots.stream, slots.offset, slots.bag,
+                slots.start, models.unknown, found,
+            )  # fmt: skip
+            rows.append(found)
+        return cls(models, *rows)
 
     @property
     def n_weights(self) -> int:
@@ -233,19 +245,16 @@ class BoundModels:
     def on_edges(self) -> bool:
         return True
 
-    def _rows(self, slots: Slots, block: Block) -> I64:
-        rows = np.empty((len(slots.stream), block.n_tokens), np.int64)
-        kernels.slot_rows(
-            self.codes, self.position[block.tokens], self.inside[block.tokens], slots.stream,
-            slots.offset, slots.bag, slots.start, self.models.unknown, rows,
-        )  # fmt: skip
-        return rows
+    def _rows(self, block: Block) -> tuple[I32, I32]:
+        """State and arc rows of a block."""
+        cut = (slice(None), block.tokens)
+        return np.ascontiguousarray(self.state_rows[cut]), np.ascontiguousarray(self.arc_rows[cut])
 
     def add_scores(self, weights: F64, block: Block, node: F64, edge: F64) -> None:
         """phi += sum_j lambda_j (log a_j + log b_j) (section 4.3)."""
         m = self.models
         chain = weights @ m.chain
-        state, arc = self._rows(m.state_slots, block), self._rows(m.arc_slots, block)
+        state, arc = self._rows(block)
         kernels.add_state_scores(state, m.state_slots.owner, weights, m.state, node)
         kernels.add_arc_scores(
             arc, m.arc_slots.owner, weights, m.arc, block.first, chain, node, edge
@@ -256,16 +265,15 @@ class BoundModels:
         m = self.models
         flow = np.concatenate([edge.sum(axis=0).reshape(-1),
                                node[block.offsets[:-1]].sum(axis=0)])  # fmt: skip
-        out = m.chain @ flow
+        out: F64 = m.chain @ flow
         chunks = (block.n_tokens + kernels.CHUNK - 1) // kernels.CHUNK
-        for slots, is_state in ((m.state_slots, True), (m.arc_slots, False)):
-            partial = np.zeros((chunks, len(slots.stream)))
-            rows = self._rows(slots, block)
-            if is_state:
-                kernels.state_expectation(rows, m.state, node, partial)
-            else:
-                kernels.arc_expectation(rows, m.arc, block.first, node, edge, partial)
-            np.add.at(out, slots.owner, partial.sum(axis=0))
+        state, arc = self._rows(block)
+        partial = np.empty((chunks, len(state)))
+        kernels.state_expectation(state, m.state, node, partial)
+        np.add.at(out, m.state_slots.owner, partial.sum(axis=0))
+        partial = np.empty((chunks, len(arc)))
+        kernels.arc_expectation(arc, m.arc, block.first, node, edge, partial)
+        np.add.at(out, m.arc_slots.owner, partial.sum(axis=0))
         return out
 
     def count(self, block: Block, node: F64, edge: F64, counts: Counts) -> None:
@@ -274,7 +282,6 @@ class BoundModels:
         K = m.n_labels**2
         counts.chain[:K] += edge.sum(axis=0).reshape(-1)
         counts.chain[K:] += node[block.offsets[:-1]].sum(axis=0)
-        kernels.count_states(self._rows(m.state_slots, block), m.state_slots.groups, node,
-                             counts.state)  # fmt: skip
-        kernels.count_arcs(self._rows(m.arc_slots, block), m.arc_slots.groups, block.first, node, edge,
-                           counts.arc)  # fmt: skip
+        state, arc = self._rows(block)
+        kernels.count_states(state, m.state_slots.groups, node, counts.state)
+        kernels.count_arcs(arc, m.arc_slots.groups, block.first, node, edge, counts.arc)

@@ -1,10 +1,10 @@
 """Kernels of the embedded models of JESS-CM: table rows to potentials, posteriors to counts.
 
 A token reads one row per model slot: ``row = start[s] + code + unknown`` with ``code`` the symbol
-of the slot's stream at the slot's window offset and ``unknown`` = 1 if row ``start[s]`` is <UNK>, 0 if
-unknown symbols say nothing about the label.  State rows have L entries, arc
-rows (L+1) L, previous label major, the last L of them for START.  Rows are float32 logarithms (an
-error of 1e-6 in a log-probability is harmless and halves the traffic), all sums float64.
+of the slot's stream at the slot's window offset and ``unknown`` = 1 if row ``start[s]`` is <UNK>,
+0 if unknown symbols say nothing about the label.  State rows have L entries, arc rows (L+1) L, previous
+label major, the last L of them for START.  Rows are float32 logarithms (an error of 1e-6 in a
+log-probability is harmless and halves the traffic), all sums float64.
 
 Counting is parallel over models: each table is written by one thread, in token order.  So
 counts have the same bits for any number of threads, without copies of the tables.
@@ -22,7 +22,7 @@ CHUNK = 64  # tokens per parallel task
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def slot_rows(codes: I32, position: I64, inside: I32, stream: I32, offset: I32, bag: I8,
-              start: I64, unknown: int, rows: I64) -> None:  # fmt: skip
+              start: I64, unknown: int, rows: I32) -> None:  # fmt: skip
     """Table row of every slot at every token; -1 where there is none: outside the sentence (bags),
     or an unknown symbol without <UNK>.
 
@@ -40,7 +40,7 @@ def slot_rows(codes: I32, position: I64, inside: I32, stream: I32, offset: I32, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def add_state_scores(rows: I64, owner: I32, weights: F64, table: AnyArray, node: F64) -> None:
+def add_state_scores(rows: I32, owner: I32, weights: F64, table: AnyArray, node: F64) -> None:
     """node[n] += weight of the model * its log row, over the state slots.
 
     rows int64[S, n]; owner int32[S] model of the slot; table float32[R, L]; node float64[n, L].
@@ -56,7 +56,7 @@ def add_state_scores(rows: I64, owner: I32, weights: F64, table: AnyArray, node:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def add_arc_scores(rows: I64, owner: I32, weights: F64, table: AnyArray, first: Bool,
+def add_arc_scores(rows: I32, owner: I32, weights: F64, table: AnyArray, first: Bool,
                    chain: F64, node: F64, edge: F64) -> None:  # fmt: skip
     """The same for arc slots, and the transitions that all models share.
 
@@ -104,61 +104,55 @@ def _add_rows(rows, owner, weights, table, K, out):  # type: ignore[no-untyped-d
             out[k] += f0 * first[k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _dot(row, x):  # type: ignore[no-untyped-def]
-    """Inner product with eight interleaved sums."""
-    n = x.shape[0]
-    s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for k in range(0, n - 7, 8):
-        s0 += row[k] * x[k]
-        s1 += row[k + 1] * x[k + 1]
-        s2 += row[k + 2] * x[k + 2]
-        s3 += row[k + 3] * x[k + 3]
-        s4 += row[k + 4] * x[k + 4]
-        s5 += row[k + 5] * x[k + 5]
-        s6 += row[k + 6] * x[k + 6]
-        s7 += row[k + 7] * x[k + 7]
-    for k in range(n - n % 8, n):
-        s0 += row[k] * x[k]
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-
-
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def state_expectation(rows: I64, table: AnyArray, node: F64, out: F64) -> None:
-    """out[chunk, s] = sum over the chunk's tokens of omega . log row (float64[chunks, S])."""
-    N = node.shape[0]
+def state_expectation(rows: I32, table: AnyArray, node: F64, out: F64) -> None:
+    """out[chunk, s] = sum over the chunk's tokens of omega . log row (float64[chunks, S]).
+
+    Products are added up element by element and summed once per chunk: a running inner product
+    would neither vectorise nor pipeline.
+    """
+    N, L = node.shape
+    S = rows.shape[0]
     for c in prange(out.shape[0]):
-        for s in range(rows.shape[0]):
-            total = 0.0
-            for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
+        sums = np.zeros((S, L))
+        for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
+            for s in range(S):
                 r = rows[s, n]
                 if r >= 0:
-                    total += _dot(table[r], node[n])
-            out[c, s] = total
+                    for b in range(L):
+                        sums[s, b] += node[n, b] * table[r, b]
+        for s in range(S):
+            out[c, s] = sums[s].sum()
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def arc_expectation(rows: I64, table: AnyArray, first: Bool, node: F64, edge: F64,
+def arc_expectation(rows: I32, table: AnyArray, first: Bool, node: F64, edge: F64,
                     out: F64) -> None:  # fmt: skip
     """As `state_expectation` for arc rows; START rows meet node at first tokens."""
     N, L = node.shape
     K = L * L
+    S = rows.shape[0]
     for c in prange(out.shape[0]):
-        for s in range(rows.shape[0]):
-            out[c, s] = 0.0
+        sums = np.zeros((S, K))
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
             omega = edge[n].reshape(K)
-            for s in range(rows.shape[0]):
+            for s in range(S):
                 r = rows[s, n]
-                if r >= 0:
-                    if first[n]:
-                        out[c, s] += _dot(table[r, K:], node[n])
-                    else:
-                        out[c, s] += _dot(table[r, :K], omega)
+                if r < 0:
+                    continue
+                total = sums[s]
+                if first[n]:
+                    for b in range(L):
+                        total[b] += node[n, b] * table[r, K + b]
+                else:
+                    for k in range(K):
+                        total[k] += omega[k] * table[r, k]
+        for s in range(S):
+            out[c, s] = sums[s].sum()
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def count_states(rows: I64, groups: I32, node: F64, counts: F64) -> None:
+def count_states(rows: I32, groups: I32, node: F64, counts: F64) -> None:
     """counts[row] += mu: float64[R, L].  groups int32[G, 2]: slots of one model, one thread."""
     N, L = node.shape
     for g in prange(groups.shape[0]):
@@ -171,7 +165,7 @@ def count_states(rows: I64, groups: I32, node: F64, counts: F64) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def count_arcs(rows: I64, groups: I32, first: Bool, node: F64, edge: F64,
+def count_arcs(rows: I32, groups: I32, first: Bool, node: F64, edge: F64,
                counts: F64) -> None:  # fmt: skip
     """counts[row] += xi (or mu from START at first tokens): float64[R, (L+1) L]."""
     N, L = node.shape

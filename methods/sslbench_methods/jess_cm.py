@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -99,9 +100,6 @@ class JessCM:
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of JESS-CM; sigma2 is tuned by the supervised CRF, as in the paper."""
 
-        sigma2: Annotated[
-            float, msgspec.Meta(gt=0, description="variance of the Gaussian prior on all weights")
-        ] = 10.0
         eta: Annotated[
             float, msgspec.Meta(ge=0, description="Dirichlet pseudo-count of the embedded models")
         ] = 0.01
@@ -109,7 +107,8 @@ class JessCM:
             int, msgspec.Meta(ge=1, description="most outer iterations (T in the paper)")
         ] = 10
         epsilon: Annotated[
-            float, msgspec.Meta(gt=0, description="stop when the tables move less (mean L1 per row)")
+            float,
+            msgspec.Meta(gt=0, description="stop when the tables move less (mean L1 of a row)"),
         ] = 0.01
         sign: Annotated[
             Literal["nonneg", "free"],
@@ -128,7 +127,9 @@ class JessCM:
         ] = "symbol"
         drop_duplicate_chain: Annotated[
             bool,
-            msgspec.Meta(description="leave out the model of [y_{s-1:s}], which equals that of [y_s]"),
+            msgspec.Meta(
+                description="leave out the model of the transition, equal to that of [y_s]"
+            ),
         ] = False
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
@@ -173,7 +174,7 @@ class JessCM:
 def rising(distances: list[float]) -> bool:
     """Three rounds running without a smaller distance: the alternation oscillates."""
     last = distances[-4:]
-    return len(last) == 4 and all(b >= a for a, b in zip(last, last[1:], strict=False))
+    return len(last) == 4 and all(b >= a for a, b in pairwise(last))
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Self-training: label the unlabelled text with the current CRF, retrain on both, repeat.
 
-The classic baseline (e.g. Jiao et al. 2006, section 5.1; Suzuki & Isozaki 2008): hard Viterbi labels,
-the whole unlabelled text at once, warm starts, until the labels stop changing.
+The classic baseline (e.g. Jiao et al. 2006, section 5.1; Suzuki & Isozaki 2008): hard Viterbi
+labels, the whole unlabelled text at once, warm starts, until the labels stop changing.
 """
 
 from __future__ import annotations

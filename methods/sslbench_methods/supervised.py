@@ -24,7 +24,7 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     sigma2: Annotated[
         float, msgspec.Meta(gt=0, description="variance of the Gaussian prior on the weights")
-    ] = 1.0
+    ] = 10.0
     min_count: Annotated[
         int, msgspec.Meta(ge=1, description="attributes with fewer occurrences get no weight")
     ] = 1
@@ -32,9 +32,7 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         Literal["all", "observed"],
         msgspec.Meta(description="which (attribute, label) pairs get a weight"),
     ] = "all"
-    max_iterations: Annotated[
-        int, msgspec.Meta(ge=1, description="of L-BFGS, per training")
-    ] = 500
+    max_iterations: Annotated[int, msgspec.Meta(ge=1, description="of L-BFGS, per training")] = 500
     ftol: Annotated[
         float, msgspec.Meta(ge=0, description="stop at this relative decrease over 5 iterations")
     ] = 1e-4

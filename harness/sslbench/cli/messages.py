@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sslbench.cli.text import counted
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -44,38 +46,50 @@ class GridProgress:
 
     def __init__(self, total: int) -> None:
         from rich.console import Console
-        from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         self._bars = Progress(
-            TextColumn("{task.description}", markup=False),
-            MofNCompleteColumn(),
+            SpinnerColumn(),
             TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
             console=Console(stderr=True),
             transient=True,
         )
-        self._all = self._bars.add_task("runs", total=total)
+        self._done, self._total = 0, total
+        self._all = self._bars.add_task("", total=None)
         self._lines: dict[str, TaskID] = {}
 
     def __enter__(self) -> GridProgress:
+        self._show_count()
         if self._bars.console.is_terminal:
             self._bars.start()
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._bars.stop()
+        if self._bars.live.is_started:  # else it would print an empty line
+            self._bars.stop()
+
+    def found(self, record: RunRecord) -> None:
+        """A run was in the store."""
+        self._total -= 1
+        self._show_count()
 
     def start(self, task: Task) -> None:
         """A run has begun."""
-        name = f"  {describe(task.spec)}"
-        self._lines[task.spec.run_id] = self._bars.add_task(name, total=1)
+        self._lines[task.spec.run_id] = self._bars.add_task(describe(task.spec), total=1)
 
     def end(self, record: RunRecord) -> None:
         """A run has ended, in whatever way."""
         line = self._lines.pop(record.run_id, None)
         if line is not None:
             self._bars.remove_task(line)
-        self._bars.advance(self._all)
+        self._done += 1
+        self._show_count()
         self._bars.console.print(_finished(record), markup=False, highlight=False, soft_wrap=True)
+
+    def _show_count(self) -> None:
+        count = f"{self._done} of {counted(self._total, 'run')}"
+        self._bars.update(self._all, description=count)
 
 
 def describe(spec: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
@@ -39,6 +39,16 @@ def labelled(label: str, value: str) -> str:
         break_on_hyphens=False,
     )
     return wrapper.fill(value)
+
+
+def counted(n: int, noun: str) -> str:
+    """Return "1 run", "2 runs"."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
+def percentages(metrics: Mapping[str, float]) -> str:
+    """Return "accuracy 91.20, f1 88.01" of metrics in [0, 1]."""
+    return ", ".join(f"{name} {100 * value:.2f}" for name, value in metrics.items())
 
 
 def warn_of_problems(found: Registry) -> None:

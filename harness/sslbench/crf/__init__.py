@@ -6,7 +6,7 @@ from .chain import InfeasibleSentenceError, Potentials
 from .lbfgs import STRICT, Options
 from .model import ChainCRF, ChainModel, TrainingResult
 from .objective import CliqueFeatures, EncodedCorpus, Objective
-from .persist import read_model, write_model
+from .persist import add_facts, read_model, write_model
 from .terms import HardLabels, PartialLabels, SoftTargets, Term
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "SoftTargets",
     "Term",
     "TrainingResult",
+    "add_facts",
     "read_model",
     "write_model",
 ]

@@ -44,7 +44,7 @@ class Potentials:
         L = w.shape[1]
         if mask is not None:
             w = np.where(mask, w, -np.inf)
-        node = np.array(u, dtype=np.float64)
+        node = np.array(u, dtype=np.float64, order="C")
         node[0] += w[L] if v is None else w[L] + v[0, L]
         if e is not None:
             node[-1] += e

@@ -1,10 +1,11 @@
 """Attributes that occur at exactly the same tokens are one attribute to the objective.
 
-In CoNLL-2000 half of the 613,701 attributes are copies of another (most of them occur once).  Copies
-have equal gradients, so a strictly concave objective gives them equal weights.  Training with one
-attribute in place of k copies is exact: with s the sum of their weights the score is unchanged, the
-Gaussian prior sum w^2 / sigma^2 becomes s^2 / (k sigma^2) and the L1 penalty stays |s|.  After training
-each copy gets s / k, so that text where only some of them occur is scored as before.
+In CoNLL-2000 half of the 613,701 attributes are copies of another (most of them occur once).
+Copies have equal gradients, so a strictly concave objective gives them equal weights.  Training
+with one attribute in place of k copies is exact: with s the sum of their weights the score is
+unchanged, the Gaussian prior sum w^2 / sigma^2 becomes s^2 / (k sigma^2) and the L1 penalty stays
+|s|.  After training each copy gets s / k, so that text where only some of them occur is scored as
+before.
 """
 
 from __future__ import annotations
@@ -43,8 +44,14 @@ class Collapse:
         keys = np.zeros(layout.n_node, np.uint64)
         counts = np.zeros(layout.n_node, np.int64)
         for corpus in corpora:
-            tokens = rng.integers(0, 2**64, corpus.node.shape[1], dtype=np.uint64)
+            n = corpus.node.shape[1]
+            tokens = np.frombuffer(rng.bytes(8 * n), np.uint64)
             occurrence_hash(corpus.node, tokens, keys, counts)
+        if layout.state_start is not None and layout.state_label is not None:
+            # on text other than the indexed one, the same tokens need not mean the same labels
+            labels = rng.integers(0, 2**64, layout.n_labels, dtype=np.uint64)[layout.state_label]
+            total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(labels)])
+            keys += total[layout.state_start[1:]] - total[layout.state_start[:-1]]
         order = np.lexsort((keys, counts))
         new = np.ones(len(order), np.bool_)
         new[1:] = (keys[order][1:] != keys[order][:-1]) | (counts[order][1:] != counts[order][:-1])

@@ -14,7 +14,7 @@ from .kernels import scaled, scores
 
 @dataclass(frozen=True)
 class BlockPotentials:
-    """node: float64[n, L] (START and stop folded in); edge: float64[1, L, L] or float64[n, L, L]."""
+    """node: float64[n, L] (START and stop folded in); edge: float64[1 or n, L, L]."""
 
     block: Block
     node: F64

@@ -69,7 +69,8 @@ class Layout:
         """int64[B]: where the START arcs of each edge attribute begin."""
         owner_sum = np.concatenate([[0], np.cumsum(self.arc_code < self.n_labels**2)])
         inner = owner_sum[self.arc_start[1:]] - owner_sum[self.arc_start[:-1]]
-        return (self.arc_start[:-1] + inner).astype(np.int64)
+        split: I64 = (self.arc_start[:-1] + inner).astype(np.int64)
+        return split
 
     # -- state weights: dense rows and lists ------------------------------------------------
     @cached_property

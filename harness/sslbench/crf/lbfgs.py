@@ -30,7 +30,7 @@ class Options:
     gtol: largest absolute (projected) gradient; ftol: relative decrease over `window` iterations.
     """
 
-    memory: int = 6
+    memory: int = 10
     gtol: float = 1e-6
     ftol: float = 1e-7
     window: int = 5
@@ -60,7 +60,7 @@ class Result:
 
 @dataclass
 class _Pool:
-    """Vectors to use again: a fresh one of 100 MB costs as much in page faults as a pass over it."""
+    """Vectors to use again: page faults of a fresh 100 MB cost as much as a pass over it."""
 
     size: int
     spare: list[F64] = field(default_factory=list)
@@ -297,9 +297,7 @@ class _Search:
                 high = (step, f, d)
             elif abs(d) <= -0.9 * slope0:
                 return point, f, g
-            elif d * (step - low) >= 0.0 and high is None:
-                high, (low, f_low, d_low) = (low, f_low, d_low), (step, f, d)
-            elif high is not None and d * (high[0] - low) >= 0.0:
+            elif d * ((step if high is None else high[0]) - low) >= 0.0:
                 high, (low, f_low, d_low) = (low, f_low, d_low), (step, f, d)
             else:
                 low, f_low, d_low = step, f, d

@@ -62,7 +62,8 @@ class ChainCRF:
             nonnegative = nonnegative - (self.layout.size - collapse.reduced.size)
         found = lbfgs.minimize(
             objective.scaled_loss, collapse.shrink(self.weights), options,
-            metric=collapse.metric(), nonnegative=nonnegative, l1=l1 / objective.n_tokens, callback=callback,
+            metric=collapse.metric(), nonnegative=nonnegative, l1=l1 / objective.n_tokens,
+            callback=callback,
         )  # fmt: skip
         self.weights = collapse.expand(found.weights)
         return TrainingResult(
@@ -155,6 +156,7 @@ class ChainModel:
         self, featurizer: TemplateFeaturizer, corpus: Corpus, label_codes: I32,
         labels: Sequence[str], *, min_count: int = 1, state_support: Support = "all",
         arc_support: Support = "observed", n_clique: int = 0, mask: Bool | None = None,
+        use_start: bool = True, use_stop: bool = True,
     ) -> ChainCRF:  # fmt: skip
         """Index the attributes of a labelled corpus and lay out zero weights.
 
@@ -162,11 +164,12 @@ class ChainModel:
         state_support "all" gives every attribute a weight for every label, which SSL needs:
         unlabelled text may move a pair that the labels never show.  "observed" keeps the pairs
         seen in the labels.
+        use_start, use_stop: weights for the label of the first and of the last token.
         """
         index = featurizer.index(corpus, min_count)
         layout = build_layout(
             index.encode(corpus), label_codes, len(labels), n_node=index.n_node,
             n_edge=index.n_edge, state_support=state_support, arc_support=arc_support,
-            n_clique=n_clique,
+            n_clique=n_clique, use_start=use_start, use_stop=use_stop,
         )  # fmt: skip
         return ChainCRF(tuple(labels), index, layout, np.zeros(layout.size), mask)

@@ -9,7 +9,7 @@ do not depend on the size of the corpus (specification section 9).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -24,8 +24,11 @@ from .lattice import BlockPotentials
 from .layout import Layout, Tables
 from .terms import CliqueWeights, Term
 
-#: tokens per block when all positions share one transition matrix, and when each has its own
+#: most tokens per block when all positions share one transition matrix, and when each has its own
 SHARED_BLOCK, VARYING_BLOCK = 4096, 1024
+#: a block with its own transition matrices stays below this many of their cells (4 MB): 1,024
+#: tokens of 22 labels, 258 of 45
+VARYING_CELLS = 1 << 19
 
 
 class CliqueFeatures(Protocol):
@@ -52,17 +55,18 @@ class EncodedCorpus:
 
     attributes: Attributes
     node: I32  # engine codes int32[S, N]
+    n_labels: int
     clique: CliqueFeatures | None = None
 
     @classmethod
     def build(
         cls, layout: Layout, attributes: Attributes, clique: CliqueFeatures | None = None
     ) -> EncodedCorpus:
-        return cls(attributes, layout.engine_codes(attributes.node), clique)
+        return cls(attributes, layout.engine_codes(attributes.node), layout.n_labels, clique)
 
     def collapsed(self, collapse: Collapse) -> EncodedCorpus:
         """The same corpus for the reduced layout."""
-        return EncodedCorpus(self.attributes, collapse.codes(self.attributes.node), self.clique)
+        return replace(self, node=collapse.codes(self.attributes.node))
 
     @property
     def edge(self) -> I32:
@@ -84,7 +88,10 @@ class EncodedCorpus:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        return list(blocks(self.offsets, VARYING_BLOCK if self.varying else SHARED_BLOCK))
+        if not self.varying:
+            return list(blocks(self.offsets, SHARED_BLOCK))
+        cells = VARYING_CELLS // self.n_labels**2
+        return list(blocks(self.offsets, max(1, min(VARYING_BLOCK, cells))))
 
     @cached_property
     def node_groups(self) -> tuple[I32, I64]:
@@ -126,9 +133,7 @@ def block_potentials(
     return BlockPotentials(block, node, edge)
 
 
-def add_gradient(
-    gradient: Tables, data: EncodedCorpus, block: Block, omega: CliqueWeights
-) -> None:
+def add_gradient(gradient: Tables, data: EncodedCorpus, block: Block, omega: CliqueWeights) -> None:
     """Accumulate clique weights into the gradient: sum_c omega_c f(c)."""
     layout, L = gradient.layout, gradient.layout.n_labels
     codes = np.ascontiguousarray(data.node[:, block.tokens])

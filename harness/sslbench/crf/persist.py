@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..atomic import replacing
 from ..errors import UserError
 
 FORMAT = "sslbench-model"
@@ -28,19 +27,17 @@ def write_model(
 
     kind: which reader understands the arrays.
     """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    header = {"format": FORMAT, "version": VERSION, "kind": kind, "facts": facts}
+    header = {"format": FORMAT, "version": VERSION, "kind": kind, "facts": facts,
+              "arrays": list(arrays)}  # fmt: skip
     encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=".saving-", delete=False) as file:
-        try:
-            np.savez(file, **{HEADER: encoded}, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        except BaseException:
-            os.unlink(file.name)
-            raise
-    os.replace(file.name, target)
+    with replacing(path) as file:
+        np.savez(file, **{HEADER: encoded}, **arrays)  # type: ignore[arg-type]
+
+
+def add_facts(path: str | os.PathLike[str], facts: dict[str, Any]) -> None:
+    """Add JSON-able facts to a saved model: those of whoever trained it, not of the tagger."""
+    kind, arrays, own = read_model(path)
+    write_model(path, kind, arrays, {**own, **facts})
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any]]:
@@ -48,14 +45,18 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any
     try:
         with np.load(path, allow_pickle=False) as archive:
             header = json.loads(bytes(archive[HEADER]))
-            arrays = {name: archive[name] for name in archive.files if name != HEADER}
+            if header["format"] != FORMAT:
+                raise ValueError(header["format"])
+            if header["version"] != VERSION:
+                raise UserError(
+                    f"model of format version {header['version']}; this program reads {VERSION}",
+                    file=path, hint="train it again",
+                )  # fmt: skip
+            arrays = {name: archive[name] for name in header["arrays"]}
+            return header["kind"], arrays, header["facts"]
     except FileNotFoundError:
         raise UserError("there is no such file", file=path) from None
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, TypeError, ValueError, KeyError, RuntimeError,
+            zipfile.BadZipFile) as error:  # fmt: skip
+        # TypeError: a lone array in a .npy file; RuntimeError: bits of the zip format that are off
         raise UserError("this is not a saved sslbench model", file=path) from error
-    if header.get("format") != FORMAT or header.get("version") != VERSION:
-        raise UserError(
-            f"model of format version {header.get('version')}; this program reads {VERSION}",
-            file=path, hint="train it again",
-        )  # fmt: skip
-    return header["kind"], arrays, header["facts"]

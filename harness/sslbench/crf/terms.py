@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ..types import F64, I32, Bool
+from .chain import InfeasibleSentenceError
 from .data import Block
 from .kernels import scores
 from .lattice import BlockPotentials, per_sentence
@@ -45,8 +46,13 @@ def _weights_of(weights: F64 | None, block: Block) -> F64:
     return np.ones(n) if weights is None else weights[block.sentences]
 
 
+def _weighted(weight: F64, value: F64) -> F64:
+    """weight * value, and 0 where the weight is 0 even if the value is -inf."""
+    return np.multiply(weight, value, out=np.zeros_like(value), where=weight != 0)
+
+
 def _scale(block: Block, node: F64, edge: F64, per_sentence_factor: F64) -> None:
-    """Multiply clique weights by a factor per sentence; needs per-position edges unless constant."""
+    """Multiply clique weights by a factor per sentence; edges must be per position."""
     factor = np.repeat(per_sentence_factor, np.diff(block.offsets))
     node *= factor[:, None]
     if edge.shape[0] == len(node):
@@ -74,7 +80,11 @@ class HardLabels:
         scores.add_path(block.offsets, y, np.ones(len(weight)), node, edge)
         if self.weights is not None:
             _scale(block, node, edge, weight)
-        return CliqueWeights(weight * per_sentence(gold - posterior.step, block), node, edge)
+        value = _weighted(weight, per_sentence(gold - posterior.step, block))
+        if np.isneginf(value).any():
+            i = block.sentence_lo + int(np.argmin(value))
+            raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
+        return CliqueWeights(value, node, edge)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
@@ -103,7 +113,8 @@ class SoftTargets:
         node = q_node - posterior.node
         edge = q_edge - posterior.edge
         _scale(block, node, edge, weight)
-        return CliqueWeights(weight * per_sentence(expected - posterior.step, block), node, edge)
+        value = _weighted(weight, per_sentence(expected - posterior.step, block))
+        return CliqueWeights(value, node, edge)
 
     def _edges(self, block: Block, q_node: F64) -> F64:
         if self.edge is not None:
@@ -140,9 +151,8 @@ class PartialLabels:
         numerator, free = inside.posterior(), potentials.posterior()
         node, edge = numerator.node - free.node, numerator.edge - free.edge
         _scale(block, node, edge, weight)
-        return CliqueWeights(
-            weight * per_sentence(numerator.step - free.step, block), node, edge
-        )
+        value = _weighted(weight, per_sentence(numerator.step - free.step, block))
+        return CliqueWeights(value, node, edge)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
@@ -160,4 +170,5 @@ def per_position(potentials: BlockPotentials) -> BlockPotentials:
 def _dot(target: F64, potential: F64) -> F64:
     """sum target * potential per token (float64[n]); 0 * -inf = 0."""
     product = np.where(target > 0.0, target * np.where(target > 0.0, potential, 0.0), 0.0)
-    return product.reshape(len(product), -1).sum(axis=1)
+    total: F64 = product.reshape(len(product), -1).sum(axis=1)
+    return total

@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from sslbench.atomic import write_atomically
 from sslbench.errors import UserError
 from sslbench.registrations import RemoteFile
 
@@ -156,22 +156,9 @@ class DataHome:
         """Store a digest. Losing one to a concurrent writer costs a rehash, so there is no lock."""
         entries = {**self._remembered(), key: entry}
         try:
-            write_text_atomically(self._memory, json.dumps(entries, indent=0, sort_keys=True))
+            write_atomically(self._memory, json.dumps(entries, indent=0, sort_keys=True).encode())
         except OSError:  # an unwritable cache must not stop a run
             return
-
-
-def write_text_atomically(path: Path, text: str) -> None:
-    """Write a UTF-8 file under a temporary name beside ``path``, then rename it; OSError."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _folder(given: str | os.PathLike[str] | None, variable: str, below: str) -> Path:

@@ -35,6 +35,7 @@ class Request:
 
     `settings` are ``key=value`` texts: a method parameter, ``METHOD.key`` for one method of
     several, or ``DATASET.key`` for an option of a data set. `tune` None = the data set's default.
+    `cut`: a user's data without a test file give up a fifth of train for it.
     """
 
     methods: Sequence[str]
@@ -50,6 +51,8 @@ class Request:
     columns: tuple[str, ...] = ("word", "pos", "label")
     threads: int | None = None
     jobs: int = 1
+    cut: bool = True
+    quiet: bool = True  # several runs share the terminal: only a lone one may talk
 
 
 @dataclass
@@ -74,9 +77,16 @@ class Outcome:
 
 
 def plan(
-    request: Request, *, store: Store, known: Registry | None = None, notice: Callable[[str], None]
+    request: Request,
+    *,
+    store: Store | None,
+    known: Registry | None = None,
+    notice: Callable[[str], None],
 ) -> list[Task]:
-    """The runs of a request, in order: data set by data set, seed by seed, method by method."""
+    """The runs of a request, in order: data set by data set, seed by seed, method by method.
+
+    store: keeps tuning trials; None = they are not kept.
+    """
     known = known or registry()
     for name in request.methods:
         known.method(name)
@@ -91,10 +101,10 @@ def plan(
             spec=_spec(request, known, source, seed, method),
             metric=source.metric,
             data_path=None if request.data_path is None else str(request.data_path.resolve()),
-            store=str(store.folder.resolve()),
+            store=None if store is None else str(store.folder.resolve()),
             threads=threads,
-            # Several children share the terminal: only a lone run may talk.
-            quiet=True,
+            quiet=request.quiet,
+            cut=request.cut,
         )
         for source, seed, method in product(sources, request.seeds, request.methods)
     ]
@@ -108,6 +118,7 @@ def carry_out(
     timeout: float | None = None,
     retry: bool = False,
     executor: str = "local",
+    on_found: Callable[[RunRecord], None] = lambda record: None,
     on_start: OnStart = lambda task: None,
     on_end: Callable[[RunRecord], None] = lambda record: None,
 ) -> Outcome:
@@ -125,6 +136,7 @@ def carry_out(
             todo.setdefault(task.spec.run_id, task)
             continue
         done[task.spec.run_id] = record
+        on_found(record)
         outcome.skipped += 1
         outcome.skipped_failed += record.status != "ok"
     for record in _results(list(todo.values()), jobs, timeout, executor, on_start):
@@ -175,10 +187,13 @@ def _users_own(request: Request, known: Registry, notice: Callable[[str], None])
     if path is None:
         raise UserError("no data", hint="give --dataset NAME or --data PATH")
     # Read here once, so that a bad line is reported before any run starts.
-    dataset = load_user_data(path, request.columns, notice)
+    dataset = load_user_data(path, request.columns, notice, cut=request.cut)
     featurizer = request.featurizer or fitting_featurizer(
         known.featurizers, dataset.task, request.columns
     )
+    scheme = str(dataset.facts["source_scheme"])
+    labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
+    notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
     data = DataSpec(files=hash_files(path), columns=request.columns)
     return _Source(dataset_name(path), dataset.metric, featurizer, 0, data)
 

@@ -22,13 +22,12 @@ from pebble import ProcessExpired, concurrent
 
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
+from sslbench.experiment.threads import thread_variables
 from sslbench.experiment.training import Task
 
 _POLL_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
 _MEGA = 2**20
-# BLAS threads would change the order of sums; numba's kernels reduce in a fixed order and may.
-_BLAS_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 OnStart = Callable[[Task], None]
 
@@ -192,7 +191,7 @@ def _peak_rss_mb() -> float | None:
 @contextlib.contextmanager
 def _environment(threads: int) -> Iterator[None]:
     """Variables that numba and BLAS read at import, set for the children that start here."""
-    wanted = {"NUMBA_NUM_THREADS": str(threads), **dict.fromkeys(_BLAS_VARIABLES, "1")}
+    wanted = thread_variables(threads)
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from sslbench.atomic import write_atomically
 from sslbench.errors import UserError
 from sslbench.experiment.record import RunRecord, decode, encode
 from sslbench.experiment.tune import Trial
@@ -100,23 +99,6 @@ def read_records(paths: Iterable[Path]) -> list[RunRecord]:
     return [found[run_id] for run_id in sorted(found)]
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write to a temporary file in the same folder, flush to disk, and rename over `path`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp gives 0600, unreadable for colleagues
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
 def _read(path: Path) -> RunRecord | None:
     if not path.exists():
         return None
@@ -125,9 +107,3 @@ def _read(path: Path) -> RunRecord | None:
     except UserError as error:
         warnings.warn(f"{error}; skipped", StoreWarning, stacklevel=3)
         return None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

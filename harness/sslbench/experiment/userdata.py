@@ -6,6 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,10 +158,10 @@ def _scheme_of(
         return scheme
     _refuse_bilou(set(labels), files["train"])
     # Of equals, the first: IOB1 has the labels of IOB2.
-    known: tuple[Scheme, ...] = ("IOB2", "BMES", "IOBES")
-    nearest = scheme or max(known, key=lambda name: _share(labels, name))
-    stray_type = 2 * typed > labels.total() and _share(labels, nearest) > 0.5
-    stray_prefix = {"B", "E"} <= set(labels) and _share(labels, nearest) > 0.95
+    schemes: tuple[Scheme, ...] = ("IOB2", "BMES", "IOBES") if scheme is None else (scheme,)
+    share, nearest = max(((_share(labels, name), name) for name in schemes), key=itemgetter(0))
+    stray_type = 2 * typed > labels.total() and share > 0.5
+    stray_prefix = {"B", "E"} <= set(labels) and share > 0.95
     if stray_type or stray_prefix:
         for file in files.values():
             read_conll(file, columns, scheme=nearest)

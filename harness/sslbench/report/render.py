@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sslbench.atomic import write_atomically
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import write_atomically
 from sslbench.report.curves import curve_files
 from sslbench.report.leaderboard import Row, Table, leaderboard
 
@@ -25,9 +25,10 @@ _HTML = """<!DOCTYPE html>
 <meta charset="utf-8">
 <title>{{ title }}</title>
 <style>
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; }
+body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em; }
+div.wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5em 0; }
-th, td { padding: .2em .7em; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap; }
+th, td { padding: .2em .5em; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap; }
 th { border-bottom: 2px solid #888; }
 .n { text-align: right; }
 .unranked td { color: #777; }
@@ -40,7 +41,7 @@ svg { max-width: 100%; height: auto; }
 {% for table in tables %}
 <h2>{{ table.heading }}</h2>
 <p class="about">{{ table.about }}</p>
-<table>
+<div class="wide"><table>
 <thead><tr>
 {%- for cell in table.head %}<th{% if loop.index0 in numeric %} class="n"{% endif %}>{{ cell }}</th>
 {%- endfor %}</tr></thead>
@@ -49,7 +50,7 @@ svg { max-width: 100%; height: auto; }
 {%- for cell in row %}<td{% if loop.index0 in numeric %} class="n"{% endif %}>{{ cell }}</td>
 {%- endfor %}</tr>
 {% endfor %}</tbody>
-</table>
+</table></div>
 {% endfor %}
 {% for name in curves %}<p><img src="{{ name }}" alt="learning curve"></p>
 {% endfor %}<ul>{% for line in legend %}<li>{{ line }}</li>{% endfor %}</ul>
@@ -72,7 +73,11 @@ LEGEND = (
 
 def leaderboard_files(records: Sequence[RunRecord]) -> dict[str, bytes]:
     """All files of a leaderboard by name."""
-    tables = leaderboard(records)
+    return table_files(leaderboard(records))
+
+
+def table_files(tables: Sequence[Table]) -> dict[str, bytes]:
+    """All files that show these tables, by name."""
     curves = curve_files(tables)
     return {
         "leaderboard.md": markdown(tables, sorted(curves)).encode(),
@@ -197,6 +202,19 @@ def cells(row: Row, table: Table) -> list[str]:
     ]
 
 
+_SHORT = (0, 1, 2, 3, 4, 5, 6, 8, 9, 13)
+
+
+def plain(tables: Sequence[Table]) -> list[tuple[str, list[list[str]]]]:
+    """For a terminal: the heading and rows (first the head) of each table, in fewer columns."""
+
+    def rows(table: Table) -> list[list[str]]:
+        every = [_head(table), *(cells(row, table) for row in table.rows)]
+        return [[row[i] for i in _SHORT] for row in every]
+
+    return [(_heading(table), rows(table)) for table in tables]
+
+
 def percent(value: float | None) -> str:
     """A number in [0, 1] as shown."""
     return "" if value is None else f"{100 * value:.2f}"
@@ -220,7 +238,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _heading(table: Table) -> str:
-    return f"{table.dataset}: {table.protocol}"
+    return f"{table.dataset}, {table.protocol}"
 
 
 def _about(table: Table) -> str:

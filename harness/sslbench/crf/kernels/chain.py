@@ -87,7 +87,9 @@ def log_conditional(node: F64, edge: F64, beta: F64, z: F64, t: int, out: F64) -
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def marginals(node: F64, edge: F64, beta: F64, z: F64, mu: F64, xi: F64) -> None:
-    """mu: float64[T, L]; xi: float64[T, L, L] (row 0 unused) or float64[0, L, L] for none."""
+    """mu: float64[T, L]; xi: float64[T, L, L] (row 0 unused), float64[1, L, L] (added to: the sum
+    over positions) or float64[0, L, L] (not wanted).
+    """
     T, L = node.shape
     logq = np.empty((L, L))
     log_conditional(node, edge, beta, z, 0, logq)
@@ -103,20 +105,22 @@ def marginals(node: F64, edge: F64, beta: F64, z: F64, mu: F64, xi: F64) -> None
                 p = mu[t - 1, a] * math.exp(logq[a, b]) if mu[t - 1, a] > 0.0 else 0.0
                 mu[t, b] += p
                 total += p
-                if xi.shape[0] > 0:
+                if xi.shape[0] > 1:
                     xi[t, a, b] = p
+                elif xi.shape[0] == 1:
+                    xi[0, a, b] += p
         for b in range(L):  # the sum is 1 up to rounding: keep it there on long chains
             mu[t, b] /= total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def path_log_probability(
-    node: F64, edge: F64, beta: F64, z: F64, labels: I32 | I64
-) -> float:
+def path_log_probability(node: F64, edge: F64, beta: F64, z: F64, labels: I32 | I64) -> float:
     """log q_0(y_0) + sum_t log q_t(y_t | y_{t-1}): never S(y) - log Z, which cancels."""
     T = node.shape[0]
     total = node[0, labels[0]] + beta[0, labels[0]] - z[0, 0]
     for t in range(1, T):
+        if total == -np.inf:
+            return total  # no continuation: the next conditional is -inf - (-inf)
         a, b = labels[t - 1], labels[t]
         e = edge[t if edge.shape[0] > 1 else 0]
         total += e[a, b] + node[t, b] + beta[t, b] - z[t, a]
@@ -166,6 +170,9 @@ def additive_covariance(
         B_{t-1}(a) = sum_b q_t(b|a) [r_t(a,b) + B_t(b)]                      (backward)
         F_t(b)     = sum_a xi_t(a,b)/mu_t(b) [F_{t-1}(a) + r_t(a,b)]         (forward)
         Cov(1_(t,a,b), R) = xi_t(a,b) [F_{t-1}(a) + r_t(a,b) + B_t(b) - E[R]]
+
+    E[R] is recomputed at every position from the same terms: B is off by its rounding times T, and
+    the covariances of a position would sum to that error instead of to 0.
     """
     T, L = node.shape
     B = np.zeros((T, L))
@@ -191,25 +198,35 @@ def additive_covariance(
         cov_node[0, b] = mu[b] * (F[b] + B[0, b] - mean) if mu[b] > 0.0 else 0.0
     F_new = np.empty(L)
     mu_new = np.empty(L)
+    xi = np.empty((L, L))
+    score = np.zeros((L, L))
     for t in range(1, T):
         log_conditional(node, edge, beta, z, t, logq)
         F_new[:] = 0.0
         mu_new[:] = 0.0
         for a in range(L):
-            if mu[a] > 0.0:
+            for b in range(L):
+                xi[a, b] = mu[a] * math.exp(logq[a, b])
+                if xi[a, b] > 0.0:
+                    r = F[a] + _r(of_log_q, logq, r_node, r_edge, t, a, b)
+                    mu_new[b] += xi[a, b]
+                    F_new[b] += xi[a, b] * r
+                    score[a, b] = r + B[t, b]
+        here, mass = 0.0, 0.0
+        for b in range(L):
+            here += F_new[b] + mu_new[b] * B[t, b]
+            mass += mu_new[b]
+        here /= mass
+        if cov_edge.shape[0] > 0:
+            arcs = cov_edge[t if cov_edge.shape[0] > 1 else 0]
+            for a in range(L):
                 for b in range(L):
-                    xi = mu[a] * math.exp(logq[a, b])
-                    if xi > 0.0:
-                        r = F[a] + _r(of_log_q, logq, r_node, r_edge, t, a, b)
-                        mu_new[b] += xi
-                        F_new[b] += xi * r
-                        if cov_edge.shape[0] > 0:
-                            c = xi * (r + B[t, b] - mean)
-                            cov_edge[t if cov_edge.shape[0] > 1 else 0, a, b] += c
+                    if xi[a, b] > 0.0:
+                        arcs[a, b] += xi[a, b] * (score[a, b] - here)
         for b in range(L):
             mu[b] = mu_new[b]
             F[b] = F_new[b] / mu_new[b] if mu_new[b] > 0.0 else 0.0
-            cov_node[t, b] = mu[b] * (F[b] + B[t, b] - mean)
+            cov_node[t, b] = mu[b] * (F[b] + B[t, b] - here)
     return mean
 
 

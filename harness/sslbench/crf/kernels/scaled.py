@@ -11,7 +11,8 @@ potentials M_t = exp(phi_t - max phi_t):
 
 A scaled pass can be silently wrong when a message underflows.  It is used only where that cannot
 happen: without -inf when max phi_t - min phi_t <= 600 everywhere (then every alpha_t(b) is at
-least e^-600/L); with -inf when the finite range is at most 200 and no message falls below 1e-200.
+least e^-600/L); with -inf when the finite range is at most 200 and all messages stay between 1e-200
+and 1e200.
 Any other sentence is redone in log space.  Sums run in an order fixed by the sentences: results
 have the same bits for any number of threads.
 """
@@ -29,7 +30,7 @@ from .vexp import exp_shifted
 
 SAFE_RANGE = 600.0
 SAFE_RANGE_WITH_ZEROS = 200.0
-TINY = 1e-200
+TINY, HUGE = 1e-200, 1e200
 OK, REDO, INFEASIBLE = 0, 1, 2
 
 
@@ -124,8 +125,11 @@ def _normalise(row, zeros):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _smallest_positive(row):  # type: ignore[no-untyped-def]
+    """0 if one is huge, too: beta grows without bound at labels that cannot be reached."""
     low = 1.0
     for b in range(row.shape[0]):
+        if not row[b] < HUGE:
+            return 0.0
         if row[b] > 0.0:
             low = min(low, row[b])
     return low
@@ -137,10 +141,13 @@ def _safe(span, zeros):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _shared_sentence(node, E, ET, e_top, e_span, e_zeros, x, beta, mu, step, pair):  # type: ignore[no-untyped-def]
+def _shared_sentence(  # type: ignore[no-untyped-def]
+    node, E, ET, e_top, e_span, e_zeros, x, beta, mu, step, pair
+):
     """One sentence, one transition matrix E = exp(w - max w), ET its transpose.
 
-    x, beta: float64[T, L] scratch; mu float64[T, L], step float64[T] out; pair float64[L, L] += arcs.
+    x, beta: float64[T, L] scratch; mu float64[T, L], step float64[T] out; pair float64[L, L] adds
+    up the arcs.
     """
     T, L = node.shape
     smallest, any_zeros = 1.0, e_zeros
@@ -166,7 +173,7 @@ def _shared_sentence(node, E, ET, e_top, e_span, e_zeros, x, beta, mu, step, pai
                 alpha[b] *= row[b]
         c, low = _normalise(alpha, any_zeros)
         if c == 0.0:
-            return INFEASIBLE
+            return REDO  # impossible or underflow: log space tells
         smallest = min(smallest, low)
         step[t] += math.log(c) + (e_top if t > 0 else 0.0)
         inverse = 1.0 / c
@@ -239,7 +246,7 @@ def _varying_sentence(node, edge, zeros, mu, step, scale):  # type: ignore[no-un
             _vector_matrix(mu[t - 1], edge[t], alpha)
         scale[t], low = _normalise(alpha, zeros)
         if scale[t] == 0.0:
-            return INFEASIBLE
+            return REDO  # impossible or underflow: log space tells
         smallest = min(smallest, low)
         step[t] = top + math.log(scale[t])
     beta = np.ones(L)
@@ -266,7 +273,7 @@ def _varying_sentence(node, edge, zeros, mu, step, scale):  # type: ignore[no-un
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _log_space_sentence(node, edge, mu, step, xi):  # type: ignore[no-untyped-def]
-    """The reference recursion with the outputs of the fast path; xi float64[T, L, L] filled."""
+    """The reference recursion with the outputs of the fast path; xi as in `chain.marginals`."""
     T, L = node.shape
     beta = np.empty((T, L))
     z = np.empty((T, L))
@@ -311,11 +318,10 @@ def shared(node: F64, edge: F64, offsets: I64, groups: I64, mu: F64, step: F64,
                 step[lo:hi], acc,
             )  # fmt: skip
             if s == REDO:
-                xi = np.zeros((hi - lo, L, L))
-                s = _log_space_sentence(node[lo:hi], edge, mu[lo:hi], step[lo:hi], xi)
                 acc[:] = 0.0
-                for t in range(1, hi - lo):
-                    acc += xi[t]
+                s = _log_space_sentence(
+                    node[lo:hi], edge, mu[lo:hi], step[lo:hi], acc.reshape(1, L, L)
+                )
                 for a in range(L):
                     for b in range(L):
                         pair[g, a, b] += acc[a, b]

@@ -162,9 +162,7 @@ def path_scores(node: F64, edge: F64, offsets: I64, labels: I32, out: F64) -> No
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def add_path(
-    offsets: I64, labels: I32, scale: F64, node: F64, edge: F64
-) -> None:
+def add_path(offsets: I64, labels: I32, scale: F64, node: F64, edge: F64) -> None:
     """Clique indicators of a labelling: node[n, y] and edge[., y', y] += scale[sentence]."""
     for i in range(offsets.shape[0] - 1):
         for n in range(offsets[i], offsets[i + 1]):

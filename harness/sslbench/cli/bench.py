@@ -1,0 +1,116 @@
+"""``sslbench bench``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sslbench.errors import UserError
+
+_FOLDER = Path("tests", "benchmarks")
+_COLUMNS = "--benchmark-columns=min,median,max,rounds"
+
+
+@click.command("bench")
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--threads", type=click.IntRange(min=1), help="Of the engine. Default: all cores.")
+@click.option(
+    "--sentences", type=click.IntRange(min=1), help="Default: the whole corpus, some minutes."
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+def command(rounds: int, threads: int | None, sentences: int | None, form: str) -> None:
+    """Time the engine beside python-crfsuite: the same sentences, attributes and weights.
+
+    On CoNLL-2000 if it is in the data home, else on as much generated text. Needs the source
+    checkout and pip install 'sslbench[bench]'. Times are medians of --rounds, trainings run once.
+    """
+    threads = threads or os.cpu_count() or 1
+    found = measure(rounds=rounds, threads=threads, sentences=sentences)
+    if form == "json":
+        click.echo(json.dumps(found, indent=1))
+    else:
+        _print_table(found)
+
+
+def measure(*, rounds: int, threads: int, sentences: int | None = None) -> dict[str, Any]:
+    """Run the benchmarks in a process of their own.
+
+    Returns
+    -------
+    ``{"text": which, "threads": n, "figures": {name: {"unit": u, "ours": x, "peer": y}}}``; a side
+    that a measurement does not have is left out.
+
+    Raises
+    ------
+    UserError: the benchmarks or what they need are not there, or one of them fails.
+    """
+    import subprocess
+    import sys
+    import tempfile
+
+    from sslbench.experiment.threads import thread_variables
+
+    folder = find_benchmarks()
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch, "figures.json")
+        variables = {
+            **thread_variables(threads),
+            "SSLBENCH_BENCH_SENTENCES": str(sentences or 0),
+            "SSLBENCH_BENCH_ROUNDS": str(rounds),
+            "SSLBENCH_BENCH_OUT": str(out),
+        }
+        words = ["-m", "pytest", str(folder), "-q", "-rs", "--benchmark-enable", _COLUMNS]
+        done = subprocess.run(
+            [sys.executable, *words, f"--rootdir={folder.parents[1]}"],
+            env={**os.environ, **variables},
+            stdout=sys.stderr,
+            cwd=folder.parents[1],
+        )
+        if done.returncode or not out.exists():
+            raise UserError(
+                "the benchmarks did not run to their end (their messages stand above)",
+                hint="pip install 'sslbench[bench]'",
+            )
+        found: dict[str, Any] = json.loads(out.read_text())
+    return {"threads": threads, "rounds": rounds, **found}
+
+
+def find_benchmarks() -> Path:
+    """The folder tests/benchmarks of the checkout; UserError when there is none."""
+    places = [Path.cwd(), Path(__file__).resolve().parents[3]]
+    for place in places:
+        if (place / _FOLDER / "test_benchmarks.py").is_file():
+            return place / _FOLDER
+    raise UserError(
+        f"no {_FOLDER.as_posix()} here: the benchmarks come with the source checkout",
+        hint="run the command in its top folder",
+    )
+
+
+def _print_table(found: dict[str, Any]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    title = f"{found['text']}, {found['threads']} thread{'s' * (found['threads'] != 1)}"
+    table = Table(title=title, box=box.SIMPLE_HEAD)
+    for heading in ("", "unit", "sslbench", "python-crfsuite", "peer / ours"):
+        justify: Any = "left" if heading in ("", "unit") else "right"
+        table.add_column(heading, justify=justify, no_wrap=True)
+    for name, values in found["figures"].items():
+        ours, peer = values.get("ours"), values.get("peer")
+        ratio = f"{peer / ours:.2f}" if ours and peer else ""
+        table.add_row(name, values["unit"], _number(ours), _number(peer), ratio)
+    terminal = Console()
+    console = terminal if terminal.is_terminal else Console(width=120)  # a pipe has no width
+    console.print(table)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -1,0 +1,89 @@
+"""``sslbench train``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sslbench.cli.options import problem_options, request_of
+from sslbench.cli.text import counted, percentages, warn_of_problems
+from sslbench.errors import UserError
+
+if TYPE_CHECKING:
+    from sslbench.experiment.training import Bench, Trained
+
+
+@click.command("train")
+@click.option("--method", required=True, help="See sslbench list methods.")
+@click.option("--dataset", help="A registered dataset; or give --data.")
+@problem_options
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
+@click.option(
+    "--save", "target", type=click.Path(path_type=Path), required=True, metavar="MODEL",
+    help="File to write the tagger to.",
+)  # fmt: skip
+def command(**given: Any) -> None:
+    """Train one method on all the labelled data asked for, and keep the tagger.
+
+    A lone file of your own is used whole: nothing is cut off for a test. `sslbench tag` uses the
+    tagger.
+    """
+    from sslbench.experiment.threads import use_threads
+    from sslbench.plugins import registry
+
+    use_threads(given["threads"] or os.cpu_count() or 1)
+    known = registry()
+    warn_of_problems(known)
+    target: Path = given["target"]
+    if target.is_dir():
+        raise UserError("is a folder", file=target, hint="give --save the name of a file")
+    bench, trained = _train(given)
+    from sslbench.experiment.saved import save_tagger
+
+    save_tagger(target, bench, trained)
+    _report(target, bench, trained)
+
+
+def _train(given: dict[str, Any]) -> tuple[Bench, Trained]:
+    from sslbench.cli.messages import tell
+    from sslbench.experiment.context import RunContext
+    from sslbench.experiment.plan import plan
+    from sslbench.experiment.training import Bench, train
+    from sslbench.plugins import registry
+
+    request = request_of(
+        given,
+        methods=(given["method"],),
+        datasets=(given["dataset"],) if given["dataset"] else (),
+        seeds=(given["seed"],),
+        cut=False,
+        quiet=False,
+    )
+    (task,) = plan(request, store=None, notice=tell)
+    clock = RunContext(given["seed"], threads=task.threads, quiet=False)
+    bench = Bench.open(task, registry(), clock)
+    return bench, train(bench)
+
+
+def _report(target: Path, bench: Bench, trained: Trained) -> None:
+    """One line per split that was not trained on, and one on what was."""
+    from sslbench.cli.messages import tell
+    from sslbench.experiment.training import predict, score_labels
+
+    dataset, fit, problem = bench.dataset, trained.fit, trained.problem
+    for name in ("dev", "test"):
+        if name in dataset.splits:
+            corpus = dataset.splits[name]
+            codes = predict(fit, corpus)
+            scores = score_labels(dataset.task, dataset.encoding, corpus, fit, codes)
+            size = counted(corpus.n_sentences, "sentence")
+            tell(f"{name}, {size}: {percentages(scores.metrics)}")
+    tell(
+        f"{bench.task.spec.method} trained on {problem.labeled.n_sentences} labelled and"
+        f" {problem.unlabeled.n_sentences} unlabelled sentences in"
+        f" {bench.clock.timing['fit']:.1f} s; saved to {target}"
+    )

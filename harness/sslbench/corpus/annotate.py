@@ -1,0 +1,38 @@
+"""A CoNLL file as its lines: how many columns it has, and the same file with one more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_SKIP = (b"-DOCSTART-",)
+
+
+def n_columns(text: bytes) -> int:
+    """Columns of the first line that is a token; 0 when there is none."""
+    for line in text.split(b"\n"):
+        if _is_token(line):
+            return len(line.split())
+    return 0
+
+
+def append_column(text: bytes, values: Sequence[str]) -> bytes:
+    """The file with one more column; blank lines, document marks and line ends stay as they are.
+
+    text: as `read_conll` reads it with its default separator. values: one per token. The new column
+    is set off by a tab where the line has one, else by a space. ValueError if the numbers differ.
+    """
+    lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    tokens = [number for number, line in enumerate(lines) if _is_token(line)]
+    for number, value in zip(tokens, values, strict=True):
+        line = lines[number]
+        body = line.rstrip()
+        separator = b"\t" if b"\t" in body else b" "
+        end = b"\r" if line.endswith(b"\r") else b""
+        lines[number] = body + separator + value.encode() + end
+    return b"\n".join(lines)
+
+
+def _is_token(line: bytes) -> bool:
+    """Whether a line is neither blank nor a document mark."""
+    first = line.split(None, 1)[:1]
+    return bool(first) and first[0] not in _SKIP

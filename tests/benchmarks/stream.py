@@ -1,0 +1,53 @@
+"""Child process: JESS-CM's unlabelled pass over REPEATS copies of FILE, from stored shards.
+
+Prints peak memory and time; the parent compares them between one copy and ten.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from traces import peak_mb
+
+from sslbench.corpus import ChainedShards, CorpusShards, StoredShards, read_conll, write_shards
+from sslbench.crf import ChainModel
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.problem import Problem, labeled_part
+from sslbench.plugins import registry
+from sslbench_methods.hmm import EmbeddedModels
+from sslbench_methods.jess_cm import JessCM, JessCMTagger, Trainer
+from sslbench_methods.supervised import prepare
+
+
+def main() -> None:
+    file, repeats = Path(sys.argv[1]), int(sys.argv[2])
+    corpus = read_conll(file, ("word", "pos", "label"))
+    labeled = labeled_part(corpus, np.arange(min(500, corpus.n_sentences)))
+    featurizer = registry().featurizer("chunk39").load()()
+    with tempfile.TemporaryDirectory() as folder:
+        copies = [CorpusShards(corpus.drop("label"), 1 << 17)] * repeats
+        write_shards(Path(folder) / "text", ChainedShards(copies))
+        text = StoredShards(Path(folder) / "text")
+        problem = Problem(
+            "spans", "IOB2", tuple(labeled.column("label").vocabulary.strings), labeled, text, None,
+            featurizer, ChainModel(),
+        )  # fmt: skip
+        params = JessCM.Params(max_iterations=10)
+        models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, 2)
+        tagger = JessCMTagger(prepare(problem, params, n_clique=models.n_models), models)
+        trainer = Trainer(tagger, problem, params, RunContext(0))
+        trainer.round(1)  # tables that are not uniform
+        trainer.fit_weights()
+        began = time.perf_counter()
+        trainer.expected_counts()
+        seconds = time.perf_counter() - began
+    print(json.dumps({"peak_mb": peak_mb(), "seconds": seconds, "tokens": text.n_tokens}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,249 @@
+"""sslbench beside python-crfsuite: the same sentences, the same attributes, the same weights.
+
+`sslbench bench` runs these on the whole corpus and prints a table. In a plain run of the tests they
+take a few sentences and only show that both sides do the same work.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import ROUNDS, TEMPLATES, Figure, Text
+
+from sslbench.crf import HardLabels, Objective
+from sslbench.features import TemplateFeaturizer, load_template_file
+from sslbench.plugins import registry
+
+pytest.importorskip(
+    "pycrfsuite", reason="python-crfsuite is not installed: no peer to compare with"
+)
+
+import ours
+import peer
+from traces import Trace
+
+HERE = Path(__file__).parent
+ITERATIONS = 8  # for what does not depend on them: L-BFGS has its six pairs of vectors then
+TOLERANCE = 1e-4
+
+
+def timed(benchmark: Any, work: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Median seconds of the work after one unmeasured round; not a number when not measuring."""
+    benchmark.pedantic(work, rounds=rounds, iterations=1, warmup_rounds=1)
+    return float(benchmark.stats.stats.median) if benchmark.enabled else float("nan")
+
+
+def conjunctions(featurizer: TemplateFeaturizer) -> list[peer.Conjunction]:
+    """Templates as the peer's builder of strings takes them (an edge template as any other)."""
+    place = {"word": 0, "pos": 1}
+    return [tuple((a.offset, place[a.column]) for a in t.atoms) for t in featurizer.templates]
+
+
+# -- attributes ------------------------------------------------------------------------------------
+@pytest.fixture(scope="session")
+def chunk39() -> TemplateFeaturizer:
+    featurizer: TemplateFeaturizer = registry().featurizer("chunk39").load()()
+    assert len(featurizer.templates) == 38
+    return featurizer
+
+
+FEATURES = "features: 38 templates, columns to ids / to strings"
+
+
+def test_features_ours(benchmark: Any, figure: Figure, text: Text, chunk39: Any) -> None:
+    def work() -> object:
+        return chunk39.index(text.train).encode(text.train)
+
+    figure(FEATURES, "s", ours=timed(benchmark, work))
+
+
+def test_features_peer(benchmark: Any, figure: Figure, text: Text, chunk39: Any) -> None:
+    sentences, templates = list(peer.read_sentences(str(text.train_file))), conjunctions(chunk39)
+
+    def work() -> None:
+        for sentence in sentences:
+            peer.attributes(sentence, templates)
+
+    figure(FEATURES, "s", peer=timed(benchmark, work))
+
+
+def test_both_sides_get_the_same_attributes(text: Text, chunk39: TemplateFeaturizer) -> None:
+    index = chunk39.index(text.train)
+    attributes = index.encode(text.train)
+    flat = itertools.chain.from_iterable(
+        peer.attributes(sentence, conjunctions(chunk39))
+        for sentence in itertools.islice(peer.read_sentences(str(text.train_file)), 40)
+    )
+    node = [t for t in chunk39.templates if not t.edge]
+    for n, strings in enumerate(flat):
+        values = [string.partition("=")[2] for string in strings]
+        wanted = [v for v, t in zip(values, chunk39.templates, strict=True) if not t.edge]
+        texts = [index.node_text(int(i)) for i in attributes.node[:, n]]
+        assert [t.partition("=")[2] for t in texts] == wanted
+        assert [t.partition("=")[0] for t in texts] == list(map(str, node))
+
+
+# -- training --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Trainings:
+    """Both trained to convergence; seconds before training, from columns in memory."""
+
+    ours: Trace
+    peer: Trace
+    prepare_ours: float
+    prepare_peer: float
+    crf: ours.ChainCRF
+    codes: ours.I32
+    model: str
+
+
+@pytest.fixture(scope="session")
+def trainings(text: Text, tmp_path_factory: pytest.TempPathFactory) -> Trainings:
+    from time import perf_counter
+
+    model = str(tmp_path_factory.mktemp("model") / "peer.crfsuite")
+    sentences = list(peer.read_sentences(str(text.train_file)))
+    began = perf_counter()
+    trainer = peer.load(sentences, peer.read_templates(str(TEMPLATES)))
+    loaded = perf_counter()
+    theirs = peer.train(trainer, model)
+    del trainer
+    featurizer = load_template_file(TEMPLATES, ours.COLUMNS)
+    small = text.train.between(0, min(50, text.train.n_sentences))
+    crf, codes = ours.prepare(small, featurizer)
+    ours.train(crf, small, codes, 2)  # compile
+    ready = perf_counter()
+    crf, codes = ours.prepare(text.train, featurizer)
+    prepared = perf_counter()
+    mine = ours.train(crf, text.train, codes)
+    return Trainings(mine, theirs, prepared - ready, loaded - began, crf, codes, model)
+
+
+def test_training_to_the_same_objective(trainings: Trainings, figure: Figure) -> None:
+    mine, theirs = trainings.ours, trainings.peer
+    assert mine.n_weights == theirs.n_weights
+    target = max(mine.final, theirs.final) * (1 + 1e-9)
+    # Neither may stop more than the tolerance above the other.
+    assert target <= min(mine.final, theirs.final) * (1 + TOLERANCE)
+    close = min(mine.final, theirs.final) * (1 + TOLERANCE)
+    times = mine.time_to(close), theirs.time_to(close)
+    figure("training: attributes to the same objective", "s", ours=times[0], peer=times[1])
+    whole = times[0] + trainings.prepare_ours, times[1] + trainings.prepare_peer
+    figure("training: columns to the same objective", "s", ours=whole[0], peer=whole[1])
+    figure(
+        "training: evaluations in all", "", ours=float(mine.evaluations),
+        peer=float(theirs.evaluations),
+    )  # fmt: skip
+    figure("training: objective reached", "", ours=mine.final, peer=theirs.final)
+
+
+def test_one_evaluation(benchmark: Any, trainings: Trainings, text: Text, figure: Figure) -> None:
+    crf = trainings.crf
+    objective = Objective(
+        crf.layout, [(crf.encode(text.train), HardLabels(trainings.codes))], ours.SIGMA2
+    )
+    gradient = np.empty_like(crf.weights)
+    seconds = timed(benchmark, lambda: objective.value_and_gradient(crf.weights, gradient))
+    figure("objective and gradient, once", "s", ours=seconds, peer=trainings.peer.per_evaluation)
+    value = objective.value_and_gradient(crf.weights, gradient)
+    assert -value == pytest.approx(trainings.ours.final, rel=1e-9)
+    figure(
+        "iteration of L-BFGS, per evaluation", "s", ours=trainings.ours.per_evaluation,
+        peer=trainings.peer.per_evaluation,
+    )  # fmt: skip
+
+
+# -- tagging ---------------------------------------------------------------------------------------
+TAGGING = "tagging: columns to labels"
+DECODING = "tagging: attributes to labels"
+
+
+def test_tagging_ours(benchmark: Any, trainings: Trainings, text: Text, figure: Figure) -> None:
+    bare = text.test.drop("label")
+    seconds = timed(benchmark, lambda: trainings.crf.predict(bare))
+    figure(TAGGING, "us/token", ours=1e6 * seconds / bare.n_tokens)
+
+
+def test_tagging_peer(benchmark: Any, trainings: Trainings, text: Text, figure: Figure) -> None:
+    sentences = list(peer.read_sentences(str(text.test_file)))
+    templates, tagger = peer.read_templates(str(TEMPLATES)), peer.tagger(trainings.model)
+
+    def work() -> list[list[str]]:
+        return [tagger.tag(peer.attributes(sentence, templates)) for sentence in sentences]
+
+    figure(TAGGING, "us/token", peer=1e6 * timed(benchmark, work) / text.test.n_tokens)
+    labels = np.array(trainings.crf.labels)[trainings.crf.predict(text.test.drop("label"))]
+    same = labels == np.array([label for row in work() for label in row])
+    assert same.mean() > 0.995  # two optima within the tolerance of each other
+
+
+def test_decoding_ours(benchmark: Any, trainings: Trainings, text: Text, figure: Figure) -> None:
+    data = trainings.crf.encode(text.test)
+    seconds = timed(benchmark, lambda: trainings.crf.decode(data))
+    figure(DECODING, "us/token", ours=1e6 * seconds / text.test.n_tokens)
+
+
+def test_decoding_peer(benchmark: Any, trainings: Trainings, text: Text, figure: Figure) -> None:
+    templates, tagger = peer.read_templates(str(TEMPLATES)), peer.tagger(trainings.model)
+    items = [
+        peer.attributes(sentence, templates)
+        for sentence in peer.read_sentences(str(text.test_file))
+    ]
+    seconds = timed(benchmark, lambda: [tagger.tag(item) for item in items])
+    figure(DECODING, "us/token", peer=1e6 * seconds / text.test.n_tokens)
+
+
+# -- memory ----------------------------------------------------------------------------------------
+def test_peak_memory(text: Text, figure: Figure, tmp_path: Path) -> None:
+    peaks = {}
+    for side in ("ours", "peer"):
+        words = [str(HERE / f"{side}.py"), str(text.train_file), str(TEMPLATES), str(ITERATIONS)]
+        done = subprocess.run(
+            [sys.executable, *words, str(tmp_path / "model")],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        peaks[side] = json.loads(done.stdout)["peak_mb"]
+        assert peaks[side] > 1
+    figure("peak memory: file to trained model", "MB", **peaks)
+
+
+# -- JESS-CM ---------------------------------------------------------------------------------------
+def test_jess_cm_unlabelled_pass(
+    benchmark: Any, text: Text, figure: Figure, chunk39: TemplateFeaturizer
+) -> None:
+    import numba
+
+    from sslbench.corpus import CorpusShards
+    from sslbench.experiment.context import RunContext
+    from sslbench.experiment.problem import Problem, labeled_part
+    from sslbench_methods.hmm import EmbeddedModels
+    from sslbench_methods.jess_cm import JessCM, JessCMTagger, Trainer
+    from sslbench_methods.supervised import prepare
+
+    labeled = labeled_part(text.train, np.arange(min(500, text.train.n_sentences)))
+    raw = CorpusShards(text.train.drop("label"))
+    problem = Problem(
+        "spans", "IOB2", tuple(labeled.column("label").vocabulary.strings), labeled, raw, None,
+        chunk39, ours.ChainModel(),
+    )  # fmt: skip
+    params = JessCM.Params(max_iterations=20)
+    models = EmbeddedModels.build(chunk39.templates, len(problem.labels), raw, 2)
+    tagger = JessCMTagger(prepare(problem, params, n_clique=models.n_models), models)
+    trainer = Trainer(tagger, problem, params, RunContext(0))
+    trainer.round(1)  # tables that are not uniform
+    trainer.fit_weights()
+    seconds = timed(benchmark, trainer.expected_counts, min(ROUNDS, 3))
+    cores = min(numba.get_num_threads(), ours.cores())
+    figure("JESS-CM: one pass of unlabelled text", "us/token/core",
+           ours=1e6 * seconds * cores / raw.n_tokens)  # fmt: skip
+    counts = trainer.expected_counts()
+    assert counts.chain.sum() == pytest.approx(raw.n_tokens)
