@@ -189,6 +189,20 @@ def test_overflow_at_a_label_that_cannot_be_reached(per_position: bool) -> None:
 
 
 @pytest.mark.parametrize("per_position", [False, True])
+def test_underflow_in_both_directions_at_once(per_position: bool) -> None:
+    """As oracle 11, with forbidden arcs: each end drops label 1 from above 1e-200 to 0 in one step,
+    and the middle would have made up for it.
+    """
+    steps = [-345.0, -500.0, 450.0, 450.0, 450.0, 450.0, -500.0, -345.0]
+    node = np.array([[min(0.0, -s), min(0.0, s)] for s in steps])
+    p = Potentials(node, only_stay())
+    chains = [varying(p) if per_position else p]
+    posterior = block_of(chains).posterior()
+    assert posterior.log_z()[0] == pytest.approx(-1690, abs=1e-9)
+    check_against_chains(chains, posterior)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
 def test_long_sentences_with_holes(per_position: bool) -> None:
     """Ranges just inside the guard for -inf, on long sentences: messages drift far apart."""
     rng = np.random.default_rng(4)

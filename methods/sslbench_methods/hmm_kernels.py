@@ -1,10 +1,10 @@
 """Kernels of the embedded models of JESS-CM: table rows to potentials, posteriors to counts.
 
-A token reads one row per model slot: ``row = start[s] + code + unknown`` with ``code`` the symbol
-of the slot's stream at the slot's window offset and ``unknown`` = 1 if row ``start[s]`` is <UNK>,
-0 if unknown symbols say nothing about the label.  State rows have L entries, arc rows (L+1) L, previous
-label major, the last L of them for START.  Rows are float32 logarithms (an error of 1e-6 in a
-log-probability is harmless and halves the traffic), all sums float64.
+A token reads one row per model slot: ``row = start[s] + code + unknown``, ``code`` being the symbol
+of the slot's stream at the slot's window offset and ``unknown`` 1 if row ``start[s]`` is <UNK>, 0
+if unknown symbols say nothing about the label.  State rows have L entries, arc rows (L+1) L,
+previous label major, the last L of them for START.  Rows are float32 logarithms (an error of 1e-6
+in a log-probability is harmless and halves the traffic), all sums float64.
 
 Counting is parallel over models: each table is written by one thread, in token order.  So
 counts have the same bits for any number of threads, without copies of the tables.

@@ -162,6 +162,40 @@ def test_one_evaluation(benchmark: Any, trainings: Trainings, text: Text, figure
     )  # fmt: skip
 
 
+def test_optimiser_alone(benchmark: Any, trainings: Trainings, figure: Figure) -> None:
+    """Seconds per iteration on as many weights where the function itself costs next to nothing."""
+    from time import perf_counter
+
+    from scipy.optimize import minimize as scipy_minimize
+
+    from sslbench.crf.lbfgs import Options, minimize
+
+    n, iterations = len(trainings.crf.weights), 15
+    curvature = np.random.default_rng(0).uniform(1.0, 100.0, n)
+
+    def function(x: Any, gradient: Any) -> float:
+        np.multiply(curvature, x, out=gradient)
+        return 0.5 * float(gradient @ x)
+
+    def both(x: Any) -> tuple[float, Any]:
+        gradient = np.empty_like(x)
+        return function(x, gradient), gradient
+
+    options = Options(max_iterations=iterations, gtol=0.0, ftol=0.0)
+    ours_s = timed(benchmark, lambda: minimize(function, np.ones(n), options))
+    began = perf_counter()
+    found = scipy_minimize(
+        both, np.ones(n), jac=True, method="L-BFGS-B",
+        options={"maxiter": iterations, "maxcor": options.memory, "ftol": 0.0, "gtol": 0.0},
+    )  # fmt: skip
+    theirs_s = perf_counter() - began
+    assert found.nit == iterations
+    figure(
+        "optimiser alone, per iteration (peer: scipy)", "s", ours=ours_s / iterations,
+        peer=theirs_s / iterations,
+    )  # fmt: skip
+
+
 # -- tagging ---------------------------------------------------------------------------------------
 TAGGING = "tagging: columns to labels"
 DECODING = "tagging: attributes to labels"

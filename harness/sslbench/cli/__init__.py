@@ -62,6 +62,8 @@ class LazyGroup(click.Group):
         except Exception as problem:
             if ctx.params.get("debug"):
                 raise
+            if isinstance(problem, OSError) and problem.filename and problem.strerror:
+                problem = UserError(problem.strerror, file=problem.filename)  # e.g. not writable
             if isinstance(problem, UserError):
                 click.echo(f"sslbench: {problem}", err=True)
                 raise click.exceptions.Exit(2) from problem

@@ -42,7 +42,7 @@ def measure(*, rounds: int, threads: int, sentences: int | None = None) -> dict[
     Returns
     -------
     ``{"text": which, "threads": n, "figures": {name: {"unit": u, "ours": x, "peer": y}}}``; a side
-    that a measurement does not have is left out.
+    that a measurement does not have is left out, further values have names of their own.
 
     Raises
     ------
@@ -104,6 +104,8 @@ def _print_table(found: dict[str, Any]) -> None:
     for name, values in found["figures"].items():
         ours, peer = values.get("ours"), values.get("peer")
         ratio = f"{peer / ours:.2f}" if ours and peer else ""
+        others = {key: x for key, x in values.items() if key not in ("unit", "ours", "peer")}
+        ratio += ", ".join(f"{key} {_number(x)}" for key, x in others.items())
         table.add_row(name, values["unit"], _number(ours), _number(peer), ratio)
     terminal = Console()
     console = terminal if terminal.is_terminal else Console(width=120)  # a pipe has no width

@@ -1,0 +1,62 @@
+"""`sslbench bench`: the table of the figures, and what it says when it cannot run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sslbench.cli import bench, cli
+from sslbench.errors import UserError
+
+FOUND = {
+    "text": "CoNLL-2000, 9 sentences",
+    "threads": 1,
+    "figures": {
+        "training": {"unit": "s", "ours": 0.5, "peer": 2.0},
+        "a pass": {"unit": "us/token", "ours": 4.25, "tenfold": 4.5},
+    },
+}
+FAILING = "def test_it():\n    assert False, 'told above'\n"
+
+
+def test_the_table_gives_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "measure", lambda **asked: FOUND)
+    lines = CliRunner().invoke(cli, ["bench"]).stdout.splitlines()
+    assert lines[0].strip() == "CoNLL-2000, 9 sentences, 1 thread"
+    rows = [line.split() for line in lines]
+    assert ["training", "s", "0.5", "2", "4.00"] in rows
+    assert ["a", "pass", "us/token", "4.25", "tenfold", "4.5"] in rows
+
+
+def test_options_reach_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, object] = {}
+    monkeypatch.setattr(bench, "measure", lambda **given: asked.update(given) or FOUND)
+    words = ["bench", "--rounds", "2", "--threads", "3", "--sentences", "40", "--format", "json"]
+    assert CliRunner().invoke(cli, words).exit_code == 0
+    assert asked == {"rounds": 2, "threads": 3, "sentences": 40}
+
+
+def test_a_failing_benchmark_is_one_clear_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tests" / "benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "test_benchmarks.py").write_text(FAILING)
+    monkeypatch.chdir(tmp_path)
+    assert bench.find_benchmarks() == folder
+    with pytest.raises(UserError, match="did not run to their end"):
+        bench.measure(rounds=1, threads=1)
+    out, err = capfd.readouterr()
+    assert out == ""  # results go there
+    assert "told above" in err
+
+
+def test_without_the_checkout_there_is_nothing_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(bench, "__file__", str(tmp_path / "a" / "b" / "c" / "bench.py"))
+    with pytest.raises(UserError, match="come with the source checkout"):
+        bench.find_benchmarks()
