@@ -77,7 +77,10 @@ def test_without_labels_from_standard_input_to_a_file(model: Path, tmp_path: Pat
     out = tmp_path / "deep" / "out.txt"
     result = sslbench("tag", model, "-", "--out", out, stdin=text)
     assert result.exit_code == 0, result.output
-    assert (result.stdout, result.stderr) == ("", "")
+    assert result.stdout == ""
+    assert result.stderr == (
+        "sslbench: standard input, 2 sentences: read as word, no label column to score\n"
+    )
     lines = out.read_bytes().decode().split("\n")
     assert lines == [
         "-DOCSTART- -X-\r", "\r", "the B-NP\r", "n1 E-NP\r", "", "", "out O", "  the S-NP",

@@ -38,7 +38,9 @@ def main() -> None:
             featurizer, ChainModel(),
         )  # fmt: skip
         params = JessCM.Params(max_iterations=10)
-        models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, 2)
+        # each copy counts every symbol again: the cut-off that keeps the dictionaries of one copy
+        cut = 2 * repeats
+        models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, cut)
         tagger = JessCMTagger(prepare(problem, params, n_clique=models.n_models), models)
         trainer = Trainer(tagger, problem, params, RunContext(0))
         trainer.round(1)  # tables that are not uniform

@@ -53,8 +53,7 @@ def command(
         sys.stdout.buffer.write(result)
     else:
         write_atomically(out, result)
-    if "label" in corpus.columns:
-        _report(tagger, corpus, codes, source)
+    _report(tagger, corpus, codes, source)
 
 
 def _read(file: str) -> RawBytes:
@@ -91,9 +90,13 @@ def _columns(tagger: SavedTagger, source: RawBytes, given: str | None) -> tuple[
 def _report(tagger: SavedTagger, corpus: Corpus, codes: I32, source: RawBytes) -> None:
     from sslbench.cli.messages import tell
 
+    size = counted(corpus.n_sentences, "sentence")
+    if "label" not in corpus.columns:
+        tell(f"{source.name}, {size}: read as {','.join(corpus.columns)}, no label column to score")
+        return
     try:
         scores = percentages(tagger.metrics(corpus, codes))
     except UserError as problem:  # e.g. a column of placeholders
         tell(f"{source.name}: its label column is not scored: {problem}")
     else:
-        tell(f"{source.name}, {counted(corpus.n_sentences, 'sentence')}: {scores}")
+        tell(f"{source.name}, {size}: {scores}")
