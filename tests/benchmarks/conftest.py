@@ -1,88 +1,20 @@
-"""The problem that both sides get, and where their figures go.
-
-Two variables, which `sslbench bench` sets: SSLBENCH_BENCH_SENTENCES (0 = all; a plain run of the
-tests takes few) and SSLBENCH_BENCH_OUT, a file that the figures are written to as JSON.
-"""
+"""Fixtures of the benchmarks: the text, and where figures go."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.errors import UserError
-from sslbench.experiment.data import DataHome
-from sslbench.plugins import registry
-
-SENTENCES = int(os.environ.get("SSLBENCH_BENCH_SENTENCES", "80"))
-ROUNDS = int(os.environ.get("SSLBENCH_BENCH_ROUNDS", "1"))
-OUT = os.environ.get("SSLBENCH_BENCH_OUT")
-TEMPLATES = Path(__file__).parent / "tutorial.template"
-
-Figure = Callable[..., None]
-
-
-@dataclass(frozen=True)
-class Text:
-    """Columns word, pos, label; the same sentences as objects and as files."""
-
-    source: str
-    train: Corpus
-    test: Corpus
-    train_file: Path
-    test_file: Path
-
-
-def _conll00() -> tuple[Corpus, Corpus]:
-    dataset = registry().dataset("conll00").load()(DataHome(offline=True))
-    return dataset.splits["train"], dataset.splits["test"]
-
-
-def _synthetic() -> tuple[Corpus, Corpus]:
-    """About as much generated text; two letters of the word stand in for a part of speech."""
-    from sslbench_datasets.synth import generate
-
-    text = generate(8_936 + 2_012, seed=0, lexicon=10_000)
-    words = text.column("word")
-    endings = Vocabulary()
-    codes = endings.encode(word[-2:] for word in words.vocabulary.strings)
-    text = text.with_column("pos", Column(endings, codes[words.codes]))
-    text = Corpus({name: text.column(name) for name in ("word", "pos", "label")}, text.offsets)
-    return text.between(0, 8_936), text.between(8_936, text.n_sentences)
-
-
-def _head(corpus: Corpus, n: int) -> Corpus:
-    return corpus.select(np.arange(min(n or corpus.n_sentences, corpus.n_sentences)))
-
-
-def _write(path: Path, corpus: Corpus) -> Path:
-    with path.open("w", encoding="utf-8") as file:
-        for i in range(corpus.n_sentences):
-            rows = zip(*(corpus.sentence(i, name) for name in corpus.columns), strict=True)
-            file.write("\n".join(map(" ".join, rows)) + "\n\n")
-    return path
+from problem import OUT, Figure, Text, find_text
 
 
 @pytest.fixture(scope="session")
 def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
-    """CoNLL-2000, or generated text when it is not in the data home."""
-    try:
-        source, (train, test) = "CoNLL-2000", _conll00()
-    except UserError:
-        source, (train, test) = "generated text", _synthetic()
-    train, test = _head(train, SENTENCES), _head(test, SENTENCES)
-    folder = tmp_path_factory.mktemp("text")
-    return Text(
-        f"{source}, {train.n_sentences} sentences", train, test,
-        _write(folder / "train.txt", train), _write(folder / "test.txt", test),
-    )  # fmt: skip
+    """The sentences that both sides get."""
+    return find_text(tmp_path_factory.mktemp("text"))
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import ROUNDS, TEMPLATES, Figure, Text
+from problem import ROUNDS, TEMPLATES, Figure, Text
 
 from sslbench.crf import HardLabels, Objective
 from sslbench.features import TemplateFeaturizer, load_template_file

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Figure, Text
+from problem import Figure, Text
 
 HERE = Path(__file__).parent
 
