@@ -96,4 +96,7 @@ def subtract_prior(precision: F64, x: F64, gradient: F64) -> float:
             gradient[i] -= pull
             total += pull * x[i]
         partial[c] = total
-    return 0.5 * partial.sum()
+    half = 0.0
+    for c in range(chunks):  # not partial.sum(): numba would make it a parallel sum
+        half += 0.5 * partial[c]
+    return half
