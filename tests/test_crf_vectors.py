@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sslbench.crf.kernels.vectors import CHUNK, axpy_dot, dot, max_abs, subtract_prior
+from sslbench.crf.lbfgs import minimize
 
 N = 99 * CHUNK + 13  # many partial sums: with a few, another order may round alike
 
@@ -42,3 +43,8 @@ def test_values() -> None:
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 def test_threads_change_no_bit() -> None:
     assert sums(1) == sums(2)
+
+
+def test_bounds_and_l1_are_not_combined_silently() -> None:
+    with pytest.raises(ValueError, match="cannot be combined"):
+        minimize(lambda x, g: 0.0, np.zeros(2), nonnegative=np.array([0]), l1=1.0)

@@ -27,7 +27,7 @@ def slot_rows(codes: I32, position: I64, inside: I32, stream: I32, offset: I32, 
     or an unknown symbol without <UNK>.
 
     codes int32[P, padded]; position int64[n] padded position of the tokens; inside int32[n, 2]
-    tokens to the left and to the right within the sentence; rows int64[S, n] out.
+    tokens to the left and to the right within the sentence; rows int32[S, n] out.
     """
     for s in prange(stream.shape[0]):
         row, o = codes[stream[s]], offset[s]
@@ -43,7 +43,7 @@ def slot_rows(codes: I32, position: I64, inside: I32, stream: I32, offset: I32, 
 def add_state_scores(rows: I32, owner: I32, weights: F64, table: AnyArray, node: F64) -> None:
     """node[n] += weight of the model * its log row, over the state slots.
 
-    rows int64[S, n]; owner int32[S] model of the slot; table float32[R, L]; node float64[n, L].
+    rows int32[S, n]; owner int32[S] model of the slot; table float32[R, L]; node float64[n, L].
     """
     N, L = node.shape
     for c in prange((N + CHUNK - 1) // CHUNK):

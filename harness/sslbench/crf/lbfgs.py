@@ -140,8 +140,10 @@ def minimize(
     """Minimise function(x) + l1 * |x|_1 subject to x[nonnegative] >= 0.
 
     metric: float64[n] initial inverse Hessian up to a factor; None = identity.
-    l1 and bounds are not combined.  callback(iteration, value, largest gradient).
+    ValueError if both l1 and nonnegative are given.  callback(iteration, value, largest gradient).
     """
+    if l1 and nonnegative is not None:
+        raise ValueError("l1 and nonnegative cannot be combined")
     options = options or Options()
     pool = _Pool(len(start))
     search = _Search(function, options, nonnegative, l1, pool)
