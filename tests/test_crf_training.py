@@ -143,7 +143,7 @@ def test_layout_round_trip(name: str) -> None:
     flat = np.random.default_rng(1).normal(size=layout.size)
     out = np.full(layout.size, np.nan)
     tables, gradient = Tables.unpack(layout, flat), Tables.gradient(layout, out)
-    for field in ("table", "list_weight", "columns", "w", "e", "arc", "clique"):
+    for field in ("table", "lists", "columns", "w", "e", "arc_table", "arc_lists", "clique"):
         assert not getattr(gradient, field).any()
         getattr(gradient, field)[:] = getattr(tables, field)
     gradient.pack(out)

@@ -8,10 +8,22 @@ import numba
 import numpy as np
 import pytest
 
-from sslbench.crf.kernels.vectors import CHUNK, axpy_dot, dot, max_abs, subtract_prior
+from sslbench.crf.curvature import Curvature
+from sslbench.crf.kernels.vectors import CHUNK, dot, max_abs, subtract_prior
 from sslbench.crf.lbfgs import minimize
+from sslbench.types import F64
 
 N = 99 * CHUNK + 13  # many partial sums: with a few, another order may round alike
+
+
+def direction(pairs: list[tuple[F64, F64]], metric: F64 | None, gradient: F64) -> F64:
+    memory = Curvature(3, len(gradient), metric)
+    out = np.empty_like(gradient)
+    for s, y in pairs:
+        for row, vector in zip(memory.room(), (s, y), strict=True):
+            row[:] = vector
+        memory.direction(gradient, out)  # takes the pair in
+    return out
 
 
 def sums(threads: int) -> list[float]:
@@ -21,8 +33,8 @@ def sums(threads: int) -> list[float]:
     numba.set_num_threads(threads)
     try:
         return [
-            dot(x, y), axpy_dot(0.3, x, y, z), max_abs(y), subtract_prior(np.abs(precision), x, z),
-            float(z.sum()),
+            dot(x, y), max_abs(y), subtract_prior(np.abs(precision), x, z), float(z.sum()),
+            *direction([(x, x + 0.1 * y)], np.abs(precision), z)[::CHUNK],
         ]  # fmt: skip
     finally:
         numba.set_num_threads(before)
@@ -33,16 +45,38 @@ def test_values() -> None:
     x, y, z, precision = (rng.normal(size=N) for _ in range(4))
     found = sums(1)
     assert found[0] == pytest.approx(math.fsum(x * y))
-    y += 0.3 * x
-    assert found[1] == pytest.approx(math.fsum(z * y))
-    assert found[2] == np.abs(y).max()
-    assert found[3] == pytest.approx(math.fsum(0.5 * np.abs(precision) * x**2))
-    assert found[4] == pytest.approx(float((z - np.abs(precision) * x).sum()))
+    assert found[1] == np.abs(y).max()
+    assert found[2] == pytest.approx(math.fsum(0.5 * np.abs(precision) * x**2))
+    assert found[3] == pytest.approx(float((z - np.abs(precision) * x).sum()))
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 def test_threads_change_no_bit() -> None:
     assert sums(1) == sums(2)
+
+
+@pytest.mark.parametrize("n", [1, 7, 40, 3000])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_direction_is_that_of_the_two_loops(n: int, scaled: bool) -> None:
+    """Against algorithm 7.4 as printed, on the last three of five pairs; one has no curvature."""
+    rng = np.random.default_rng(n)
+    metric = rng.uniform(0.5, 2.0, n) if scaled else None
+    pairs = []
+    for i in range(5):
+        s = rng.normal(size=n)
+        pairs.append((s, -s if i == 3 else s * rng.uniform(0.5, 2.0, n)))
+    gradient = rng.normal(size=n)
+    kept = [pairs[1], pairs[2], pairs[4]]
+    q, alphas = gradient.copy(), []
+    for s, y in reversed(kept):
+        alphas.append(s @ q / (s @ y))
+        q -= alphas[-1] * y
+    s, y = kept[-1]
+    D = np.ones(n) if metric is None else metric
+    q *= D * (s @ y) / (y @ (D * y))
+    for (s, y), alpha in zip(kept, reversed(alphas), strict=True):
+        q += s * (alpha - y @ q / (s @ y))
+    np.testing.assert_allclose(direction(pairs, metric, gradient), -q, rtol=1e-9, atol=1e-11)
 
 
 def test_bounds_and_l1_are_not_combined_silently() -> None:

@@ -95,9 +95,11 @@ class Collapse:
         rest = np.ones(self.reduced.size - int(self.reduced.bounds[1]))
         return np.concatenate([self.copies_per_weight(), rest])
 
-    def codes(self, node: I32) -> I32:
-        """Attribute ids int32[S, N] -> engine codes of the reduced layout."""
-        return self.reduced.engine_codes(self.keep[node])
+    @cached_property
+    def codes(self) -> I32:
+        """Engine code in the reduced layout of every attribute id, int32[A + 1]."""
+        states = self.reduced.states
+        return self.keep if states is None else states.code[self.keep]
 
     def shrink(self, weights: F64) -> F64:
         """Full flat weights -> reduced: sums over the copies."""

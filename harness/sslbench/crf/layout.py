@@ -8,6 +8,7 @@ a*L+b (a = L is START); switched-off parts have length 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -18,10 +19,14 @@ from ..errors import UserError
 from ..types import F64, I32, I64, Bool
 from .data import Attributes
 from .kernels import scores
+from .rowtable import RowTable
 
 Support = Literal["all", "observed"]
 #: attributes with at least this many supported labels get a dense row, the others a list
 DENSE_FROM = 3
+#: edge attributes get one with at least this share of the arcs in use (a row costs as much as a
+#: list of about that length)
+ARCS_PER_ROW = 6
 #: more arc weights than this are refused ("all" support on many edge attributes)
 MAX_ARC_WEIGHTS = 50_000_000
 
@@ -65,54 +70,28 @@ class Layout:
         return weights[self.bounds[index] : self.bounds[index + 1]]
 
     @cached_property
-    def split(self) -> I64:
-        """int64[B]: where the START arcs of each edge attribute begin."""
-        owner_sum = np.concatenate([[0], np.cumsum(self.arc_code < self.n_labels**2)])
-        inner = owner_sum[self.arc_start[1:]] - owner_sum[self.arc_start[:-1]]
-        split: I64 = (self.arc_start[:-1] + inner).astype(np.int64)
-        return split
-
-    # -- state weights: dense rows and lists ------------------------------------------------
-    @cached_property
-    def _counts(self) -> I64:
-        assert self.state_start is not None
-        return np.diff(self.state_start)
-
-    @cached_property
-    def code_of(self) -> I32 | None:
-        """int32[A + 1] engine code per attribute (row, or -2 - list); entry A serves id -1."""
-        if self.state_start is None:
+    def states(self) -> RowTable | None:
+        """Rows and lists of the state weights; None = a row of all labels for each attribute."""
+        if self.state_start is None or self.state_label is None:
             return None
-        dense = self._counts >= DENSE_FROM
-        code = np.where(dense, np.cumsum(dense) - 1, -1 - np.cumsum(~dense))
-        return np.append(code, -1).astype(np.int32)
-
-    def engine_codes(self, node: I32) -> I32:
-        """Attribute ids int32[S, N] -> codes of the kernels."""
-        return node if self.code_of is None else self.code_of[node]
+        return RowTable(self.state_start, self.state_label, self.n_labels, DENSE_FROM)
 
     @cached_property
-    def _pairs(self) -> tuple[Bool, I64]:
-        """For each supported pair: does it lie in a dense row, and in which cell?"""
-        assert self.state_start is not None
-        assert self.state_label is not None
-        assert self.code_of is not None
-        code = np.repeat(self.code_of[:-1], self._counts)
-        dense = code >= 0
-        return dense, code[dense].astype(np.int64) * self.n_labels + self.state_label[dense]
+    def arcs(self) -> I32:
+        """Arcs that any edge attribute has a weight for, int32[K] ascending (START last)."""
+        return np.unique(self.arc_code).astype(np.int32)
 
     @cached_property
-    def list_start(self) -> I64:
-        """int64[R+1] borders of the lists."""
-        if self.state_start is None:
-            return np.zeros(1, np.int64)
-        return np.concatenate([[0], np.cumsum(self._counts[self._counts < DENSE_FROM])])
+    def inner_arcs(self) -> int:
+        """How many of them do not leave START."""
+        return int(np.searchsorted(self.arcs, self.n_labels**2))
 
     @cached_property
-    def list_label(self) -> I32:
-        if self.state_label is None:
-            return np.zeros(0, np.int32)
-        return self.state_label[~self._pairs[0]]
+    def arc_rows(self) -> RowTable:
+        """Rows and lists of the arc weights; columns are numbers into `arcs`."""
+        column = np.searchsorted(self.arcs, self.arc_code).astype(np.int32)
+        dense_from = max(DENSE_FROM, len(self.arcs) // ARCS_PER_ROW)
+        return RowTable(self.arc_start, column, len(self.arcs), dense_from)
 
 
 @dataclass(frozen=True)
@@ -121,45 +100,48 @@ class Tables:
 
     layout: Layout
     table: F64  # float64[D, L] dense rows
-    list_weight: F64
+    lists: F64
     columns: F64  # float64[n_columns, L]
     w: F64  # float64[L+1, L], row L START
     e: F64  # float64[L]
-    arc: F64
+    arc_table: F64  # float64[Da, K] dense rows
+    arc_lists: F64
     clique: F64
 
     @classmethod
     def unpack(cls, layout: Layout, flat: F64) -> Tables:
-        L = layout.n_labels
-        state = layout.part(flat, 0)
-        if layout.state_start is None:
-            table, lists = state.reshape(-1, L), np.zeros(0)
-        else:
-            dense, cell = layout._pairs
-            table = np.zeros((int((layout._counts >= DENSE_FROM).sum()), L))
-            table.reshape(-1)[cell] = state[dense]
-            lists = state[~dense]
-        w = layout.part(flat, 2).reshape(-1, L)
-        if not layout.use_start:
-            w = np.vstack([w, np.zeros((1, L))])
-        e = layout.part(flat, 3) if layout.use_stop else np.zeros(L)
-        columns = layout.part(flat, 1).reshape(-1, L)
-        return cls(layout, table, lists, columns, w, e, layout.part(flat, 4), layout.part(flat, 5))
+        return cls._build(layout, flat, RowTable.unpack)
 
     @classmethod
     def gradient(cls, layout: Layout, flat: F64) -> Tables:
         """Zeroed accumulators; call `pack` when done (a no-op for parts that are views)."""
         flat[:] = 0.0
-        return cls.unpack(layout, flat)
+        return cls._build(layout, flat, lambda rows, _: rows.zeros())
+
+    @classmethod
+    def _build(
+        cls, layout: Layout, flat: F64, split: Callable[[RowTable, F64], tuple[F64, F64]]
+    ) -> Tables:
+        L = layout.n_labels
+        state = layout.part(flat, 0)
+        if layout.states is None:
+            table, lists = state.reshape(-1, L), np.zeros(0)
+        else:
+            table, lists = split(layout.states, state)
+        w = layout.part(flat, 2).reshape(-1, L)
+        if not layout.use_start:
+            w = np.vstack([w, np.zeros((1, L))])
+        e = layout.part(flat, 3) if layout.use_stop else np.zeros(L)
+        columns = layout.part(flat, 1).reshape(-1, L)
+        arcs = split(layout.arc_rows, layout.part(flat, 4))
+        return cls(layout, table, lists, columns, w, e, *arcs, layout.part(flat, 5))
 
     def pack(self, flat: F64) -> None:
         """Write the parts that are copies back into the flat vector."""
         layout = self.layout
-        if layout.state_start is not None:
-            dense, cell = layout._pairs
-            state = layout.part(flat, 0)
-            state[dense] = self.table.reshape(-1)[cell]
-            state[~dense] = self.list_weight
+        if layout.states is not None:
+            layout.states.pack(self.table, self.lists, layout.part(flat, 0))
+        layout.arc_rows.pack(self.arc_table, self.arc_lists, layout.part(flat, 4))
         if not layout.use_start:
             layout.part(flat, 2)[:] = self.w[:-1].reshape(-1)
 

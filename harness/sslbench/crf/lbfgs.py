@@ -1,7 +1,7 @@
 """Limited-memory BFGS with lower bounds and L1.
 
-Nocedal & Wright, Numerical Optimization, algorithms 7.4, 7.5 (two loops), 3.5, 3.6 (strong Wolfe);
-OWL-QN: Andrew & Gao 2007.  The library routine (scipy's L-BFGS-B) is the oracle in the tests; an
+Nocedal & Wright, Numerical Optimization, algorithms 7.5, 3.5, 3.6 (strong Wolfe);
+OWL-QN: Andrew & Gao 2007; the inverse Hessian: `curvature`.  The library routine (scipy's L-BFGS-B) is the oracle in the tests; an
 iteration of it costs more than twice as much (`sslbench bench`, row "optimiser alone").
 Sums run in fixed chunks, so iterates have the same bits for any number of threads.
 """
@@ -15,7 +15,8 @@ from typing import Literal
 import numpy as np
 
 from ..types import F64, I64
-from .kernels.vectors import axpy_dot, combine, dot, max_abs, multiply
+from .curvature import Curvature
+from .kernels.vectors import combine, dot, max_abs
 
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
 #: differences of values below this relative size are rounding, not an increase
@@ -72,66 +73,6 @@ class _Pool:
         self.spare.extend(vectors)
 
 
-@dataclass
-class _Memory:
-    """Last pairs (s, y) and the inverse Hessian they imply on top of gamma I."""
-
-    limit: int
-    pool: _Pool
-    metric: F64 | None
-    pairs: list[tuple[F64, F64, float]] = field(default_factory=list)
-
-    def add(self, s: F64, y: F64) -> None:
-        curvature = dot(s, y)
-        if curvature <= 1e-300 + 1e-16 * dot(y, y):
-            self.pool.give(s, y)
-            return
-        self.pairs.append((s, y, curvature))
-        if len(self.pairs) > self.limit:
-            self.pool.give(*self.pairs.pop(0)[:2])
-
-    def clear(self) -> None:
-        self.pairs.clear()
-
-    def direction(self, gradient: F64) -> F64:
-        """-H g by the two-loop recursion, each update fused with the next inner product."""
-        q = self.pool.take()
-        np.copyto(q, gradient)
-        alphas: list[float] = []
-        newest = self.pairs[::-1]
-        if newest:
-            projection = dot(newest[0][0], q)
-            for i, (_, y, c) in enumerate(newest):
-                alphas.append(projection / c)
-                following = newest[i + 1][0] if i + 1 < len(newest) else q
-                projection = axpy_dot(-alphas[-1], y, q, following)
-        if self.metric is not None:
-            multiply(self.metric, q)
-        combine(-self._scale(), q, 0.0, q, q)
-        if newest:
-            oldest_first = list(zip(self.pairs, alphas[::-1], strict=True))
-            projection = dot(self.pairs[0][1], q)
-            for i, ((s, _, c), alpha) in enumerate(oldest_first):
-                step = -alpha - projection / c
-                following = self.pairs[i + 1][1] if i + 1 < len(self.pairs) else q
-                projection = axpy_dot(step, s, q, following)
-        return q
-
-    def _scale(self) -> float:
-        """gamma = s.y / y.D.y of the newest pair, the usual initial scaling of the metric D."""
-        if not self.pairs:
-            return 1.0
-        _, y, curvature = self.pairs[-1]
-        if self.metric is None:
-            return curvature / dot(y, y)
-        scaled = self.pool.take()
-        np.copyto(scaled, y)
-        multiply(self.metric, scaled)
-        gamma = curvature / dot(y, scaled)
-        self.pool.give(scaled)
-        return gamma
-
-
 def minimize(
     function: Function, start: F64, options: Options | None = None, *,
     metric: F64 | None = None, nonnegative: I64 | None = None, l1: float = 0.0,
@@ -149,7 +90,7 @@ def minimize(
     search = _Search(function, options, nonnegative, l1, pool)
     x = search.project_start(start)
     value, gradient = search.evaluate(x)
-    memory = _Memory(options.memory, pool, metric)
+    memory = Curvature(options.memory, len(start), metric)
     history = [value]
     status: Status = "max_iterations"
     iteration, restarted = 0, False
@@ -166,11 +107,13 @@ def minimize(
             break
         if iteration >= options.max_iterations:
             break
-        direction = search.align(memory.direction(steepest), steepest, x)
-        first = 1.0 if memory.pairs else _first_step(steepest)
+        direction = pool.take()
+        memory.direction(steepest, direction)
+        direction = search.align(direction, steepest, x)
+        first = _first_step(steepest) if memory.empty else 1.0
         found = search.line(x, value, gradient, steepest, direction, first)
         if found is None:
-            if restarted or not memory.pairs:
+            if restarted or memory.empty:
                 status = "line_search"
                 break
             memory.clear()
@@ -178,10 +121,9 @@ def minimize(
             continue
         restarted = False
         new_x, new_value, new_gradient = found
-        s, y = pool.take(), pool.take()
+        s, y = memory.room()
         combine(1.0, new_x, -1.0, x, s)
         combine(1.0, new_gradient, -1.0, gradient, y)
-        memory.add(s, y)
         pool.give(x, gradient, direction)
         x, value, gradient = new_x, new_value, new_gradient
         history.append(value)

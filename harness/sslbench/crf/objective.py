@@ -17,18 +17,19 @@ import numpy as np
 
 from ..types import F64, I32, I64, Bool
 from .collapse import Collapse
-from .data import Attributes, Block, blocks, slot_groups
+from .data import Attributes, Block, blocks
 from .kernels import scores
 from .kernels.vectors import combine, subtract_prior
 from .lattice import BlockPotentials
 from .layout import Layout, Tables
+from .occurrences import Occurrences
 from .terms import CliqueWeights, Term
 
 #: most tokens per block when all positions share one transition matrix, and when each has its own
-SHARED_BLOCK, VARYING_BLOCK = 4096, 1024
-#: a block with its own transition matrices stays below this many of their cells (4 MB): 1,024
-#: tokens of 22 labels, 258 of 45
-VARYING_CELLS = 1 << 19
+SHARED_BLOCK, VARYING_BLOCK = 4096, 256
+#: a block with its own transition matrices stays below this many of their cells (1 MB, so that they
+#: stay in the second-level cache): 256 tokens of 22 labels, 64 of 45
+VARYING_CELLS = 1 << 17
 
 
 class CliqueFeatures(Protocol):
@@ -51,26 +52,37 @@ class CliqueFeatures(Protocol):
 
 @dataclass(frozen=True)
 class EncodedCorpus:
-    """Attributes of a corpus with their engine codes and blocks; clique features if any."""
+    """Attributes of a corpus as a layout's weights see them; clique features if any.
 
+    number: int32[A + 1] engine code of every attribute id, -1 for id -1; None = the id itself.
+    """
+
+    layout: Layout
     attributes: Attributes
-    node: I32  # engine codes int32[S, N]
-    n_labels: int
+    number: I32 | None
     clique: CliqueFeatures | None = None
 
     @classmethod
     def build(
         cls, layout: Layout, attributes: Attributes, clique: CliqueFeatures | None = None
     ) -> EncodedCorpus:
-        return cls(attributes, layout.engine_codes(attributes.node), layout.n_labels, clique)
+        number = None if layout.states is None else layout.states.code
+        return cls(layout, attributes, number, clique)
 
     def collapsed(self, collapse: Collapse) -> EncodedCorpus:
         """The same corpus for the reduced layout."""
-        return replace(self, node=collapse.codes(self.attributes.node))
+        return replace(self, layout=collapse.reduced, number=collapse.codes)
 
-    @property
-    def edge(self) -> I32:
-        return self.attributes.edge
+    @cached_property
+    def states(self) -> Occurrences:
+        return Occurrences.build(
+            self.attributes.node, self.number, self.layout.states, spelt=True
+        )
+
+    @cached_property
+    def arcs(self) -> Occurrences:
+        rows = self.layout.arc_rows
+        return Occurrences.build(self.attributes.edge, rows.code, rows, spelt=False)
 
     @property
     def dense(self) -> F64 | None:
@@ -84,22 +96,14 @@ class EncodedCorpus:
     def varying(self) -> bool:
         """Do transition scores depend on the position?"""
         on_edges = self.clique is not None and self.clique.on_edges
-        return on_edges or bool((self.edge >= 0).any())
+        return on_edges or bool((self.attributes.edge >= 0).any())
 
     @cached_property
     def blocks(self) -> list[Block]:
         if not self.varying:
             return list(blocks(self.offsets, SHARED_BLOCK))
-        cells = VARYING_CELLS // self.n_labels**2
+        cells = VARYING_CELLS // self.layout.n_labels**2
         return list(blocks(self.offsets, max(1, min(VARYING_BLOCK, cells))))
-
-    @cached_property
-    def node_groups(self) -> tuple[I32, I64]:
-        return slot_groups(self.node)
-
-    @cached_property
-    def edge_groups(self) -> tuple[I32, I64]:
-        return slot_groups(self.edge)
 
     @cached_property
     def lengths(self) -> F64:
@@ -113,9 +117,7 @@ def block_potentials(
     """Log-potentials of a block under the given weights; mask bool[L+1, L]: legal arcs."""
     layout, L = tables.layout, tables.layout.n_labels
     node = np.empty((block.n_tokens, L))
-    codes = np.ascontiguousarray(data.node[:, block.tokens])
-    scores.node_scores(codes, tables.table, layout.list_start, layout.list_label,
-                       tables.list_weight, node)  # fmt: skip
+    scores.node_scores(*data.states, block.lo, tables.table, tables.lists, node)
     if data.dense is not None:
         scores.column_scores(data.dense[block.tokens], tables.columns, node)
     w = tables.w if mask is None else np.where(mask, tables.w, -np.inf)
@@ -125,8 +127,8 @@ def block_potentials(
     if data.varying:
         edge = np.empty((block.n_tokens, L, L))
         scores.edge_scores(
-            np.ascontiguousarray(data.edge[:, block.tokens]), block.first, w[:L],
-            layout.arc_start, layout.split, layout.arc_code, tables.arc, node, edge,
+            *data.arcs, block.lo, block.first, w[:L], layout.arcs, layout.inner_arcs,
+            tables.arc_table, layout.arc_rows.list_column, tables.arc_lists, node, edge,
         )  # fmt: skip
     if data.clique is not None:
         data.clique.add_scores(tables.clique, block, node, edge)
@@ -136,9 +138,7 @@ def block_potentials(
 def add_gradient(gradient: Tables, data: EncodedCorpus, block: Block, omega: CliqueWeights) -> None:
     """Accumulate clique weights into the gradient: sum_c omega_c f(c)."""
     layout, L = gradient.layout, gradient.layout.n_labels
-    codes = np.ascontiguousarray(data.node[:, block.tokens])
-    scores.node_gradient(codes, *data.node_groups, omega.node, layout.list_start,
-                         layout.list_label, gradient.table, gradient.list_weight)  # fmt: skip
+    scores.node_gradient(*data.states, block.lo, omega.node, gradient.table, gradient.lists)
     if data.dense is not None:
         scores.column_gradient(data.dense[block.tokens], omega.node, gradient.columns)
     gradient.w[:L] += omega.edge.sum(axis=0)
@@ -146,8 +146,8 @@ def add_gradient(gradient: Tables, data: EncodedCorpus, block: Block, omega: Cli
     gradient.e[:] += omega.node[block.offsets[1:] - 1].sum(axis=0)
     if data.varying and layout.n_edge:
         scores.edge_gradient(
-            np.ascontiguousarray(data.edge[:, block.tokens]), *data.edge_groups, block.first,
-            layout.arc_start, layout.split, layout.arc_code, omega.node, omega.edge, gradient.arc,
+            *data.arcs, block.lo, block.first, layout.arcs, layout.inner_arcs, omega.node,
+            omega.edge, gradient.arc_table, layout.arc_rows.list_column, gradient.arc_lists,
         )  # fmt: skip
     if data.clique is not None:
         gradient.clique[:] += data.clique.expectation(block, omega.node, omega.edge)

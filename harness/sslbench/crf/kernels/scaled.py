@@ -10,9 +10,10 @@ potentials M_t = exp(phi_t - max phi_t):
     log Z = sum_t log c_t + max phi_t = sum_t step_t
 
 A scaled pass can be silently wrong when a message underflows.  It is used only where that cannot
-happen: without -inf when max phi_t - min phi_t <= 600 everywhere (then every alpha_t(b) is at
-least e^-600/L); with -inf when the finite range is at most 200 and all messages stay between 1e-200
-and 1e200.
+happen: without -inf when max phi_t - min phi_t <= 300 everywhere (then every alpha_t(b) is at
+least e^-300/L and every c_t at least e^-300, and no product of the two and their inverses leaves
+the range of a float); with -inf when the finite range is at most 200 and all messages stay between
+1e-200 and 1e200.
 Any other sentence is redone in log space.  Sums run in an order fixed by the sentences: results
 have the same bits for any number of threads.
 """
@@ -25,99 +26,22 @@ import numpy as np
 from numba import njit, prange
 
 from ...types import F64, I8, I64
-from . import chain
+from . import chain, rows
 from .vexp import exp_shifted
 
-SAFE_RANGE = 600.0
+SAFE_RANGE = 300.0
 SAFE_RANGE_WITH_ZEROS = 200.0
 TINY, HUGE = 1e-200, 1e200
 OK, REDO, INFEASIBLE = 0, 1, 2
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _range(x):  # type: ignore[no-untyped-def]
-    """Largest value, smallest finite value, and whether there is a -inf.
-
-    Interleaved like `_sum`; -inf is rare, so the smallest finite value is looked for only then.
-    """
-    n = x.shape[0]
-    h0, h1, h2, h3 = x[0], x[0], x[0], x[0]
-    l0, l1, l2, l3 = x[0], x[0], x[0], x[0]
-    for i in range(0, n - 3, 4):
-        h0, l0 = max(h0, x[i]), min(l0, x[i])
-        h1, l1 = max(h1, x[i + 1]), min(l1, x[i + 1])
-        h2, l2 = max(h2, x[i + 2]), min(l2, x[i + 2])
-        h3, l3 = max(h3, x[i + 3]), min(l3, x[i + 3])
-    for i in range(n - n % 4, n):
-        h0, l0 = max(h0, x[i]), min(l0, x[i])
-    top, low = max(max(h0, h1), max(h2, h3)), min(min(l0, l1), min(l2, l3))
-    if low > -np.inf:
-        return top, low, False
-    low = np.inf
-    for i in range(n):
-        if x[i] > -np.inf:
-            low = min(low, x[i])
-    return top, low, True
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sum(x):  # type: ignore[no-untyped-def]
-    """Sum with four interleaved partial sums: a single chain of additions would not pipeline."""
-    n = x.shape[0]
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    for i in range(0, n - 3, 4):
-        s0 += x[i]
-        s1 += x[i + 1]
-        s2 += x[i + 2]
-        s3 += x[i + 3]
-    for i in range(n - n % 4, n):
-        s0 += x[i]
-    return (s0 + s1) + (s2 + s3)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _vector_matrix(v, M, out):  # type: ignore[no-untyped-def]
-    """out = v M, four rows at a time so that `out` is loaded and stored a quarter as often."""
-    n, L = M.shape
-    for b in range(L):
-        out[b] = 0.0
-    for a in range(0, n - 3, 4):
-        f0, f1, f2, f3 = v[a], v[a + 1], v[a + 2], v[a + 3]
-        for b in range(L):
-            out[b] += (f0 * M[a, b] + f1 * M[a + 1, b]) + (f2 * M[a + 2, b] + f3 * M[a + 3, b])
-    for a in range(n - n % 4, n):
-        f = v[a]
-        for b in range(L):
-            out[b] += f * M[a, b]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_outer(left, right, out):  # type: ignore[no-untyped-def]
-    """out += left^T right (float64[T, L] each), four positions at a time."""
-    T, L = left.shape
-    for t in range(0, T - 3, 4):
-        for a in range(L):
-            f0, f1, f2, f3 = left[t, a], left[t + 1, a], left[t + 2, a], left[t + 3, a]
-            for b in range(L):
-                out[a, b] += (f0 * right[t, b] + f1 * right[t + 1, b]) + (
-                    f2 * right[t + 2, b] + f3 * right[t + 3, b]
-                )
-    for t in range(T - T % 4, T):
-        for a in range(L):
-            f = left[t, a]
-            for b in range(L):
-                out[a, b] += f * right[t, b]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _normalise(row, zeros):  # type: ignore[no-untyped-def]
     """Divide by the sum; return the sum and (with zeros) the smallest positive value."""
-    total = _sum(row)
+    total = rows.total(row)
     low = 1.0
     if total > 0.0:
-        inverse = 1.0 / total
-        for b in range(row.shape[0]):
-            row[b] *= inverse
+        rows.scale(row, 1.0 / total)
         if zeros:
             low = _smallest_positive(row)
     return total, low
@@ -142,83 +66,70 @@ def _safe(span, zeros):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _shared_sentence(  # type: ignore[no-untyped-def]
-    node, E, ET, e_top, e_span, e_zeros, x, beta, mu, step, pair
+    node, E, ET, e_top, e_span, e_zeros, x, alpha, beta, mu, step, pair
 ):
     """One sentence, one transition matrix E = exp(w - max w), ET its transpose.
 
-    x, beta: float64[T, L] scratch; mu float64[T, L], step float64[T] out; pair float64[L, L] adds
-    up the arcs.
+    All rows but those of node and mu are padded with zeros to whole lanes: x, alpha, beta
+    float64[T, P] scratch, E, ET float64[L, P]; pair float64[L, P] adds up the arcs.
+    mu float64[T, L], step float64[T] out.  The scale is one step behind: alpha is left as it comes
+    out of the product and c_{t-1} divides x_t, so that nothing waits for a division; beta carries
+    1 / c_t, and alpha_t beta_t are the marginals as they stand.
     """
     T, L = node.shape
+    P = x.shape[1]
     smallest, any_zeros = 1.0, e_zeros
     for t in range(T):
-        top, low, zeros = _range(node[t])
+        top, low, zeros = rows.bounds(node[t])
         if top == -np.inf:
             return INFEASIBLE
         any_zeros = any_zeros or zeros
         if not _safe(top - low + (e_span if t > 0 else 0.0), any_zeros):
             return REDO
         step[t] = top
-        for b in range(L):
-            x[t, b] = node[t, b] - top
-    exp_shifted(x.reshape(T * L), 0.0)
+        rows.exp_padded(node[t], top, x[t])
+    inverse = 1.0
     for t in range(T):
-        row, alpha = x[t], mu[t]
         if t == 0:
-            for b in range(L):
-                alpha[b] = row[b]
+            alpha[0] = x[0]
+            c = rows.total(alpha[0])
         else:
-            _vector_matrix(mu[t - 1], E, alpha)
-            for b in range(L):
-                alpha[b] *= row[b]
-        c, low = _normalise(alpha, any_zeros)
+            rows.vector_matrix(alpha[t - 1], E, alpha[t])
+            c = rows.multiply_both(alpha[t], x[t], inverse)
         if c == 0.0:
             return REDO  # impossible or underflow: log space tells
-        smallest = min(smallest, low)
-        step[t] += math.log(c) + (e_top if t > 0 else 0.0)
+        if any_zeros:
+            smallest = min(smallest, _smallest_positive(alpha[t]))
         inverse = 1.0 / c
-        for b in range(L):
-            row[b] *= inverse
-    for b in range(L):
-        beta[T - 1, b] = 1.0
+        step[t] += math.log(c) + (e_top if t > 0 else 0.0)
+    for b in range(P):
+        beta[T - 1, b] = inverse
     for t in range(T - 1, 0, -1):
-        for b in range(L):
-            x[t, b] *= beta[t, b]  # now E_u beta / c, the right-hand factor of xi
-        _vector_matrix(x[t], ET, beta[t - 1])
+        rows.multiply(x[t], beta[t])  # the right-hand factor of xi
+        rows.vector_matrix(x[t], ET, beta[t - 1])
         if any_zeros:
             smallest = min(smallest, _smallest_positive(beta[t - 1]))
-    _add_outer(mu[: T - 1], x[1:], pair)
+    rows.add_outer(alpha[: T - 1], x[1:], pair)
     for t in range(T):
-        for b in range(L):
-            mu[t, b] *= beta[t, b]
+        rows.product(alpha[t], beta[t], mu[t])
     return REDO if any_zeros and smallest < TINY else OK
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _prepare_varying(node, edge, tops):  # type: ignore[no-untyped-def]
     """Add node scores into edge (t >= 1), note each position's maximum; return whether scaling is
-    safe and whether there are -inf.  Element-wise maxima first: they vectorise, a running one
-    does not.
+    safe and whether there are -inf.
     """
     T, L = node.shape
-    top, low, zeros = _range(node[0])
+    top, low, zeros = rows.bounds(node[0])
     tops[0] = top
     safe = top == -np.inf or top - low <= SAFE_RANGE
-    high_row, low_row = np.empty(L), np.empty(L)
     widest = top - low if top > -np.inf else 0.0
     for t in range(1, T):
-        high_row[:] = -np.inf
-        low_row[:] = np.inf
-        for a in range(L):
-            for b in range(L):
-                v = edge[t, a, b] + node[t, b]
-                edge[t, a, b] = v
-                high_row[b] = max(high_row[b], v)
-                low_row[b] = min(low_row[b], v)
-        top, low = high_row.max(), low_row.min()
+        top, low = rows.add_to_each(edge[t], node[t])
         if low == -np.inf:
             zeros = True
-            top, low, _ = _range(edge[t].reshape(L * L))
+            top, low, _ = rows.bounds(edge[t].reshape(L * L))
         tops[t] = top
         if top > -np.inf:
             widest = max(widest, top - low)
@@ -242,32 +153,21 @@ def _varying_sentence(node, edge, zeros, mu, step, scale):  # type: ignore[no-un
                 alpha[b] = node[0, b]
             exp_shifted(alpha, top)
         else:
-            exp_shifted(edge[t].reshape(L * L), top)
-            _vector_matrix(mu[t - 1], edge[t], alpha)
+            rows.exp_product(edge[t], top, mu[t - 1], alpha)
         scale[t], low = _normalise(alpha, zeros)
         if scale[t] == 0.0:
             return REDO  # impossible or underflow: log space tells
         smallest = min(smallest, low)
         step[t] = top + math.log(scale[t])
-    beta = np.ones(L)
-    g = np.empty(L)
+    beta, g = np.ones(L), np.empty(L)
     for t in range(T - 1, 0, -1):
-        inverse = 1.0 / scale[t]
-        for b in range(L):
-            g[b] = beta[b] * inverse
-            mu[t, b] *= beta[b]
-        for a in range(L):
-            m = edge[t, a]
-            for b in range(L):
-                m[b] *= g[b]
-            beta[a] = _sum(m)
-            f = mu[t - 1, a]
-            for b in range(L):
-                m[b] *= f
+        rows.multiply(mu[t], beta)
+        g[:] = beta
+        rows.scale(g, 1.0 / scale[t])
+        rows.arc_posterior(edge[t], mu[t - 1], g, beta)
         if zeros:
             smallest = min(smallest, _smallest_positive(beta))
-    for b in range(L):
-        mu[0, b] *= beta[b]
+    rows.multiply(mu[0], beta)
     return REDO if zeros and smallest < TINY else OK
 
 
@@ -298,38 +198,38 @@ def shared(node: F64, edge: F64, offsets: I64, groups: I64, mu: F64, step: F64,
     arc marginals summed over the group's positions, status int8[s].
     """
     L = node.shape[1]
-    E = edge[0].copy()
-    top, low, zeros = _range(E.reshape(L * L))
-    exp_shifted(E.reshape(L * L), top)
-    ET = E.T.copy()
+    P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
+    w = edge[0].copy()
+    top, low, zeros = rows.bounds(w.reshape(L * L))
+    exp_shifted(w.reshape(L * L), top)
+    E, ET = rows.aligned(L, P), rows.aligned(L, P)
+    for a in range(L):
+        for b in range(L):
+            E[a, b], ET[b, a] = w[a, b], w[a, b]
     for g in prange(groups.shape[0] - 1):
-        for a in range(L):
-            for b in range(L):
-                pair[g, a, b] = 0.0
-        acc = np.zeros((L, L))
-        size = offsets[groups[g + 1]] - offsets[groups[g]]
-        x, beta = np.empty((size, L)), np.empty((size, L))
+        sums, acc = np.zeros((L, L)), rows.aligned(L, P)
+        longest = 0
+        for i in range(groups[g], groups[g + 1]):
+            longest = max(longest, offsets[i + 1] - offsets[i])
+        x, alpha, beta = rows.aligned(longest, P), rows.aligned(longest, P), rows.aligned(longest, P)
         for i in range(groups[g], groups[g + 1]):
             lo, hi = offsets[i], offsets[i + 1]
-            acc[:] = 0.0
             T = hi - lo
+            acc[:] = 0.0
             s = _shared_sentence(
-                node[lo:hi], E, ET, top, top - low, zeros, x[:T], beta[:T], mu[lo:hi],
+                node[lo:hi], E, ET, top, top - low, zeros, x[:T], alpha[:T], beta[:T], mu[lo:hi],
                 step[lo:hi], acc,
             )  # fmt: skip
             if s == REDO:
-                acc[:] = 0.0
-                s = _log_space_sentence(
-                    node[lo:hi], edge, mu[lo:hi], step[lo:hi], acc.reshape(1, L, L)
-                )
-                for a in range(L):
-                    for b in range(L):
-                        pair[g, a, b] += acc[a, b]
+                arcs = np.zeros((1, L, L))
+                s = _log_space_sentence(node[lo:hi], edge, mu[lo:hi], step[lo:hi], arcs)
+                sums += arcs[0]
             else:
                 for a in range(L):
                     for b in range(L):
-                        pair[g, a, b] += acc[a, b] * E[a, b]
+                        sums[a, b] += acc[a, b] * E[a, b]
             status[i] = s
+        pair[g] = sums
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

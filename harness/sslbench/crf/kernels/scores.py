@@ -1,13 +1,11 @@
 """From weights to potentials and from clique weights back to gradients.
 
-Attributes come slot-major (one slot per template): within a block of tokens the kernels run slot by
-slot, so that each slot touches only its own template's weights while the block's scores stay
-in cache.  Gradients are parallel over groups of slots that share no attribute: each weight is
-written by one thread, its occurrences in token order.  No atomics, no copies per thread, and the
-same bits for any number of threads.
+Attributes come as entries, token by token (`occurrences`).  Gradients are parallel over shares of the slots that have no attribute in
+common: each weight is written by one thread, its occurrences in token order.  No atomics, no
+copies per thread, and the same bits for any number of threads.
 
-State weights live in two places (`layout`): rows of a dense table (attribute codes >= 0) and, for
-attributes with few supported labels, lists of (label, weight) (codes <= -2); -1 is no attribute.
+Weights live in two places (`rowtable`): rows of a dense table (attribute codes >= 0) and, for
+attributes with few columns, lists of pairs (codes <= -2); -1 is no attribute.
 """
 
 from __future__ import annotations
@@ -15,115 +13,190 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from ...types import F64, I32, I64, AnyArray, Bool
+from ...types import F64, I16, I32, I64, AnyArray, Bool
+from . import lanes, rows
 
 CHUNK = 256  # tokens per parallel task in `node_scores`
+LISTS_AHEAD = 6
+EDGE_CHUNK = 16  # the same for edges: their sums stay in the first-level cache
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _code(ids, number, s, n):  # type: ignore[no-untyped-def]
+    """Engine code of slot s at token n; an empty `number` means the ids themselves."""
+    i = ids[s, n]
+    return i if number.shape[0] == 0 else number[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def count_entries(
+    ids: I32, number: I32, slots: I32, list_start: I64, spelt: bool, n_rows: I32, n_lists: I32
+) -> None:
+    """n_rows[n * G + g + 1], n_lists[...] += dense rows and lists of share g at token n.
+
+    ids int32[S, N] attributes; number int32[A + 1] engine codes; slots int32[G + 1] the shares;
+    spelt: count the weights of the lists instead.
+    """
+    G = slots.shape[0] - 1
+    for n in prange(ids.shape[1]):
+        for g in range(G):
+            for s in range(slots[g], slots[g + 1]):
+                i = _code(ids, number, s, n)
+                if i >= 0:
+                    n_rows[n * G + g + 1] += 1
+                elif i < -1:
+                    size = list_start[-1 - i] - list_start[-2 - i]
+                    n_lists[n * G + g + 1] += size if spelt else min(size, 1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def fill_entries(
+    ids: I32, number: I32, list_start: I64, list_column: I16, spelt: bool, row_border: I32,
+    row: I32, list_border: I32, item: I32, extra: I16, shares: int,
+) -> None:  # fmt: skip
+    """The entries that `count_entries` counted; borders are now cumulated."""
+    for n in prange(ids.shape[1]):
+        r, p = row_border[n * shares], list_border[n * shares]
+        for s in range(ids.shape[0]):
+            i = _code(ids, number, s, n)
+            if i >= 0:
+                row[r] = i
+                r += 1
+            elif i < -1:
+                begin, end = list_start[-2 - i], list_start[-1 - i]
+                if spelt:
+                    for k in range(begin, end):
+                        item[p], extra[p] = k, list_column[k]
+                        p += 1
+                elif begin < end:
+                    item[p], extra[p] = begin, end - begin
+                    p += 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def node_scores(
-    codes: I32, table: F64, list_start: I64, list_label: I32, list_weight: F64, out: F64
-) -> None:
-    """out[n, :] = sum of the weight rows of token n's attributes.
+    row_border: I32, row: I32, list_border: I32, item: I32, label: I16, shares: int,
+    lo: int, table: F64, list_weight: F64, out: F64,
+) -> None:  # fmt: skip
+    """out[n, :] = sum of the weights of token lo + n's attributes (entries as in `occurrences`).
 
-    codes int32[S, n]; table float64[D, L]; list_start int64[R+1]; out float64[n, L].
+    table float64[D, L] dense rows; list_weight float64[K]; out float64[n, L].
     """
-    S, N = codes.shape
-    L = out.shape[1]
+    N, L = out.shape
+    flat = out.reshape(N * L)
     for c in prange((N + CHUNK - 1) // CHUNK):
-        lo, hi = c * CHUNK, min(N, (c + 1) * CHUNK)
-        for n in range(lo, hi):
-            for b in range(L):
-                out[n, b] = 0.0
-        for s in range(S):
-            slot = codes[s]
-            for n in range(lo, hi):
-                i = slot[n]
-                if i >= 0:
-                    for b in range(L):
-                        out[n, b] += table[i, b]
-                elif i < -1:
-                    j = -2 - i
-                    for k in range(list_start[j], list_start[j + 1]):
-                        out[n, list_label[k]] += list_weight[k]
+        begin, end = c * CHUNK, min(N, (c + 1) * CHUNK)
+        for n in range(begin, end):
+            i = (lo + n) * shares
+            rows.sum_rows(row, row_border[i], row_border[i + shares], table, 0, L, flat, n * L)
+        # in a loop of their own: a number just written as part of a row is slow to read again
+        for n in range(begin, end):
+            i = (lo + n) * shares
+            for e in range(list_border[i], list_border[i + shares]):
+                flat[n * L + label[e]] += list_weight[item[e]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def node_gradient(
-    codes: I32, slots: I32, groups: I64, omega: F64, list_start: I64, list_label: I32,
-    table: F64, list_weight: F64,
+    row_border: I32, row: I32, list_border: I32, item: I32, label: I16, shares: int,
+    lo: int, omega: F64, table: F64, list_weight: F64,
 ) -> None:  # fmt: skip
-    """Transpose of `node_scores`: add omega float64[n, L] to the rows of each token's attributes.
+    """Transpose of `node_scores`: add omega float64[n, L] to the weights of each token."""
+    N, L = omega.shape
+    flat = omega.reshape(N * L)
+    for g in prange(shares):
+        for begin in range(0, N, CHUNK):
+            end = min(N, begin + CHUNK)
+            for n in range(begin, end):
+                i = (lo + n) * shares + g
+                rows.add_to_rows(row, row_border[i], row_border[i + 1], flat, n * L, table, 0, L)
+            for n in range(begin, end):
+                i = (lo + n) * shares + g
+                for e in range(list_border[i], list_border[i + 1]):
+                    list_weight[item[e]] += flat[n * L + label[e]]
 
-    slots int32[S] ordered so that group g owns slots[groups[g]:groups[g+1]].
-    """
-    N = codes.shape[1]
-    L = omega.shape[1]
-    for g in prange(groups.shape[0] - 1):
-        for s in range(groups[g], groups[g + 1]):
-            slot = codes[slots[s]]
-            for n in range(N):
-                i = slot[n]
-                if i >= 0:
-                    for b in range(L):
-                        table[i, b] += omega[n, b]
-                elif i < -1:
-                    j = -2 - i
-                    for k in range(list_start[j], list_start[j + 1]):
-                        list_weight[k] += omega[n, list_label[k]]
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _prefetch_list(item, e, weight):  # type: ignore[no-untyped-def]
+    """Ask for the weights of a list that comes soon: lists lie anywhere, and are short."""
+    k = item[min(e + LISTS_AHEAD, item.shape[0] - 1)]
+    lanes.prefetch(weight, k)
+    lanes.prefetch(weight, k + 8)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def edge_scores(
-    codes: I32, first: Bool, w: F64, start: I64, split: I64, arc: I32, weight: F64,
+    row_border: I32, row: I32, list_border: I32, item: I32, size: I16, shares: int, lo: int,
+    first: Bool, w: F64, arcs: I32, inner: int, table: F64, list_column: I16, list_weight: F64,
     node: F64, edge: F64,
 ) -> None:  # fmt: skip
-    """edge[n] = w + arc weights of token n's edge attributes; START arcs go to node[n].
+    """edge[n] = w + arc weights of token lo + n's edge attributes; START arcs go to node[n].
 
-    codes int32[Se, n]; first bool[n] marks sentence starts; w float64[L, L];
-    start int64[B+1], split int64[B], arc int32[K], weight float64[K]: attribute i owns arcs
-    start[i]:start[i+1] with codes a*L+b ascending; from split[i] on they leave START (a = L).
-    node float64[n, L] (added to), edge float64[n, L, L] (overwritten).
+    arcs int32[K] codes a*L+b, from `inner` on those that leave START (a = L); columns of table
+    float64[D, K] and of the lists are numbers into them.  first bool[n] marks sentence starts;
+    w float64[L, L]; node float64[n, L] (added to), edge float64[n, L, L] (overwritten).
     """
-    S, N = codes.shape
-    L = w.shape[0]
-    for n in prange(N):
-        row = edge[n].reshape(L * L)
-        for a in range(L):
-            for b in range(L):
-                edge[n, a, b] = w[a, b]
-        for s in range(S):
-            i = codes[s, n]
-            if i >= 0:
-                if first[n]:
-                    for k in range(split[i], start[i + 1]):
-                        node[n, arc[k] - L * L] += weight[k]
-                else:
-                    for k in range(start[i], split[i]):
-                        row[arc[k]] += weight[k]
+    N, L = node.shape
+    K = arcs.shape[0]
+    for c in prange((N + EDGE_CHUNK - 1) // EDGE_CHUNK):
+        begin, end = c * EDGE_CHUNK, min(N, (c + 1) * EDGE_CHUNK)
+        sums = np.empty((EDGE_CHUNK, K))
+        flat = sums.reshape(EDGE_CHUNK * K)
+        for n in range(begin, end):
+            i, q = (lo + n) * shares, inner if first[n] else 0
+            width = (K if first[n] else inner) - q
+            rows.sum_rows(row, row_border[i], row_border[i + shares], table, q, width, flat,
+                          (n - begin) * K + q)  # fmt: skip
+        for n in range(begin, end):  # apart, as in `node_scores`
+            i, here = (lo + n) * shares, (n - begin) * K
+            for e in range(list_border[i], list_border[i + shares]):
+                _prefetch_list(item, e, list_weight)
+                for k in range(item[e], item[e] + size[e]):
+                    flat[here + list_column[k]] += list_weight[k]
+        for n in range(begin, end):
+            for a in range(L):
+                for b in range(L):
+                    edge[n, a, b] = w[a, b]
+            if first[n]:
+                for k in range(inner, K):
+                    node[n, arcs[k] - L * L] += sums[n - begin, k]
+            else:
+                out = edge[n].reshape(L * L)
+                for k in range(inner):
+                    out[arcs[k]] += sums[n - begin, k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def edge_gradient(
-    codes: I32, slots: I32, groups: I64, first: Bool, start: I64, split: I64, arc: I32,
-    node: F64, edge: F64, weight: F64,
+    row_border: I32, row: I32, list_border: I32, item: I32, size: I16, shares: int, lo: int,
+    first: Bool, arcs: I32, inner: int, node: F64, edge: F64, table: F64, list_column: I16,
+    list_weight: F64,
 ) -> None:  # fmt: skip
-    """Transpose of `edge_scores` for the arc weights: weight float64[K] is added to."""
-    N = codes.shape[1]
-    L = node.shape[1]
-    for g in prange(groups.shape[0] - 1):
-        for s in range(groups[g], groups[g + 1]):
-            slot = codes[slots[s]]
-            for n in range(N):
-                i = slot[n]
-                if i >= 0:
-                    if first[n]:
-                        for k in range(split[i], start[i + 1]):
-                            weight[k] += node[n, arc[k] - L * L]
-                    else:
-                        row = edge[n].reshape(L * L)
-                        for k in range(start[i], split[i]):
-                            weight[k] += row[arc[k]]
+    """Transpose of `edge_scores` for the arc weights, which are added to."""
+    N, L = node.shape
+    K = arcs.shape[0]
+    for g in prange(shares):
+        omega = np.zeros((EDGE_CHUNK, K))
+        flat = omega.reshape(EDGE_CHUNK * K)
+        for begin in range(0, N, EDGE_CHUNK):
+            end = min(N, begin + EDGE_CHUNK)
+            for n in range(begin, end):
+                source = edge[n].reshape(L * L)
+                for k in range(inner):
+                    omega[n - begin, k] = 0.0 if first[n] else source[arcs[k]]
+                for k in range(inner, K):
+                    omega[n - begin, k] = node[n, arcs[k] - L * L] if first[n] else 0.0
+            for n in range(begin, end):
+                i, q = (lo + n) * shares + g, inner if first[n] else 0
+                width = (K if first[n] else inner) - q
+                rows.add_to_rows(row, row_border[i], row_border[i + 1], flat,
+                                 (n - begin) * K + q, table, q, width)  # fmt: skip
+            for n in range(begin, end):
+                i, here = (lo + n) * shares + g, (n - begin) * K
+                for e in range(list_border[i], list_border[i + 1]):
+                    _prefetch_list(item, e, list_weight)
+                    for k in range(item[e], item[e] + size[e]):
+                        list_weight[k] += flat[here + list_column[k]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from ...types import F64
+from ...types import F64, I64
+from . import lanes
 
 CHUNK = 16_384
+#: some vectors of this length stay in the second-level cache while the pairs of L-BFGS run past
+PAIR_CHUNK = 4096
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -39,34 +42,10 @@ def dot(x: F64, y: F64) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def axpy_dot(a: float, x: F64, y: F64, z: F64) -> float:
-    """y += a x, then z . y (one pass over memory instead of two)."""
-    n = x.shape[0]
-    chunks = (n + CHUNK - 1) // CHUNK
-    partial = np.zeros(chunks)
-    for c in prange(chunks):
-        lo, hi = c * CHUNK, min(n, (c + 1) * CHUNK)
-        for i in range(lo, hi):
-            y[i] += a * x[i]
-        partial[c] = _chunk_dot(z, y, lo, hi)
-    total = 0.0
-    for c in range(chunks):
-        total += partial[c]
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def combine(a: float, x: F64, b: float, y: F64, out: F64) -> None:
     """out = a x + b y."""
     for i in prange(x.shape[0]):
         out[i] = a * x[i] + b * y[i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def multiply(x: F64, y: F64) -> None:
-    """y *= x."""
-    for i in prange(x.shape[0]):
-        y[i] *= x[i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
@@ -100,3 +79,79 @@ def subtract_prior(precision: F64, x: F64, gradient: F64) -> float:
     for c in range(chunks):  # not partial.sum(): numba would make it a parallel sum
         half += 0.5 * partial[c]
     return half
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def pair_products(S: F64, Y: F64, rows: I64, new: int, gradient: F64, metric: F64) -> F64:
+    """One pass over the pairs of L-BFGS: float64[k, 5] inner products.
+
+    S, Y float64[m, n]; rows int64[k]; metric float64[n], the diagonal D (empty = identity).
+    Columns: s.y_new, y.s_new, y.D.y_new, s.gradient, y.D.gradient.
+    """
+    n, k = gradient.shape[0], rows.shape[0]
+    chunks = (n + PAIR_CHUNK - 1) // PAIR_CHUNK
+    partial = np.zeros((chunks, k, 5))
+    for c in prange(chunks):
+        lo, hi = c * PAIR_CHUNK, min(n, (c + 1) * PAIR_CHUNK)
+        scaled_y, scaled_g = Y[new, lo:hi].copy(), gradient[lo:hi].copy()
+        if metric.shape[0]:
+            for i in range(hi - lo):
+                scaled_y[i] *= metric[lo + i]
+                scaled_g[i] *= metric[lo + i]
+        for j in range(k):
+            _five_products(
+                S[rows[j], lo:hi], Y[rows[j], lo:hi], S[new, lo:hi], Y[new, lo:hi], scaled_y,
+                gradient[lo:hi], scaled_g, partial[c, j],
+            )  # fmt: skip
+    total = np.zeros((k, 5))
+    for c in range(chunks):
+        for j in range(k):
+            for q in range(5):
+                total[j, q] += partial[c, j, q]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _five_products(s, y, s_new, y_new, dy_new, g, dg, out):  # type: ignore[no-untyped-def]
+    """out = s.y_new, y.s_new, y.dy_new, s.g, y.dg: s and y are read once."""
+    n = s.shape[0]
+    t0 = t1 = t2 = t3 = t4 = lanes.splat(0.0)
+    for i in range(0, n, 8):
+        tail = lanes.first(n - i)
+        u, v = lanes.load_first(s, i, tail, 0.0), lanes.load_first(y, i, tail, 0.0)
+        t0 = lanes.fma(u, lanes.load_first(y_new, i, tail, 0.0), t0)
+        t1 = lanes.fma(v, lanes.load_first(s_new, i, tail, 0.0), t1)
+        t2 = lanes.fma(v, lanes.load_first(dy_new, i, tail, 0.0), t2)
+        t3 = lanes.fma(u, lanes.load_first(g, i, tail, 0.0), t3)
+        t4 = lanes.fma(v, lanes.load_first(dg, i, tail, 0.0), t4)
+    out[0], out[1], out[2] = lanes.total(t0), lanes.total(t1), lanes.total(t2)
+    out[3], out[4] = lanes.total(t3), lanes.total(t4)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def combine_pairs(
+    S: F64, Y: F64, rows: I64, a: F64, b: F64, gradient: F64, metric: F64, gamma: float, out: F64
+) -> None:
+    """out = -(gamma D (gradient - sum_j a_j y_j) + sum_j b_j s_j), arguments as above."""
+    n = gradient.shape[0]
+    for c in prange((n + PAIR_CHUNK - 1) // PAIR_CHUNK):
+        lo, hi = c * PAIR_CHUNK, min(n, (c + 1) * PAIR_CHUNK)
+        here = gradient[lo:hi].copy()
+        for j in range(rows.shape[0]):
+            _add_multiple(-a[j], Y[rows[j], lo:hi], here)
+        for i in range(hi - lo):
+            here[i] *= -gamma if metric.shape[0] == 0 else -gamma * metric[lo + i]
+        for j in range(rows.shape[0]):
+            _add_multiple(-b[j], S[rows[j], lo:hi], here)
+        out[lo:hi] = here
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_multiple(a, x, y):  # type: ignore[no-untyped-def]
+    """y += a x."""
+    f = lanes.splat(a)
+    whole = x.shape[0] - x.shape[0] % 8
+    for i in range(0, whole, 8):
+        lanes.store(y, i, lanes.fma(f, lanes.load(x, i), lanes.load(y, i)))
+    for i in range(whole, x.shape[0]):
+        y[i] += a * x[i]
