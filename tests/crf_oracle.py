@@ -250,6 +250,7 @@ class RandomCliques:
     h_node: F64  # float64[N, L, K]
     h_edge: F64  # float64[N, L, L, K]
     on_edges: bool = True
+    metric: float = 0.5
 
     @property
     def n_weights(self) -> int:

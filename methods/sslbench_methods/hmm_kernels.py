@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from sslbench.crf.kernels import rows
 from sslbench.types import F64, I8, I32, I64, AnyArray, Bool
 
 CHUNK = 64  # tokens per parallel task
@@ -22,41 +23,44 @@ CHUNK = 64  # tokens per parallel task
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def slot_rows(codes: I32, position: I64, inside: I32, stream: I32, offset: I32, bag: I8,
-              start: I64, unknown: int, rows: I32) -> None:  # fmt: skip
+              start: I64, unknown: int, found: I32) -> None:  # fmt: skip
     """Table row of every slot at every token; -1 where there is none: outside the sentence (bags),
     or an unknown symbol without <UNK>.
 
     codes int32[P, padded]; position int64[n] padded position of the tokens; inside int32[n, 2]
-    tokens to the left and to the right within the sentence; rows int32[S, n] out.
+    tokens to the left and to the right within the sentence; found int32[n, S] out.
     """
-    for s in prange(stream.shape[0]):
-        row, o = codes[stream[s]], offset[s]
-        for n in range(position.shape[0]):
-            if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
-                rows[s, n] = -1
-                continue
-            code = row[position[n] + o] + unknown
-            rows[s, n] = start[s] + code if code >= 0 else -1
+    for c in prange((position.shape[0] + CHUNK - 1) // CHUNK):
+        for n in range(c * CHUNK, min(position.shape[0], (c + 1) * CHUNK)):
+            for s in range(stream.shape[0]):
+                o = offset[s]
+                if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
+                    found[n, s] = -1
+                    continue
+                code = codes[stream[s], position[n] + o] + unknown
+                found[n, s] = start[s] + code if code >= 0 else -1
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def add_state_scores(rows: I32, owner: I32, weights: F64, table: AnyArray, node: F64) -> None:
+def add_state_scores(
+    found: I32, owner: I32, weights: F64, table: AnyArray, lo: int, node: F64
+) -> None:
     """node[n] += weight of the model * its log row, over the state slots.
 
-    rows int32[S, n]; owner int32[S] model of the slot; table float32[R, L]; node float64[n, L].
+    found int32[N, S] (`slot_rows`); owner int32[S] model of the slot; table float32[R, L];
+    node float64[n, L] of the tokens lo, lo + 1, ...
     """
     N, L = node.shape
+    flat = node.reshape(N * L)
     for c in prange((N + CHUNK - 1) // CHUNK):
+        row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
-            for s in range(rows.shape[0]):
-                f, r = weights[owner[s]], rows[s, n]
-                if f != 0.0 and r >= 0:
-                    for b in range(L):
-                        node[n, b] += f * table[r, b]
+            count = _pick(found[lo + n], owner, weights, row, factor)
+            rows.add_weighted_rows(row, factor, count, table, 0, L, flat, n * L)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def add_arc_scores(rows: I32, owner: I32, weights: F64, table: AnyArray, first: Bool,
+def add_arc_scores(found: I32, owner: I32, weights: F64, table: AnyArray, lo: int, first: Bool,
                    chain: F64, node: F64, edge: F64) -> None:  # fmt: skip
     """The same for arc slots, and the transitions that all models share.
 
@@ -66,121 +70,102 @@ def add_arc_scores(rows: I32, owner: I32, weights: F64, table: AnyArray, first: 
     """
     N, L = node.shape
     K = L * L
+    nodes, edges = node.reshape(N * L), edge.reshape(N * K)
     for c in prange((N + CHUNK - 1) // CHUNK):
+        row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
+            count = _pick(found[lo + n], owner, weights, row, factor)
             if first[n]:
                 for b in range(L):
                     node[n, b] += chain[K + b]
-                for s in range(rows.shape[0]):
-                    f, r = weights[owner[s]], rows[s, n]
-                    if f != 0.0 and r >= 0:
-                        for b in range(L):
-                            node[n, b] += f * table[r, K + b]
-                continue
-            out = edge[n].reshape(K)
-            for k in range(K):
-                out[k] += chain[k]
-            _add_rows(rows[:, n], owner, weights, table, K, out)
+                rows.add_weighted_rows(row, factor, count, table, K, L, nodes, n * L)
+            else:
+                for k in range(K):
+                    edges[n * K + k] += chain[k]
+                rows.add_weighted_rows(row, factor, count, table, 0, K, edges, n * K)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_rows(rows, owner, weights, table, K, out):  # type: ignore[no-untyped-def]
-    """out += sum of weighted rows, two at a time so that `out` passes through half as often."""
-    pending, f0 = np.int64(-1), 0.0
-    for s in range(rows.shape[0]):
-        f, r = weights[owner[s]], rows[s]
-        if f == 0.0 or r < 0:
-            continue
-        if pending < 0:
-            pending, f0 = r, f
-            continue
-        first, second = table[pending], table[r]
-        for k in range(K):
-            out[k] += f0 * first[k] + f * second[k]
-        pending = np.int64(-1)
-    if pending >= 0:
-        first = table[pending]
-        for k in range(K):
-            out[k] += f0 * first[k]
+def _pick(found, owner, weights, row, factor):  # type: ignore[no-untyped-def]
+    """The rows that count at a token, with the weights of their models; how many."""
+    count = 0
+    for s in range(found.shape[0]):
+        f = weights[owner[s]]
+        if f != 0.0 and found[s] >= 0:
+            row[count], factor[count] = found[s], f
+            count += 1
+    return count
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def state_expectation(rows: I32, table: AnyArray, node: F64, out: F64) -> None:
-    """out[chunk, s] = sum over the chunk's tokens of omega . log row (float64[chunks, S]).
-
-    Products are added up element by element and summed once per chunk: a running inner product
-    would neither vectorise nor pipeline.
-    """
+def state_expectation(found: I32, table: AnyArray, lo: int, node: F64, out: F64) -> None:
+    """out[chunk, s] = sum over the chunk's tokens of omega . log row (float64[chunks, S])."""
     N, L = node.shape
-    S = rows.shape[0]
+    flat = node.reshape(N * L)
     for c in prange(out.shape[0]):
-        sums = np.zeros((S, L))
+        out[c] = 0.0
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
-            for s in range(S):
-                r = rows[s, n]
+            for s in range(found.shape[1]):
+                r = np.int64(found[lo + n, s])
                 if r >= 0:
-                    for b in range(L):
-                        sums[s, b] += node[n, b] * table[r, b]
-        for s in range(S):
-            out[c, s] = sums[s].sum()
+                    out[c, s] += rows.inner(flat, n * L, table, r * L, L)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def arc_expectation(rows: I32, table: AnyArray, first: Bool, node: F64, edge: F64,
+def arc_expectation(found: I32, table: AnyArray, lo: int, first: Bool, node: F64, edge: F64,
                     out: F64) -> None:  # fmt: skip
     """As `state_expectation` for arc rows; START rows meet node at first tokens."""
     N, L = node.shape
     K = L * L
-    S = rows.shape[0]
+    nodes, edges = node.reshape(N * L), edge.reshape(N * K)
     for c in prange(out.shape[0]):
-        sums = np.zeros((S, K))
+        out[c] = 0.0
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
-            omega = edge[n].reshape(K)
-            for s in range(S):
-                r = rows[s, n]
+            for s in range(found.shape[1]):
+                r = np.int64(found[lo + n, s]) * (K + L)
                 if r < 0:
                     continue
-                total = sums[s]
                 if first[n]:
-                    for b in range(L):
-                        total[b] += node[n, b] * table[r, K + b]
+                    out[c, s] += rows.inner(nodes, n * L, table, r + K, L)
                 else:
-                    for k in range(K):
-                        total[k] += omega[k] * table[r, k]
-        for s in range(S):
-            out[c, s] = sums[s].sum()
+                    out[c, s] += rows.inner(edges, n * K, table, r, K)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def count_states(rows: I32, groups: I32, node: F64, counts: F64) -> None:
-    """counts[row] += mu: float64[R, L].  groups int32[G, 2]: slots of one model, one thread."""
+def count_states(found: I32, shares: I32, lo: int, node: F64, counts: F64) -> None:
+    """counts[row] += mu: float64[R, L].  shares int32[T + 1]: slots that one thread counts."""
     N, L = node.shape
-    for g in prange(groups.shape[0]):
-        for s in range(groups[g, 0], groups[g, 1]):
-            for n in range(N):
-                r = rows[s, n]
-                if r >= 0:
-                    for b in range(L):
-                        counts[r, b] += node[n, b]
+    flat = node.reshape(N * L)
+    for g in prange(shares.shape[0] - 1):
+        row = np.empty(found.shape[1], np.int64)
+        for n in range(N):
+            count = _present(found[lo + n], shares[g], shares[g + 1], row)
+            rows.add_to_rows(row, 0, count, flat, n * L, counts, 0, L)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def count_arcs(rows: I32, groups: I32, first: Bool, node: F64, edge: F64,
+def count_arcs(found: I32, shares: I32, lo: int, first: Bool, node: F64, edge: F64,
                counts: F64) -> None:  # fmt: skip
     """counts[row] += xi (or mu from START at first tokens): float64[R, (L+1) L]."""
     N, L = node.shape
     K = L * L
-    for g in prange(groups.shape[0]):
-        for s in range(groups[g, 0], groups[g, 1]):
-            for n in range(N):
-                r = rows[s, n]
-                if r < 0:
-                    continue
-                row = counts[r]
-                if first[n]:
-                    for b in range(L):
-                        row[K + b] += node[n, b]
-                else:
-                    xi = edge[n].reshape(K)
-                    for k in range(K):
-                        row[k] += xi[k]
+    nodes, edges = node.reshape(N * L), edge.reshape(N * K)
+    for g in prange(shares.shape[0] - 1):
+        row = np.empty(found.shape[1], np.int64)
+        for n in range(N):
+            count = _present(found[lo + n], shares[g], shares[g + 1], row)
+            if first[n]:
+                rows.add_to_rows(row, 0, count, nodes, n * L, counts, K, L)
+            else:
+                rows.add_to_rows(row, 0, count, edges, n * K, counts, 0, K)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _present(found, begin, end, row):  # type: ignore[no-untyped-def]
+    """The rows of some slots at a token; how many."""
+    count = 0
+    for s in range(begin, end):
+        if found[s] >= 0:
+            row[count] = found[s]
+            count += 1
+    return count

@@ -88,12 +88,17 @@ class Collapse:
             return np.repeat(self.copies, self.reduced.n_labels)
         return np.repeat(self.copies, np.diff(self.reduced.state_start))
 
-    def metric(self) -> F64:
+    def metric(self, clique: float = 1.0) -> F64:
         """Squared length of a reduced weight's unit step in the full space, up to a constant: with
         it the optimiser takes the very steps that it would take on all copies.
+
+        clique: `CliqueFeatures.metric`, for their weights.
         """
-        rest = np.ones(self.reduced.size - int(self.reduced.bounds[1]))
-        return np.concatenate([self.copies_per_weight(), rest])
+        cut = self.reduced.bounds
+        metric = np.ones(self.reduced.size)
+        metric[: cut[1]] = self.copies_per_weight()
+        metric[cut[5] :] = clique
+        return metric
 
     @cached_property
     def codes(self) -> I32:

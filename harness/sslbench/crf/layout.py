@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import UserError
-from ..types import F64, I32, I64, Bool
+from ..types import F64, I32, I64
 from .data import Attributes
 from .kernels import scores
 from .rowtable import RowTable

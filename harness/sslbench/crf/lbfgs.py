@@ -1,8 +1,9 @@
 """Limited-memory BFGS with lower bounds and L1.
 
 Nocedal & Wright, Numerical Optimization, algorithms 7.5, 3.5, 3.6 (strong Wolfe);
-OWL-QN: Andrew & Gao 2007; the inverse Hessian: `curvature`.  The library routine (scipy's L-BFGS-B) is the oracle in the tests; an
-iteration of it costs more than twice as much (`sslbench bench`, row "optimiser alone").
+OWL-QN: Andrew & Gao 2007; the inverse Hessian: `curvature`.  The library routine (scipy's L-BFGS-B)
+is the oracle in the tests; an iteration of it costs more than twice as much (`sslbench bench`, row
+"optimiser alone").
 Sums run in fixed chunks, so iterates have the same bits for any number of threads.
 """
 

@@ -58,12 +58,13 @@ class ChainCRF:
             collapse.reduced, [(data.collapsed(collapse), term) for data, term in parts], sigma2,
             mask=self.mask, copies=collapse.copies_per_weight(),
         )  # fmt: skip
+        cliques = [data.clique.metric for data, _ in parts if data.clique is not None]
         if nonnegative is not None:
             nonnegative = nonnegative - (self.layout.size - collapse.reduced.size)
         found = lbfgs.minimize(
             objective.scaled_loss, collapse.shrink(self.weights), options,
-            metric=collapse.metric(), nonnegative=nonnegative, l1=l1 / objective.n_tokens,
-            callback=callback,
+            metric=collapse.metric(*cliques[:1]), nonnegative=nonnegative,
+            l1=l1 / objective.n_tokens, callback=callback,
         )  # fmt: skip
         self.weights = collapse.expand(found.weights)
         return TrainingResult(

@@ -42,6 +42,12 @@ class CliqueFeatures(Protocol):
     def n_weights(self) -> int: ...
     @property
     def on_edges(self) -> bool: ...  # do any live on arcs?
+    @property
+    def metric(self) -> float:
+        """One over the squared spread of the values (an attribute's is about 1): the unit of a
+        weight for the optimiser, which affects its speed alone."""
+        ...
+
     def add_scores(self, weights: F64, block: Block, node: F64, edge: F64) -> None:
         """node += sum_k weights[k] h_k, likewise edge (edge float64[n, L, L] if on_edges)."""
 
@@ -75,9 +81,7 @@ class EncodedCorpus:
 
     @cached_property
     def states(self) -> Occurrences:
-        return Occurrences.build(
-            self.attributes.node, self.number, self.layout.states, spelt=True
-        )
+        return Occurrences.build(self.attributes.node, self.number, self.layout.states, spelt=True)
 
     @cached_property
     def arcs(self) -> Occurrences:

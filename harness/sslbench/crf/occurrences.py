@@ -10,10 +10,10 @@ occurrences in token order, the same bits for any number of threads.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-
 from numba import get_num_threads
 
 from ..types import I16, I32
@@ -76,7 +76,7 @@ def share_borders(ids: I32, shares: int) -> I32:
     work = np.zeros(ids.shape[0] + 1, np.int64)
     work[1:] = np.cumsum((ids >= 0).sum(axis=1))
     free = np.ones(len(work), np.bool_)  # may a border stand before this slot?
-    for lo, hi in zip(groups[:-1], groups[1:], strict=True):
+    for lo, hi in pairwise(groups):
         members = order[lo:hi]
         free[members.min() + 1 : members.max() + 1] = False
     places = np.flatnonzero(free)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import sys
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,6 +35,21 @@ class ColumnTagger:
         return Column(self.vocabulary, self.crf.predict(corpus))
 
 
+@dataclass
+class _Progress:
+    """A line on standard error now and then: this happens while a data set loads."""
+
+    what: str
+    seconds: float = 10.0
+    spoken: float = field(default_factory=time.monotonic)
+
+    def __call__(self, iteration: int, _value: float, _gradient: float) -> None:
+        now = time.monotonic()
+        if iteration == 0 or now - self.spoken >= self.seconds:
+            self.spoken = now
+            print(f"{self.what}: iteration {iteration}", file=sys.stderr, flush=True)
+
+
 def train_tagger(corpus: Corpus, column: str, templates: Iterable[Template]) -> ColumnTagger:
     """Train a first-order CRF on a column of a corpus.
 
@@ -45,5 +62,6 @@ def train_tagger(corpus: Corpus, column: str, templates: Iterable[Template]) -> 
     y = np.searchsorted(codes, gold.codes).astype(np.int32)
     featurizer = TemplateFeaturizer(templates)
     crf = ChainModel().prepare(featurizer, corpus, y, labels, state_support="observed")
-    crf.train([(crf.encode(corpus), HardLabels(y))], 1.0, options=Options(ftol=1e-4))
+    say = _Progress(f"training a tagger for {column} ({len(labels)} labels)")
+    crf.train([(crf.encode(corpus), HardLabels(y))], 1.0, options=Options(ftol=1e-4), callback=say)
     return ColumnTagger(crf, Vocabulary(labels))

@@ -40,25 +40,28 @@ class LaneMask(types.Type):
 
 
 LANES, MASK = Lanes(), LaneMask()
+#: the first argument of the functions below, numba's typing context, is not the caller's
+_operation: Any = intrinsic
 
 
 @register_model(Lanes)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, fe_type: Any) -> None:
-        super().__init__(manager, fe_type, _VECTOR)
+        super().__init__(manager, fe_type, _VECTOR)  # type: ignore[no-untyped-call]
 
 
 @register_model(LaneMask)
-class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
+class _MaskModel(models.PrimitiveModel):
     def __init__(self, manager: Any, fe_type: Any) -> None:
-        super().__init__(manager, fe_type, _BITS)
+        super().__init__(manager, fe_type, _BITS)  # type: ignore[no-untyped-call]
 
 
 # -- pieces of generated code ----------------------------------------------------------------
 def _call(builder: Any, name: str, result: Any, args: list[Any]) -> Any:
     """Call an LLVM intrinsic."""
     kind = ir.FunctionType(result, [a.type for a in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), args)
+    declared = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    return builder.call(declared, args)
 
 
 def _spread(builder: Any, scalar: Any, vector: Any) -> Any:
@@ -137,18 +140,18 @@ def _smaller(builder: Any, x: Any, y: Any) -> Any:
 
 
 # -- what kernels use --------------------------------------------------------------------------
-add = intrinsic(_binary("fadd"))
-subtract = intrinsic(_binary("fsub"))
-multiply = intrinsic(_binary("fmul"))
-maximum = intrinsic(_choice(">"))
-minimum = intrinsic(_choice("<"))
+add = _operation(_binary("fadd"))
+subtract = _operation(_binary("fsub"))
+multiply = _operation(_binary("fmul"))
+maximum = _operation(_choice(">"))
+minimum = _operation(_choice("<"))
 #: sum, largest and smallest of the eight lanes
-total = intrinsic(_reduction(lambda builder, x, y: builder.fadd(x, y)))
-largest = intrinsic(_reduction(_larger))
-smallest = intrinsic(_reduction(_smaller))
+total = _operation(_reduction(lambda builder, x, y: builder.fadd(x, y)))
+largest = _operation(_reduction(_larger))
+smallest = _operation(_reduction(_smaller))
 
 
-@intrinsic
+@_operation
 def first(_typing, count):  # type: ignore[no-untyped-def]
     """Mask of the first `count` lanes (all, if count >= 8)."""
 
@@ -159,7 +162,7 @@ def first(_typing, count):  # type: ignore[no-untyped-def]
     return MASK(types.int64), code
 
 
-@intrinsic
+@_operation
 def splat(_typing, value):  # type: ignore[no-untyped-def]
     """The same number in all lanes."""
 
@@ -169,7 +172,7 @@ def splat(_typing, value):  # type: ignore[no-untyped-def]
     return LANES(types.float64), code
 
 
-@intrinsic
+@_operation
 def spread(_typing, array, index):  # type: ignore[no-untyped-def]
     """One item of an array, counted flat, in all lanes."""
     _check(array, types.float64)
@@ -181,7 +184,7 @@ def spread(_typing, array, index):  # type: ignore[no-untyped-def]
     return LANES(array, types.int64), code
 
 
-@intrinsic
+@_operation
 def fma(_typing, x, y, z):  # type: ignore[no-untyped-def]
     """x * y + z, fused where the processor can."""
 
@@ -191,7 +194,7 @@ def fma(_typing, x, y, z):  # type: ignore[no-untyped-def]
     return LANES(LANES, LANES, LANES), code
 
 
-@intrinsic
+@_operation
 def power_of_two(_typing, shifted):  # type: ignore[no-untyped-def]
     """2^k, given k + 1023 in the lowest bits of the float (`vexp` puts it there): those bits become
     the exponent, without a conversion to integers.
@@ -205,7 +208,7 @@ def power_of_two(_typing, shifted):  # type: ignore[no-untyped-def]
     return LANES(LANES), code
 
 
-@intrinsic
+@_operation
 def where_at_least(_typing, x, bound, value):  # type: ignore[no-untyped-def]
     """value where x >= bound, else 0."""
 
@@ -216,7 +219,7 @@ def where_at_least(_typing, x, bound, value):  # type: ignore[no-untyped-def]
     return LANES(LANES, LANES, LANES), code
 
 
-@intrinsic
+@_operation
 def load(_typing, array, index):  # type: ignore[no-untyped-def]
     """Items index .. index + 7 of a C-contiguous array, counted flat; float32 is widened."""
     _check(array, types.float64, types.float32)
@@ -228,7 +231,7 @@ def load(_typing, array, index):  # type: ignore[no-untyped-def]
     return LANES(array, types.int64), code
 
 
-@intrinsic
+@_operation
 def load_first(_typing, array, index, mask, fill):  # type: ignore[no-untyped-def]
     """As `load` for the lanes of the mask; the others hold `fill` and are not read."""
     _check(array, types.float64, types.float32)
@@ -246,7 +249,7 @@ def load_first(_typing, array, index, mask, fill):  # type: ignore[no-untyped-de
     return LANES(array, types.int64, MASK, types.float64), code
 
 
-@intrinsic
+@_operation
 def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
     """Write items index .. index + 7 (float64)."""
     _check(array, types.float64)
@@ -259,7 +262,7 @@ def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
     return types.void(array, types.int64, LANES), code
 
 
-@intrinsic
+@_operation
 def store_first(_typing, array, index, mask, value):  # type: ignore[no-untyped-def]
     """Write the lanes of the mask only."""
     _check(array, types.float64)
@@ -273,7 +276,7 @@ def store_first(_typing, array, index, mask, value):  # type: ignore[no-untyped-
     return types.void(array, types.int64, MASK, LANES), code
 
 
-@intrinsic
+@_operation
 def prefetch(_typing, array, index):  # type: ignore[no-untyped-def]
     """Ask for the cache line of a flat index that will be read soon; no effect on values."""
     _check(array, types.float64, types.float32)

@@ -75,6 +75,56 @@ def add_to_rows(rows, begin, end, source, i, table, column, width):  # type: ign
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def add_weighted_rows(  # type: ignore[no-untyped-def]
+    rows, factors, count, table, column, width, out, i
+):
+    """out[i:i+width] += sum of factors[e] * table[rows[e], column:column+width] for e < count.
+
+    table float32 or float64.
+    """
+    K = table.shape[1]
+    k = 0
+    while width - k > WIDE:
+        tail = lanes.first(width - k - 16)
+        s0, s1 = lanes.load(out, i + k), lanes.load(out, i + k + 8)
+        s2 = lanes.load_first(out, i + k + 16, tail, 0.0)
+        for e in range(count):
+            f, r = lanes.splat(factors[e]), rows[e] * K + column + k
+            s0 = lanes.fma(f, lanes.load(table, r), s0)
+            s1 = lanes.fma(f, lanes.load(table, r + 8), s1)
+            s2 = lanes.fma(f, lanes.load_first(table, r + 16, tail, 0.0), s2)
+        lanes.store(out, i + k, s0)
+        lanes.store(out, i + k + 8, s1)
+        lanes.store_first(out, i + k + 16, tail, s2)
+        k += STRIP
+    while k < width:
+        tail = lanes.first(width - k)
+        s0 = lanes.load_first(out, i + k, tail, 0.0)
+        for e in range(count):
+            row = lanes.load_first(table, rows[e] * K + column + k, tail, 0.0)
+            s0 = lanes.fma(lanes.splat(factors[e]), row, s0)
+        lanes.store_first(out, i + k, tail, s0)
+        k += WIDTH
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def inner(x, i, table, r, width):  # type: ignore[no-untyped-def]
+    """Inner product of x[i:i+width] and the items r:r+width of a table, counted flat."""
+    s0 = s1 = lanes.splat(0.0)
+    k = 0
+    while width - k >= WIDE:
+        s0 = lanes.fma(lanes.load(x, i + k), lanes.load(table, r + k), s0)
+        s1 = lanes.fma(lanes.load(x, i + k + 8), lanes.load(table, r + k + 8), s1)
+        k += WIDE
+    while k < width:
+        tail = lanes.first(width - k)
+        row = lanes.load_first(table, r + k, tail, 0.0)
+        s0 = lanes.fma(lanes.load_first(x, i + k, tail, 0.0), row, s0)
+        k += WIDTH
+    return lanes.total(lanes.add(s0, s1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def vector_matrix(v, M, out):  # type: ignore[no-untyped-def]
     """out = v M: M float64[n, P] and out float64[P] padded, v float64[>= n].
 

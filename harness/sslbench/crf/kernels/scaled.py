@@ -76,8 +76,7 @@ def _shared_sentence(  # type: ignore[no-untyped-def]
     out of the product and c_{t-1} divides x_t, so that nothing waits for a division; beta carries
     1 / c_t, and alpha_t beta_t are the marginals as they stand.
     """
-    T, L = node.shape
-    P = x.shape[1]
+    T, P = x.shape
     smallest, any_zeros = 1.0, e_zeros
     for t in range(T):
         top, low, zeros = rows.bounds(node[t])
@@ -211,7 +210,11 @@ def shared(node: F64, edge: F64, offsets: I64, groups: I64, mu: F64, step: F64,
         longest = 0
         for i in range(groups[g], groups[g + 1]):
             longest = max(longest, offsets[i + 1] - offsets[i])
-        x, alpha, beta = rows.aligned(longest, P), rows.aligned(longest, P), rows.aligned(longest, P)
+        x, alpha, beta = (
+            rows.aligned(longest, P),
+            rows.aligned(longest, P),
+            rows.aligned(longest, P),
+        )
         for i in range(groups[g], groups[g + 1]):
             lo, hi = offsets[i], offsets[i + 1]
             T = hi - lo

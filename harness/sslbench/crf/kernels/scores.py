@@ -1,8 +1,8 @@
 """From weights to potentials and from clique weights back to gradients.
 
-Attributes come as entries, token by token (`occurrences`).  Gradients are parallel over shares of the slots that have no attribute in
-common: each weight is written by one thread, its occurrences in token order.  No atomics, no
-copies per thread, and the same bits for any number of threads.
+Attributes come as entries, token by token (`occurrences`).  Gradients are parallel over shares of
+the slots that have no attribute in common: each weight is written by one thread, its occurrences in
+token order.  No atomics, no copies per thread, and the same bits for any number of threads.
 
 Weights live in two places (`rowtable`): rows of a dense table (attribute codes >= 0) and, for
 attributes with few columns, lists of pairs (codes <= -2); -1 is no attribute.
