@@ -1,103 +1,86 @@
-"""Oracle 16: the number of threads changes no bit of objective, gradient, fit or prediction.
-
-The numbers come from a process of its own with four threads, whatever the machine and the
-environment of the test run: ``python test_crf_threads.py`` prints them.
-"""
+"""Training and counting have the same bits whatever the number of threads."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import subprocess
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numba
 import numpy as np
 import pytest
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainCRF, ChainModel, HardLabels, Objective, Options, PartialLabels
+from sslbench.corpus import Corpus
+from sslbench.crf import ChainModel, HardLabels, Options
 from sslbench.features import TemplateFeaturizer
-from sslbench.types import I32
+from sslbench.types import F64, I32
+from sslbench_datasets.synth import generate
+from sslbench_methods.hmm import EmbeddedModels
+from sslbench_methods.jess_cm import JessCMTagger, add_counts
 
-LABELS = ("a", "b", "c", "d", "e")
-SENTENCES, THREADS = 2000, (1, 2, 4)
-STATE = ("word[0]", "word[-1]", "word[1]", "bag: word[-4..-2]")
-TEMPLATES = {"shared": STATE, "varying": (*STATE, "edge: word[0]", "edge: word[-1]|word[0]")}
+TEMPLATES = ["word[0]", "word[-1]|word[0]", "bag: word[-3..-1]", "word.suffix2[0]", "edge: word[0]",
+             "edge: word.suffix1[-1]", "edge: word.suffix2[0]"]  # fmt: skip
+THREADS = [1, 2, 3, 5]
+
+pytestmark = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 
 
-def text() -> tuple[Corpus, I32]:
+@contextmanager
+def using(threads: int) -> Iterator[None]:
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def text() -> tuple[Corpus, I32, tuple[str, ...]]:
+    corpus = generate(300, seed=1)
+    column = corpus.column("label")
+    return corpus, column.codes.astype(np.int32), tuple(column.vocabulary.strings)
+
+
+def trained(support: str) -> F64:
+    corpus, codes, labels = text()
+    crf = ChainModel().prepare(
+        TemplateFeaturizer(TEMPLATES), corpus, codes, labels, state_support=support
+    )
+    crf.train([(crf.encode(corpus), HardLabels(codes))], 1.0, options=Options(max_iterations=12))
+    return crf.weights
+
+
+def counted() -> list[F64]:
+    corpus, codes, labels = text()
+    featurizer = TemplateFeaturizer(TEMPLATES)
+    models = EmbeddedModels.build(featurizer.templates, len(labels), [corpus], 2)
+    crf = ChainModel().prepare(featurizer, corpus, codes, labels, n_clique=models.n_models)
     rng = np.random.default_rng(0)
-    offsets = np.cumsum([0, *rng.integers(1, 10, SENTENCES)])
-    n = offsets[-1]
-    words = np.where(rng.random(n) < 0.5, rng.zipf(1.5, n) % 100, rng.integers(0, 8000, n))
-    labels = ((words + (rng.random(n) < 0.2)) % len(LABELS)).astype(np.int32)
-    vocabulary = Vocabulary(map(str, range(8000)))
-    return Corpus({"word": Column(vocabulary, words)}, offsets), labels
+    crf.weights = rng.normal(0, 0.3, len(crf.weights))
+    models.state[:] = rng.normal(-5, 1, models.state.shape)
+    models.arc[:] = rng.normal(-5, 1, models.arc.shape)
+    tagger = JessCMTagger(crf, models)
+    tagger.weights[:] = np.abs(tagger.weights)
+    counts = models.zero_counts()
+    add_counts(tagger, corpus, counts)
+    bound = models.bind(corpus)
+    assert bound.arc_rows.shape[1] >= 2
+    assert bound.state_rows.shape[1] >= 3
+    return [counts.chain, counts.state, counts.arc, counts.log_g]
 
 
-def bits(*arrays: np.ndarray) -> str:
-    return hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest()
+@pytest.mark.parametrize("support", ["all", "observed"])
+def test_training(support: str) -> None:
+    with using(1):
+        expected = trained(support)
+    for threads in THREADS[1:]:
+        with using(threads):
+            np.testing.assert_array_equal(trained(support), expected)
 
 
-def facts(crf: ChainCRF, corpus: Corpus, labels: I32) -> dict[str, object]:
-    """What may not depend on the number of threads."""
-    rng = np.random.default_rng(1)
-    data = crf.encode(corpus)
-    allowed = rng.random((len(labels), len(LABELS))) < 0.5
-    allowed[np.arange(len(labels)), labels] = True
-    weights, gradient = rng.normal(size=crf.layout.size), np.empty(crf.layout.size)
-    out: dict[str, object] = {"blocks": len(data.blocks), "weights": crf.layout.size}
-    terms = {
-        "labels": HardLabels(labels),
-        "weighted": HardLabels(labels, rng.random(SENTENCES)),
-        "partial": PartialLabels(allowed),
-    }
-    for name, term in terms.items():
-        objective = Objective(crf.layout, [(data, term)], 3.0)
-        out[name] = objective.value_and_gradient(weights, gradient).hex()
-        out[f"{name}, gradient"] = bits(gradient)
-    crf.weights[:] = 0.0
-    result = crf.train([(data, terms["labels"])], 3.0, options=Options(max_iterations=8))
-    out["fit"] = [result.iterations, result.evaluations, result.objective.hex(), bits(crf.weights)]
-    out["predictions"] = bits(crf.predict(corpus), crf.marginals(data))
-    return out
-
-
-def main() -> None:
-    corpus, labels = text()
-    out: dict[str, dict[str, object]] = {}
-    for name, templates in TEMPLATES.items():
-        support = "observed" if name == "varying" else "all"
-        crf = ChainModel().prepare(
-            TemplateFeaturizer(templates), corpus, labels, LABELS, state_support=support
-        )
-        for threads in THREADS:
-            numba.set_num_threads(threads)
-            assert numba.get_num_threads() == threads
-            out[f"{name} {threads}"] = facts(crf, corpus, labels)
-    print(json.dumps(out))
-
-
-@pytest.fixture(scope="module")
-def found() -> dict[str, dict[str, object]]:
-    run = subprocess.run(
-        [sys.executable, __file__], capture_output=True, text=True, check=True,
-        env={**os.environ, "NUMBA_NUM_THREADS": str(max(THREADS))},
-    )  # fmt: skip
-    return json.loads(run.stdout)
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-@pytest.mark.parametrize("threads", THREADS[1:])
-def test_threads_change_no_bit(found: dict, name: str, threads: int) -> None:
-    one, many = found[f"{name} 1"], found[f"{name} {threads}"]
-    assert one["blocks"] > 1
-    assert one["weights"] > 16_384  # more than one chunk of `kernels.vectors`
-    for key, value in one.items():
-        assert many[key] == value, key
-
-
-if __name__ == "__main__":
-    main()
+def test_counts_of_jess_cm() -> None:
+    with using(1):
+        expected = counted()
+    for threads in THREADS[1:]:
+        with using(threads):
+            for found, wanted in zip(counted(), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)
