@@ -42,6 +42,8 @@ def command(ctx: click.Context, store: str, out: Path, check: bool) -> None:
         changed = write_files(out, files)
         for heading, rows in plain(tables):
             click.echo(f"{heading}\n{table(rows)}\n")
+    gone = len([name for name in changed if name not in files])
     what = "would change" if check else f"written to {out}"
-    tell(f"{counted(len(records), 'record')}, {len(changed)} of {len(files)} files {what}")
+    text = f"{counted(len(records), 'record')}, {len(changed) - gone} of {len(files)} files {what}"
+    tell(f"{text}, {gone} no longer made" if gone else text)
     ctx.exit(1 if check and changed else 0)
