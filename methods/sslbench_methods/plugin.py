@@ -78,6 +78,17 @@ def sslbench_featurizers() -> list[FeaturizerInfo]:
             columns=("word", "pos"),
             tasks=("spans",),
         ),
+        FeaturizerInfo(
+            name="zh_char",
+            summary="characters, their pairs and types in a window of two, for Chinese words",
+            reference=(
+                "X. Zeng, D. F. Wong, L. S. Chao, I. Trancoso: Graph-based semi-supervised model"
+                " for joint Chinese word segmentation and part-of-speech tagging. ACL 2013, table 1"
+            ),
+            target="sslbench_methods.featurizers:zh_char",
+            columns=("word",),
+            tasks=("segmentation", "joint"),
+        ),
     ]
 
 
