@@ -8,10 +8,9 @@ Chunk counts are those of conlleval.pl (2004-01-26) on the labels converted to I
 correct iff its first token, its last token and its type agree. The conversion comes first since
 conlleval itself miscounts IOBES (`S` is unknown to it). Accuracies compare labels as given.
 
-Words of a segmentation are its chunks. seg_f1 counts words with both borders right, joint_f1 those
-that have the right tag too (then it is f1). oov_recall is the share of the gold words that are no
-word of the labelled data and have both borders right (SIGHAN bakeoffs, R. Sproat and T. Emerson
-2003); joint_oov_recall wants the right tag too.
+Words of a segmentation are its chunks: seg_f1 wants both borders right, joint_f1 (equal to f1) the
+tag too. oov_recall is the recall, by borders, of gold words that are no word of the labelled data
+(SIGHAN bakeoffs, R. Sproat and T. Emerson 2003); joint_oov_recall wants the tag too.
 """
 
 from __future__ import annotations
@@ -151,8 +150,7 @@ class Coverage:
     unseen: bool[N], the word form of the token does not occur in the labelled data.
     app: bool[S], every word form of the sentence occurs in the labelled data (L.app).
     u_app: bool[S], every word form occurs in the unlabelled text (U.app); None without such text.
-    texts: the corpus and the labelled data, whose segmented words decide what is out of vocabulary.
-    column: of the characters in `texts`.
+    texts: the corpus and the labelled data; their `column` tells which segmented words are new.
     """
 
     unseen: Bool
@@ -327,22 +325,20 @@ def _chunk_lists(
 def _oov_lists(
     task: Task, new: _ChunkList, predicted: _ChunkList, n_tokens: int
 ) -> dict[str, _ChunkList]:
-    right = _correct_chunks(new.untyped(), predicted.untyped(), n_tokens)
-    lists = {"oov_words": new, "oov_correct": right}
-    tagged = {"oov_tagged": _correct_chunks(new, predicted, n_tokens)}
-    return lists | tagged if task == "joint" else lists
+    untyped = _correct_chunks(new.untyped(), predicted.untyped(), n_tokens)
+    tagged = {"oov_tagged": _correct_chunks(new, predicted, n_tokens)} if task == "joint" else {}
+    return {"oov_words": new, "oov_correct": untyped, **tagged}
 
 
 def _out_of_vocabulary(
     gold: _ChunkList, texts: tuple[Corpus, Corpus], column: str, encoding: Scheme
 ) -> Bool:
     """bool[gold words]: no word of the labelled data is spelt so."""
-    labeled, label = texts[1], texts[1].column("label")
+    (corpus, labeled), label = texts, texts[1].column("label")
     labels = label.vocabulary.strings, label.codes
     known = _find_chunks(labels, labeled.offsets, encoding, Vocabulary([""]))
     seen = set(_spellings(known, labeled.column(column)))
-    new = [word not in seen for word in _spellings(gold, texts[0].column(column))]
-    return np.array(new, dtype=np.bool_)
+    return np.array([w not in seen for w in _spellings(gold, corpus.column(column))], np.bool_)
 
 
 def _spellings(words: _ChunkList, characters: Column) -> list[str]:
