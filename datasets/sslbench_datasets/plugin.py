@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sslbench import DatasetInfo, hookimpl
 from sslbench_datasets.files import CONLL2000, REUTERS
-from sslbench_datasets.registered import chinese, ner, ud
+from sslbench_datasets.registered import chinese, genes, letters, ner, treebank, ud
 
 
 @hookimpl
@@ -50,4 +50,7 @@ def sslbench_datasets() -> list[DatasetInfo]:
         *ner.DATASETS,
         *ud.DATASETS,
         *chinese.DATASETS,
+        *treebank.DATASETS,
+        *genes.DATASETS,
+        *letters.DATASETS,
     ]

@@ -89,6 +89,17 @@ def sslbench_featurizers() -> list[FeaturizerInfo]:
             columns=("word",),
             tasks=("segmentation", "joint"),
         ),
+        FeaturizerInfo(
+            name="pixels",
+            summary="the 128 pixels of a handwritten letter, as dense columns",
+            reference=(
+                "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for"
+                " Semi-Supervised Structured Prediction. CoNLL 2013"
+            ),
+            target="sslbench_methods.pixels:pixels",
+            columns=("image",),
+            tasks=("tagging",),
+        ),
     ]
 
 
