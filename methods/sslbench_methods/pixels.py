@@ -2,8 +2,8 @@
 
 Source: L. He, J. Gillenwater, B. Taskar, Graph-Based Posterior Regularization for Semi-Supervised
 Structured Prediction, CoNLL 2013. Their pixel-on indicators are dense columns here, which get
-a weight for every label. They also look at both neighbours' pixels; without transitions of second
-order these make a chain worse on small samples, so a letter sees its own image only.
+a weight for every label. Their features also hold both neighbours' pixels, for a second-order
+chain; here a letter sees its own image only.
 """
 
 from __future__ import annotations
