@@ -13,6 +13,7 @@ from run_fakes import install
 from sslbench.cli import cli
 from sslbench.corpus import Span, detect_scheme, from_spans, read_conll, tag_fits
 from sslbench.corpus.annotate import append_column, n_columns
+from sslbench.crf import ChainCRF, read_model
 from sslbench.experiment.saved import load_tagger
 from sslbench.plugins import registry
 
@@ -170,6 +171,29 @@ def test_a_registered_dataset_keeps_its_columns(tmp_path: Path) -> None:
     again = sslbench("train", "--method", "supervised", "--dataset", "synth", "--save", tmp_path)
     assert again.exit_code == 2
     assert "is a folder" in again.stderr
+
+
+def test_dense_columns_come_back_from_the_featurizer(tmp_path: Path) -> None:
+    """Without them the tagger would know the labels' frequencies only."""
+    rng = np.random.default_rng(0)
+    shapes = {label: rng.integers(0, 256, 16, dtype=np.uint8) for label in "abc"}
+    lines = []
+    for label in rng.choice(list(shapes), 90).tolist():
+        image = shapes[label] ^ (1 << rng.integers(0, 8, 16).astype(np.uint8))
+        lines.append(f"{image.tobytes().hex()} {label}\n" + "\n" * int(rng.integers(0, 2)))
+    (tmp_path / "train.conll").write_text("".join(lines))
+    saved = tmp_path / "model"
+    result = sslbench(
+        "train", "--method", "supervised", "--data", tmp_path / "train.conll", "--columns",
+        "image,label", "--featurizer", "pixels", "--save", saved,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    tagged = sslbench("tag", saved, tmp_path / "train.conll")
+    assert "accuracy 100.00" in tagged.stderr
+    kind, arrays, facts = read_model(saved)
+    assert kind == "chain_crf"
+    with pytest.raises(ValueError, match="no featurizer makes them"):
+        ChainCRF.from_arrays(arrays, facts)
 
 
 @pytest.fixture

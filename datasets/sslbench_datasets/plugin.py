@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sslbench import DatasetInfo, hookimpl
 from sslbench_datasets.files import CONLL2000, REUTERS
+from sslbench_datasets.registered import chinese, genes, letters, ner, treebank, ud
 
 
 @hookimpl
@@ -46,4 +47,10 @@ def sslbench_datasets() -> list[DatasetInfo]:
             files=(CONLL2000, *REUTERS),
             tune=4,  # the grid of the Gaussian prior, on a fifth of train as in Suzuki & Isozaki
         ),
+        *ner.DATASETS,
+        *ud.DATASETS,
+        *chinese.DATASETS,
+        *treebank.DATASETS,
+        *genes.DATASETS,
+        *letters.DATASETS,
     ]

@@ -1,4 +1,4 @@
-"""Template sets: the three of JESS-CM (Suzuki & Isozaki 2008, Table 3) and one for any words.
+"""Template sets: the three of JESS-CM (Suzuki & Isozaki 2008, Table 3), Chinese, any words.
 
 The paper counts [y_s] and [y_{s-1:s}] among its templates. [y_s] is the constant template here;
 [y_{s-1:s}] is the CRF's own transition table and no template, so every set holds one template
@@ -74,4 +74,18 @@ def basic() -> TemplateFeaturizer:
             *_bigrams("word.shape"),
             *_affixes(4),
         ]
+    )
+
+
+def zh_char() -> TemplateFeaturizer:
+    """Chinese characters: C_-2..C_2, neighbouring pairs, C_-1 C_1, and the types T_-2..T_2 at once.
+
+    Source: Zeng et al. 2013, table 1, and C_-1 C_1 of Ng & Low 2004. T is digit, letter with a
+    case, punctuation or other (three tests, full-width forms included); their class of date
+    characters is not told apart. The label bigram is the CRF's own.
+    """
+    tests = ("first_digit", "lower.first_lower", "first_punct")
+    types = "|".join(f"word.{test}[{k}]" for k in _WINDOW for test in tests)
+    return TemplateFeaturizer(
+        ["bias", *_singles("word"), *_bigrams("word"), "word[-1]|word[1]", types]
     )

@@ -78,6 +78,28 @@ def sslbench_featurizers() -> list[FeaturizerInfo]:
             columns=("word", "pos"),
             tasks=("spans",),
         ),
+        FeaturizerInfo(
+            name="zh_char",
+            summary="characters, their pairs and types in a window of two, for Chinese words",
+            reference=(
+                "X. Zeng, D. F. Wong, L. S. Chao, I. Trancoso: Graph-based semi-supervised model"
+                " for joint Chinese word segmentation and part-of-speech tagging. ACL 2013, table 1"
+            ),
+            target="sslbench_methods.featurizers:zh_char",
+            columns=("word",),
+            tasks=("segmentation", "joint"),
+        ),
+        FeaturizerInfo(
+            name="pixels",
+            summary="the 128 pixels of a handwritten letter, as dense columns",
+            reference=(
+                "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for"
+                " Semi-Supervised Structured Prediction. CoNLL 2013"
+            ),
+            target="sslbench_methods.pixels:pixels",
+            columns=("image",),
+            tasks=("tagging",),
+        ),
     ]
 
 

@@ -111,10 +111,17 @@ class ChainCRF:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> ChainCRF:
-        """Restore; raises ValueError when the weights do not fit the layout."""
+        """Restore; ValueError when the weights do not fit the layout.
+
+        A function of dense columns cannot be saved: the caller puts it into ``facts["dense"]``.
+        ValueError when the model needs one and there is none.
+        """
         start = "index."
         mine = {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
-        index = AttributeIndex.from_arrays(mine, facts["index"])
+        dense = facts.get("dense")
+        if facts["n_columns"] and not callable(dense):
+            raise ValueError("it has weights for dense columns, and no featurizer makes them")
+        index = AttributeIndex.from_arrays(mine, facts["index"], dense)
         layout = Layout(
             len(facts["labels"]), index.n_node, facts["n_columns"], index.n_edge,
             arrays.get("state_start"), arrays.get("state_label"), arrays["arc_start"],

@@ -7,6 +7,10 @@ over the tokens.
 Chunk counts are those of conlleval.pl (2004-01-26) on the labels converted to IOB2: a chunk is
 correct iff its first token, its last token and its type agree. The conversion comes first since
 conlleval itself miscounts IOBES (`S` is unknown to it). Accuracies compare labels as given.
+
+Words of a segmentation are its chunks: seg_f1 wants both borders right, joint_f1 (equal to f1) the
+tag too. oov_recall is the recall, by borders, of gold words that are no word of the labelled data
+(SIGHAN bakeoffs, R. Sproat and T. Emerson 2003); joint_oov_recall wants the tag too.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sslbench.corpus.columns import Corpus, Vocabulary, first_tokens
+from sslbench.corpus.columns import Column, Corpus, Vocabulary, first_tokens
 from sslbench.corpus.encodings import Scheme, TagTable, Task, describe, mark_chunks
 from sslbench.corpus.shards import Shards
 from sslbench.errors import UserError
@@ -30,7 +34,8 @@ Labels = tuple[Sequence[str], AnyArray]  # label names, and one code per token i
 class SentenceCounts:
     """int64[S] each: what the metrics are made of, sentence by sentence.
 
-    The chunk counts are None where the task has no chunks.
+    None where it does not apply: chunks to "tagging", words (both borders right) to "spans",
+    `*_tagged` (the tag right too) to any task but "joint", `oov_*` where labelled data are unknown.
     """
 
     n_tokens: I64
@@ -38,16 +43,22 @@ class SentenceCounts:
     gold_chunks: I64 | None = None
     predicted_chunks: I64 | None = None
     correct_chunks: I64 | None = None
+    correct_words: I64 | None = None
+    correct_tagged: I64 | None = None
+    oov_words: I64 | None = None
+    oov_correct: I64 | None = None
+    oov_tagged: I64 | None = None
 
     def matrix(self) -> I64:
-        """int64[S, 4] or, with chunks, int64[S, 7]: rows whose sums (also weighted) `ratios` takes.
+        """int64[S, k]: rows whose sums (also weighted) `ratios` takes.
 
-        Columns: 1, whole sentence correct, tokens, correct tokens, gold, predicted, correct chunks.
+        Columns: 1, whole sentence correct, tokens, correct tokens (k = 4); with chunks, also gold,
+        predicted, correct chunks (7); with words, the fields of `_WORD_FIELDS` for k.
         """
         exact = self.correct_tokens == self.n_tokens
         columns = [np.ones_like(self.n_tokens), exact, self.n_tokens, self.correct_tokens]
-        chunks = (self.gold_chunks, self.predicted_chunks, self.correct_chunks)
-        columns.extend(column for column in chunks if column is not None)
+        more = (getattr(self, field.name) for field in fields(self)[2:])
+        columns.extend(column for column in more if column is not None)
         return np.stack(columns, axis=-1).astype(np.int64)
 
     def to_lists(self) -> dict[str, list[int]]:
@@ -61,10 +72,16 @@ class SentenceCounts:
         return SentenceCounts(**{n: np.asarray(v, dtype=np.int64) for n, v in lists.items()})
 
 
+_SEGMENTATION = ("correct_words", "oov_words", "oov_correct")
+_JOINT = ("correct_words", "correct_tagged", "oov_words", "oov_correct", "oov_tagged")
+# Which counts of words a row holds, known by its length: no two combinations are equally long.
+_WORD_FIELDS = {7: (), 8: _JOINT[:1], 9: _JOINT[:2], 10: _SEGMENTATION, 12: _JOINT}
+
+
 def ratios(sums: ArrayLike) -> dict[str, F64]:
     """Metrics from summed rows of `SentenceCounts.matrix`.
 
-    sums: [..., 4] or [..., 7]; leading axes (say, bootstrap samples) are kept in every result.
+    sums: [..., k]; leading axes (say, bootstrap samples) are kept in every result.
     A ratio without denominator is 0, as conlleval prints it.
     """
     parts = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
@@ -74,11 +91,18 @@ def ratios(sums: ArrayLike) -> dict[str, F64]:
         "sentence_accuracy": _ratio(exact, n_sentences),
     }
     if len(parts) > 4:
-        gold, predicted, both = parts[4:]
+        gold, predicted, both = parts[4:7]
         metrics["precision"] = _ratio(both, predicted)
         metrics["recall"] = _ratio(both, gold)
         # 2 P R / (P + R), in counts: no rounding in between
         metrics["f1"] = _ratio(2 * both, gold + predicted)
+        words = dict(zip(_WORD_FIELDS[len(parts)], parts[7:], strict=True))
+        for name, field in (("seg_f1", "correct_words"), ("joint_f1", "correct_tagged")):
+            if field in words:
+                metrics[name] = _ratio(2 * words[field], gold + predicted)
+        for name, field in (("oov_recall", "oov_correct"), ("joint_oov_recall", "oov_tagged")):
+            if field in words:
+                metrics[name] = _ratio(words[field], words["oov_words"])
     return metrics
 
 
@@ -88,7 +112,7 @@ def _ratio(numerator: F64, denominator: F64) -> F64:
 
 
 def metrics_from_counts(counts: SentenceCounts, mask: ArrayLike | None = None) -> dict[str, float]:
-    """accuracy, sentence_accuracy and, with chunks, precision, recall, f1; each in [0, 1].
+    """What `ratios` says of the sum over sentences; each metric is in [0, 1].
 
     mask: the sentences to count, bool[S] or indices (default: all).
     """
@@ -126,11 +150,14 @@ class Coverage:
     unseen: bool[N], the word form of the token does not occur in the labelled data.
     app: bool[S], every word form of the sentence occurs in the labelled data (L.app).
     u_app: bool[S], every word form occurs in the unlabelled text (U.app); None without such text.
+    texts: the corpus and the labelled data; their `column` tells which segmented words are new.
     """
 
     unseen: Bool
     app: Bool
     u_app: Bool | None = None
+    texts: tuple[Corpus, Corpus] | None = None
+    column: str = "word"
 
 
 def coverage(
@@ -143,7 +170,7 @@ def coverage(
     if unlabeled is not None:
         in_text = _occurring(iter(unlabeled), words.vocabulary, column)[words.codes]
         u_app = _per_sentence(~in_text, offsets) == 0
-    return Coverage(~seen, _per_sentence(~seen, offsets) == 0, u_app)
+    return Coverage(~seen, _per_sentence(~seen, offsets) == 0, u_app, (corpus, labeled), column)
 
 
 def _occurring(shards: Iterator[Corpus], vocabulary: Vocabulary, column: str) -> Bool:
@@ -187,7 +214,8 @@ def score(
     encoding: of the labels, needed unless the task is "tagging", where chunks do not exist.
     coverage: adds share_app, sentence_accuracy and f1 with suffix _app / _notapp, unseen_accuracy
         and, with unlabelled text, u_app, u_app_app, u_app_notapp (U.app in all sentences and in
-        the two groups). A metric of an empty group is left out: it is not 0.
+        the two groups), and the recall of words that are out of vocabulary where the task has
+        words. A metric of an empty group is left out: it is not 0.
 
     All metrics are in [0, 1]. ValueError if shapes or codes do not fit; UserError if a label that
     occurs is illegal in `encoding`.
@@ -209,10 +237,15 @@ def score(
         kinds = Vocabulary([""])
         found = _find_chunks((gold_names, gold_codes), offsets, encoding, kinds)
         guessed = _find_chunks((names, codes), offsets, encoding, kinds)
-        both = _correct_chunks(found, guessed, n_tokens)
-        counts = SentenceCounts(*tokens, *(c.per_sentence(offsets) for c in (found, guessed, both)))
-        types = _type_table(found, guessed, both, kinds)
+        lists = _chunk_lists(task, found, guessed, n_tokens)
+        if task != "spans" and coverage is not None and coverage.texts is not None:
+            new = found.where(_out_of_vocabulary(found, coverage.texts, coverage.column, encoding))
+            lists |= _oov_lists(task, new, guessed, n_tokens)
+        counts = SentenceCounts(*tokens, **{n: c.per_sentence(offsets) for n, c in lists.items()})
+        types = _type_table(found, guessed, lists["correct_chunks"], kinds)
     metrics = metrics_from_counts(counts)
+    if counts.oov_words is not None and not counts.oov_words.any():
+        metrics = {name: value for name, value in metrics.items() if "oov" not in name}
     if coverage is not None:
         metrics |= _coverage_metrics(counts, correct, coverage)
     return Scores(metrics, counts, types)
@@ -240,6 +273,12 @@ class _ChunkList:
     start: NDArray[np.intp]
     last: NDArray[np.intp]
     kind: I32
+
+    def where(self, mask: Bool) -> _ChunkList:
+        return _ChunkList(self.start[mask], self.last[mask], self.kind[mask])
+
+    def untyped(self) -> _ChunkList:
+        return _ChunkList(self.start, self.last, np.zeros_like(self.kind))
 
     def per_sentence(self, offsets: I64) -> I64:
         sentence = np.searchsorted(offsets, self.start, side="right") - 1
@@ -269,7 +308,43 @@ def _correct_chunks(gold: _ChunkList, predicted: _ChunkList, n_tokens: int) -> _
     last_at[predicted.start] = predicted.last
     kind_at[predicted.start] = predicted.kind
     same = (last_at[gold.start] == gold.last) & (kind_at[gold.start] == gold.kind)
-    return _ChunkList(gold.start[same], gold.last[same], gold.kind[same])
+    return gold.where(same)
+
+
+def _chunk_lists(
+    task: Task, gold: _ChunkList, predicted: _ChunkList, n_tokens: int
+) -> dict[str, _ChunkList]:
+    """The chunks behind the fields of `SentenceCounts`, without those of new words."""
+    both = _correct_chunks(gold, predicted, n_tokens)
+    lists = {"gold_chunks": gold, "predicted_chunks": predicted, "correct_chunks": both}
+    if task != "spans":
+        lists["correct_words"] = _correct_chunks(gold.untyped(), predicted.untyped(), n_tokens)
+    return {**lists, "correct_tagged": both} if task == "joint" else lists
+
+
+def _oov_lists(
+    task: Task, new: _ChunkList, predicted: _ChunkList, n_tokens: int
+) -> dict[str, _ChunkList]:
+    untyped = _correct_chunks(new.untyped(), predicted.untyped(), n_tokens)
+    tagged = {"oov_tagged": _correct_chunks(new, predicted, n_tokens)} if task == "joint" else {}
+    return {"oov_words": new, "oov_correct": untyped, **tagged}
+
+
+def _out_of_vocabulary(
+    gold: _ChunkList, texts: tuple[Corpus, Corpus], column: str, encoding: Scheme
+) -> Bool:
+    """bool[gold words]: no word of the labelled data is spelt so."""
+    (corpus, labeled), label = texts, texts[1].column("label")
+    labels = label.vocabulary.strings, label.codes
+    known = _find_chunks(labels, labeled.offsets, encoding, Vocabulary([""]))
+    seen = set(_spellings(known, labeled.column(column)))
+    return np.array([w not in seen for w in _spellings(gold, corpus.column(column))], np.bool_)
+
+
+def _spellings(words: _ChunkList, characters: Column) -> list[str]:
+    text = characters.strings()
+    borders = zip(words.start.tolist(), (words.last + 1).tolist(), strict=True)
+    return ["".join(text[start:end]) for start, end in borders]
 
 
 def _type_table(
@@ -307,9 +382,9 @@ def _coverage_metrics(counts: SentenceCounts, correct: Bool, cover: Coverage) ->
 def conlleval_report(scores: Scores) -> str:
     """The text that conlleval.pl prints for these counts; ValueError without chunks."""
     rows = scores.counts.matrix()
-    if rows.shape[1] != 7:
+    if rows.shape[1] < 7:
         raise ValueError("no chunks were counted")
-    _, _, n_tokens, _, gold, predicted, correct = rows.sum(axis=0).tolist()
+    _, _, n_tokens, _, gold, predicted, correct = rows[:, :7].sum(axis=0).tolist()
     percent = {name: 100 * value for name, value in scores.metrics.items()}
     lines = [
         f"processed {n_tokens} tokens with {gold} phrases; "

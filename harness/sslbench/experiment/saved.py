@@ -113,6 +113,13 @@ class SavedTagger:
         return score_labels(facts.task, facts.encoding, corpus, self.fit, codes).metrics
 
 
+def _dense_columns(facts: dict[str, Any], known: Registry) -> Any:
+    """The function that makes the dense columns, from the installed featurizer that was used."""
+    if not facts.get("n_columns"):
+        return None
+    return known.featurizer(facts["trained"]["featurizer"]).load()().dense
+
+
 def load_tagger(path: str | os.PathLike[str], known: Registry) -> SavedTagger:
     """Read a saved tagger; UserError when the file is none, or its method is not installed."""
     kind, arrays, facts = read_model(path)
@@ -120,6 +127,7 @@ def load_tagger(path: str | os.PathLike[str], known: Registry) -> SavedTagger:
     try:
         if restore is None:
             restore = known.method(kind).load().restore
+        facts["dense"] = _dense_columns(facts, known)
         fit: Fit = restore(arrays, facts)
         corpus = facts.get(_CORPUS)
         return SavedTagger(fit, None if corpus is None else msgspec.convert(corpus, CorpusFacts))

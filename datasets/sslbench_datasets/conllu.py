@@ -1,0 +1,176 @@
+"""CoNLL-U: the format of Universal Dependencies, read for its words and universal tags.
+
+Source: https://universaldependencies.org/format.html. Ten columns, separated by single tabs; a
+blank line after each sentence; lines with ``#`` at their start are comments. Syntactic words are
+numbered 1, 2, ... in each sentence. Ranges (``3-4``: one written token of several words) and empty
+nodes (``8.1``) are checked and left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from sslbench.corpus import Column, Corpus, Vocabulary, read_bytes
+from sslbench.corpus.files import Source, source_name
+from sslbench.errors import UserError
+from sslbench.types import I64, AnyArray, Bool
+
+COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_ID, _FORM, _UPOS = 0, 1, 3
+_NEWLINE, _TAB, _HASH = b"\n\t#"
+_NUMBER = r"(?:0|[1-9][0-9]{0,8})"  # always fits an int64
+_WORD_ID = re.compile(rf"(?P<number>{_NUMBER})(?:-(?P<last>{_NUMBER})|\.(?P<extra>{_NUMBER}))?")
+
+
+def read_conllu(
+    source: Source,
+    vocabularies: dict[str, Vocabulary] | None = None,
+    *,
+    tags: Collection[str] | None = None,
+) -> Corpus:
+    """Read the syntactic words of a file: columns word (FORM) and upos.
+
+    vocabularies: per column name, used and extended; missing ones are put in, so that one dict
+        passed for all files makes them share. Default: new ones.
+    tags: that UPOS may hold (default: any).
+
+    A byte order mark, CRLF, several blank lines and a missing end of the last one are harmless. A
+    form may hold spaces. UserError with file and line for: a byte that is not UTF-8, not ten
+    columns, an empty one, an ID that is malformed or out of sequence, a sentence without a word, a
+    word without UPOS or with one not in ``tags``; without line for a file without words.
+    """
+    shared = {} if vocabularies is None else vocabularies
+    rows = _find_rows(_text(source), source_name(source))
+    is_word, offsets = _number_words(rows)
+    words = shared.setdefault("word", Vocabulary())
+    upos = shared.setdefault("upos", Vocabulary())
+    tag_codes = upos.encode(rows.cut(_UPOS))[is_word]
+    _check_tags(rows, is_word, Column(upos, tag_codes), tags)
+    forms = words.encode(rows.cut(_FORM, is_word))
+    return Corpus({"word": Column(words, forms), "upos": Column(upos, tag_codes)}, offsets)
+
+
+def _text(source: Source) -> bytes:
+    """The file with line feeds at all line ends, also the last; UserError unless it is UTF-8."""
+    text = read_bytes(source).removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        message = f"byte 0x{text[error.start]:02x} is not UTF-8"
+        hint = "repair the line; CoNLL-U is UTF-8"
+        raise UserError(message, file=source_name(source), line=line, hint=hint) from None
+    return text if text.endswith(b"\n") else text + b"\n"
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The R lines of a file that are neither blank nor comments.
+
+    text: uint8[bytes].
+    edges: int64[R, 11], positions of the separators around the ten fields of a row.
+    first: bool[R], the row is the first of its sentence.
+    line: int64[R], counted from 1.
+    """
+
+    file: str
+    text: AnyArray
+    edges: I64
+    first: Bool
+    line: I64
+
+    def cut(self, column: int, chosen: Bool | None = None) -> list[str]:
+        """One column as text, of all rows or of those ``chosen`` (bool[R])."""
+        edges = self.edges if chosen is None else self.edges[chosen]
+        # +1 where a field starts, -1 behind the tab that ends it: the running sum marks its bytes.
+        marks = np.zeros(len(self.text) + 1, dtype=np.int8)
+        marks[edges[:, column] + 1] = 1
+        marks[edges[:, column + 1] + 1] = -1
+        inside = np.cumsum(marks[:-1], dtype=np.int8).view(np.bool_)
+        return self.text[inside].tobytes().decode().split("\t")[:-1]
+
+    def refuse(self, row: int, message: str, hint: str) -> UserError:
+        return UserError(message, file=self.file, line=int(self.line[row]), hint=hint)
+
+
+def _find_rows(data: bytes, file: str) -> _Rows:
+    """Find all rows and their fields; UserError unless each has ten, none of them empty."""
+    text = np.frombuffer(data, dtype=np.uint8)
+    ends = np.flatnonzero(text == _NEWLINE)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    blank, comment = text[starts] == _NEWLINE, text[starts] == _HASH
+    tabs = np.flatnonzero(text == _TAB)
+    n_tabs = np.diff(np.searchsorted(tabs, np.append(starts, len(text))))
+    is_row = ~(blank | comment)
+    line = np.flatnonzero(is_row)
+    if not len(line):
+        raise UserError("no word in the file", file=file, hint="copy or download it again")
+    wrong = line[n_tabs[line] != len(COLUMNS) - 1]
+    if len(wrong):
+        found = int(n_tabs[wrong[0]]) + 1
+        message = f"{found} column{'s' * (found != 1)} where CoNLL-U has {len(COLUMNS)}"
+        hint = "columns are separated by single tabs, sentences by lines without any character"
+        raise UserError(message, file=file, line=int(wrong[0]) + 1, hint=hint)
+    inner = tabs[np.repeat(is_row, n_tabs)].reshape(len(line), len(COLUMNS) - 1)
+    edges = np.column_stack([starts[line] - 1, inner, ends[line]])
+    n_blank = np.cumsum(blank)[line]
+    first = np.append(True, n_blank[1:] != n_blank[:-1])
+    rows = _Rows(file, text, edges, first, line + 1)
+    empty = np.argwhere(np.diff(edges) == 1)
+    if len(empty):
+        row, column = empty[0].tolist()
+        raise rows.refuse(row, f"{COLUMNS[column]} is empty", "an empty value is written _")
+    return rows
+
+
+def _number_words(rows: _Rows) -> tuple[Bool, I64]:
+    """Which rows are words (bool[R]), and the offsets of sentences in words (int64[S + 1])."""
+    ids = Vocabulary()
+    codes = ids.encode(rows.cut(_ID))
+    table = np.array([_parse_id(text) for text in ids.strings])
+    is_word = table[codes, 1] == 1
+    words = np.cumsum(is_word)
+    starts = np.flatnonzero(rows.first)
+    offsets = np.append(words[starts] - is_word[starts], words[-1])
+    lengths = np.diff(np.append(starts, len(words)))
+    wrong = np.flatnonzero(words - np.repeat(offsets[:-1], lengths) != table[codes, 0])
+    if len(wrong):
+        row = int(wrong[0])
+        message = f"ID {ids.strings[codes[row]]} is malformed or out of sequence"
+        hint = "words count from 1 in each sentence; 3-4 comes before 3, and 3.1 after it"
+        raise rows.refuse(row, message, hint)
+    wordless = starts[np.diff(offsets) == 0]
+    if len(wordless):
+        raise rows.refuse(int(wordless[0]), "a sentence without a word", "remove it")
+    return is_word, offsets
+
+
+def _parse_id(text: str) -> tuple[int, int]:
+    """How many words of the sentence there are up to the row of this ID, and whether it is one.
+
+    A range stands before its first word, an empty node after the word whose number it has. The
+    first number is -1, which no row can have, for what is no ID.
+    """
+    match = _WORD_ID.fullmatch(text)
+    if match is None:
+        return -1, 0
+    number = int(match["number"])
+    if match["last"]:
+        return (number - 1 if int(match["last"]) >= number else -1), 0
+    return number, int(match["extra"] is None)
+
+
+def _check_tags(rows: _Rows, is_word: Bool, upos: Column, tags: Collection[str] | None) -> None:
+    """UserError at the first word whose tag is missing or unknown."""
+    strings = upos.vocabulary.strings
+    bad = [tag == "_" or (tags is not None and tag not in tags) for tag in strings]
+    wrong = np.flatnonzero(np.array(bad)[upos.codes])
+    if not len(wrong):
+        return
+    tag, row = strings[upos.codes[wrong[0]]], int(np.flatnonzero(is_word)[wrong[0]])
+    message = "a word without UPOS" if tag == "_" else f"unknown UPOS {tag!r}"
+    raise rows.refuse(row, message, f"one of {', '.join(tags)}" if tags else "give it a tag")

@@ -1,0 +1,1 @@
+"""Light registrations of the corpus families: files, licences, protocols; no reader."""

@@ -1,0 +1,114 @@
+"""Registrations of the gene mention corpora: BioCreative II (bc2gm) and GENETAG."""
+
+from __future__ import annotations
+
+from sslbench import DatasetInfo, RemoteFile
+
+_BC2GM = (
+    "https://raw.githubusercontent.com/cambridgeltl/MTL-Bioinformatics-2016/"
+    "df0df02fae6dbb87d88ffcf323b9096528f06f84/data/BC2GM-IOB/"
+)
+_BC2GM_LICENCE = "CC BY 4.0 (LICENSE.md of the converters' repository, materials other than code)"
+_GENETAG = (
+    "https://raw.githubusercontent.com/openbiocorpora/genetag/"
+    "308185a4bac79537aac3c65b1428ef89b798db87/original-data/"
+)
+_GENETAG_LICENCE = "public domain (US Government work)"
+_TANABE = (
+    "L. Tanabe, N. Xie, L. H. Thom, W. Matten, W. J. Wilbur: GENETAG: a tagged corpus for"
+    " gene/protein named entity recognition. BMC Bioinformatics 6 (Suppl 1), 2005"
+)
+
+# Split -> (name upstream, length in bytes, sha256).
+_Facts = dict[str, tuple[str, int, str]]
+_BC2GM_FACTS: _Facts = {
+    "train": ("train", 2894167, "46e17f4e1509483b82c03f27d6f0214020f738fb71704356fb3445eb824ab38d"),
+    "dev": ("devel", 577660, "33a94577aa22f1e70ec9e02781a05baa4e1390e866d28bf2b344888e4e3d4103"),
+    "test": ("test", 1165057, "30d7a4f571ca8ed22a044528063ba5d0388d666d8b8b329733d6927e5fb30764"),
+}
+# Upstream's "test" is the development test, "round1" the test of BioCreative I.
+_GENETAG_FACTS: _Facts = {
+    "train": ("train", 1979042, "6c828d38e4ba8721632f1fd02000e239b978f3cbca3919651712834233864fb1"),
+    "dev": ("test", 659235, "064a8dd9d7163fa6c65009dabde35d225431735c34d7d4ed5d71ec6295522780"),
+    "test": ("round1", 1330500, "21756bcab8002ef43ad04f89e01a2563fe7c9a168ce4fb544c4d232528abeada"),
+}
+
+BC2GM = {
+    split: RemoteFile(
+        path=f"mtl-bioinformatics-2016/BC2GM-IOB/{name}.tsv",
+        urls=(f"{_BC2GM}{name}.tsv",),
+        sha256=sha256,
+        licence=_BC2GM_LICENCE,
+        bytes=length,
+    )
+    for split, (name, length, sha256) in _BC2GM_FACTS.items()
+}
+GENETAG = {
+    split: RemoteFile(
+        path=f"genetag/{name}/TAGGED_GENE_CORPUS",
+        urls=(f"{_GENETAG}{name}/TAGGED_GENE_CORPUS",),
+        sha256=sha256,
+        licence=_GENETAG_LICENCE,
+        bytes=length,
+    )
+    for split, (name, length, sha256) in _GENETAG_FACTS.items()
+}
+
+DATASETS: tuple[DatasetInfo, ...] = (
+    DatasetInfo(
+        name="bc2gm",
+        summary="gene mentions of BioCreative II (MEDLINE sentences)",
+        reference=(
+            "L. Smith et al.: Overview of BioCreative II gene mention recognition. Genome Biology"
+            " 9 (Suppl 2), 2008; converted by G. Crichton et al., BMC Bioinformatics 18, 2017"
+        ),
+        target="sslbench_datasets.genes:load_bc2gm",
+        licence=_BC2GM_LICENCE,
+        task="spans",
+        metric="f1",
+        featurizer="basic",
+        protocol=(
+            "train (12,574 sentences, 355,405 tokens, 15,197 mentions), dev (2,519, 71,042, 3,061),"
+            " test (5,038, 143,465, 6,325); exact match, without the alternative answers of"
+            " BioCreative; train and dev are GENETAG's text: never use the two as independent"
+        ),
+        files=tuple(BC2GM.values()),
+    ),
+    DatasetInfo(
+        name="genetag",
+        summary="GENETAG, the gene mentions of BioCreative I task 1A (MEDLINE sentences)",
+        reference=_TANABE,
+        target="sslbench_datasets.genes:load_genetag",
+        licence=_GENETAG_LICENCE,
+        task="spans",
+        metric="f1",
+        featurizer="basic",
+        protocol=(
+            "train (7,500 sentences, 196,620 tokens, 8,881 mentions), dev = upstream's test"
+            " (2,500, 65,519, 2,986), test = round1 (5,000, 132,522, 5,949); exact match, without"
+            " the alternative answers of BioCreative; most of it is also text of bc2gm"
+        ),
+        files=tuple(GENETAG.values()),
+    ),
+    DatasetInfo(
+        name="genetag_jiao",
+        summary="GENETAG's train cut as in Jiao et al. 2006: few labels, little raw text",
+        reference=(
+            "F. Jiao, S. Wang, C.-H. Lee, R. Greiner, D. Schuurmans: Semi-supervised conditional"
+            f" random fields for improved sequence segmentation and labeling. ACL 2006; {_TANABE}"
+        ),
+        target="sslbench_datasets.genes:load_genetag_jiao",
+        licence=_GENETAG_LICENCE,
+        task="spans",
+        metric="f1",
+        featurizer="basic",
+        protocol=(
+            "disjoint random sentences of GENETAG's train, in the paper's numbers of words: train ="
+            " A (5,448 words), external text = B (5,210), C (10,208) or D (25,145), test = E"
+            " (138,892) or the external text itself; no development split. The paper's own corpus"
+            " is another one: compare signs, not numbers"
+        ),
+        files=(GENETAG["train"],),
+        options="sslbench_datasets.genes:JiaoOptions",
+    ),
+)

@@ -1,0 +1,48 @@
+"""Handwritten letters: the lit pixels of each letter.
+
+Source: L. He, J. Gillenwater, B. Taskar, Graph-Based Posterior Regularization for Semi-Supervised
+Structured Prediction, CoNLL 2013. Their pixel-on indicators are dense columns here, which get
+a weight for every label. Their features also hold both neighbours' pixels, for a second-order
+chain; here a letter sees its own image only.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from sslbench.corpus import Corpus
+from sslbench.errors import UserError
+from sslbench.features import TemplateFeaturizer
+from sslbench.types import F64
+
+N_PIXELS = 128
+N_DIGITS = N_PIXELS // 4
+
+_IMAGE = re.compile(f"[0-9a-f]{{{N_DIGITS}}}")
+
+
+def pixels() -> TemplateFeaturizer:
+    """A constant template, and the pixels of the column ``image`` as 128 dense columns."""
+    return TemplateFeaturizer(["bias"], dense=images)
+
+
+def images(corpus: Corpus) -> F64:
+    """float64[N, 128] of 0 and 1: the pixels of the column ``image``, row by row.
+
+    UserError when an image is not 32 lower-case hexadecimal digits, two for each row of 8 pixels.
+    """
+    column = corpus.column("image")
+    # Once for each image that occurs: a vocabulary may be far larger than a piece of text.
+    used, inverse = np.unique(column.codes, return_inverse=True)
+    strings = [column.vocabulary.strings[code] for code in used.tolist()]
+    for text in strings:
+        if not _IMAGE.fullmatch(text):
+            raise UserError(
+                f"image {text!r} is not {N_DIGITS} lower-case hexadecimal digits",
+                hint="write each of the 16 rows of 8 pixels as two digits",
+            )
+    packed = np.frombuffer(bytes.fromhex("".join(strings)), np.uint8)
+    bits = np.unpackbits(packed).reshape(-1, N_PIXELS)
+    return bits[inverse].astype(np.float64)
