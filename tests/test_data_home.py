@@ -217,9 +217,20 @@ def test_the_data_commands(
     assert data("verify", "mine") == (1, f"ok       {here}\nmissing  {there}\n")
     assert data("fetch", "mine") == (0, f"{here}\n{there}\n")
     assert data("verify", "mine") == (0, f"ok  {here}\nok  {there}\n")
+    assert data("verify", "--all") == data("verify", "mine")
+    assert data("verify")[0] == 2
+    status, text = data("verify", "--all", "--read")  # its target cannot be imported
+    assert status == 1
+    assert "wrong  mine: dataset mine: cannot load m:f" in text
     status, text = data("info", "mine")
     assert status == 0
     assert all(part in text for part in ("ok, 160,000 bytes", plain.sha256, "other licence"))
     Path(here).write_bytes(b"x")
     assert data("verify", "mine")[0] == 1
     assert data("fetch", "mine")[0] == 2
+
+
+def test_verify_reads_the_splits() -> None:
+    result = CliRunner().invoke(cli, ["data", "verify", "--read", "synth"])
+    assert result.exit_code == 0
+    assert "ok  synth: train 400 sentences" in result.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sslbench.cli.text import labelled, table
+from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 from sslbench.registrations import RemoteFile
@@ -31,16 +32,47 @@ def fetch(names: tuple[str, ...], no_extra: bool) -> None:
 
 
 @command.command("verify")
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Every data set that has files.")
+@click.option("--read", is_flag=True, help="Read the splits too: sentences and tokens of each.")
 @click.pass_context
-def verify(ctx: click.Context, names: tuple[str, ...]) -> None:
-    """Read every file again and compare its sha256; exit status 1 if one is missing or wrong."""
+def verify(ctx: click.Context, names: tuple[str, ...], every: bool, read: bool) -> None:
+    """Read every file again and compare its sha256; exit status 1 if one is missing or wrong.
+
+    With --read a data set also has to have the sentences and tokens that it is known to have.
+    """
+    names = _with_files() if every else names
+    if not names:
+        raise click.UsageError("name data sets, or give --all")
     home = DataHome()
-    states = [(home.state(file, rehash=True), home.locate(file)) for _, file in _files(names)]
+    files = _files(names)
+    states = [(home.state(file, rehash=True), home.locate(file)) for _, file in files]
     if states:
         click.echo(table([(state, str(path)) for state, path in states], indent=""))
-    if any(state != "ok" for state, _ in states):
-        ctx.exit(1)
+    broken = {name for (name, _), (state, _) in zip(files, states, strict=True) if state != "ok"}
+    if read:
+        broken |= {name for name in names if name not in broken and not _read(home, name)}
+    ctx.exit(1 if broken else 0)
+
+
+def _with_files() -> tuple[str, ...]:
+    datasets = registry().of_kind("datasets")
+    return tuple(name for name in datasets if registry().dataset(name).files)
+
+
+def _read(home: DataHome, name: str) -> bool:
+    """Print the sizes of the splits of a data set, or why it cannot be read."""
+    try:
+        splits = registry().dataset(name).load()(home).splits
+    except UserError as error:
+        click.echo(f"wrong  {name}: {error}")
+        return False
+    sizes = [
+        f"{split} {corpus.n_sentences:,} sentences, {corpus.n_tokens:,} tokens"
+        for split, corpus in splits.items()
+    ]
+    click.echo(f"ok  {name}: {'; '.join(sizes)}")
+    return True
 
 
 @command.command("path")
