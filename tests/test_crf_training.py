@@ -456,6 +456,30 @@ def test_a_sentence_of_weight_zero_may_break_the_constraints() -> None:
             evaluate(c.objective(term), c.weights)
 
 
+def test_a_sentence_of_weight_zero_may_have_no_label_allowed() -> None:
+    c = case("columns", 14)
+    sentence = slice(*c.attributes.offsets[2:4])
+    allowed, psi = np.ones((len(c.labels), L), bool), np.zeros((len(c.labels), L))
+    weights = np.ones(len(LENGTHS))
+    weights[2] = 0.0
+    expected = evaluate(c.objective(PartialLabels(allowed, psi, weights)), c.weights)
+    closed, ruled_out = allowed.copy(), psi.copy()
+    closed[sentence], ruled_out[sentence] = False, -INF
+    for term in (PartialLabels(closed, psi, weights), PartialLabels(allowed, ruled_out, weights)):
+        value, gradient = evaluate(c.objective(term), c.weights)
+        assert value == expected[0]
+        np.testing.assert_array_equal(gradient, expected[1])
+    with pytest.raises(InfeasibleSentenceError, match="sentence 2"):
+        evaluate(c.objective(PartialLabels(closed)), c.weights)
+
+
+def test_without_a_sentence_the_prior_is_left() -> None:
+    c = case("state")
+    value, gradient = evaluate(Objective(c.layout, [], 2.0), c.weights)
+    assert value == pytest.approx(-(c.weights @ c.weights) / 4)
+    np.testing.assert_allclose(gradient, -c.weights / 2)
+
+
 # -- oracle 17 -------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -191,7 +192,7 @@ class Objective:
                 values.append(omega.value)
         accumulator.pack(gradient)
         prior = subtract_prior(self.precision, weights, gradient)
-        return math.fsum(np.concatenate(values)) - prior
+        return math.fsum(chain.from_iterable(values)) - prior
 
     @cached_property
     def precision(self) -> F64:

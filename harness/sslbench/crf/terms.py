@@ -145,9 +145,10 @@ class PartialLabels:
         block = potentials.block
         weight = _weights_of(self.weights, block)
         potentials = per_position(potentials)
-        inside = potentials.restrict(self.allowed[block.tokens])
+        unused = np.repeat(weight == 0, np.diff(block.offsets))  # may forbid everything
+        inside = potentials.restrict(self.allowed[block.tokens] | unused[:, None])
         if self.log_evidence is not None:
-            inside.node[:] += self.log_evidence[block.tokens]
+            inside.node[:] += np.where(unused[:, None], 0.0, self.log_evidence[block.tokens])
         numerator, free = inside.posterior(), potentials.posterior()
         node, edge = numerator.node - free.node, numerator.edge - free.edge
         _scale(block, node, edge, weight)
