@@ -43,19 +43,14 @@ class Slots:
     bag: I8
     owner: I32  # model number, for its weight
     start: I64
-    groups: I32  # int32[G, 2] slots of one model, one after the other
+    first: I32  # int32[G + 1] first slot of each model, and their number
     models: tuple[int, ...]  # models that have a table of this kind, in table order
     borders: I64  # table rows of those models, int64[len(models) + 1]
 
-    @property
-    def n_rows(self) -> int:
-        return int(self.borders[-1])
-
     def shares(self, threads: int) -> I32:
         """Cut the slots into a run for each thread, between models: int32[threads + 1]."""
-        borders = np.append(self.groups[:, 0], len(self.stream))
         wanted = len(self.stream) * np.arange(threads + 1) / threads
-        nearest: I32 = borders[np.abs(borders[:, None] - wanted).argmin(axis=0)].astype(np.int32)
+        nearest: I32 = self.first[np.abs(self.first[:, None] - wanted).argmin(axis=0)]
         return nearest
 
 
@@ -65,11 +60,11 @@ def _slots(streams: Streams, models: Sequence[tuple[int, Template]], unknown: in
     bag: list[bool] = []
     owner: list[int] = []
     start: list[int] = []
-    groups: list[tuple[int, int]] = []
+    starts = [0]
     borders = [0]
     for j, template in models:
         p, first = streams.pattern_of(template)
-        groups.append((len(stream), len(stream) + len(template.offsets)))
+        starts.append(len(stream) + len(template.offsets))
         for i in range(len(template.offsets)):
             stream.append(p)
             offset.append(first + i)
@@ -80,7 +75,7 @@ def _slots(streams: Streams, models: Sequence[tuple[int, Template]], unknown: in
     return Slots(
         np.array(stream, np.int32), np.array(offset, np.int32), np.array(bag, np.int8),
         np.array(owner, np.int32), np.array(start, np.int64),
-        np.array(groups, np.int32).reshape(-1, 2), tuple(j for j, _ in models),
+        np.array(starts, np.int32), tuple(j for j, _ in models),
         np.array(borders, np.int64),
     )  # fmt: skip
 
