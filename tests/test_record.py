@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 from run_fakes import task
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.errors import UserError
-from sslbench.experiment import identity
 from sslbench.experiment.identity import code_version, corpus_hash
 from sslbench.experiment.record import DataSpec, RunRecord, RunSpec, decode, encode, jsonable
 from sslbench.experiment.runner import failed
@@ -95,29 +95,48 @@ def test_numpy_values_and_infinities_become_json() -> None:
     assert decode(encode(made)).trace == {"likelihood": [-1.5, None]}
 
 
-def test_code_version_follows_the_sources(
-    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+def test_code_version_follows_what_a_plugin_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = tmp_path / "someplugin"
-    package.mkdir()
-    (package / "__init__.py").write_text("raise RuntimeError('must not be imported')")
-    module = package / "method.py"
-    module.write_text("A = 1")
+    files = {
+        "__init__.py": "raise RuntimeError('must not be imported')",
+        "method.py": "import numpy\nfrom . import near\n\ndef f():\n    from .deep.far import x\n",
+        "near.py": "import someplugin.deep.other as o, json\n",
+        "deep/__init__.py": "",
+        "deep/far.py": "from ..up import y\nx = 1\n",
+        "deep/other.py": "",
+        "up.py": "y = 1\n",
+        "beside.py": "from . import method\n",
+        "notes.txt": "no code",
+    }
+    for name, text in files.items():
+        path = tmp_path / "someplugin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def version() -> str:
-        identity._package_hash.cache_clear()
-        return code_version(["someplugin.method:A"])
+    def version(target: str = "someplugin.method:A") -> str:
+        return code_version([target, "sslbench.crf.model:ChainModel"])
 
     before = version()
-    (package / "notes.txt").write_text("no code")
+    assert version("someplugin.near:A") != before
+    for name, text in files.items():
+        path = tmp_path / "someplugin" / name
+        path.write_text(f"{text}\n# edited\n")
+        assert (version() == before) == (name in ("beside.py", "notes.txt")), name
+        path.write_text(text)
     assert version() == before
+
+
+def test_code_version_of_a_single_file_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "lonelyplugin.py"
+    module.write_text("A = 1")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = code_version(["lonelyplugin:A"])
     module.write_text("A = 2")
-    edited = version()
-    assert edited != before
-    assert code_version([]) != edited
-    (package / "more.py").write_text("")
-    assert version() not in (before, edited)
+    assert code_version(["lonelyplugin:A"]) != before
 
 
 def test_corpus_hash_is_of_the_text_not_of_the_codes() -> None:

@@ -6,20 +6,17 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sslbench.corpus import Corpus
+from sslbench.experiment.sources import CORE, core_hash, plugin_hash
 
-CORE = "sslbench"
-# These floors of the core cannot change a result; editing them must not make runs stale.
-_NO_INFLUENCE = ("report", "cli")
 _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
 
 
@@ -30,38 +27,10 @@ def code_version(targets: Iterable[str]) -> str:
     ----------
     targets: ``"module:attribute"`` of each plugin that takes part in the run.
     """
-    packages = {CORE, *(target.split(":")[0].split(".")[0] for target in targets)}
-    digest = hashlib.sha256()
-    for package in sorted(packages):
-        digest.update(f"{package}={_package_hash(package)}\n".encode())
+    digest = hashlib.sha256(core_hash().encode())
+    for target in sorted({target.partition(":")[0] for target in targets}):
+        digest.update(f"{target}={plugin_hash(target)}\n".encode())
     return f"{_version(CORE)}+{digest.hexdigest()[:12]}"
-
-
-@cache
-def _package_hash(package: str) -> str:
-    """Sha256 over names and bytes of the package's .py files; "" when there are no sources."""
-    digest = hashlib.sha256()
-    for root, path in _sources(package):
-        digest.update(f"{path.relative_to(root).as_posix()}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
-
-
-def _sources(package: str) -> Iterator[tuple[Path, Path]]:
-    # For a top-level name find_spec() does not import anything.
-    spec = find_spec(package)
-    if spec is None:
-        return
-    if spec.submodule_search_locations is None:
-        if spec.origin and spec.origin.endswith(".py"):
-            yield Path(spec.origin).parent, Path(spec.origin)
-        return
-    for folder in spec.submodule_search_locations:
-        root = Path(folder)
-        for path in sorted(root.rglob("*.py")):
-            first = path.relative_to(root).parts[0]
-            if package != CORE or first not in _NO_INFLUENCE:
-                yield root, path
 
 
 def environment(threads: int) -> dict[str, Any]:
