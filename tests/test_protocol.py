@@ -119,6 +119,8 @@ def test_external_text_is_used_when_all_is_labeled_and_refused_with_labels() -> 
     fine = replace(data, external=lambda: CorpusShards(test.drop("label")))
     assert unlabeled_text(fine, ProtocolSpec(), nothing).n_sentences == 30
     assert unlabeled_text(fine, ProtocolSpec(labeled=20), np.arange(40)).n_sentences == 40
+    adapting = replace(fine, adaptation=True)
+    assert unlabeled_text(adapting, ProtocolSpec(labeled=20), np.arange(40)).n_sentences == 30
     leaking = replace(data, external=lambda: CorpusShards(test))
     with pytest.raises(RuntimeError, match="has labels"):
         unlabeled_text(leaking, ProtocolSpec(), nothing)

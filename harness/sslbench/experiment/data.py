@@ -40,6 +40,8 @@ class Dataset:
     splits: "train", "test" and, where there is one, "dev"; each Corpus has a "label" column, and
         all share one Vocabulary per column name.
     external: makes the unlabelled text from outside; only called when a protocol needs it.
+    adaptation: train is of another domain than dev and test, and `external` of theirs: it is the
+        unlabelled text however many sentences are labelled. Else it is only when all are.
     facts: what the record should repeat about the dataset (JSON-able).
     """
 
@@ -49,6 +51,7 @@ class Dataset:
     encoding: str | None
     splits: Mapping[str, Corpus]
     external: Callable[[], Shards] | None = None
+    adaptation: bool = False
     facts: Mapping[str, float | int | str] = field(default_factory=dict)
 
 

@@ -104,12 +104,15 @@ def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
 
 
 def unlabeled_text(dataset: Dataset, protocol: ProtocolSpec, hidden: I64) -> Shards:
-    """The text without labels: the rest of train, or the data set's own when all is labelled.
+    """The text without labels: the rest of train, or the data set's own.
 
-    What is returned refers to no label: the column is dropped before sentences are copied, and
-    the data set's own text is refused if it has one.
+    It is the data set's own, if it has any, when all of train is labelled, and always in domain
+    adaptation, where the rest of train is of the wrong domain. What is returned refers to no
+    label: the column is dropped before sentences are copied, and the data set's own text is
+    refused if it has one.
     """
-    if protocol.labeled == "all" and dataset.external is not None:
+    own = protocol.labeled == "all" or dataset.adaptation
+    if own and dataset.external is not None:
         shards = dataset.external()
         first = next(iter(shards), None)
         if first is not None and "label" in first.columns:
