@@ -190,7 +190,7 @@ def test_external_trains_a_tagger_once(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, fake.__name__, fake)
     monkeypatch.setattr(sslbench.experiment, "tagger", fake, raising=False)
     for _ in range(2):
-        shards = newswire.external(home, train)
+        shards = newswire.external(home, train, "0" * 64)
         (shard,) = shards
         assert set(shard.columns) == {"word", "pos"}
         assert shard.column("word").vocabulary is words

@@ -46,4 +46,4 @@ def _external(home: DataHome, train: Corpus) -> Shards:
     """Import the newswire's machinery only when its text is asked for."""
     from sslbench_datasets.newswire import external
 
-    return external(home, train)
+    return external(home, train, CONLL2000.sha256)

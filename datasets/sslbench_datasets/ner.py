@@ -8,12 +8,26 @@ UTF-8 ones with a part-of-speech column (NLTK's), not the Latin-1 ones of the or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
 
 from sslbench import RemoteFile
-from sslbench.corpus import Corpus, Scheme, Vocabulary, convert_labels, read_conll
+from sslbench.corpus import (
+    Corpus,
+    PreviousType,
+    Scheme,
+    Shards,
+    Vocabulary,
+    convert_labels,
+    read_conll,
+)
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench_datasets.checks import chosen
 from sslbench_datasets.registered.ner import CONLL2002, CONLL2003
 
 WORKING_SCHEME: Scheme = "IOB2"
@@ -54,9 +68,31 @@ SPANISH = Task(
 )
 
 
-def load_conll03(home: DataHome) -> Dataset:
-    """Read English; UserError when a file is missing, malformed or of other counts."""
-    return load(home, ENGLISH)
+class EnglishOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of conll03."""
+
+    labels: Annotated[
+        Literal["second_order", "tags"],
+        Meta(description="models are trained on pairs of the type before and the tag, or on tags"),
+    ] = "second_order"
+
+
+def load_conll03(home: DataHome, **options: object) -> Dataset:
+    """Read English; `options` are those of `EnglishOptions`.
+
+    UserError for a bad option, or when a file is missing, malformed or of other counts.
+    """
+    paired = chosen("conll03", options, EnglishOptions).labels == "second_order"
+    data = load(home, ENGLISH)
+    external = partial(_newswire, home, data.splits["train"])
+    return replace(data, codec=PreviousType if paired else None, external=external)
+
+
+def _newswire(home: DataHome, train: Corpus) -> Shards:
+    """Import the newswire's machinery only when its text is asked for."""
+    from sslbench_datasets.newswire import external
+
+    return external(home, train, CONLL2003["train"].sha256)
 
 
 def load_conll02(home: DataHome) -> Dataset:

@@ -23,7 +23,7 @@ from sslbench.corpus import write_shards as store
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench_datasets import ptb
-from sslbench_datasets.files import CONLL2000, REUTERS
+from sslbench_datasets.files import REUTERS
 
 # To be raised with any change to what is kept of the stories.
 VERSION = 1
@@ -136,14 +136,15 @@ def tag_shards(shards: Shards, tagger: Callable[[Corpus], Column]) -> TaggedShar
     return TaggedShards(shards, tagger)
 
 
-def external(home: DataHome, train: Corpus) -> Shards:
+def external(home: DataHome, train: Corpus, sha256: str) -> Shards:
     """Return the newswire with columns word and pos, sharing the vocabularies of ``train``.
 
     The tagger is the engine's own, trained on ``train``'s words and "pos" column with the templates
-    of the featurizer TAGGER_FEATURIZER. UserError when a file is missing and cannot be fetched.
+    of the featurizer TAGGER_FEATURIZER; ``sha256`` is of the file that ``train`` was read from.
+    UserError when a file is missing and cannot be fetched.
     """
     vocabularies = {name: train.column(name).vocabulary for name in ("word", "pos")}
-    folder = home.derived("newswire-tagged", _tagged_key())
+    folder = home.derived("newswire-tagged", _tagged_key(sha256))
     if not folder.exists():
         from sslbench.experiment.tagger import train_tagger
 
@@ -165,7 +166,7 @@ def _text_key() -> dict[str, object]:
     }
 
 
-def _tagged_key() -> dict[str, object]:
+def _tagged_key(train_sha256: str) -> dict[str, object]:
     """Return what the tagged text depends on.
 
     The recipe of the tagger instead of its digest: that would take training it to find the cache.
@@ -175,7 +176,7 @@ def _tagged_key() -> dict[str, object]:
     templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
     return {
         **_text_key(),
-        "train": CONLL2000.sha256,
+        "train": train_sha256,
         "templates": [str(template) for template in templates],
         "tagger": str(getattr(tagger, "RECIPE", __version__)),
     }

@@ -47,6 +47,7 @@ def prepare(problem: Problem, params: TrainingParams, n_clique: int = 0) -> Chai
     crf: ChainCRF = problem.model.prepare(
         problem.featurizer, problem.labeled, problem.label_codes(problem.labeled), problem.labels,
         min_count=params.min_count, state_support=params.state_support, n_clique=n_clique,
+        mask=problem.legal,
     )  # fmt: skip
     return crf
 

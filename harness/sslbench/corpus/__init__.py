@@ -1,5 +1,6 @@
 """Columnar sequences: coded columns, chunk encodings, reading CoNLL files, sharded text."""
 
+from sslbench.corpus.codecs import LabelCodec, PreviousType
 from sslbench.corpus.columns import Column, Corpus, Derived, Vocabulary, first_tokens, sentence_ids
 from sslbench.corpus.conll import read_conll
 from sslbench.corpus.encodings import (
@@ -36,6 +37,8 @@ __all__ = [
     "CorpusShards",
     "Derived",
     "HeadShards",
+    "LabelCodec",
+    "PreviousType",
     "RawBytes",
     "Scheme",
     "Shards",

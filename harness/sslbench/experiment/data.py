@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +18,7 @@ from sslbench.errors import UserError
 from sslbench.registrations import RemoteFile
 
 if TYPE_CHECKING:
-    from sslbench.corpus import Corpus, Shards
+    from sslbench.corpus import Corpus, LabelCodec, Shards
 
 HOME_VARIABLE = "SSLBENCH_DATA"
 CACHE_VARIABLE = "SSLBENCH_CACHE"
@@ -40,9 +40,11 @@ class Dataset:
     splits: "train", "test" and, where there is one, "dev"; each Corpus has a "label" column, and
         all share one Vocabulary per column name.
     external: makes the unlabelled text from outside; only called when a protocol needs it.
+    facts: what the record should repeat about the dataset (JSON-able).
     adaptation: train is of another domain than dev and test, and `external` of theirs: it is the
         unlabelled text however many sentences are labelled. Else it is only when all are.
-    facts: what the record should repeat about the dataset (JSON-able).
+    codec: makes, from the tags of the labelled sample, the labels that models are trained on in
+        their place; what is predicted is scored as tags. None: on the tags as they are.
     """
 
     name: str
@@ -51,8 +53,9 @@ class Dataset:
     encoding: str | None
     splits: Mapping[str, Corpus]
     external: Callable[[], Shards] | None = None
-    adaptation: bool = False
     facts: Mapping[str, float | int | str] = field(default_factory=dict)
+    adaptation: bool = False
+    codec: Callable[[Sequence[str]], LabelCodec] | None = None
 
 
 class DataHome:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Shards, Vocabulary
+from sslbench.corpus import Column, Corpus, LabelCodec, Shards, Vocabulary
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
-from sslbench.types import I32, I64
+from sslbench.types import I32, I64, Bool
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Problem:
     Attributes
     ----------
     task: "tagging", "spans", "segmentation" or "joint".
-    encoding: of the labels, e.g. "IOB2"; None for plain tags.
-    labels: the labels that occur in the labelled sample, sorted.
+    encoding: of the labels, e.g. "IOB2"; None for plain tags. Under a label codec, of the tags.
+    labels: the labels that occur in the labelled sample, sorted; or those of a label codec.
     labeled: with the column "label".
     unlabeled: shards without the column "label".
     dev: development sentences with labels when the data set has its own; a label that does not
@@ -34,6 +34,9 @@ class Problem:
     featurizer: makes attributes from templates.
     model: the sequence model to train (an object of the model plugin).
     threads: that the method may use; results must not depend on it.
+    legal: bool[L + 1, L], which label may follow which (row L: which may begin a sentence), for
+        training and for decoding; None = all.
+    tags: the tag that each of a codec's `labels` stands for; None = labels are tags.
     """
 
     task: str
@@ -45,6 +48,16 @@ class Problem:
     featurizer: TemplateFeaturizer
     model: Any
     threads: int = 1
+    legal: Bool | None = None
+    tags: tuple[str, ...] | None = None
+
+    def coded(self, codec: LabelCodec) -> Problem:
+        """The same problem over the labels of a codec."""
+        dev = None if self.dev is None else relabelled(codec.encode(self.dev), codec.labels)
+        labeled = relabelled(codec.encode(self.labeled), codec.labels)
+        return replace(
+            self, labels=codec.labels, labeled=labeled, dev=dev, legal=codec.legal, tags=codec.tags
+        )
 
     def label_codes(self, corpus: Corpus) -> I32:
         """int32[N]: labels of a corpus as numbers into `labels`; -1 for labels not among them."""
@@ -72,6 +85,38 @@ class SavableFit(Fit, Protocol):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tagger to a file or folder."""
+
+
+@dataclass(frozen=True)
+class DecodedFit:
+    """A fit over the labels of a codec, as one over tags. tags: of each label of `fit`."""
+
+    fit: Fit
+    tags: tuple[str, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.tags)))
+
+    def predict(self, corpus: Corpus) -> I32:
+        """int32[N]: codes into `labels`."""
+        number = {tag: code for code, tag in enumerate(self.labels)}
+        table = np.array([number[tag] for tag in self.tags], dtype=np.int32)
+        return table[predicted(self.fit, corpus)]
+
+
+def predicted(fit: Fit, corpus: Corpus) -> I32:
+    """int32[N]: what a fit predicts for a corpus without labels; RuntimeError when it is no code
+    of its labels per token.
+    """
+    codes = np.asarray(fit.predict(corpus))
+    if codes.shape != (corpus.n_tokens,) or codes.dtype.kind not in "iu":
+        raise RuntimeError(
+            f"predict() gave {codes.dtype}{list(codes.shape)}, expected int32[{corpus.n_tokens}]"
+        )
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(fit.labels):
+        raise RuntimeError(f"predict() gave codes outside 0..{len(fit.labels) - 1}")
+    return codes.astype(np.int32)
 
 
 class Method(Protocol):

@@ -15,7 +15,7 @@ import numpy as np
 from sslbench.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.crf import ChainCRF, add_facts, read_model
 from sslbench.errors import UserError
-from sslbench.experiment.problem import Fit
+from sslbench.experiment.problem import DecodedFit, Fit
 from sslbench.experiment.record import jsonable
 from sslbench.experiment.training import Bench, Trained, predict, score_labels
 from sslbench.plugins import Registry
@@ -32,12 +32,14 @@ class CorpusFacts(msgspec.Struct, frozen=True):
 
     columns: of the training file, in its order ("_" = left out).  task, encoding: as in `Problem`.
     scheme: of the label column of the file, which `encoding` was made from; None for plain tags.
+    tags: of each label of the model, when a codec's labels are in their place.
     """
 
     columns: tuple[str, ...]
     task: str
     encoding: str | None
     scheme: str | None
+    tags: tuple[str, ...] | None = None
 
 
 def save_tagger(path: Path, bench: Bench, trained: Trained) -> None:
@@ -47,11 +49,11 @@ def save_tagger(path: Path, bench: Bench, trained: Trained) -> None:
     """
     spec = bench.task.spec
     trouble = f"method {spec.method} cannot save its tagger"
-    save: Callable[[str], None] | None = getattr(trained.fit, "save", None)
+    save: Callable[[str], None] | None = getattr(_model(trained.fit), "save", None)
     if save is None:
         raise UserError(f"{trouble}: what its fit() returns has no save()")
     facts = {
-        _CORPUS: msgspec.to_builtins(_facts(bench)),
+        _CORPUS: msgspec.to_builtins(_facts(bench, trained)),
         "trained": {**msgspec.to_builtins(spec), "params": msgspec.to_builtins(trained.params)},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,12 +68,20 @@ def save_tagger(path: Path, bench: Bench, trained: Trained) -> None:
         os.replace(file, path)
 
 
-def _facts(bench: Bench) -> CorpusFacts:
+def _model(fit: Fit) -> Fit:
+    return fit.fit if isinstance(fit, DecodedFit) else fit
+
+
+def _facts(bench: Bench, trained: Trained) -> CorpusFacts:
     dataset = bench.dataset
     columns = bench.task.spec.data.columns or tuple(dataset.splits["train"].columns)
     scheme = dataset.facts.get("source_scheme", dataset.encoding)
     return CorpusFacts(
-        columns, dataset.task, dataset.encoding, None if dataset.encoding is None else str(scheme)
+        columns,
+        dataset.task,
+        dataset.encoding,
+        None if dataset.encoding is None else str(scheme),
+        trained.problem.tags,
     )
 
 
@@ -129,8 +139,14 @@ def load_tagger(path: str | os.PathLike[str], known: Registry) -> SavedTagger:
             restore = known.method(kind).load().restore
         facts["dense"] = _dense_columns(facts, known)
         fit: Fit = restore(arrays, facts)
-        corpus = facts.get(_CORPUS)
-        return SavedTagger(fit, None if corpus is None else msgspec.convert(corpus, CorpusFacts))
+        if _CORPUS not in facts:
+            return SavedTagger(fit, None)
+        corpus = msgspec.convert(facts[_CORPUS], CorpusFacts)
+        if corpus.tags is None:
+            return SavedTagger(fit, corpus)
+        if len(corpus.tags) != len(fit.labels):
+            raise ValueError(f"{len(corpus.tags)} tags for {len(fit.labels)} labels")
+        return SavedTagger(DecodedFit(fit, corpus.tags), corpus)
     except UserError as error:
         raise UserError(
             f"a model of {kind!r}: {error.message}", file=path, hint=error.hint

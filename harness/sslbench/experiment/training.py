@@ -20,10 +20,12 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.identity import code_version
 from sslbench.experiment.metrics import Coverage, Scores, score
 from sslbench.experiment.problem import (
+    DecodedFit,
     Fit,
     Method,
     Problem,
     labeled_part,
+    predicted,
     relabelled,
     without_labels,
 )
@@ -85,7 +87,7 @@ class Bench:
                 text = unlabeled_text(dataset, spec.protocol, self.drawn.hidden)
             else:
                 text = no_text(dataset)
-        return Problem(
+        problem = Problem(
             task=dataset.task,
             encoding=dataset.encoding,
             labels=labels,
@@ -96,6 +98,12 @@ class Bench:
             model=model() if isinstance(model, type) else model,
             threads=self.task.threads,
         )
+        return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
+
+    def fit(self, problem: Problem, params: Any, run: RunContext, method: str) -> Fit:
+        """Train a method; what the fit predicts are tags, also under a label codec."""
+        trained: Fit = self.known.method(method).load()().fit(problem, params, run)
+        return trained if problem.tags is None else DecodedFit(trained, problem.tags)
 
     def dev_corpus(self) -> Corpus:
         """Development sentences with their labels: for the harness's eyes."""
@@ -120,12 +128,11 @@ def train(bench: Bench) -> Trained:
     task, spec = bench.task, bench.task.spec
     with bench.clock.phase("tune"):
         chosen, trials = _tune(bench)
-    method: Method = bench.known.method(spec.method).load()()
-    params = make_params(type(method), {**spec.params, **chosen})
+    params = make_params(bench.known.method(spec.method).load(), {**spec.params, **chosen})
     problem = bench.problem(bench.drawn.labeled, spec.method)
     run = RunContext(spec.protocol.seed, threads=task.threads, quiet=task.quiet)
     with bench.clock.phase("fit"):
-        fit = method.fit(problem, params, run)
+        fit = bench.fit(problem, params, run, spec.method)
     return Trained(fit, problem, params, trials, run)
 
 
@@ -158,14 +165,7 @@ def search_axes(method: type[Method]) -> tuple[SearchAxis, ...]:
 
 def predict(fit: Fit, corpus: Corpus) -> I32:
     """Predicted label codes of a corpus whose labels are taken away first."""
-    codes = np.asarray(fit.predict(without_labels(corpus)))
-    if codes.shape != (corpus.n_tokens,) or codes.dtype.kind not in "iu":
-        raise RuntimeError(
-            f"predict() gave {codes.dtype}{list(codes.shape)}, expected int32[{corpus.n_tokens}]"
-        )
-    if codes.size and not 0 <= codes.min() <= codes.max() < len(fit.labels):
-        raise RuntimeError(f"predict() gave codes outside 0..{len(fit.labels) - 1}")
-    return codes.astype(np.int32)
+    return predicted(fit, without_labels(corpus))
 
 
 def score_labels(
@@ -242,8 +242,8 @@ class _Trials:
         if name not in self._problems:
             self._problems[name] = bench.problem(bench.drawn.fit, name)
         try:
-            method: Method = bench.known.method(name).load()()
-            fit = method.fit(self._problems[name], make_params(type(method), params), run)
+            values = make_params(bench.known.method(name).load(), params)
+            fit = bench.fit(self._problems[name], values, run, name)
             codes = predict(fit, self.dev)
             scores = score_labels(dataset.task, dataset.encoding, self.dev, fit, codes)
             result = scores.metrics[metric]
