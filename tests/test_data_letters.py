@@ -21,7 +21,7 @@ from sslbench.experiment.protocol import unlabeled_text
 from sslbench.experiment.record import ProtocolSpec
 from sslbench_datasets import letters
 from sslbench_datasets.registered.letters import DATASETS, LETTERS
-from sslbench_methods.pixels import images, pixels
+from sslbench_methods.pixels import images, pixels, pixels3, windows
 
 Word = tuple[np.ndarray, str]
 # A shape that no flip or transposition maps to itself: two rows, the second half lit.
@@ -274,6 +274,18 @@ def test_an_image_that_is_none_is_named(text: str) -> None:
     assert caught.value.hint
 
 
+def test_windows_end_where_the_word_does() -> None:
+    rng = np.random.default_rng(1)
+    texts = letters.image_strings(rng.integers(0, 2, (16, 8, 6), dtype=np.uint8))
+    corpus = Corpus(corpus_of(*texts).columns, np.array([0, 1, 1, 4, 6]))
+    pad, own = np.zeros(128), images(corpus)
+    for start, end in ((0, 1), (1, 4), (4, 6)):
+        padded = [pad, *own[start:end], pad]
+        expected = [np.concatenate(padded[i : i + 3]) for i in range(end - start)]
+        assert windows(corpus)[start:end].tolist() == np.stack(expected).tolist()
+    assert windows(corpus_of()).shape == (0, 384)
+
+
 def test_a_chain_learns_from_pixels() -> None:
     """Four letters with one telling pixel each among random ones."""
     rng = np.random.default_rng(0)
@@ -293,8 +305,8 @@ def test_registrations_load() -> None:
     (info,) = DATASETS
     assert known.dataset("ocr") == info
     assert info.load() is letters.load
-    assert known.featurizer(info.featurizer).load() is pixels
-    assert pixels().templates
+    assert known.featurizer(info.featurizer).load() is pixels3
+    assert pixels3().templates
 
 
 def real() -> tuple[Path, Dataset, list[Dataset]]:

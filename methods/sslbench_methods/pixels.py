@@ -1,9 +1,8 @@
-"""Handwritten letters: the lit pixels of each letter.
+"""Handwritten letters: the lit pixels of each letter, and of its neighbours in the word.
 
 Source: L. He, J. Gillenwater, B. Taskar, Graph-Based Posterior Regularization for Semi-Supervised
-Structured Prediction, CoNLL 2013. Their pixel-on indicators are dense columns here, which get
-a weight for every label. Their features also hold both neighbours' pixels, for a second-order
-chain; here a letter sees its own image only.
+Structured Prediction, CoNLL 2013. Their pixel-on indicators at offsets -1, 0 and +1 are dense
+columns here, which get a weight for every label.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import re
 
 import numpy as np
 
-from sslbench.corpus import Corpus
+from sslbench.corpus import Corpus, first_tokens
 from sslbench.errors import UserError
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64
@@ -26,6 +25,24 @@ _IMAGE = re.compile(f"[0-9a-f]{{{N_DIGITS}}}")
 def pixels() -> TemplateFeaturizer:
     """A constant template, and the pixels of the column ``image`` as 128 dense columns."""
     return TemplateFeaturizer(["bias"], dense=images)
+
+
+def pixels3() -> TemplateFeaturizer:
+    """As `pixels`, with those of the letter before and of the letter after: 384 dense columns."""
+    return TemplateFeaturizer(["bias"], dense=windows)
+
+
+def windows(corpus: Corpus) -> F64:
+    """float64[N, 384]: `images` of the letter before, the letter and the one after; 0 outside."""
+    here = images(corpus)
+    first = np.append(first_tokens(corpus.offsets), True)
+    both = np.zeros((len(here), 3, N_PIXELS))
+    both[1:, 0] = here[:-1]
+    both[:, 1] = here
+    both[:-1, 2] = here[1:]
+    both[first[:-1], 0] = 0.0
+    both[first[1:], 2] = 0.0
+    return both.reshape(len(here), 3 * N_PIXELS)
 
 
 def images(corpus: Corpus) -> F64:

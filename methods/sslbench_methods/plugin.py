@@ -8,6 +8,10 @@ _SUZUKI = (
     "J. Suzuki, H. Isozaki: Semi-supervised sequential labeling and segmentation using giga-word"
     " scale unlabeled data. ACL 2008"
 )
+_HE = (
+    "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for Semi-Supervised"
+    " Structured Prediction. CoNLL 2013"
+)
 _LAFFERTY = (
     "J. Lafferty, A. McCallum, F. Pereira: Conditional random fields: probabilistic models for"
     " segmenting and labeling sequence data. ICML 2001"
@@ -92,11 +96,16 @@ def sslbench_featurizers() -> list[FeaturizerInfo]:
         FeaturizerInfo(
             name="pixels",
             summary="the 128 pixels of a handwritten letter, as dense columns",
-            reference=(
-                "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for"
-                " Semi-Supervised Structured Prediction. CoNLL 2013"
-            ),
+            reference=_HE,
             target="sslbench_methods.pixels:pixels",
+            columns=("image",),
+            tasks=("tagging",),
+        ),
+        FeaturizerInfo(
+            name="pixels3",
+            summary="the pixels of a handwritten letter and of its two neighbours",
+            reference=_HE,
+            target="sslbench_methods.pixels:pixels3",
             columns=("image",),
             tasks=("tagging",),
         ),

@@ -31,7 +31,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         licence=LETTERS.licence,
         task="tagging",
         metric="accuracy",
-        featurizer="pixels",
+        featurizer="pixels3",
         protocol=(
             "6,877 words (52,152 letters) of 55 spellings, shuffled once: train 5,502, test 1,375"
             " words, no development split; every spelling is in both. Transductive as in He et al.,"
