@@ -124,7 +124,7 @@ def test_a_killed_parent_takes_a_busy_run_with_it(tmp_path: Path) -> None:
     ]  # fmt: skip
     parent = subprocess.Popen(words, stderr=subprocess.DEVNULL)
     marks = tmp_path / "spinning"
-    assert until(marks.exists)
+    assert until(lambda: marks.exists() and bool(marks.read_text()))
     child = psutil.Process(int(marks.read_text()))
     assert child.is_running()
     parent.kill()

@@ -15,22 +15,19 @@ from typing import Any
 import numpy as np
 
 from sslbench.corpus import Corpus
-from sslbench.experiment.sources import CORE, core_hash, plugin_hash
+from sslbench.experiment.sources import CORE, sources_hash
 
 _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
 
 
 def code_version(targets: Iterable[str]) -> str:
-    """Version of the core plus a hash over the sources of the core and of the plugins used.
+    """Version of the core plus a hash over the sources that a run with these plugins leads to.
 
     Parameters
     ----------
     targets: ``"module:attribute"`` of each plugin that takes part in the run.
     """
-    digest = hashlib.sha256(core_hash().encode())
-    for target in sorted({target.partition(":")[0] for target in targets}):
-        digest.update(f"{target}={plugin_hash(target)}\n".encode())
-    return f"{_version(CORE)}+{digest.hexdigest()[:12]}"
+    return f"{_version(CORE)}+{sources_hash(targets)[:12]}"
 
 
 def environment(threads: int) -> dict[str, Any]:
