@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus, RawBytes, Vocabulary, spans_of
+from chinese_fakes import rows, tiny
+from sslbench.corpus import RawBytes, Vocabulary, spans_of
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.features import Template, TemplateFeaturizer
@@ -23,16 +24,6 @@ INFOS = {info.name: info for info in DATASETS}
 
 def text(content: str) -> RawBytes:
     return RawBytes("tiny", content.encode())
-
-
-def rows(corpus: Corpus) -> list[str]:
-    """'上B 海E' by sentence."""
-    return [
-        " ".join(
-            map("".join, zip(corpus.sentence(i, "word"), corpus.sentence(i, "label"), strict=True))
-        )
-        for i in range(corpus.n_sentences)
-    ]
 
 
 # --- characters -----------------------------------------------------------------------------------
@@ -136,21 +127,6 @@ def test_a_gb_file_is_refused() -> None:
 # --- data sets of tiny files ----------------------------------------------------------------------
 
 
-class TinyHome(DataHome):
-    """A data home that checks no sha256."""
-
-    def path(self, file: object) -> Path:
-        return self.root / file.path  # type: ignore[attr-defined]
-
-
-def tiny(tmp_path: Path, files: dict[str, str]) -> TinyHome:
-    for path, content in files.items():
-        target = tmp_path / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content, encoding="utf-8")
-    return TinyHome(tmp_path, tmp_path / "cache")
-
-
 RAW = {
     "icwb2-data/gold/msr_test_gold.utf8": "１７％  。\r\n",
     "icwb2-data/gold/pku_test_gold.utf8": "中国  人  。\r\n",
@@ -174,7 +150,7 @@ def test_a_segmented_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_raw_text_in_ascii_forms(tmp_path: Path) -> None:
     home, vocabulary = tiny(tmp_path, SXU | RAW), Vocabulary()
-    corpus = next(iter(chinese.raw_text(RAW_TEXT, home, vocabulary, narrow=True)))
+    corpus = next(iter(chinese.raw_text(RAW_TEXT, home, vocabulary, forms=chinese.GSD_FORMS)))
     found = ["".join(corpus.sentence(i, "word")) for i in range(corpus.n_sentences)]
     assert found == ["17%.", "中国人.", "中国人"]
 
@@ -202,6 +178,9 @@ def test_sinica_is_dealt_out_in_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     assert numbers["test"] == [*range(900, 1000)]
     assert numbers["train"] == [*range(800), *range(1000, 1050)]
     assert dataset.external is None
+    monkeypatch.setitem(counts, "dev", (100, 100, 101))
+    with pytest.raises(UserError, match=r"dev has .* = \(100, 100, 100\), should have"):
+        chinese.load_sinica(home)
 
 
 # --- features -------------------------------------------------------------------------------------
@@ -301,4 +280,4 @@ def test_the_real_raw_text_is_written_as_its_corpus() -> None:
                     np.unique(shard.column("word").codes)
                 ]
             )
-        assert ("，" in seen) is full_width
+        assert ("，" in seen) is ("。" in seen) is full_width

@@ -11,6 +11,9 @@ import msgspec
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
 
+COPY_AGAIN = "copy or download it again"
+
+Counts = tuple[int, ...]
 Options = TypeVar("Options", bound=msgspec.Struct)
 
 
@@ -26,11 +29,22 @@ def check_sizes(
     splits: Mapping[str, Corpus],
     sizes: Mapping[str, tuple[int, int]],
     paths: Mapping[str, Path],
-    hint: str = "copy or download it again",
+    hint: str = COPY_AGAIN,
 ) -> None:
     """UserError when a split has not the (sentences, tokens) that it is known to have."""
-    for split, expected in sizes.items():
-        found = (splits[split].n_sentences, splits[split].n_tokens)
-        if found != expected:
-            message = f"{split} has (sentences, tokens) = {found}, should have {expected}"
-            raise UserError(message, file=paths[split], hint=hint)
+    found = {split: (splits[split].n_sentences, splits[split].n_tokens) for split in sizes}
+    check_counts("(sentences, tokens)", found, sizes, paths, hint)
+
+
+def check_counts(
+    what: str,
+    found: Mapping[str, Counts],
+    known: Mapping[str, Counts],
+    paths: Mapping[str, Path],
+    hint: str = COPY_AGAIN,
+) -> None:
+    """UserError when a part has not the counts that it is known to have; `what` names them."""
+    for part, expected in known.items():
+        if found[part] != expected:
+            message = f"{part} has {what} = {found[part]}, should have {expected}"
+            raise UserError(message, file=paths[part], hint=hint)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from sslbench.corpus.files import Source, source_name
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.types import I32, I64
+from sslbench_datasets.checks import check_counts
 from sslbench_datasets.registered.chinese import (
     MSR,
     PKU,
@@ -67,8 +69,10 @@ _SINICA_LEAF = re.compile(r":([^:()|]+):([^:()|]+)(?=[|)])")
 
 _CONLL_COLUMNS = ("_", "form", "_", "tag", *"______")
 
-# Full-width forms of ASCII and the full stop, as zh_gsd writes them.
-_NARROW = {**{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}, ord("。"): ord(".")}
+# Full-width forms of ASCII -> ASCII.
+ASCII_FORMS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+# As zh_gsd writes them.
+GSD_FORMS = {**ASCII_FORMS, ord("。"): ord(".")}
 
 Cell = tuple[str, str]  # word, tag
 
@@ -98,6 +102,10 @@ class Words:
         ends = np.cumsum([0, *map(len, self.words)], dtype=np.int64)
         borders: I64 = ends[np.cumsum([0, *self.counts])]
         return borders
+
+    def rewritten(self, forms: Mapping[int, int]) -> Words:
+        """With other characters (code point -> code point)."""
+        return Words([word.translate(forms) for word in self.words], self.tags, self.counts)
 
     def select(self, sentences: Sequence[int]) -> Words:
         """These sentences, in that order."""
@@ -137,7 +145,7 @@ def characters(words: Words, vocabularies: dict[str, Vocabulary]) -> Corpus:
 # --- readers ------------------------------------------------------------------------------------
 
 
-def _lines(source: Source) -> Iterator[tuple[int, str]]:
+def text_lines(source: Source) -> Iterator[tuple[int, str]]:
     """Number and text of the lines that are not blank; UserError at a byte that is not UTF-8.
 
     Only line feeds end lines; CRLF and a byte order mark are harmless.
@@ -150,7 +158,7 @@ def _lines(source: Source) -> Iterator[tuple[int, str]]:
             f"byte 0x{raw[error.start]:02x} is not utf-8",
             file=source_name(source),
             line=raw.count(b"\n", 0, error.start) + 1,
-            hint="the bakeoffs also distribute GB and Big5 versions: take the UTF-8 one",
+            hint="corpora are also distributed in GB and Big5: take the UTF-8 version",
         ) from None
     for number, line in enumerate(text.split("\n"), 1):
         if stripped := line.strip(" \r"):
@@ -159,7 +167,7 @@ def _lines(source: Source) -> Iterator[tuple[int, str]]:
 
 def _items(source: Source) -> Iterator[tuple[int, list[str]]]:
     """Line number and the items between spaces; other white space would be part of a word."""
-    for number, line in _lines(source):
+    for number, line in text_lines(source):
         items = list(filter(None, line.split(" ")))
         if items != line.split():
             raise UserError(
@@ -177,16 +185,19 @@ def read_spaced(source: Source) -> Words:
 
 
 def read_word_tag(source: Source) -> Words:
-    """One sentence a line of word_TAG; the last underscore separates. UserError for other items."""
+    """One sentence a line of word_TAG. UserError for other items."""
+    return Words.of((cells(items, source, number) for number, items in _items(source)), source)
 
-    def cell(item: str, number: int) -> Cell:
+
+def cells(items: Sequence[str], source: Source, line: int) -> list[Cell]:
+    """Items word_TAG, where the last underscore separates; UserError for other ones."""
+    found = []
+    for item in items:
         word, _, tag = item.rpartition("_")
         if not word or not tag:
-            raise UserError(f"{item!r} is not word_TAG", file=source_name(source), line=number)
-        return word, tag
-
-    sentences = ([cell(item, number) for item in items] for number, items in _items(source))
-    return Words.of(sentences, source)
+            raise UserError(f"{item!r} is not word_TAG", file=source_name(source), line=line)
+        found.append((word, tag))
+    return found
 
 
 def read_ud(source: Source) -> Words:
@@ -214,13 +225,13 @@ def read_sinica(source: Source, universal: Mapping[str, str]) -> Words:
                 )
         return [(word, universal[tag]) for tag, word in leaves]
 
-    return Words.of((clause(number, line) for number, line in _lines(source)), source)
+    return Words.of((clause(number, line) for number, line in text_lines(source)), source)
 
 
 def read_tag_map(source: Source) -> dict[str, str]:
     """Two columns, native and universal tag; UserError for any other line."""
     table = {}
-    for number, line in _lines(source):
+    for number, line in text_lines(source):
         cells = line.split()
         if len(cells) != 2:
             raise UserError(
@@ -237,7 +248,7 @@ def read_tag_map(source: Source) -> dict[str, str]:
 
 def load_zh_gsd(home: DataHome) -> Dataset:
     """UD Chinese GSD; UserError for a missing file or unexpected counts."""
-    return _load_files(home, "zh_gsd", UDC, read_ud, partial(raw_text, RAW_TEXT, narrow=True))
+    return _load_files(home, "zh_gsd", UDC, read_ud, partial(raw_text, RAW_TEXT, forms=GSD_FORMS))
 
 
 def load_zh_zx(home: DataHome) -> Dataset:
@@ -259,7 +270,8 @@ def load_sinica(home: DataHome) -> Dataset:
         turn = number // _SINICA_BLOCK % 10
         numbers["dev" if turn == 8 else "test" if turn == 9 else "train"].append(number)
     splits = {name: clauses.select(chosen) for name, chosen in numbers.items()}
-    return _dataset("sinica", splits, dict.fromkeys(splits, path))
+    check_words(splits, COUNTS["sinica"], dict.fromkeys(splits, path))
+    return as_characters("sinica", splits)
 
 
 def _load_files(
@@ -272,26 +284,35 @@ def _load_files(
     """A data set with one file per split, and text from outside."""
     paths = {split: home.path(file) for split, file in files.items()}
     splits = {split: read(path) for split, path in paths.items()}
-    return _dataset(name, splits, paths, partial(text, home))
+    check_words(splits, COUNTS[name], paths)
+    return as_characters(name, splits, partial(text, home))
 
 
-def _dataset(
+def check_words(
+    splits: Mapping[str, Words],
+    counts: Mapping[str, tuple[int, int, int]],
+    paths: Mapping[str, Path],
+) -> None:
+    """UserError when a split has not the (sentences, words, characters) that it should have."""
+    found = {
+        split: (len(words.counts), len(words.words), sum(map(len, words.words)))
+        for split, words in splits.items()
+    }
+    check_counts("(sentences, words, characters)", found, counts, paths)
+
+
+def as_characters(
     name: str,
     words: Mapping[str, Words],
-    paths: Mapping[str, Path],
     text: Callable[[Vocabulary], Shards] | None = None,
+    facts: Mapping[str, float | int | str] = MappingProxyType({}),
 ) -> Dataset:
-    """Turn words to characters and check the counts."""
+    """The data set of segmented splits; its task is "joint" when the words of train have tags.
+
+    text: makes the external text, given the vocabulary of characters. facts: besides the words.
+    """
     vocabularies: dict[str, Vocabulary] = {}
     splits = {split: characters(found, vocabularies) for split, found in words.items()}
-    for split, expected in COUNTS[name].items():
-        corpus = splits[split]
-        found = (corpus.n_sentences, len(words[split].words), corpus.n_tokens)
-        if found != expected:
-            raise UserError(
-                f"{split} has (sentences, words, characters) = {found}, should have {expected}",
-                file=paths[split],
-            )
     joint = any(words["train"].tags)
     return Dataset(
         name=name,
@@ -300,24 +321,27 @@ def _dataset(
         encoding="BMES",
         splits=splits,
         external=None if text is None else partial(text, vocabularies["word"]),
-        facts={f"{split}_words": len(found.words) for split, found in words.items()},
+        facts={f"{split}_words": len(found.words) for split, found in words.items()} | {**facts},
     )
 
 
 def raw_text(
-    files: Sequence[RemoteFile], home: DataHome, vocabulary: Vocabulary, *, narrow: bool = False
+    files: Sequence[RemoteFile],
+    home: DataHome,
+    vocabulary: Vocabulary,
+    *,
+    forms: Mapping[int, int] = MappingProxyType({}),
 ) -> Shards:
     """The characters of segmented files without their spaces, column word, coded by `vocabulary`.
 
-    narrow: full-width forms of ASCII and the full stop become ASCII, for a corpus written so.
+    forms: characters (code points) to write otherwise, as the corpus does.
     UserError when a file is missing and cannot be fetched.
     """
     codes: list[I32] = []
     lengths: list[I64] = []
     for file in files:
         found = read_spaced(home.path(file))
-        text = "".join(found.words)
-        codes.append(vocabulary.encode(text.translate(_NARROW) if narrow else text))
+        codes.append(vocabulary.encode("".join(found.words).translate(forms)))
         lengths.append(np.diff(found.offsets()))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
     return CorpusShards(Corpus({"word": Column(vocabulary, np.concatenate(codes))}, offsets))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from sslbench.corpus import Corpus, Shards, Vocabulary, read_conll
-from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench_datasets.checks import check_sizes
 from sslbench_datasets.files import CONLL2000
 
 # (sentences, tokens), as in the shared task's paper.
@@ -25,12 +25,7 @@ def load(home: DataHome) -> Dataset:
         name: read_conll((path, f"conll2000/{name}.txt"), vocabularies=vocabularies, scheme="IOB2")
         for name in COUNTS
     }
-    for name, expected in COUNTS.items():
-        found = (splits[name].n_sentences, splits[name].n_tokens)
-        if found != expected:
-            raise UserError(
-                f"{name} has (sentences, tokens) = {found}, should have {expected}", file=path
-            )
+    check_sizes(splits, COUNTS, dict.fromkeys(COUNTS, path))
     return Dataset(
         name="conll00",
         task="spans",

@@ -32,6 +32,7 @@ from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.types import I64, Bool
+from sslbench_datasets.checks import check_counts, chosen
 from sslbench_datasets.registered.letters import LETTERS
 
 ROWS, COLUMNS = 16, 8
@@ -74,13 +75,10 @@ def load(home: DataHome, **options: object) -> Dataset:
     UserError for an option outside its bounds, when there is no file, for what `read_words`
     refuses, or when the file's counts are not upstream's.
     """
-    try:
-        chosen = msgspec.convert(options, Options)
-    except msgspec.ValidationError as problem:
-        raise UserError(f"dataset ocr: {problem}", hint="sslbench show ocr") from problem
+    draw = chosen("ocr", options, Options).draw
     pool = _pool(home.path(LETTERS))
     types = spellings(pool)
-    train = _shuffled(len(types)) if chosen.draw is None else drawn(types, chosen.draw)
+    train = _shuffled(len(types)) if draw is None else drawn(types, draw)
     splits = {"train": pool.select(train), "test": pool.select(~train)}
     return Dataset(
         name="ocr",
@@ -88,9 +86,7 @@ def load(home: DataHome, **options: object) -> Dataset:
         metric="accuracy",
         encoding=None,
         splits=splits,
-        external=None
-        if chosen.draw is None
-        else partial(CorpusShards, splits["test"].drop("label")),
+        external=None if draw is None else partial(CorpusShards, splits["test"].drop("label")),
         facts={
             "sha256": LETTERS.sha256,
             "spellings": SPELLINGS,
@@ -183,12 +179,10 @@ def _pool(path: Path) -> Corpus:
     """All words in the order of the file, checked against upstream's counts."""
     images, labels = Vocabulary(), Vocabulary(string.ascii_lowercase)
     corpora = []
-    for part, expected in COUNTS.items():
-        words = read_words(path, part)
-        found = (len(words.offsets) - 1, len(words.letters))
-        if found != expected:
-            message = f"{part} has (words, letters) = {found}, should have {expected}"
-            raise UserError(message, file=path, hint=_HINT)
+    parts = {part: read_words(path, part) for part in COUNTS}
+    found = {part: (len(words.offsets) - 1, len(words.letters)) for part, words in parts.items()}
+    check_counts("(words, letters)", found, COUNTS, dict.fromkeys(COUNTS, path), _HINT)
+    for words in parts.values():
         codes = images.encode(image_strings(words.pixels))
         columns = {name: Column(images, codes) for name in ("word", "image")}
         label = Column(labels, words.letters.astype(np.int32))

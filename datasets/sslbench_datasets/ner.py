@@ -25,9 +25,8 @@ from sslbench.corpus import (
     convert_labels,
     read_conll,
 )
-from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench_datasets.checks import chosen
+from sslbench_datasets.checks import check_sizes, chosen
 from sslbench_datasets.registered.ner import CONLL2002, CONLL2003
 
 WORKING_SCHEME: Scheme = "IOB2"
@@ -107,7 +106,12 @@ def load(home: DataHome, task: Task) -> Dataset:
     UserError when a file is missing or malformed, or its counts are not those of ``task``.
     """
     vocabularies: dict[str, Vocabulary] = {}
-    splits = {split: _read(home, task, split, vocabularies) for split in task.files}
+    paths = {split: home.path(file) for split, file in task.files.items()}
+    splits = {
+        split: read_conll(path, task.columns, vocabularies, scheme=task.scheme)
+        for split, path in paths.items()
+    }
+    check_sizes(splits, task.counts, paths)
     if task.scheme != WORKING_SCHEME:
         # IOB1 has B- only where two entities of a type touch: in CoNLL-2003 no B-PER is in train,
         # so that two neighbouring names of persons could be neither learnt nor predicted.
@@ -125,15 +129,3 @@ def load(home: DataHome, task: Task) -> Dataset:
         splits=splits,
         facts={"source_scheme": task.scheme, **digests},
     )
-
-
-def _read(home: DataHome, task: Task, split: str, vocabularies: dict[str, Vocabulary]) -> Corpus:
-    """Read one file, without its -DOCSTART- lines."""
-    path = home.path(task.files[split])
-    corpus = read_conll(path, task.columns, vocabularies, scheme=task.scheme)
-    found, expected = (corpus.n_sentences, corpus.n_tokens), task.counts[split]
-    if found != expected:
-        raise UserError(
-            f"{split} has (sentences, tokens) = {found}, should have {expected}", file=path
-        )
-    return corpus

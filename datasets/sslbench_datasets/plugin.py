@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sslbench import DatasetInfo, hookimpl
 from sslbench_datasets.files import CONLL2000, REUTERS
-from sslbench_datasets.registered import chinese, genes, letters, ner, treebank, ud
+from sslbench_datasets.registered import chinese, ctb, genes, letters, ner, sighan, treebank, ud
 
 
 @hookimpl
@@ -50,6 +50,8 @@ def sslbench_datasets() -> list[DatasetInfo]:
         *ner.DATASETS,
         *ud.DATASETS,
         *chinese.DATASETS,
+        *sighan.DATASETS,
+        *ctb.DATASETS,
         *treebank.DATASETS,
         *genes.DATASETS,
         *letters.DATASETS,

@@ -21,6 +21,7 @@ from msgspec import Meta
 from sslbench.corpus import Corpus, RawBytes, Vocabulary, read_bytes
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench_datasets.checks import check_sizes, chosen
 from sslbench_datasets.registered.treebank import (
     PTB_COUNTS,
     PTB_SECTIONS,
@@ -65,7 +66,7 @@ def load_sample(home: DataHome) -> Dataset:
         )
         for split, (first, last) in SAMPLE_FILES.items()
     }
-    _check(splits, SAMPLE_COUNTS, path, "copy or download it again")
+    check_sizes(splits, SAMPLE_COUNTS, dict.fromkeys(splits, path))
     return _dataset("wsj_sample", splits, SAMPLE.sha256)
 
 
@@ -76,8 +77,8 @@ def load_ptb(home: DataHome, **options: object) -> Dataset:
     does not fit, when there is no such folder, when a section is not there, for a malformed file,
     and, unless ``check`` is off, for counts that are not the published ones.
     """
-    chosen = _options(options)
-    root = Path(chosen.path).expanduser() if chosen.path else home.root
+    settings = chosen("ptb", options, Options)
+    root = Path(settings.path).expanduser() if settings.path else home.root
     sections = find_sections(root)
     vocabularies: dict[str, Vocabulary] = {}
     digest = hashlib.sha256()
@@ -89,9 +90,9 @@ def load_ptb(home: DataHome, **options: object) -> Dataset:
             digest.update(data)
             corpora.append(read_trees(RawBytes(str(path), data), vocabularies))
         splits[split] = Corpus.concatenate(corpora)
-    if chosen.check:
+    if settings.check:
         hint = "is a file missing? --set ptb.check=false takes it as it is"
-        _check(splits, PTB_COUNTS, root, hint)
+        check_sizes(splits, PTB_COUNTS, dict.fromkeys(splits, root), hint)
     return _dataset("ptb", splits, digest.hexdigest())
 
 
@@ -123,23 +124,6 @@ def _trees_in(section: Path) -> list[Path]:
     except OSError as problem:
         raise UserError(f"cannot be read: {problem.strerror}", file=section) from problem
     return sorted((path for path in files if path.name[0] != "."), key=lambda path: path.name)
-
-
-def _options(options: dict[str, object]) -> Options:
-    try:
-        return msgspec.convert(options, Options)
-    except msgspec.ValidationError as problem:
-        raise UserError(f"dataset ptb: {problem}", hint="sslbench show ptb") from problem
-
-
-def _check(
-    splits: Mapping[str, Corpus], counts: Mapping[str, tuple[int, int]], path: Path, hint: str
-) -> None:
-    for split, expected in counts.items():
-        found = (splits[split].n_sentences, splits[split].n_tokens)
-        if found != expected:
-            message = f"{split} has (sentences, tokens) = {found}, should have {expected}"
-            raise UserError(message, file=path, hint=hint)
 
 
 def _dataset(name: str, splits: Mapping[str, Corpus], sha256: str) -> Dataset:

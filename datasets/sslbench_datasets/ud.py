@@ -28,8 +28,8 @@ import numpy as np
 from msgspec import Meta
 
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench_datasets.checks import check_sizes, chosen
 from sslbench_datasets.conllu import read_conllu
 from sslbench_datasets.registered.ud import TREEBANKS, Treebank
 
@@ -69,22 +69,29 @@ def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
     UserError for an option outside its bounds, for what `read_conllu` refuses, when there is no
     file, or when its (sentences, tokens) are not upstream's.
     """
-    chosen = _options(bank, options)
+    name = f"ud_{bank.code}"
+    draw = chosen(name, options, Options).draw
+    paths = {split: home.path(file) for split, file in bank.files.items()}
     vocabularies: dict[str, Vocabulary] = {}
     labels = Vocabulary(UNIVERSAL_TAGS)
-    files = {split: _read(bank, home, split, vocabularies, labels) for split in bank.facts}
+    files = {
+        split: universal(read_conllu(path, vocabularies, tags=TAG_OF), labels)
+        for split, path in paths.items()
+    }
+    sizes = {split: (facts.sentences, facts.words) for split, facts in bank.facts.items()}
+    check_sizes(files, sizes, paths)
     rest = Corpus.concatenate([corpus for split, corpus in files.items() if split != "test"])
     splits = {"train": rest, "test": files["test"]}
-    if chosen.draw is not None:
-        splits = cut_draw(Corpus.concatenate(list(files.values())), chosen.draw)
+    if draw is not None:
+        splits = cut_draw(Corpus.concatenate(list(files.values())), draw)
     raw = splits["test"].drop("label")
     return Dataset(
-        name=f"ud_{bank.code}",
+        name=name,
         task="tagging",
         metric="accuracy",
         encoding=None,
         splits=splits,
-        external=None if chosen.draw is None else partial(CorpusShards, raw),
+        external=None if draw is None else partial(CorpusShards, raw),
         facts={"commit": bank.commit},
     )
 
@@ -95,32 +102,6 @@ def cut_draw(pool: Corpus, draw: int) -> dict[str, Corpus]:
     train = np.zeros(pool.n_sentences, dtype=np.bool_)
     train[order[draw * DRAW_SENTENCES : (draw + 1) * DRAW_SENTENCES]] = True
     return {"train": pool.select(train), "test": pool.select(~train)}
-
-
-def _options(bank: Treebank, options: dict[str, object]) -> Options:
-    try:
-        return msgspec.convert(options, Options)
-    except msgspec.ValidationError as problem:
-        name = f"ud_{bank.code}"
-        raise UserError(f"dataset {name}: {problem}", hint=f"sslbench show {name}") from problem
-
-
-def _read(
-    bank: Treebank,
-    home: DataHome,
-    split: str,
-    vocabularies: dict[str, Vocabulary],
-    labels: Vocabulary,
-) -> Corpus:
-    """One file with columns word and label, checked against upstream's counts."""
-    path = home.path(bank.files[split])
-    corpus = read_conllu(path, vocabularies, tags=TAG_OF)
-    expected = (bank.facts[split].sentences, bank.facts[split].words)
-    found = (corpus.n_sentences, corpus.n_tokens)
-    if found != expected:
-        message = f"{split} has (sentences, tokens) = {found}, should have {expected}"
-        raise UserError(message, file=path)
-    return universal(corpus, labels)
 
 
 def universal(corpus: Corpus, labels: Vocabulary) -> Corpus:

@@ -85,7 +85,7 @@ def _splits(folder: str, licence: str) -> dict[str, RemoteFile]:
 UDC = _splits("udc", _UD_LICENCE)
 ZX = _splits("zx", _ZX_LICENCE)
 SXU = _splits("sxu", _SXU_LICENCE)
-# Gold test texts only: their training files are not to be had, so they serve as raw text.
+# Gold test texts: raw text here, the test of msr and pku (sighan.py).
 MSR, PKU = (
     RemoteFile(
         path=f"icwb2-data/gold/{name}",
