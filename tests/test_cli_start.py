@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from sslbench.cli import COMMANDS, cli
 
-HEAVY = re.compile(r"\|\s+(numpy|numba|scipy|pandas|rich|matplotlib|pooch|requests)\s*$", re.M)
+HEAVY = re.compile(r"\|\s+(numpy|numba|scipy|pandas|rich|matplotlib|requests|urllib3)\s*$", re.M)
 CPU_LIMIT_SECONDS = 0.100
 
 

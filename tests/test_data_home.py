@@ -38,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
     folder = tmp_path / "www"
     folder.mkdir()
     (folder / "right.bin").write_bytes(CONTENT)
-    (folder / "wrong.bin").write_bytes(b"<html>moved</html>")
+    (folder / "wrong.bin").write_bytes(b"x" * len(CONTENT))
     handler = type("Recording", (Handler,), {"requested": []})
     serve = functools.partial(handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as httpd:
