@@ -22,7 +22,17 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "methods"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["list"],
+        ["list", "methods"],
+        ["data", "path", "conll00"],
+        ["data", "info", "conll00"],
+    ],
+)
 def test_nothing_heavy_is_imported(arguments: list[str]) -> None:
     done = run("-X", "importtime", "-m", "sslbench", *arguments)
     assert done.returncode == 0

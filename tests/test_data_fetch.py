@@ -196,10 +196,13 @@ def test_another_mirror_continues_what_the_first_began(
 
 @pytest.mark.parametrize("name", ["whole", "refuses", "shifted", "packed"])
 def test_a_server_that_cannot_continue_sends_all(
-    home: DataHome, server: Server, part: Path, name: str
+    home: DataHome, server: Server, part: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(fetch.Progress, "show", lambda _, done: sizes.append(done))
     assert home.path(server.file(name)).read_bytes() == CONTENT
     assert server.asked[0] == (name, f"bytes={HAD}-")
+    assert sizes[0] < HAD  # nothing was put after what there was
 
 
 def test_a_part_of_something_else_costs_one_more_request(
@@ -228,7 +231,7 @@ def test_a_part_of_full_length_is_looked_at_first(
         ("longer", "serves 256,004 bytes, not 256,000"),
         ("endless", "serves more than 256,000 bytes"),
         ("shorter", "ends after 500 of 256,000 bytes"),
-        ("dead", "the connection broke"),
+        ("dead", "the connection failed"),
         ("nothing", "sends nothing"),
         ("silent", "silent for 0.2 s"),
     ],
@@ -246,7 +249,7 @@ def test_a_mirror_that_does_not_serve_it_is_passed_over(
 
 
 def test_a_server_that_is_not_there(home: DataHome) -> None:
-    assert "(no connection)" in failure(home, Server(9).file("good"))
+    assert "(the connection failed)" in failure(home, Server(9).file("good"))
 
 
 def test_never_more_bytes_than_the_file_has(
@@ -312,8 +315,13 @@ def test_a_terminal_sees_one_line_that_is_redrawn(
     assert text.endswith("\n")
 
 
-def test_two_processes_fetch_it_once(
-    home: DataHome, server: Server, part: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("other_succeeds", [True, False])
+def test_two_processes_do_not_write_in_the_same_part(
+    home: DataHome,
+    server: Server,
+    part: Path,
+    capsys: pytest.CaptureFixture[str],
+    other_succeeds: bool,
 ) -> None:
     file = server.file("good")
     found: list[Path] = []
@@ -323,13 +331,16 @@ def test_two_processes_fetch_it_once(
         waiting.start()
         waiting.join(0.3)
         assert waiting.is_alive()
-        other.write(CONTENT[HAD:])
-        other.flush()
-        part.rename(home.locate(file))
+        if other_succeeds:
+            other.write(CONTENT[HAD:])
+            other.flush()
+            part.rename(home.locate(file))
+        else:
+            part.unlink()
     waiting.join(10)
     assert found == [home.locate(file)]
     assert found[0].read_bytes() == CONTENT
-    assert server.asked == []
+    assert server.asked == ([] if other_succeeds else [("good", "")])
     assert names_in(part.parent) == ["file.bin"]
     assert "another process fetches sub/file.bin" in capsys.readouterr().err
 

@@ -132,13 +132,14 @@ def path(names: tuple[str, ...]) -> None:
 @click.argument("names", nargs=-1, required=True)
 @click.option(
     "--audit", is_flag=True,
-    help="Read it: sizes of the splits, and sentences that stand in several of them (slow).",
+    help="Read it: sizes of the splits, and sentences that stand in several (slow).",
 )  # fmt: skip
 @click.pass_context
 def info(ctx: click.Context, names: tuple[str, ...], audit: bool) -> None:
     """Show size, state, checksum, licence and origin of each file; downloads nothing.
 
-    Exit status 1 if --audit cannot read a data set.
+    --audit may have to make the external text first, which is kept for runs. Exit status 1 if it
+    cannot read a data set.
     """
     home = DataHome()
     files = _files(names)

@@ -280,9 +280,7 @@ def _reason(problem: requests.RequestException) -> str:
         return f"{problem.response.status_code} {problem.response.reason}"
     if isinstance(problem, requests.Timeout):
         return f"silent for {_TIMEOUT_SECONDS} s"
-    if isinstance(problem, requests.exceptions.ChunkedEncodingError):
-        return "the connection broke"
-    if isinstance(problem, requests.ConnectionError):
-        return "no connection"
+    if isinstance(problem, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
+        return "the connection failed"
     text = " ".join(str(problem).split())
     return text if len(text) <= 120 else type(problem).__name__
