@@ -194,14 +194,21 @@ def test_another_mirror_continues_what_the_first_began(
     assert server.asked[-1] == ("good", f"bytes={HAD}-")
 
 
-@pytest.mark.parametrize("name", ["whole", "refuses", "shifted", "packed"])
+@pytest.mark.parametrize(
+    ("name", "requests"), [("whole", 1), ("packed", 1), ("refuses", 2), ("shifted", 2)]
+)
 def test_a_server_that_cannot_continue_sends_all(
-    home: DataHome, server: Server, part: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    home: DataHome,
+    server: Server,
+    part: Path,
+    name: str,
+    requests: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sizes: list[int] = []
     monkeypatch.setattr(fetch.Progress, "show", lambda _, done: sizes.append(done))
     assert home.path(server.file(name)).read_bytes() == CONTENT
-    assert server.asked[0] == (name, f"bytes={HAD}-")
+    assert server.asked == [(name, f"bytes={HAD}-"), (name, "")][:requests]
     assert sizes[0] < HAD  # nothing was put after what there was
 
 

@@ -168,7 +168,7 @@ class _Transfer:
         start = self.size
         if start:
             response = _get(url, {"Range": f"bytes={start}-"})
-            if _continues(response, start):
+            if response.status_code == requests.codes.ok or _continues(response, start):
                 return response
             response.close()
         response = _get(url, {})
