@@ -69,6 +69,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         headers = {"Content_Length": str(len(rest)), "Content_Range": span if start else ""}
         self.answer(206 if start else 200, rest[:70_000], **{"Content-Length": "", **headers})
 
+    def serve_slices(self, start: int) -> None:
+        """Of a range, it sends 70,000 bytes at most."""
+        body = CONTENT[start : start + 70_000] if start else CONTENT
+        span = f"bytes {start}-{start + len(body) - 1}/{len(CONTENT)}"
+        self.answer(206 if start else 200, body, Content_Range=span if start else "")
+
     def serve_dead(self, start: int) -> None:
         """It breaks before the first byte."""
         self.answer(200, b"", **{"Content-Length": str(len(CONTENT))})
@@ -185,6 +191,11 @@ def test_a_broken_connection_is_resumed_at_once(home: DataHome, server: Server) 
     spans = [span for _, span in server.asked]
     assert spans[0] == ""
     assert len(set(spans)) == len(spans) > 2
+
+
+def test_a_server_may_send_the_rest_in_slices(home: DataHome, server: Server, part: Path) -> None:
+    assert home.path(server.file("slices")).read_bytes() == CONTENT
+    assert [span for _, span in server.asked] == [f"bytes={HAD + i * 70_000}-" for i in range(3)]
 
 
 def test_another_mirror_continues_what_the_first_began(

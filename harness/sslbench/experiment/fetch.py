@@ -156,6 +156,8 @@ class _Transfer:
         if anew:
             raise _WrongBytesError("sends nothing")
         if self.size < self.file.bytes:
+            if response.status_code == requests.codes.partial_content:
+                raise requests.ConnectionError("not all of the rest")  # a server may send less
             short = self.size
             self._empty()
             raise _WrongBytesError(f"ends after {short:,} of {self.file.bytes:,} bytes")
