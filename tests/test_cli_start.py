@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from sslbench.cli import COMMANDS, cli
 
-HEAVY = re.compile(r"\|\s+(numpy|numba|scipy|pandas|rich|matplotlib|pooch|requests)\s*$", re.M)
+HEAVY = re.compile(r"\|\s+(numpy|numba|scipy|pandas|rich|matplotlib|requests|urllib3)\s*$", re.M)
 CPU_LIMIT_SECONDS = 0.100
 
 
@@ -22,7 +22,17 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["list", "methods"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["list"],
+        ["list", "methods"],
+        ["data", "path", "conll00"],
+        ["data", "info", "conll00"],
+    ],
+)
 def test_nothing_heavy_is_imported(arguments: list[str]) -> None:
     done = run("-X", "importtime", "-m", "sslbench", *arguments)
     assert done.returncode == 0

@@ -38,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
     folder = tmp_path / "www"
     folder.mkdir()
     (folder / "right.bin").write_bytes(CONTENT)
-    (folder / "wrong.bin").write_bytes(b"<html>moved</html>")
+    (folder / "wrong.bin").write_bytes(b"x" * len(CONTENT))
     handler = type("Recording", (Handler,), {"requested": []})
     serve = functools.partial(handler, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as httpd:
@@ -183,6 +183,7 @@ def test_the_data_commands(
 ) -> None:
     monkeypatch.setenv("SSLBENCH_DATA", str(home.root))
     monkeypatch.setenv("SSLBENCH_CACHE", str(home.cache))
+    monkeypatch.delenv("SSLBENCH_OFFLINE", raising=False)
     plain = remote(f"{server[0]}/right.bin")
     extra = RemoteFile(
         path="extra.bin",
@@ -227,6 +228,7 @@ def test_the_data_commands(
     assert all(part in text for part in ("ok, 160,000 bytes", plain.sha256, "other licence"))
     Path(here).write_bytes(b"x")
     assert data("verify", "mine")[0] == 1
+    assert "not read  mine: a file is missing or wrong" in data("verify", "--read", "mine")[1]
     assert data("fetch", "mine")[0] == 2
 
 
@@ -234,3 +236,9 @@ def test_verify_reads_the_splits() -> None:
     result = CliRunner().invoke(cli, ["data", "verify", "--read", "synth"])
     assert result.exit_code == 0
     assert "ok  synth: train 400 sentences" in result.stdout
+
+
+@pytest.mark.parametrize("length", [0, -1, "12"])
+def test_a_file_is_registered_with_its_length(length: int) -> None:
+    with pytest.raises(ValueError, match="bytes must be the length"):
+        RemoteFile(path="a", urls=(), sha256="0" * 64, licence="", bytes=length)

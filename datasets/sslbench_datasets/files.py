@@ -26,6 +26,7 @@ CONLL2000 = RemoteFile(
     sha256="01e65164f268366e7caa0db92332a1955d081908c87016e2c7640c3c5279b7cd",
     licence="none stated upstream; the text is Wall Street Journal (Penn Treebank, LDC)",
     bytes=756607,
+    agreement=True,
 )
 
 # (length in bytes, sha256) of reut2-000.sgm to reut2-006.sgm: 7 of the collection's 22 files.
@@ -47,6 +48,7 @@ REUTERS = tuple(
         licence=_REUTERS_LICENCE,
         bytes=length,
         extra=True,
+        agreement=True,
     )
     for number, (length, sha256) in enumerate(_REUTERS_FACTS)
 )

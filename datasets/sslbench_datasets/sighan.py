@@ -67,8 +67,9 @@ def load_bakeoff(bakeoff: Bakeoff, home: DataHome, **options: object) -> Dataset
     of words is not the published one.
     """
     settings = chosen(bakeoff.name, options, Options)
+    test = home.path(bakeoff.files[0])
     train = _train(bakeoff, home, settings.train)
-    paths = {"train": train, "test": home.path(bakeoff.files[0])}
+    paths = {"train": train, "test": test}
     splits = {split: read_spaced(path) for split, path in paths.items()}
     check_words(splits, {"test": bakeoff.test_counts}, paths)
     if settings.check:

@@ -104,6 +104,8 @@ class RemoteFile:
     licence: what upstream says about use.
     bytes: length of the file.
     extra: only needed when a protocol asks for external unlabelled text.
+    agreement: its licence restricts who may use it or for what, so that the user has to accept it
+        before the file is downloaded; then `licence` is the text to accept.
     """
 
     path: str
@@ -112,6 +114,7 @@ class RemoteFile:
     licence: str
     bytes: int
     extra: bool = False
+    agreement: bool = False
 
     def __post_init__(self) -> None:
         """Raise TypeError or ValueError when a field cannot be right."""
@@ -122,6 +125,8 @@ class RemoteFile:
             raise ValueError(f"RemoteFile: {self.path!r} is not a path below the data home")
         if not _SHA256.fullmatch(self.sha256):
             raise ValueError(f"RemoteFile {self.path}: sha256 must be 64 lower-case hex digits")
+        if not isinstance(self.bytes, int) or self.bytes < 1:  # a download may not be longer
+            raise ValueError(f"RemoteFile {self.path}: bytes must be the length of the file")
 
 
 @dataclass(frozen=True, kw_only=True)

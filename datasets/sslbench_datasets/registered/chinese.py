@@ -67,7 +67,7 @@ _ICWB2_FACTS = (
 )
 
 
-def _splits(folder: str, licence: str) -> dict[str, RemoteFile]:
+def _splits(folder: str, licence: str, *, agreement: bool = False) -> dict[str, RemoteFile]:
     """The files of one folder of multi-criteria-cws, by split."""
     return {
         name.partition("/")[2].partition(".")[0]: RemoteFile(
@@ -76,6 +76,7 @@ def _splits(folder: str, licence: str) -> dict[str, RemoteFile]:
             sha256=sha256,
             licence=licence,
             bytes=length,
+            agreement=agreement,
         )
         for name, length, sha256 in _HANKCS_FACTS
         if name.startswith(f"{folder}/")
@@ -84,7 +85,7 @@ def _splits(folder: str, licence: str) -> dict[str, RemoteFile]:
 
 UDC = _splits("udc", _UD_LICENCE)
 ZX = _splits("zx", _ZX_LICENCE)
-SXU = _splits("sxu", _SXU_LICENCE)
+SXU = _splits("sxu", _SXU_LICENCE, agreement=True)
 # Gold test texts: raw text here, the test of msr and pku (sighan.py).
 MSR, PKU = (
     RemoteFile(
@@ -94,6 +95,7 @@ MSR, PKU = (
         licence=_ICWB2_LICENCE,
         bytes=length,
         extra=True,
+        agreement=True,
     )
     for name, length, sha256 in _ICWB2_FACTS
 )
@@ -103,6 +105,7 @@ SINICA = RemoteFile(
     sha256="395958a28f06d92ce1de0f0cf1bb17dc4a5cc882d27487447252ad615641e9ba",
     licence=_SINICA_LICENCE,
     bytes=906706,
+    agreement=True,
 )
 SINICA_MAP = RemoteFile(
     path="universal-pos-tags/zh-sinica.map",

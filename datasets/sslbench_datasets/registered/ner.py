@@ -54,6 +54,7 @@ def _files(
             sha256=sha256,
             licence=licence,
             bytes=length,
+            agreement=True,
         )
         for split, (ending, length, sha256) in facts.items()
     }

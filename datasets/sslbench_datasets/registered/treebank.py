@@ -15,6 +15,7 @@ SAMPLE = RemoteFile(
     sha256="9da92d76c3666cfb6cddeaed0f7e86b344cce0f0928a286d439e555f19c37399",
     licence="restricted: fragment of the Penn Treebank (C) LDC 1995, non-commercial use only",
     bytes=1740034,
+    agreement=True,
 )
 
 # Split -> first and last, of the files wsj_0001 to wsj_0199 and of the sections 00 to 24.

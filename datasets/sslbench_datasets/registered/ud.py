@@ -93,6 +93,7 @@ class Treebank:
                 sha256=facts.sha256,
                 licence=self.licence,
                 bytes=facts.bytes,
+                agreement=self.code in _NON_COMMERCIAL,
             )
             for split, facts in self.facts.items()
         }

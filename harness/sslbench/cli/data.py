@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import TYPE_CHECKING
+
 import click
 
 from sslbench.cli.text import labelled, table
@@ -9,6 +12,10 @@ from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 from sslbench.registrations import RemoteFile
+
+if TYPE_CHECKING:
+    from sslbench.corpus import Corpus, Shards
+    from sslbench.experiment.data import Dataset
 
 
 @click.group("data")
@@ -23,12 +30,43 @@ def command() -> None:
 @command.command("fetch")
 @click.argument("names", nargs=-1, required=True)
 @click.option("--no-extra", is_flag=True, help="Leave out files only for external unlabelled text.")
-def fetch(names: tuple[str, ...], no_extra: bool) -> None:
-    """Download what is missing and verify the rest; print the paths."""
+@click.option(
+    "--accept-licence", "--yes", "accepted", is_flag=True,
+    help="You accept the licences that restrict use; else you are asked.",
+)  # fmt: skip
+def fetch(names: tuple[str, ...], no_extra: bool, accepted: bool) -> None:
+    """Download what is missing and verify the rest; print the paths.
+
+    An interrupted download goes on where it stopped when the command is given again. A licence
+    that restricts use has to be accepted before the first download.
+    """
     home = DataHome()
-    for _, file in _files(names):
-        if not (no_extra and file.extra):
-            click.echo(home.path(file))
+    files = [file for _, file in _files(names) if not (no_extra and file.extra)]
+    if not accepted and not home.offline:
+        _agree(home, files, names)
+    for file in files:
+        click.echo(home.path(file, agreed=True))
+
+
+def _agree(home: DataHome, files: list[RemoteFile], names: tuple[str, ...]) -> None:
+    """Ask once for each licence of the files to be downloaded; UserError when one is refused."""
+    wanted: dict[str, list[str]] = {}
+    for file in files:
+        if file.agreement and not home.locate(file).is_file():
+            wanted.setdefault(file.licence, []).append(file.path)
+    if wanted and not _can_ask():
+        raise UserError(
+            f"{'; '.join(wanted)}: a licence that has to be accepted before the download",
+            hint=f"sslbench data fetch --accept-licence {' '.join(names)} does so",
+        )
+    for licence, paths in wanted.items():
+        click.echo(f"{', '.join(dict.fromkeys(paths))}\n{labelled('licence', licence)}", err=True)
+        if not click.confirm("Do you accept this licence?", err=True):
+            raise UserError("licence not accepted; nothing was downloaded")
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty()
 
 
 @command.command("verify")
@@ -46,13 +84,19 @@ def verify(ctx: click.Context, names: tuple[str, ...], every: bool, read: bool) 
         raise click.UsageError("name data sets, or give --all")
     home = DataHome()
     files = _files(names)
-    states = [(home.state(file, rehash=True), home.locate(file)) for _, file in files]
+    states = {file.path: home.state(file, rehash=True) for _, file in _once(files)}
     if states:
-        click.echo(table([(state, str(path)) for state, path in states], indent=""))
-    broken = {name for (name, _), (state, _) in zip(files, states, strict=True) if state != "ok"}
+        rows = [(states[file.path], str(home.locate(file))) for _, file in _once(files)]
+        click.echo(table(rows, indent=""))
+    broken = {name for name, file in files if states[file.path] != "ok"}
     if read:
-        broken |= {name for name in names if name not in broken and not _read(home, name)}
+        broken |= {name for name in dict.fromkeys(names) if not _read(home, name, name in broken)}
     ctx.exit(1 if broken else 0)
+
+
+def _once(files: list[tuple[str, RemoteFile]]) -> list[tuple[str, RemoteFile]]:
+    """Without the second mention of a file that several data sets share."""
+    return list({file.path: (name, file) for name, file in reversed(files)}.values())[::-1]
 
 
 def _with_files() -> tuple[str, ...]:
@@ -60,17 +104,17 @@ def _with_files() -> tuple[str, ...]:
     return tuple(name for name in datasets if registry().dataset(name).files)
 
 
-def _read(home: DataHome, name: str) -> bool:
+def _read(home: DataHome, name: str, broken: bool) -> bool:
     """Print the sizes of the splits of a data set, or why it cannot be read."""
+    if broken:
+        click.echo(f"not read  {name}: a file is missing or wrong, see above")
+        return False
     try:
         splits = registry().dataset(name).load()(home).splits
     except UserError as error:
         click.echo(f"wrong  {name}: {error}")
         return False
-    sizes = [
-        f"{split} {corpus.n_sentences:,} sentences, {corpus.n_tokens:,} tokens"
-        for split, corpus in splits.items()
-    ]
+    sizes = [f"{split} {_size(corpus)}" for split, corpus in splits.items()]
     click.echo(f"ok  {name}: {'; '.join(sizes)}")
     return True
 
@@ -86,23 +130,90 @@ def path(names: tuple[str, ...]) -> None:
 
 @command.command("info")
 @click.argument("names", nargs=-1, required=True)
-def info(names: tuple[str, ...]) -> None:
-    """Show size, state, checksum, licence and origin of each file; downloads nothing."""
+@click.option(
+    "--audit", is_flag=True,
+    help="Read it: sizes of the splits, and sentences that stand in several (slow).",
+)  # fmt: skip
+@click.pass_context
+def info(ctx: click.Context, names: tuple[str, ...], audit: bool) -> None:
+    """Show size, state, checksum, licence and origin of each file; downloads nothing.
+
+    --audit may have to make the external text first, which is kept for runs. Exit status 1 if it
+    cannot read a data set.
+    """
     home = DataHome()
     files = _files(names)
     click.echo(f"data home {home.root}")
-    previous = ""
-    for name, file in files:
-        if name != previous:
-            click.echo(f"{name}: {registry().dataset(name).licence}")
-        previous = name
-        extra = " (only for external unlabelled text)" if file.extra else ""
-        click.echo(labelled("file", f"{file.path}{extra}"))
-        click.echo(labelled("state", f"{home.state(file)}, {file.bytes:,} bytes"))
-        click.echo(labelled("sha256", file.sha256))
-        click.echo(labelled("licence", file.licence))
-        for url in file.urls:
-            click.echo(labelled("from", url))
+    failed = False
+    for name in dict.fromkeys(names):
+        click.echo(f"{name}: {registry().dataset(name).licence}")
+        for owner, file in files:
+            if owner == name:
+                _describe(home, file)
+        if audit:
+            failed |= not _audit(name)
+    ctx.exit(1 if failed else 0)
+
+
+def _describe(home: DataHome, file: RemoteFile) -> None:
+    extra = " (only for external unlabelled text)" if file.extra else ""
+    accept = " (to be accepted before the download)" if file.agreement else ""
+    click.echo(labelled("file", f"{file.path}{extra}"))
+    click.echo(labelled("state", f"{home.state(file)}, {file.bytes:,} bytes"))
+    click.echo(labelled("sha256", file.sha256))
+    click.echo(labelled("licence", f"{file.licence}{accept}"))
+    for url in file.urls:
+        click.echo(labelled("from", url))
+
+
+def _audit(name: str) -> bool:
+    """Show sizes and duplicates of train, dev, test and external text, or why they are not known.
+
+    Sentences are compared by their words, as in the records of runs.
+    """
+    home = DataHome(offline=True)  # looking at a data set downloads nothing
+    try:
+        for file in registry().dataset(name).files:
+            if home.state(file) == "missing":
+                hint = f"sslbench data fetch {name}"
+                raise UserError(f"{file.path} is not in the data home", hint=hint)
+        dataset = registry().dataset(name).load()(home)
+        text = _external(dataset)
+    except UserError as error:
+        click.echo(f"sslbench: {name}: {error}", err=True)
+        return False
+    for split, corpus in dataset.splits.items():
+        click.echo(labelled(split, _size(corpus)))
+    if dataset.external:
+        click.echo(labelled("external", _size(text)))
+    for line in _duplicates(dataset, text):
+        click.echo(labelled("duplicates", line))
+    return True
+
+
+def _external(dataset: Dataset) -> Shards:
+    from sslbench.experiment.protocol import no_text
+
+    return dataset.external() if dataset.external else no_text(dataset)
+
+
+def _duplicates(dataset: Dataset, text: Shards) -> list[str]:
+    """``["12 of 2,012 sentences of test are in train", ...]``."""
+    from sslbench.experiment.audit import duplicates
+
+    held_out = {split: dataset.splits[split] for split in dataset.splits if split != "train"}
+    found = duplicates(dataset.splits["train"], text, held_out)
+    names = {"labeled": "train", "unlabeled": "external text"}
+    lines = []
+    for key, count in found.items():
+        own, other = (names.get(part, part) for part in key.split("_in_"))
+        total = dataset.splits[own].n_sentences
+        lines.append(f"{count:,} of {total:,} sentences of {own} are in {other}")
+    return lines or ["not known: it has no words to compare"]
+
+
+def _size(text: Corpus | Shards) -> str:
+    return f"{text.n_sentences:,} sentences, {text.n_tokens:,} tokens"
 
 
 def _files(names: tuple[str, ...]) -> list[tuple[str, RemoteFile]]:
@@ -111,5 +222,5 @@ def _files(names: tuple[str, ...]) -> list[tuple[str, RemoteFile]]:
     datasets = [found.dataset(name) for name in names]
     for dataset in datasets:
         if not dataset.files:
-            click.echo(f"sslbench: {dataset.name} needs no file", err=True)
+            click.echo(f"sslbench: {dataset.name} has no file to download", err=True)
     return [(dataset.name, file) for dataset in datasets for file in dataset.files]

@@ -66,6 +66,7 @@ class DataHome:
     root: default ``$SSLBENCH_DATA``, else the platform's user cache folder.
     cache: for derived data; default ``$SSLBENCH_CACHE``, else ``derived`` in the user cache folder.
     offline: never download; default: whether ``$SSLBENCH_OFFLINE`` is set and not "0".
+    dataset: on whose behalf files are asked for; for the advice in messages.
     """
 
     def __init__(
@@ -73,34 +74,30 @@ class DataHome:
         root: str | os.PathLike[str] | None = None,
         cache: str | os.PathLike[str] | None = None,
         offline: bool | None = None,
+        dataset: str = "",
     ) -> None:
         self.root = _folder(root, HOME_VARIABLE, "")
         self.cache = _folder(cache, CACHE_VARIABLE, "derived")
         if offline is None:
             offline = os.environ.get(OFFLINE_VARIABLE, "0") not in ("", "0")
         self.offline = offline
+        self.dataset = dataset
 
     def locate(self, file: RemoteFile) -> Path:
         """Return where the file lies or would lie."""
         return self.root / file.path
 
-    def path(self, file: RemoteFile) -> Path:
+    def path(self, file: RemoteFile, *, agreed: bool = False) -> Path:
         """Return the verified local file, downloading it when it is not there.
 
-        Raises UserError when a file is there with another sha256 (it is never overwritten), or when
-        it cannot be downloaded; the message says what to put where.
-        """
-        from sslbench.experiment.fetch import download, put_it_there
+        ``agreed``: the user accepts the licence, where that must be done to download the file.
 
+        Raises UserError when a file is there with another sha256 (it is never overwritten), or when
+        it may not or cannot be downloaded; the message says what to put where.
+        """
         target = self.locate(file)
         if not target.is_file():
-            if self.offline:
-                raise UserError(
-                    f"{file.path} is not in the data home and {OFFLINE_VARIABLE} forbids downloads",
-                    hint=put_it_there(file, target),
-                )
-            download(file, target)
-            return target
+            self._download(file, target, agreed)
         found = self.sha256(target)
         if found != file.sha256:
             raise UserError(
@@ -109,6 +106,23 @@ class DataHome:
                 hint="move it away to have it downloaded again",
             )
         return target
+
+    def _download(self, file: RemoteFile, target: Path, agreed: bool) -> None:
+        from sslbench.experiment.fetch import download, put_it_there  # requests: 100 ms
+
+        if self.offline:
+            origin = f"; it comes from {file.urls[0]}" if file.urls else ""
+            raise UserError(
+                f"{file.path} is not in the data home and {OFFLINE_VARIABLE} forbids downloads",
+                hint=put_it_there(file, target) + origin,
+            )
+        if file.agreement and not agreed:
+            raise UserError(
+                f"{file.path} is not in the data home {self.root}, and its licence has to be"
+                f" accepted before it is downloaded ({file.licence})",
+                hint=f"sslbench data fetch {self.dataset or 'NAME'} asks for that",
+            )
+        download(file, target)
 
     def state(self, file: RemoteFile, *, rehash: bool = False) -> FileState:
         """Say how a file stands, without downloading; ``rehash`` ignores remembered digests."""

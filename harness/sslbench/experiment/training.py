@@ -141,7 +141,7 @@ def load_dataset(task: Task, known: Registry) -> Dataset:
     data = task.spec.data
     if data.columns is not None:
         return load_user_data(Path(task.data_path or ""), data.columns, cut=task.cut)
-    home = DataHome(task.data_path)
+    home = DataHome(task.data_path, dataset=task.spec.dataset)
     dataset = known.dataset(task.spec.dataset).load()(home, **data.options)
     if not isinstance(dataset, Dataset):
         raise RuntimeError(f"data set {task.spec.dataset} gave a {type(dataset).__name__}")
