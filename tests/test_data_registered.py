@@ -97,6 +97,19 @@ def test_the_licence_holders_data_set_is_neither_missing_nor_wrong(
     assert [line.split()[2].strip(":") for line in lines[len(FILES) :]] == WITH_FILES
 
 
+@pytest.mark.corpus
+def test_a_file_that_only_the_user_has_is_no_fault_of_the_data_home() -> None:
+    home = DataHome()
+    info = DATASETS["msr"]
+    if any(not home.locate(file).is_file() for file in info.files):
+        pytest.skip("the SIGHAN 2005 files are not in the data home")
+    if (home.root / "icwb2-data" / "training").exists():
+        pytest.skip("the data home has the training file")
+    result = CliRunner().invoke(cli, ["data", "verify", "msr", "--read"])
+    assert result.exit_code == 0
+    assert f"not read  msr: needs {info.own}" in result.output
+
+
 def test_without_the_licence_holders_folder_one_line_says_what_to_give(tmp_path: Path) -> None:
     home = DataHome(tmp_path, tmp_path / "cache", offline=True)
     with pytest.raises(UserError, match=r"--data FOLDER or --set ptb\.path=FOLDER") as caught:

@@ -141,6 +141,7 @@ class DatasetInfo(Registration):
     featurizer: name of the default featurizer.
     protocol: splits and evaluation, in words.
     files: what has to be in the data home.
+    own: which files the user has to bring because nobody may give them away, "" for none.
     options: ``"module:Struct"`` with the options of ``load``, or "" when it has none.
     tune: tuning trials of each method when all of train is labelled and the user gives no number.
     """
@@ -151,6 +152,7 @@ class DatasetInfo(Registration):
     featurizer: str
     protocol: str
     files: tuple[RemoteFile, ...] = ()
+    own: str = ""
     options: str = ""
     tune: int = 0
 

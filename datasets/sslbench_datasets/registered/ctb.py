@@ -41,6 +41,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
             " the rest of train is unlabelled text, and scores are not comparable with theirs. The"
             " folder is given with --data FOLDER or --set ctb7.path=FOLDER; no external text"
         ),
+        own="your copy of LDC2010T07",
         options="sslbench_datasets.ctb:Options",
     ),
 )

@@ -72,6 +72,7 @@ DATASETS: tuple[DatasetInfo, ...] = tuple(
             " text and SXU train without spaces"
         ),
         files=bakeoff.files,
+        own=f"your copy of {bakeoff.train}",
         options="sslbench_datasets.sighan:Options",
     )
     for bakeoff in BAKEOFFS

@@ -78,6 +78,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
             " the trees without -NONE-, of an ambiguous tag (JJ|NN) the first; the folder is"
             " given with --data FOLDER or --set ptb.path=FOLDER; no external text"
         ),
+        own="your copy of LDC99T42",
         options="sslbench_datasets.treebank:Options",
         tune=4,  # as for conll00, the grid of the Gaussian prior; judged on dev
     ),

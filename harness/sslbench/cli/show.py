@@ -54,6 +54,8 @@ def _show_dataset(info: DatasetInfo) -> None:
     click.echo(labelled("task", f"{info.task}, ranked by {info.metric}"))
     click.echo(labelled("featurizer", info.featurizer))
     click.echo(labelled("protocol", info.protocol))
+    if info.own:
+        click.echo(labelled("needs", info.own))
     if info.tune:
         click.echo(labelled("tuning", f"{info.tune} trials per method when all of train is used"))
     click.echo(labelled("licence", info.licence))
