@@ -19,6 +19,7 @@ from sslbench.registrations import RemoteFile
 
 if TYPE_CHECKING:
     from sslbench.corpus import Corpus, Shards
+    from sslbench.experiment.metrics import Alternatives
 
 HOME_VARIABLE = "SSLBENCH_DATA"
 CACHE_VARIABLE = "SSLBENCH_CACHE"
@@ -43,6 +44,9 @@ class Dataset:
     adaptation: train is of another domain than dev and test, and `external` of theirs: it is the
         unlabelled text however many sentences are labelled. Else it is only when all are.
     facts: what the record should repeat about the dataset (JSON-able).
+    alternatives: by split, spans that the task accepts besides those of the labels; adds
+        alt_precision, alt_recall and alt_f1. With such a metric as the primary one, every split
+        has them.
     """
 
     name: str
@@ -53,6 +57,7 @@ class Dataset:
     external: Callable[[], Shards] | None = None
     adaptation: bool = False
     facts: Mapping[str, float | int | str] = field(default_factory=dict)
+    alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
 
 
 class DataHome:
