@@ -21,7 +21,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets import genes
 from sslbench_datasets.genes import JIAO_WORDS, jiao_sets, read_tagged
-from sslbench_datasets.registered.genes import BC2GM, DATASETS, GENETAG
+from sslbench_datasets.registered.genes import ALTERNATIVES, BC2GM, DATASETS, GENETAG
 
 # Names that touch, slashes in words, a name at an end and at the next beginning, an empty tag.
 TAGGED = """\
@@ -37,6 +37,16 @@ TAGGED_LABELS = [
     ["O", "O", "B-GENE", "I-GENE", "B-GENE", "B-GENE", "I-GENE", "O", "B-GENE"],
     ["B-GENE", "O", "O", "B-GENE", "O"],
 ]
+# A name's part, twice; one over two names; a sentence that is not there; no line end between two.
+ANSWERS = """\
+@@12|2 2|p53
+@@7|0 1|Myc is
+@@12|2 2|P53
+
+@@12|2 5|p53 gene HOX A1
+@@99|0 0|lost
+@@7|3 4|Fos .@@7|4 4|.
+"""
 IOB = "RNA\tO\nof\tO\np53\tB-GENE\ngene\tI-GENE\n\nMyc\tB-GENE\n"
 
 
@@ -129,6 +139,8 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataHome:
     """A data home with small files and counts to match."""
     monkeypatch.setattr(genes, "BC2GM", place(tmp_path, BC2GM, IOB))
     monkeypatch.setattr(genes, "GENETAG", place(tmp_path, GENETAG, TAGGED))
+    monkeypatch.setattr(genes, "ALTERNATIVES", place(tmp_path, ALTERNATIVES, ANSWERS))
+    monkeypatch.setattr(genes, "ALTERNATIVES_COUNTS", dict.fromkeys(ALTERNATIVES, 4))
     monkeypatch.setattr(genes, "BC2GM_COUNTS", dict.fromkeys(BC2GM, (2, 5, 2)))
     monkeypatch.setattr(genes, "GENETAG_COUNTS", dict.fromkeys(GENETAG, (2, 14, 6)))
     return DataHome(tmp_path, tmp_path / "cache", offline=True)
@@ -138,8 +150,8 @@ def test_small_files_are_read_into_splits_with_shared_vocabularies(small: DataHo
     bc2gm, genetag = genes.load_bc2gm(small), genes.load_genetag(small)
     assert sentences(bc2gm.splits["dev"]) == [["O", "O", "B-GENE", "I-GENE"], ["B-GENE"]]
     assert sentences(genetag.splits["dev"]) == TAGGED_LABELS
-    for data in (bc2gm, genetag):
-        assert (data.task, data.metric, data.encoding) == ("spans", "f1", "IOB2")
+    for data, metric in ((bc2gm, "f1"), (genetag, "alt_f1")):
+        assert (data.task, data.metric, data.encoding) == ("spans", metric, "IOB2")
         assert list(data.splits) == ["train", "dev", "test"]
         assert data.external is None
         train = data.splits["train"]
@@ -147,6 +159,21 @@ def test_small_files_are_read_into_splits_with_shared_vocabularies(small: DataHo
             assert list(corpus.columns) == ["word", "label"]
             for name, column in corpus.columns.items():
                 assert column.vocabulary is train.column(name).vocabulary
+
+
+def test_genetag_has_its_alternative_answers(
+    small: DataHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = genes.load_genetag(small)
+    for split in data.splits:
+        found = data.alternatives[split]
+        assert (found.first.tolist(), found.last.tolist()) == ([2, 2, 9, 12], [2, 5, 10, 13])
+        assert f"sha256_alternatives_{split}" in data.facts
+    assert not genes.load_bc2gm(small).alternatives
+    monkeypatch.setitem(genes.ALTERNATIVES_COUNTS, "dev", 5)
+    with pytest.raises(UserError, match="dev has 4 alternative answers, should have 5") as caught:
+        genes.load_genetag(small)
+    assert caught.value.file == str(small.locate(ALTERNATIVES["dev"]))
 
 
 @pytest.mark.parametrize("name", ["bc2gm", "genetag"])
@@ -286,7 +313,9 @@ def test_the_registration_is_light_and_fits_its_loader() -> None:
         for file in info.files:
             assert file.urls[0].endswith(file.path.partition("/")[2])
     assert all(f"{n_words:,}" in DATASETS[2].protocol for n_words in JIAO_WORDS.values())
-    assert len({file.sha256 for file in (*BC2GM.values(), *GENETAG.values())}) == 6
+    files = (*BC2GM.values(), *GENETAG.values(), *ALTERNATIVES.values())
+    assert len({file.sha256 for file in files}) == 9
+    assert [info.metric for info in DATASETS] == ["f1", "alt_f1", "f1"]
 
 
 # --- the real files -----------------------------------------------------------------------------

@@ -157,7 +157,8 @@ class Guess:
 
 
 def sums(counts: SentenceCounts) -> tuple[int, int, int]:
-    return tuple(counts.matrix().sum(axis=0)[4:].tolist())
+    lists = counts.to_lists()
+    return tuple(sum(lists[f"{which}_chunks"]) for which in ("gold", "predicted", "correct"))
 
 
 def agree_with_conlleval(raw: Corpus, gold: Corpus, codes: I32) -> None:

@@ -16,6 +16,7 @@ from sslbench.experiment.metrics import (
     conlleval_report,
     coverage,
     metrics_from_counts,
+    ratio,
     ratios,
     score,
 )
@@ -93,7 +94,8 @@ def score_text(gold: Sentences, predicted: Sentences, encoding: Scheme | None = 
 
 
 def sums(scores: Scores) -> tuple[int, int, int]:
-    return tuple(scores.counts.matrix().sum(axis=0)[4:].tolist())
+    lists = scores.counts.to_lists()
+    return tuple(sum(lists[f"{which}_chunks"]) for which in ("gold", "predicted", "correct"))
 
 
 def typed(text: str) -> Sentences:
@@ -167,7 +169,7 @@ def test_counts_are_conllevals_on_any_tags(data: st.DataObject, scheme: Scheme) 
         [data.draw(tag) if data.draw(st.integers(0, 4)) == 0 else t for t in tags] for tags in gold
     ]
     scores = score_text(gold, predicted, scheme)
-    rows = scores.counts.matrix()
+    rows = scores.counts.table().rows
     for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
         chunks = conlleval([to_iob2(g, scheme)], [to_iob2(p, scheme)])[:3]
         right = sum(a == b for a, b in zip(g, p, strict=True))
@@ -257,7 +259,11 @@ def test_metrics_are_functions_of_summed_counts(
         ),
         dtype=np.int64,
     ).reshape(2, len(rows))
-    batch = ratios(weights @ counts.matrix())  # as a bootstrap does it
+    table = counts.table()
+    sums = weights @ table.rows  # as a bootstrap does it
+    batch = ratios(sums, table.fields)
+    for name, value in batch.items():
+        assert np.array_equal(ratio(sums, table.fields, name), value)
     for i, weight in enumerate(weights):
         drawn = metrics_from_counts(counts, np.repeat(np.arange(len(rows)), weight))
         assert {name: value[i] for name, value in batch.items()} == drawn

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from sslbench.errors import UserError
-from sslbench.experiment.metrics import SentenceCounts
+from sslbench.experiment.metrics import CountTable, SentenceCounts
 from sslbench.report.significance import (
     bootstrap_interval,
     compare_counts,
@@ -18,15 +18,26 @@ from sslbench.report.significance import (
 )
 from sslbench.types import I64
 
+FIELDS = (
+    *("sentences", "exact_sentences", "n_tokens", "correct_tokens"),
+    *("gold_chunks", "predicted_chunks", "correct_chunks"),
+)
+
 
 def counts(rng: np.random.Generator, n: int, skill: float, length: int = 10) -> I64:
-    """int64[n, 7] of a tagger with this accuracy."""
+    """int64[n, 7], with the columns of FIELDS, of a tagger with this accuracy."""
     correct = rng.binomial(length, skill, size=n)
     gold = rng.integers(1, 4, size=n)
     both = rng.binomial(gold, skill)
     predicted = both + rng.binomial(2, 1 - skill, size=n)
     lengths = np.full(n, length)
-    return SentenceCounts(lengths, correct, gold, predicted, both).matrix()
+    made = SentenceCounts(lengths, correct, gold, predicted, both).table()
+    assert made.fields == FIELDS
+    return made.rows
+
+
+def table(*seeds: I64) -> CountTable:
+    return CountTable(FIELDS, np.stack(seeds))
 
 
 def f1(rows: I64) -> float:
@@ -47,7 +58,7 @@ def test_p_value_of_f1_agrees_with_scipys_exact_permutations() -> None:
         (np.arange(9), np.arange(9, 18)), difference, permutation_type="samples", n_resamples=np.inf
     )
     # scipy doubles the smaller tail; ours counts both tails, which is the same by symmetry.
-    ours = randomisation_p_value(a[None], b[None], "f1")
+    ours = randomisation_p_value(table(a), table(b), "f1")
     assert 0.01 < exact.pvalue < 0.9
     assert ours == pytest.approx(exact.pvalue, abs=0.02)
 
@@ -57,15 +68,15 @@ def test_p_value_of_accuracy_agrees_with_the_exact_sign_test() -> None:
     a, b = np.ones(40, dtype=np.int64), np.ones(40, dtype=np.int64)
     b[:9], a[9:11] = 0, 0
     ones = np.ones(40, dtype=np.int64)
-    left, right = (SentenceCounts(ones, x).matrix()[None] for x in (a, b))
+    sides = (SentenceCounts(ones, x).table() for x in (a, b))
+    left, right = (CountTable(side.fields, side.rows[None]) for side in sides)
     exact = stats.binomtest(9, 11).pvalue
     assert randomisation_p_value(left, right, "accuracy") == pytest.approx(exact, abs=0.012)
 
 
 def test_smallest_and_largest_p_values() -> None:
     rng = np.random.default_rng(2)
-    a = counts(rng, 300, 0.9)[None]
-    b = counts(rng, 300, 0.5)[None]
+    a, b = table(counts(rng, 300, 0.9)), table(counts(rng, 300, 0.5))
     assert randomisation_p_value(a, a, "f1") == 1.0
     assert randomisation_p_value(a, b, "f1", 999) == 1 / 1000
     assert randomisation_p_value(a, b, "f1") == randomisation_p_value(b, a, "f1")
@@ -73,10 +84,10 @@ def test_smallest_and_largest_p_values() -> None:
 
 def test_difference_is_the_mean_of_the_seeds_differences() -> None:
     rng = np.random.default_rng(3)
-    a = np.stack([counts(rng, 50, 0.8) for _ in range(3)])
-    b = np.stack([counts(rng, 50, 0.7) for _ in range(3)])
+    a = table(*(counts(rng, 50, 0.8) for _ in range(3)))
+    b = table(*(counts(rng, 50, 0.7) for _ in range(3)))
     paired = compare_counts(a, b, "f1")
-    expected = np.mean([f1(x) - f1(y) for x, y in zip(a, b, strict=True)])
+    expected = np.mean([f1(x) - f1(y) for x, y in zip(a.rows, b.rows, strict=True)])
     assert paired.difference == pytest.approx(expected)
     assert paired.low < paired.difference < paired.high
     assert (paired.n_seeds, paired.n_sentences) == (3, 50)
@@ -88,9 +99,9 @@ def test_difference_is_the_mean_of_the_seeds_differences() -> None:
 
 def test_copies_of_a_seed_are_no_new_evidence() -> None:
     rng = np.random.default_rng(4)
-    a, b = counts(rng, 100, 0.80)[None], counts(rng, 100, 0.76)[None]
-    once = randomisation_p_value(a, b, "f1")
-    thrice = randomisation_p_value(np.repeat(a, 3, axis=0), np.repeat(b, 3, axis=0), "f1")
+    a, b = counts(rng, 100, 0.80), counts(rng, 100, 0.76)
+    once = randomisation_p_value(table(a), table(b), "f1")
+    thrice = randomisation_p_value(table(a, a, a), table(b, b, b), "f1")
     assert thrice == pytest.approx(once, abs=1e-9)
 
 
@@ -106,16 +117,19 @@ def test_interval_agrees_with_scipys_paired_bootstrap() -> None:
         (np.arange(120),), difference, vectorized=False, method="percentile",
         n_resamples=2000, rng=np.random.default_rng(0),
     ).confidence_interval  # fmt: skip
-    low, high = bootstrap_interval(a[None], b[None], "f1")
+    low, high = bootstrap_interval(table(a), table(b), "f1")
     assert low == pytest.approx(reference.low, abs=0.01)
     assert high == pytest.approx(reference.high, abs=0.01)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
     rng = np.random.default_rng(6)
-    a = counts(rng, 5, 0.5)[None]
+    rows = counts(rng, 5, 0.5)
+    a = table(rows)
     with pytest.raises(UserError, match="differ"):
-        compare_counts(a, a[:, :4], "f1")
+        compare_counts(a, table(rows[:4]), "f1")
+    with pytest.raises(UserError, match="differ"):  # as many counts, but of other things
+        compare_counts(a, CountTable((*FIELDS[:-1], "correct_words"), a.rows), "f1")
     with pytest.raises(UserError, match="no paired test"):
         compare_counts(a, a, "unseen_accuracy")
 
@@ -143,7 +157,8 @@ def test_type_one_error_is_at_most_five_percent() -> None:
             ease = rng.beta(8, 2, size=80)  # of each sentence for this tagger, in all seeds
             correct = [rng.binomial(10, ease) for _ in range(3)]
             lengths = np.full(80, 10)
-            sides.append(np.stack([SentenceCounts(lengths, c).matrix() for c in correct]))
+            tables = [SentenceCounts(lengths, c).table() for c in correct]
+            sides.append(CountTable(tables[0].fields, np.stack([t.rows for t in tables])))
         rejected += randomisation_p_value(*sides, "accuracy", 499) <= 0.05
         low, high = bootstrap_interval(*sides, "accuracy", 300)
         covered += low <= 0 <= high

@@ -10,12 +10,16 @@ under whatever constant stands for a name; there is no such column.
 
 GENETAG's list of names (Gold.format) has 54 names more in train and 1 more in dev: mostly two for
 "RB2 / p130", which is one run of NEWGENE in the text. The labels here are those of the text.
+
+BioCreative I task 1A accepts other answers for many names (Correct.Data); ``genetag`` is scored
+with them. What they are and how they count: `read_alternatives`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -27,8 +31,10 @@ from sslbench.corpus import Column, Corpus, CorpusShards, Shards, Vocabulary, re
 from sslbench.corpus.files import Source, source_name
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.metrics import Alternatives
 from sslbench.types import I64
-from sslbench_datasets.registered.genes import BC2GM, GENETAG
+from sslbench_datasets.checks import chosen
+from sslbench_datasets.registered.genes import ALTERNATIVES, BC2GM, GENETAG
 
 Counts = Mapping[str, tuple[int, int, int]]
 
@@ -43,12 +49,15 @@ GENETAG_COUNTS: Counts = {
     "dev": (2_500, 65_519, 2_986),
     "test": (5_000, 132_522, 5_949),
 }
+# Different spans in Correct.Data.
+ALTERNATIVES_COUNTS = {"train": 6_591, "dev": 2_158, "test": 4_275}
 # Words of the five sets of Jiao et al. (2006).
 JIAO_WORDS = {"A": 5_448, "B": 5_210, "C": 10_208, "D": 25_145, "E": 138_892}
 
 _BEGIN, _INSIDE, _OUTSIDE = "B-GENE", "I-GENE", "O"
 _NAME_TAGS = ("NEWGENE", "NEWGENE1")
 _SENTENCE_NAME = re.compile(r"@@[0-9]+")
+_ALTERNATIVE = re.compile(r"(?P<name>@@[0-9]+)\|(?P<first>[0-9]+) (?P<last>[0-9]+)\|")
 _JIAO_STREAM = 0x6A69616F  # keeps this draw apart from those of other seeded things
 
 
@@ -84,12 +93,28 @@ def load_bc2gm(home: DataHome) -> Dataset:
 
 
 def load_genetag(home: DataHome) -> Dataset:
-    """Read the three splits; UserError for a missing or malformed file, or unexpected counts."""
+    """Read the three splits and their alternative answers.
+
+    UserError for a missing or malformed file, or unexpected counts.
+    """
     paths = {split: home.path(file) for split, file in GENETAG.items()}
     vocabularies: dict[str, Vocabulary] = {}
     splits = {split: read_tagged(path, vocabularies) for split, path in paths.items()}
     check_counts(splits, GENETAG_COUNTS, paths)
-    return _dataset("genetag", splits, {f"sha256_{s}": file.sha256 for s, file in GENETAG.items()})
+    others = {split: home.path(file) for split, file in ALTERNATIVES.items()}
+    alternatives = {
+        split: read_alternatives(path, sentence_names(paths[split]), splits[split].offsets)
+        for split, path in others.items()
+    }
+    for split, expected in ALTERNATIVES_COUNTS.items():
+        found = len(alternatives[split].first)
+        if found != expected:
+            message = f"{split} has {found} alternative answers, should have {expected}"
+            raise UserError(message, file=others[split])
+    facts = {f"sha256_{split}": file.sha256 for split, file in GENETAG.items()}
+    facts |= {f"sha256_alternatives_{split}": file.sha256 for split, file in ALTERNATIVES.items()}
+    made = _dataset("genetag", splits, facts)
+    return replace(made, metric="alt_f1", alternatives=alternatives)
 
 
 def load_genetag_jiao(home: DataHome, **options: object) -> Dataset:
@@ -97,21 +122,17 @@ def load_genetag_jiao(home: DataHome, **options: object) -> Dataset:
 
     UserError for a bad option, a missing or malformed file, or unexpected counts.
     """
-    try:
-        chosen = msgspec.convert(options, JiaoOptions)
-    except msgspec.ValidationError as problem:
-        hint = "sslbench show genetag_jiao"
-        raise UserError(f"dataset genetag_jiao: {problem}", hint=hint) from problem
+    asked = chosen("genetag_jiao", options, JiaoOptions)
     path = home.path(GENETAG["train"])
     corpus = read_tagged(path, {})
     check_counts({"train": corpus}, {"train": GENETAG_COUNTS["train"]}, {"train": path})
-    parts = {name: corpus.select(part) for name, part in jiao_sets(corpus, chosen.seed).items()}
-    raw = parts[chosen.unlabeled]
+    parts = {name: corpus.select(part) for name, part in jiao_sets(corpus, asked.seed).items()}
+    raw = parts[asked.unlabeled]
 
     def external() -> Shards:
         return CorpusShards(raw.drop("label"))
 
-    splits = {"train": parts["A"], "test": raw if chosen.transductive else parts["E"]}
+    splits = {"train": parts["A"], "test": raw if asked.transductive else parts["E"]}
     facts = {f"{name}_words": part.n_tokens for name, part in parts.items()}
     facts |= {f"{name}_sentences": part.n_sentences for name, part in parts.items()}
     return _dataset("genetag_jiao", splits, {"sha256": GENETAG["train"].sha256, **facts}, external)
@@ -238,6 +259,45 @@ def _token(item: str, file: str, line: int) -> tuple[str, str]:
         hint = f"names are tagged {' or '.join(_NAME_TAGS)}"
         raise UserError(f"unknown tag {tag!r}", file=file, line=line, hint=hint)
     return word, tag
+
+
+def sentence_names(source: Source) -> list[str]:
+    """The names (@@number) of the sentences of TAGGED_GENE_CORPUS, in order."""
+    return [line.split(None, 1)[0] for line in _decode(source).split("\n") if line.strip()]
+
+
+def read_alternatives(source: Source, names: Sequence[str], offsets: I64) -> Alternatives:
+    """Read Correct.Data: ``@@number|first last|text``, tokens of the sentence counted from 0.
+
+    names, offsets: of the corpus. As for upstream's scorer the places count, not the text: but for
+    the case of letters it is that of the tokens, except once in train ("protein S7 .3" at "protein
+    S7 .") and once in dev ("BamHI-F" at "but"). What a sentence has twice is one answer, and an
+    answer in a sentence that the corpus has not (train has one) is none. Of two entries without a
+    line end between them (once in train) only the first is read.
+    UserError with the line for one of another form, or with places outside of the sentence.
+    """
+    file = source_name(source)
+    number_of = {name: number for number, name in enumerate(names)}
+    spans: set[tuple[int, int]] = set()
+    for line, text in enumerate(_decode(source).split("\n"), 1):
+        if not text.strip():
+            continue
+        found = _ALTERNATIVE.match(text)
+        if found is None:
+            hint = "each line is @@number|first last|text"
+            raise UserError(f"{text.strip()!r} is no answer", file=file, line=line, hint=hint)
+        sentence = number_of.get(found["name"])
+        if sentence is None:
+            continue
+        first, last = int(found["first"]), int(found["last"])
+        start, end = offsets[sentence : sentence + 2].tolist()
+        if not first <= last < end - start:
+            message = f"{first} {last} are no places in sentence {found['name']}"
+            hint = f"it has the tokens 0 to {end - start - 1}"
+            raise UserError(message, file=file, line=line, hint=hint)
+        spans.add((start + first, start + last))
+    ordered = np.array(sorted(spans), dtype=np.int64).reshape(-1, 2)
+    return Alternatives(ordered[:, 0], ordered[:, 1])
 
 
 def _decode(source: Source) -> str:

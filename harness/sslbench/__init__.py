@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sslbench.corpus import Column, Corpus, Shards, Vocabulary
     from sslbench.errors import UserError
     from sslbench.experiment.data import DataHome, Dataset
+    from sslbench.experiment.metrics import Alternatives
     from sslbench.experiment.problem import Problem
     from sslbench.features import Atom, Template, TemplateFeaturizer
     from sslbench.plugins import Registry, hookimpl, registry
@@ -40,11 +41,13 @@ _HOMES = {
     "sslbench.corpus": ("Column", "Corpus", "Shards", "Vocabulary"),
     "sslbench.features": ("Atom", "Template", "TemplateFeaturizer"),
     "sslbench.experiment.data": ("DataHome", "Dataset"),
+    "sslbench.experiment.metrics": ("Alternatives",),
     "sslbench.experiment.problem": ("Problem",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Alternatives",
     "Atom",
     "Column",
     "Corpus",

@@ -29,14 +29,14 @@ def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -
     from sslbench.cli.messages import tell
     from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
     from sslbench.experiment.store import Store
-    from sslbench.report.significance import compare_counts, count_array
+    from sslbench.report.significance import compare_counts, count_table
 
     runs = [Store(store).find(name) for name in (run_a, run_b)]
     _check(*runs)
     for line in _differences(*runs):
         tell(f"warning: {line}")
     name = metric or runs[0].primary_metric
-    paired = compare_counts(count_array(runs[:1]), count_array(runs[1:]), name)
+    paired = compare_counts(count_table(runs[:1]), count_table(runs[1:]), name)
     scores = [metrics_from_counts(SentenceCounts.from_lists(r.counts["test"]))[name] for r in runs]
     if form == "json":
         ids = [run.run_id for run in runs]

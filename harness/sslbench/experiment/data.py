@@ -19,6 +19,7 @@ from sslbench.registrations import RemoteFile
 
 if TYPE_CHECKING:
     from sslbench.corpus import Corpus, LabelCodec, Shards
+    from sslbench.experiment.metrics import Alternatives
 
 HOME_VARIABLE = "SSLBENCH_DATA"
 CACHE_VARIABLE = "SSLBENCH_CACHE"
@@ -45,6 +46,9 @@ class Dataset:
         unlabelled text however many sentences are labelled. Else it is only when all are.
     codec: makes, from the tags of the labelled sample, the labels that models are trained on in
         their place; what is predicted is scored as tags. None: on the tags as they are.
+    alternatives: by split, spans that the task accepts besides those of the labels; adds
+        alt_precision, alt_recall and alt_f1. With such a metric as the primary one, every split
+        has them.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Dataset:
     facts: Mapping[str, float | int | str] = field(default_factory=dict)
     adaptation: bool = False
     codec: Callable[[Sequence[str]], LabelCodec] | None = None
+    alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
 
 
 class DataHome:

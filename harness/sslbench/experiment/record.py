@@ -86,8 +86,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     params: all parameters that the final training used (asked, tuned, defaults).
     protocol: as asked, plus where development data came from.
     metrics: numbers in [0, 1] by split and metric name; None = undefined (no such sentence).
-    counts: per split and sentence: n_tokens, correct_tokens, gold_chunks, predicted_chunks,
-        correct_chunks.
+    counts: per split and sentence, the fields of `metrics.SentenceCounts` that apply.
     predictions_sha256: hash of the predicted test labels.
     data: where the data came from, sizes, and a hash of the test split with its labels.
     timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run.

@@ -111,7 +111,8 @@ def _score_split(
         codes = predict(fit, corpus)
     with bench.clock.phase("score"):
         cover = _coverage(corpus, trained.problem)
-        scores = score_labels(dataset.task, dataset.encoding, corpus, fit, codes, cover)
+        others = dataset.alternatives.get(split)
+        scores = score_labels(dataset.task, dataset.encoding, corpus, fit, codes, cover, others)
     record.metrics[split] = jsonable(scores.metrics)
     record.counts[split] = scores.counts.to_lists()
     if split == "test":

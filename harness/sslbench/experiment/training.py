@@ -18,7 +18,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.identity import code_version
-from sslbench.experiment.metrics import Coverage, Scores, score
+from sslbench.experiment.metrics import Alternatives, Coverage, Scores, score
 from sslbench.experiment.problem import (
     DecodedFit,
     Fit,
@@ -111,6 +111,14 @@ class Bench:
             return self.dataset.splits["dev"]
         return self.dataset.splits["train"].select(self.drawn.dev)
 
+    def dev_alternatives(self) -> Alternatives | None:
+        """What is accepted in `dev_corpus` besides its labels."""
+        if self.drawn.dev_source == "own":
+            return self.dataset.alternatives.get("dev")
+        others = self.dataset.alternatives.get("train")
+        offsets = self.dataset.splits["train"].offsets
+        return None if others is None else others.select(offsets, self.drawn.dev)
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -175,6 +183,7 @@ def score_labels(
     fit: Fit,
     codes: I32,
     cover: Coverage | None = None,
+    alternatives: Alternatives | None = None,
 ) -> Scores:
     """Score predicted codes (into `fit.labels`) against the label column of a corpus."""
     gold = corpus.column("label")
@@ -185,6 +194,7 @@ def score_labels(
         corpus.offsets,
         encoding=cast(Scheme | None, encoding),
         coverage=cover,
+        alternatives=alternatives,
     )
 
 
@@ -205,6 +215,7 @@ class _Trials:
         self.bench = bench
         self.store = store
         self.dev = bench.dev_corpus()
+        self.alternatives = bench.dev_alternatives()
         self._problems: dict[str, Problem] = {}
 
     def __call__(self, axis: SearchAxis, value: float, params: Mapping[str, Any]) -> Trial:
@@ -245,7 +256,10 @@ class _Trials:
             values = make_params(bench.known.method(name).load(), params)
             fit = bench.fit(self._problems[name], values, run, name)
             codes = predict(fit, self.dev)
-            scores = score_labels(dataset.task, dataset.encoding, self.dev, fit, codes)
+            scores = score_labels(
+                *(dataset.task, dataset.encoding, self.dev, fit, codes),
+                alternatives=self.alternatives,
+            )
             result = scores.metrics[metric]
         except UserError:
             raise

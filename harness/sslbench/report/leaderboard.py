@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sslbench.experiment.record import RunRecord, content_id
-from sslbench.report.significance import Paired, compare_counts, count_array, holm
+from sslbench.report.significance import Paired, compare_counts, count_table, holm
 
 BASELINE = "supervised"
 RowKey = tuple[str, str, str, str]  # method, featurizer, model, parameters as text
@@ -206,7 +206,7 @@ def _compare(
             continue
         pairs = _pairs(own, cells[rows.index(base)])
         if pairs:
-            ours, theirs = (count_array(side) for side in zip(*pairs, strict=True))
+            ours, theirs = (count_table(side) for side in zip(*pairs, strict=True))
             row = replace(row, paired=compare_counts(ours, theirs, metric))
         compared.append(row)
     tested = [row for row in compared if row.paired is not None]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sslbench.errors import UserError
-from sslbench.experiment.metrics import SentenceCounts, ratios
+from sslbench.experiment.metrics import CountTable, SentenceCounts, ratio
 from sslbench.experiment.record import RunRecord
 from sslbench.types import F64, I64
 
@@ -43,73 +43,81 @@ class Paired:
     n_seeds: int
 
 
-def count_array(records: Sequence[RunRecord], split: str = "test") -> I64:
-    """int64[seeds, sentences, k]: rows of `SentenceCounts.matrix` of each record."""
-    return np.stack([SentenceCounts.from_lists(r.counts[split]).matrix() for r in records])
+def count_table(records: Sequence[RunRecord], split: str = "test") -> CountTable:
+    """The counts of all records, rows int64[seeds, sentences, k].
+
+    UserError when they do not count the same things in the same number of sentences.
+    """
+    tables = [SentenceCounts.from_lists(record.counts[split]).table() for record in records]
+    if len({(table.fields, table.rows.shape) for table in tables}) != 1:
+        raise UserError("the runs have different sentences or counts")
+    return CountTable(tables[0].fields, np.stack([table.rows for table in tables]))
 
 
-def compare_counts(a: I64, b: I64, metric: str) -> Paired:
-    """Test and interval for two count arrays int64[seeds, sentences, k] (same seed = same index).
+def compare_counts(a: CountTable, b: CountTable, metric: str) -> Paired:
+    """Test and interval for two tables, rows int64[seeds, sentences, k] (same seed = same index).
 
     Raises
     ------
-    UserError: the arrays differ in shape, or the metric cannot be had from counts.
+    UserError: the tables differ in shape or fields, or the metric cannot be had from counts.
     """
-    if a.shape != b.shape:
+    if a.rows.shape != b.rows.shape or a.fields != b.fields:
         raise UserError("the two sides have different sentences, seeds or counts")
-    if metric not in ratios(a.sum(axis=1)):
-        raise UserError(f"no paired test for the metric {metric!r}")
-    observed = float(_difference(a.sum(axis=1), b.sum(axis=1), metric))
+    try:
+        observed = float(_difference(a.rows.sum(axis=1), b.rows.sum(axis=1), a.fields, metric))
+    except KeyError:
+        raise UserError(f"no paired test for the metric {metric!r}") from None
+    n_seeds, n_sentences, _ = a.rows.shape
     low, high = bootstrap_interval(a, b, metric)
     return Paired(
         difference=observed,
         low=low,
         high=high,
         p_value=randomisation_p_value(a, b, metric),
-        n_sentences=a.shape[1],
-        n_seeds=a.shape[0],
+        n_sentences=n_sentences,
+        n_seeds=n_seeds,
     )
 
 
 def randomisation_p_value(
-    a: I64, b: I64, metric: str, n_randomisations: int = RANDOMISATIONS
+    a: CountTable, b: CountTable, metric: str, n_randomisations: int = RANDOMISATIONS
 ) -> float:
     """Two-sided p-value of the paired approximate randomisation test (Noreen 1989).
 
     Under the null hypothesis A and B may be swapped on any sentence (in all its seeds at once).
     p = (1 + number of swaps with |difference| >= observed) / (1 + number of swaps).
     """
-    total_a, total_b = a.sum(axis=1), b.sum(axis=1)
-    observed = abs(_difference(total_a, total_b, metric))
+    total_a, total_b = a.rows.sum(axis=1), b.rows.sum(axis=1)
+    observed = abs(_difference(total_a, total_b, a.fields, metric))
     # A swap moves b - a to A's side; sentences on which nothing differs change no sum.
-    gain = np.moveaxis(b - a, 1, 0).reshape(a.shape[1], -1).astype(np.float64)
+    gain = np.moveaxis(b.rows - a.rows, 1, 0).reshape(a.rows.shape[1], -1).astype(np.float64)
     gain = gain[gain.any(axis=1)]
     rng = np.random.default_rng(RANDOM_SEED)
     at_least = 0
     for size in _blocks(n_randomisations, len(gain)):
         swap = rng.integers(0, 2, size=(size, len(gain)), dtype=np.int8).astype(np.float64)
         moved = (swap @ gain).reshape(size, *total_a.shape)
-        found = np.abs(_difference(total_a + moved, total_b - moved, metric))
+        found = np.abs(_difference(total_a + moved, total_b - moved, a.fields, metric))
         # Sums of counts are exact; the ratios need a hair's breadth for ties.
         at_least += int((found >= observed - 1e-12).sum())
     return (1 + at_least) / (1 + n_randomisations)
 
 
 def bootstrap_interval(
-    a: I64, b: I64, metric: str, n_resamples: int = RESAMPLES
+    a: CountTable, b: CountTable, metric: str, n_resamples: int = RESAMPLES
 ) -> tuple[float, float]:
     """95 % percentile interval of the difference, resampling sentences and (if several) seeds."""
-    n_seeds, n_sentences, _ = a.shape
+    n_seeds, n_sentences, _ = a.rows.shape
     if not n_sentences:
         return 0.0, 0.0
-    both = np.moveaxis(np.stack([a, b]), 2, 0).astype(np.float64)
+    both = np.moveaxis(np.stack([a.rows, b.rows]), 2, 0).astype(np.float64)
     flat = both.reshape(n_sentences, -1)
     rng = np.random.default_rng(RANDOM_SEED)
     found = []
     for size in _blocks(n_resamples, n_sentences):
         weights = rng.multinomial(n_sentences, np.full(n_sentences, 1 / n_sentences), size=size)
         sums = (weights.astype(np.float64) @ flat).reshape(size, *both.shape[1:])
-        per_seed = _per_seed(sums[:, 0], sums[:, 1], metric)
+        per_seed = _per_seed(sums[:, 0], sums[:, 1], a.fields, metric)
         drawn = rng.integers(0, n_seeds, size=(size, n_seeds))
         found.append(np.take_along_axis(per_seed, drawn, axis=1).mean(axis=1))
     low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
@@ -126,14 +134,14 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _per_seed(sums_a: F64, sums_b: F64, metric: str) -> F64:
+def _per_seed(sums_a: F64, sums_b: F64, fields: Sequence[str], metric: str) -> F64:
     """[..., seeds] differences from sums [..., seeds, k]."""
-    difference: F64 = ratios(sums_a)[metric] - ratios(sums_b)[metric]
-    return difference
+    return ratio(sums_a, fields, metric) - ratio(sums_b, fields, metric)
 
 
-def _difference(sums_a: F64 | I64, sums_b: F64 | I64, metric: str) -> F64:
-    mean: F64 = _per_seed(np.asarray(sums_a), np.asarray(sums_b), metric).mean(axis=-1)
+def _difference(sums_a: F64 | I64, sums_b: F64 | I64, fields: Sequence[str], metric: str) -> F64:
+    per_seed = _per_seed(np.asarray(sums_a), np.asarray(sums_b), fields, metric)
+    mean: F64 = per_seed.mean(axis=-1)
     return mean
 
 

@@ -1,0 +1,76 @@
+"""Chunks as lists of their borders and types, and which of them agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sslbench.corpus.columns import Vocabulary, first_tokens
+from sslbench.corpus.encodings import Scheme, TagTable, describe, mark_chunks
+from sslbench.errors import UserError
+from sslbench.types import I32, I64, AnyArray, Bool
+
+Labels = tuple[Sequence[str], AnyArray]  # label names, and one code per token into them
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkList:
+    """K chunks from left to right; int[K] each. `last` is inside the chunk."""
+
+    start: NDArray[np.intp]
+    last: NDArray[np.intp]
+    kind: I32
+
+    def where(self, mask: Bool) -> ChunkList:
+        """Some of the chunks; mask: bool[K]."""
+        return ChunkList(self.start[mask], self.last[mask], self.kind[mask])
+
+    def untyped(self) -> ChunkList:
+        """The same borders, all of one type."""
+        return ChunkList(self.start, self.last, np.zeros_like(self.kind))
+
+    def per_sentence(self, offsets: I64) -> I64:
+        """int64[S]: how many chunks each sentence has."""
+        sentence = np.searchsorted(offsets, self.start, side="right") - 1
+        return np.bincount(sentence, minlength=len(offsets) - 1)
+
+    def per_type(self, n_types: int) -> list[int]:
+        """How many chunks each type has."""
+        counts: list[int] = np.bincount(self.kind, minlength=n_types).tolist()
+        return counts
+
+
+def find_chunks(labels: Labels, offsets: I64, encoding: Scheme, kinds: Vocabulary) -> ChunkList:
+    """The chunks of a labelling; `kinds` takes up their types.
+
+    UserError for a label that occurs and is illegal in `encoding`.
+    """
+    names, codes = labels
+    table = TagTable.of(names, encoding, kinds)
+    prefix, kind = table.prefix[codes], table.type[codes]
+    if len(prefix) and prefix.min() < 0:
+        label = names[codes[int(np.argmin(prefix))]]
+        raise UserError(f"label {label!r} does not fit {encoding}", hint=describe(encoding))
+    chunks = mark_chunks(prefix, kind, first_tokens(offsets))
+    start = np.flatnonzero(chunks.start)
+    return ChunkList(start, np.flatnonzero(chunks.last), kind[start])
+
+
+def is_in(chunks: ChunkList, others: ChunkList, n_tokens: int) -> Bool:
+    """bool[K]: the chunk is one of `others`: same first token, last token and type."""
+    last_at = np.full(n_tokens, -1, dtype=np.int64)
+    kind_at = np.full(n_tokens, -1, dtype=np.int64)
+    last_at[others.start] = others.last
+    kind_at[others.start] = others.kind
+    same: Bool = last_at[chunks.start] == chunks.last
+    same &= kind_at[chunks.start] == chunks.kind
+    return same
+
+
+def per_sentence(flags: Bool, offsets: I64) -> I64:
+    """int64[S]: how many of the tokens of each sentence are marked (flags: bool[N])."""
+    before: I64 = np.concatenate([[0], np.cumsum(flags)])
+    return before[offsets[1:]] - before[offsets[:-1]]

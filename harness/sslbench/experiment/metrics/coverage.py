@@ -1,0 +1,81 @@
+"""Scores by what the labelled data and the unlabelled text hold of the words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sslbench.corpus.columns import Corpus, Vocabulary
+from sslbench.corpus.shards import Shards
+from sslbench.experiment.metrics.chunks import per_sentence
+from sslbench.experiment.metrics.counts import SentenceCounts, metrics_from_counts
+from sslbench.types import Bool
+
+
+@dataclass(frozen=True, eq=False)
+class Coverage:
+    """Which text a corpus shares with what was learnt from.
+
+    unseen: bool[N], the word form of the token does not occur in the labelled data.
+    app: bool[S], every word form of the sentence occurs in the labelled data (L.app).
+    u_app: bool[S], every word form occurs in the unlabelled text (U.app); None without such text.
+    texts: the corpus and the labelled data; their `column` tells which segmented words are new.
+    """
+
+    unseen: Bool
+    app: Bool
+    u_app: Bool | None = None
+    texts: tuple[Corpus, Corpus] | None = None
+    column: str = "word"
+
+
+def coverage(
+    corpus: Corpus, labeled: Corpus, unlabeled: Shards | None = None, column: str = "word"
+) -> Coverage:
+    """Look up the words of `corpus` (case-sensitive, no cut-off); one pass over `unlabeled`."""
+    words, offsets = corpus.column(column), corpus.offsets
+    seen = _occurring(iter([labeled]), words.vocabulary, column)[words.codes]
+    u_app = None
+    if unlabeled is not None:
+        in_text = _occurring(iter(unlabeled), words.vocabulary, column)[words.codes]
+        u_app = per_sentence(~in_text, offsets) == 0
+    return Coverage(~seen, per_sentence(~seen, offsets) == 0, u_app, (corpus, labeled), column)
+
+
+def _occurring(shards: Iterator[Corpus], vocabulary: Vocabulary, column: str) -> Bool:
+    """bool[len(vocabulary)]: the entry occurs as a token of `shards`."""
+    found = np.zeros(len(vocabulary), dtype=np.bool_)
+    for shard in shards:
+        words = shard.column(column)
+        if words.vocabulary is vocabulary:
+            codes = words.codes
+            found[codes[codes < len(found)]] = True  # it may have grown since the start
+        else:
+            present = np.flatnonzero(np.bincount(words.codes)).tolist()
+            strings = words.vocabulary.strings
+            codes = np.array([vocabulary.lookup(strings[code]) for code in present], dtype=np.int32)
+            found[codes[(codes >= 0) & (codes < len(found))]] = True
+    return found
+
+
+def coverage_metrics(counts: SentenceCounts, correct: Bool, cover: Coverage) -> dict[str, float]:
+    """The metrics that `score` adds; correct: bool[N], the label of the token is right."""
+    metrics: dict[str, float] = {}
+    groups = {"": np.ones_like(cover.app), "_app": cover.app, "_notapp": ~cover.app}
+    for suffix, group in groups.items():
+        if not group.any():
+            continue
+        if suffix:
+            in_group = metrics_from_counts(counts, group)
+            for name in ("sentence_accuracy", "f1"):
+                if name in in_group:
+                    metrics[name + suffix] = in_group[name]
+        if cover.u_app is not None:
+            metrics["u_app" + suffix] = float(cover.u_app[group].mean())
+    if len(cover.app):
+        metrics["share_app"] = float(cover.app.mean())
+    if cover.unseen.any():
+        metrics["unseen_accuracy"] = float(correct[cover.unseen].mean())
+    return metrics

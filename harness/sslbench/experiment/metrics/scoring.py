@@ -1,0 +1,167 @@
+"""Comparing two labellings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sslbench.corpus.columns import Column, Corpus, Vocabulary
+from sslbench.corpus.encodings import Scheme, Task
+from sslbench.experiment.metrics.alternatives import Alternatives, alternative_lists
+from sslbench.experiment.metrics.chunks import ChunkList, Labels, find_chunks, is_in, per_sentence
+from sslbench.experiment.metrics.counts import SentenceCounts, metrics_from_counts
+from sslbench.experiment.metrics.coverage import Coverage, coverage_metrics
+from sslbench.types import I64, Bool
+
+
+@dataclass(frozen=True)
+class TypeScore:
+    """Chunk counts of one type, and their ratios (0 where undefined)."""
+
+    gold: int
+    predicted: int
+    correct: int
+
+    @property
+    def precision(self) -> float:
+        return self.correct / self.predicted if self.predicted else 0.0
+
+    @property
+    def recall(self) -> float:
+        return self.correct / self.gold if self.gold else 0.0
+
+    @property
+    def f1(self) -> float:
+        both = self.gold + self.predicted
+        return 2 * self.correct / both if both else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What `score` found. `types`: chunk type -> counts, sorted by name; empty without chunks."""
+
+    metrics: dict[str, float]
+    counts: SentenceCounts
+    types: dict[str, TypeScore]
+
+
+def score(
+    task: Task,
+    gold: Labels,
+    predicted: Labels,
+    offsets: I64,
+    *,
+    encoding: Scheme | None = None,
+    coverage: Coverage | None = None,
+    alternatives: Alternatives | None = None,
+) -> Scores:
+    """Compare two labellings of N tokens in S sentences.
+
+    gold, predicted: (label names, codes int[N]); the two may name different labels in any order.
+    offsets: int64[S + 1].
+    encoding: of the labels, needed unless the task is "tagging", where chunks do not exist.
+    coverage: adds share_app, sentence_accuracy and f1 with suffix _app / _notapp, unseen_accuracy
+        and, with unlabelled text, u_app, u_app_app, u_app_notapp (U.app in all sentences and in
+        the two groups), and the recall of words that are out of vocabulary where the task has
+        words. A metric of an empty group is left out: it is not 0.
+    alternatives: spans accepted besides the gold chunks; adds alt_precision, alt_recall, alt_f1.
+
+    All metrics are in [0, 1]. ValueError if shapes or codes do not fit; UserError if a label that
+    occurs is illegal in `encoding`.
+    """
+    n_tokens = int(offsets[-1])
+    gold, predicted = _checked(gold, n_tokens), _checked(predicted, n_tokens)
+    correct = _correct_labels(gold, predicted)
+    tokens = (np.diff(offsets), per_sentence(correct, offsets))
+    types: dict[str, TypeScore] = {}
+    counts = SentenceCounts(*tokens)
+    if task != "tagging":
+        if encoding is None:
+            raise ValueError(f"task {task!r} needs the encoding of its labels")
+        kinds = Vocabulary([""])
+        found = find_chunks(gold, offsets, encoding, kinds)
+        guessed = find_chunks(predicted, offsets, encoding, kinds)
+        lists = _chunk_lists(task, found, guessed, n_tokens)
+        if task != "spans" and coverage is not None and coverage.texts is not None:
+            new = found.where(_out_of_vocabulary(found, coverage.texts, coverage.column, encoding))
+            lists |= _oov_lists(task, new, guessed, n_tokens)
+        if alternatives is not None:
+            lists |= alternative_lists(found, guessed, alternatives, n_tokens)
+        counts = SentenceCounts(*tokens, **{n: c.per_sentence(offsets) for n, c in lists.items()})
+        types = _type_table(found, guessed, lists["correct_chunks"], kinds)
+    metrics = metrics_from_counts(counts)
+    if counts.oov_words is not None and not counts.oov_words.any():
+        metrics = {name: value for name, value in metrics.items() if "oov" not in name}
+    if coverage is not None:
+        metrics |= coverage_metrics(counts, correct, coverage)
+    return Scores(metrics, counts, types)
+
+
+def _checked(labels: Labels, n_tokens: int) -> Labels:
+    names, codes = labels[0], np.asarray(labels[1])
+    if codes.shape != (n_tokens,) or (n_tokens and codes.dtype.kind not in "iu"):
+        raise ValueError(f"codes must be int[{n_tokens}], got {codes.dtype} {codes.shape}")
+    if n_tokens and not 0 <= int(codes.min()) <= int(codes.max()) < len(names):
+        raise ValueError(f"codes {codes.min()}..{codes.max()} for {len(names)} labels")
+    return names, codes.astype(np.int64, copy=False)
+
+
+def _correct_labels(gold: Labels, predicted: Labels) -> Bool:
+    """bool[N]: the labels have the same name."""
+    of_name = {name: code for code, name in enumerate(gold[0])}
+    to_gold = np.array([of_name.get(name, -1) for name in predicted[0]], dtype=np.int64)
+    same: Bool = to_gold[predicted[1]] == gold[1]
+    return same
+
+
+def _correct_chunks(gold: ChunkList, predicted: ChunkList, n_tokens: int) -> ChunkList:
+    return gold.where(is_in(gold, predicted, n_tokens))
+
+
+def _chunk_lists(
+    task: Task, gold: ChunkList, predicted: ChunkList, n_tokens: int
+) -> dict[str, ChunkList]:
+    """The chunks behind the fields of `SentenceCounts`, without those of new words."""
+    both = _correct_chunks(gold, predicted, n_tokens)
+    lists = {"gold_chunks": gold, "predicted_chunks": predicted, "correct_chunks": both}
+    if task != "spans":
+        lists["correct_words"] = _correct_chunks(gold.untyped(), predicted.untyped(), n_tokens)
+    return {**lists, "correct_tagged": both} if task == "joint" else lists
+
+
+def _oov_lists(
+    task: Task, new: ChunkList, predicted: ChunkList, n_tokens: int
+) -> dict[str, ChunkList]:
+    untyped = _correct_chunks(new.untyped(), predicted.untyped(), n_tokens)
+    tagged = {"oov_tagged": _correct_chunks(new, predicted, n_tokens)} if task == "joint" else {}
+    return {"oov_words": new, "oov_correct": untyped, **tagged}
+
+
+def _out_of_vocabulary(
+    gold: ChunkList, texts: tuple[Corpus, Corpus], column: str, encoding: Scheme
+) -> Bool:
+    """bool[gold words]: no word of the labelled data is spelt so."""
+    (corpus, labeled), label = texts, texts[1].column("label")
+    labels = label.vocabulary.strings, label.codes
+    known = find_chunks(labels, labeled.offsets, encoding, Vocabulary([""]))
+    seen = set(_spellings(known, labeled.column(column)))
+    return np.array([w not in seen for w in _spellings(gold, corpus.column(column))], np.bool_)
+
+
+def _spellings(words: ChunkList, characters: Column) -> list[str]:
+    text = characters.strings()
+    borders = zip(words.start.tolist(), (words.last + 1).tolist(), strict=True)
+    return ["".join(text[start:end]) for start, end in borders]
+
+
+def _type_table(
+    gold: ChunkList, predicted: ChunkList, correct: ChunkList, kinds: Vocabulary
+) -> dict[str, TypeScore]:
+    columns = [chunks.per_type(len(kinds)) for chunks in (gold, predicted, correct)]
+    table = {
+        name: TypeScore(g, p, c)
+        for name, g, p, c in zip(kinds.strings, *columns, strict=True)
+        if g or p
+    }
+    return dict(sorted(table.items()))
