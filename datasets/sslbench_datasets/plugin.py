@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sslbench import DatasetInfo, hookimpl
 from sslbench_datasets.files import CONLL2000, REUTERS
-from sslbench_datasets.registered import chinese, genes, letters, ner, treebank, ud
+from sslbench_datasets.registered import adaptation, chinese, genes, letters, ner, treebank, ud
 
 
 @hookimpl
@@ -53,4 +53,5 @@ def sslbench_datasets() -> list[DatasetInfo]:
         *treebank.DATASETS,
         *genes.DATASETS,
         *letters.DATASETS,
+        *adaptation.DATASETS,
     ]
