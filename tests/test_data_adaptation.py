@@ -197,6 +197,10 @@ def test_pennbioie_is_cut_by_file_or_by_sentence(small: DataHome, tmp_path: Path
     assert "ebm" in text_of(data)
     cut = adaptation.load_pennbioie(small, path=str(folder), dev=7)
     assert cut.splits["dev"].column("word").strings() == ["f2"] * 2 + ["f4"] * 4 + ["f1"]
+    assert cut.facts["sha256_target"] == data.facts["sha256_target"]
+    (folder / "onco" / "file_1.mrg").write_text("(SENT (NN f0))")
+    other = adaptation.load_pennbioie(small, path=str(folder))
+    assert other.facts["sha256_target"] != data.facts["sha256_target"]
     with pytest.raises(UserError, match=r"dev has 10 of 10 sentences.*pennbioie\.dev"):
         adaptation.load_pennbioie(small, path=str(folder), dev=10)
 

@@ -8,6 +8,7 @@ public; those here stand in for them, and its numbers cannot be expected.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -18,7 +19,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sslbench.corpus import Corpus, CorpusShards, Shards, Vocabulary
+from sslbench.corpus import Corpus, CorpusShards, RawBytes, Shards, Vocabulary, read_bytes
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.adaptation_text import (
@@ -149,13 +150,18 @@ def load_pennbioie(home: DataHome, **options: object) -> Dataset:
     """Read source, a licence holder's PennBioIE and other text; options as in `PennBioOptions`.
 
     UserError for a bad option, no folder, fewer than two files, a cut outside of the corpus, or a
-    missing or malformed file. Its counts are not known, so they are not checked.
+    missing or malformed file. Its counts are not known, so they are not checked;
+    ``facts["sha256_target"]`` is of the bytes of all its files, in order.
     """
     asked = chosen("pennbioie", options, PennBioOptions)
     files = find_biotrees(asked.path)
     vocabularies: dict[str, Vocabulary] = {}
     train, facts = _source(home, asked, vocabularies, "pennbioie")
-    parts = [read_biotrees(file, vocabularies) for file in files]
+    digest, parts = hashlib.sha256(), []
+    for file in files:
+        data = read_bytes(file)
+        digest.update(data)
+        parts.append(read_biotrees(RawBytes(str(file), data), vocabularies))
     whole = Corpus.concatenate(parts)
     half = sum(part.n_sentences for part in parts[: (len(parts) + 1) // 2])
     cut = asked.dev or half
@@ -166,7 +172,7 @@ def load_pennbioie(home: DataHome, **options: object) -> Dataset:
             hint="give another number with --set pennbioie.dev=NUMBER",
         )
     splits = {"dev": whole.between(0, cut), "test": whole.between(cut, whole.n_sentences)}
-    facts["files"] = len(files)
+    facts |= {"files": len(files), "sha256_target": digest.hexdigest()}
     text = partial(_biomedical_text, home, asked.unlabeled)
     return _dataset("pennbioie", train, splits, text, facts)
 

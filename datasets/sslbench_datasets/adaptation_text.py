@@ -36,7 +36,6 @@ _TYPOGRAPHIC = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "�
 _QUESTIONBANK_REPAIRS = (
     (re.compile(rb"\( -([LR]RB)-\)"), rb"(-\1- -\1-)"),
     (re.compile(rb"\( *\)"), b""),
-    (re.compile(rb"<<"), b"''"),
     (re.compile(rb"<"), b"'"),
     (re.compile(rb"(?<!\\)/"), rb"\\/"),
     (re.compile(rb"\([?!] "), b"(. "),
@@ -186,7 +185,7 @@ def _lines(source: Source, encodings: Sequence[str]) -> Iterator[tuple[int, str]
                 hint="take the file as upstream has it",
             )
         if line.strip():
-            yield number, line.strip("\r")
+            yield number, line
 
 
 # --- biomedical text ----------------------------------------------------------------------------
