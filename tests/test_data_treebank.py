@@ -132,6 +132,13 @@ def test_a_file_of_empty_leaves_has_no_sentence() -> None:
     assert (corpus.n_sentences, corpus.n_tokens) == (0, 0)
 
 
+def test_trees_are_skipped_by_their_outermost_label() -> None:
+    text = "(SENT (NN a) (SEC (NN b)))\n(SEC (SENT (NN c)))\n(NN d) ( SEC (NN e)) ( (SEC (NN f)))"
+    corpus = read_trees(RawBytes("f.mrg", text.encode()), skip=("SEC",))
+    assert leaves_of(corpus) == [[("a", "NN"), ("b", "NN")], [("d", "NN")], [("f", "NN")]]
+    assert "c" not in corpus.column("word").vocabulary
+
+
 def test_files_share_vocabularies() -> None:
     vocabularies: dict[str, Vocabulary] = {}
     first, second = read("(NN a)", vocabularies), read("(S (VB b) (NN a))", vocabularies)

@@ -114,6 +114,7 @@ def test_operations():
         "tail3": ["Ab", "bcd", "x", "É1-"],
         "first_upper": ["true", "false", "false", "true"],
         "last_punct": ["false", "false", "false", "true"],
+        "has_dash": ["false", "false", "false", "true"],
         "has_digit": ["false", "false", "false", "true"],
         "all_lower": ["false", "true", "true", "false"],
     }

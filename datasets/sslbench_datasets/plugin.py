@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from sslbench import DatasetInfo, hookimpl
 from sslbench_datasets.files import CONLL2000, REUTERS
-from sslbench_datasets.registered import chinese, ctb, genes, letters, ner, sighan, treebank, ud
+from sslbench_datasets.registered import (
+    adaptation,
+    chinese,
+    ctb,
+    genes,
+    letters,
+    ner,
+    sighan,
+    treebank,
+    ud,
+)
 
 
 @hookimpl
@@ -55,4 +65,5 @@ def sslbench_datasets() -> list[DatasetInfo]:
         *treebank.DATASETS,
         *genes.DATASETS,
         *letters.DATASETS,
+        *adaptation.DATASETS,
     ]

@@ -38,8 +38,9 @@ _LAYOUTS = (
 )
 _HINT = (
     "give the folder of the Penn Treebank's combined trees, which holds wsj/00 to wsj/24 with"
-    " .mrg files, with --data FOLDER or --set ptb.path=FOLDER (tagged .pos files will not do)"
+    " .mrg files, with {way} (tagged .pos files will not do)"
 )
+_WAY = "--data FOLDER or --set ptb.path=FOLDER"
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -79,30 +80,47 @@ def load_ptb(home: DataHome, **options: object) -> Dataset:
     """
     settings = chosen("ptb", options, Options)
     root = Path(settings.path).expanduser() if settings.path else home.root
-    sections = find_sections(root)
-    vocabularies: dict[str, Vocabulary] = {}
+    splits, sha256 = read_sections(root, PTB_SECTIONS, {})
+    if settings.check:
+        hint = "is a file missing? --set ptb.check=false takes it as it is"
+        check_sizes(splits, PTB_COUNTS, dict.fromkeys(splits, root), hint)
+    return _dataset("ptb", splits, sha256)
+
+
+def read_sections(
+    root: Path,
+    spans: Mapping[str, tuple[int, int]],
+    vocabularies: dict[str, Vocabulary],
+    way: str = _WAY,
+) -> tuple[dict[str, Corpus], str]:
+    """Read a licence holder's Penn Treebank: name -> sections, from first to last.
+
+    Returns a corpus per name, and the sha256 of the bytes of all files read, in order.
+    vocabularies: per column, used and extended. way: how the user gives the folder, for messages.
+    UserError when the folder or one of its 25 sections is not there, or a file is malformed.
+    """
+    sections = find_sections(root, way)
     digest = hashlib.sha256()
     splits: dict[str, Corpus] = {}
-    for split, (first, last) in PTB_SECTIONS.items():
+    for split, (first, last) in spans.items():
         corpora = []
         for path in (path for number in range(first, last + 1) for path in sections[number]):
             data = read_bytes(path)
             digest.update(data)
             corpora.append(read_trees(RawBytes(str(path), data), vocabularies))
         splits[split] = Corpus.concatenate(corpora)
-    if settings.check:
-        hint = "is a file missing? --set ptb.check=false takes it as it is"
-        check_sizes(splits, PTB_COUNTS, dict.fromkeys(splits, root), hint)
-    return _dataset("ptb", splits, digest.hexdigest())
+    return splits, digest.hexdigest()
 
 
-def find_sections(root: Path) -> dict[int, list[Path]]:
+def find_sections(root: Path, way: str = _WAY) -> dict[int, list[Path]]:
     """The .mrg files of each of the sections 0 to 24, by name.
 
+    way: how the user gives the folder, for messages.
     UserError when there is no such folder, no section below it, or one of them is missing.
     """
+    hint = _HINT.format(way=way)
     if not root.is_dir():
-        raise UserError("no such folder", file=root, hint=_HINT)
+        raise UserError("no such folder", file=root, hint=hint)
     for layout in _LAYOUTS:
         folder = root / layout
         sections = {number: _trees_in(folder / f"{number:02d}") for number in range(25)}
@@ -112,7 +130,7 @@ def find_sections(root: Path) -> dict[int, list[Path]]:
         if len(missing) < len(sections):
             message = f"no .mrg file in section{'s' * (len(missing) > 1)} {', '.join(missing)}"
             raise UserError(message, file=folder, hint="sections 00 to 24 are needed")
-    raise UserError("no section of the Penn Treebank in this folder", file=root, hint=_HINT)
+    raise UserError("no section of the Penn Treebank in this folder", file=root, hint=hint)
 
 
 def _trees_in(section: Path) -> list[Path]:

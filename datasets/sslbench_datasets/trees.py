@@ -9,7 +9,7 @@ free, a file holds any number of trees. A leaf is ``(TAG word)``, brackets in th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,11 +29,16 @@ _PIECE = re.compile(
 Leaf = tuple[str, str]  # word, tag
 
 
-def read_trees(source: Source, vocabularies: dict[str, Vocabulary] | None = None) -> Corpus:
+def read_trees(
+    source: Source,
+    vocabularies: dict[str, Vocabulary] | None = None,
+    skip: Collection[str] = (),
+) -> Corpus:
     """Read the leaves of all trees of a file: columns word and label.
 
     vocabularies: per column name, used and extended; missing ones are put in, so that one dict
         passed for all files makes them share. Default: new ones.
+    skip: trees whose outermost bracket has one of these labels are left out.
 
     Leaves tagged EMPTY are left out, and trees of nothing else. Of an ambiguous tag (``JJ|NN``: the
     annotators did not decide) the first is taken. UserError with file and line for: a byte that is
@@ -46,7 +51,7 @@ def read_trees(source: Source, vocabularies: dict[str, Vocabulary] | None = None
     trees = list(_Trees(source_name(source), _text(source)).leaves())
     if not trees:
         raise UserError("no tree in the file", file=source_name(source), hint="copy it again")
-    sentences = [kept for kept in map(_words, trees) if kept]
+    sentences = [kept for root, tree in trees if root not in skip and (kept := _words(tree))]
     leaves = [leaf for sentence in sentences for leaf in sentence]
     columns = {
         "word": Column(words, words.encode(word for word, _ in leaves)),
@@ -84,16 +89,17 @@ class _Trees:
     file: str
     text: str = field(repr=False)
 
-    def leaves(self) -> Iterator[list[Leaf]]:
-        """The leaves of one tree after the other. Depth is a number, so it has no limit."""
-        depth, start, tree = 0, 0, list[Leaf]()
+    def leaves(self) -> Iterator[tuple[str, list[Leaf]]]:
+        """Outermost label and leaves of each tree. Depth is a number, so it has no limit."""
+        depth, start, root, tree = 0, 0, "", list[Leaf]()
         opened: re.Match[str] | None = None  # the piece before, if that was an opening bracket
         for piece in _PIECE.finditer(self.text):
             kind, before, opened = piece.lastgroup, opened, None
             if kind == "word":
                 tree.append((piece["word"], piece["tag"]))
             elif kind == "label":
-                start = start if depth else piece.start()
+                if not depth:
+                    start, root = piece.start(), piece["label"]
                 depth, opened = depth + 1, piece
             elif kind == "stray":
                 raise self._stray(piece, depth)
@@ -105,8 +111,8 @@ class _Trees:
             else:
                 depth -= 1
             if not depth:
-                yield tree
-                tree = []
+                yield root, tree
+                root, tree = "", []
         if depth:
             message = f"{depth} bracket{'s' * (depth != 1)} of the tree that starts here not closed"
             raise self._refuse(start, message, "close them; is the file truncated?")

@@ -94,6 +94,17 @@ def sslbench_featurizers() -> list[FeaturizerInfo]:
             tasks=("segmentation", "joint"),
         ),
         FeaturizerInfo(
+            name="pos_adapt",
+            summary="part-of-speech tagging across domains: words, affixes, tests of spelling",
+            reference=(
+                "A. Subramanya, S. Petrov, F. Pereira: Efficient graph-based semi-supervised"
+                " learning of structured tagging models. EMNLP 2010 (the list is sslbench's own)"
+            ),
+            target="sslbench_methods.adaptation_features:pos_adapt",
+            columns=("word",),
+            tasks=("tagging",),
+        ),
+        FeaturizerInfo(
             name="pixels",
             summary="the 128 pixels of a handwritten letter, as dense columns",
             reference=_HE,

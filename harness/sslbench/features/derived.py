@@ -12,7 +12,7 @@ shape           word type: 16 orthographic tests as 4 hex digits (`word_type`)
 prefixN suffixN first / last N characters; ``<short>`` when the value has fewer
 headN tailN     first / last N characters; the whole value when it has fewer
 Q_C             ``true`` or ``false``: Q of first, last, has, all; C of upper, lower, digit, alpha,
-                alnum, punct, space, as in ``first_upper`` or ``has_digit``
+                alnum, punct, dash, space, as in ``first_upper`` or ``has_digit``
 =============== ================================================================================
 """
 
@@ -40,6 +40,7 @@ _CLASSES: dict[str, Callable[[str], bool]] = {
     "alpha": str.isalpha,
     "alnum": str.isalnum,
     "punct": lambda c: c in string.punctuation or unicodedata.category(c).startswith("P"),
+    "dash": lambda c: unicodedata.category(c) == "Pd",
     "space": str.isspace,
 }
 _KNOWN = [
