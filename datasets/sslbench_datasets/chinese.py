@@ -60,7 +60,7 @@ _SINICA_MEMBER = "sinica_treebank/parsed"
 # Clauses per block. Neighbours come from one text, and the file changes its genre on the way (the
 # last clauses are twice as long as the first): neither single clauses nor the end will do as test.
 _SINICA_BLOCK = 100
-_SINICA_NUMBER = re.compile(r"#\S+\s")
+_SINICA_NUMBER = re.compile(r"#\S{1,40}\s")
 # What follows the tree: the punctuation that ended the clause, and its category.
 _SINICA_END = re.compile(r"(?<=\))#.*")
 # role:tag:word. The leaf ends at | or ), which tells it from the two with a doubled role

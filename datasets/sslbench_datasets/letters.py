@@ -26,13 +26,13 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
-from scipy.io import loadmat
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary, read_bytes
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.types import I64, Bool
 from sslbench_datasets.checks import check_counts, chosen
+from sslbench_datasets.matlab import read_cells
 from sslbench_datasets.registered.letters import LETTERS
 
 ROWS, COLUMNS = 16, 8
@@ -152,13 +152,13 @@ def _shuffled(n_words: int) -> Bool:
 def _cells(path: Path, name: str) -> list[NDArray[np.generic]]:
     """The words in one variable of the file, a cell array (1, n)."""
     try:
-        found = loadmat(path, variable_names=[name]).get(name)
-    except Exception as problem:  # of a damaged file the parser may raise anything
+        found = read_cells(read_bytes(path), name)
+    except ValueError as problem:
         message = f"not a MATLAB file of version 5: {problem}"
         raise UserError(message, file=path, hint=_HINT) from problem
-    if found is None or found.dtype != object or found.ndim != 2 or len(found) != 1:
+    if not found:
         raise UserError(f"has no cell array {name} of one row", file=path, hint=_HINT)
-    return list(found[0])
+    return found
 
 
 def _trouble(pattern: NDArray[np.generic], label: NDArray[np.generic]) -> str:

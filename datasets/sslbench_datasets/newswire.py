@@ -32,20 +32,31 @@ _SHARD_TOKENS = 2**18
 _LONGEST_SENTENCE = 120
 _SHORTEST_SENTENCE = 4
 _MOST_NUMBERS = 0.4
+_LONGEST_TEXT = 10_000  # characters; no sentence of tokens that are words comes near it
 
-_BODY = re.compile(r"<BODY>(.*?)</BODY>", re.DOTALL)
+_BODY = "<BODY>", "</BODY>"
+# More digits than a character has; int() refuses thousands of them.
+_NO_CHARACTER = re.compile(r"&#\d{20,};?")
 _CONTROL = re.compile(r"&#(\d+);")
-_SIGNATURE = re.compile(r"\s*\breuters?\b[\s.]*\Z", re.IGNORECASE)
+_SIGNATURE = re.compile(r"(?<!\s)\s*\breuters?\b[\s.]*\Z", re.IGNORECASE)
 _INDENTED = re.compile(r"\n(?=[ \t]{2,}\S)|\n[ \t]*(?=\n)")
-_TICKER = re.compile(r",?\s*(?:<[A-Z0-9.]+>|\([A-Z]+\.[A-Z]+\))")
+_TICKER = re.compile(r"(?:,|(?<!\s))\s*(?:<[A-Z0-9.]+>|\([A-Z]+\.[A-Z]+\))")
 _BRACKETED = re.compile(r"<([^<>]{1,80})>")
 _END_OF_PROSE = re.compile(r"[.?!][\"')\]]*\Z")
 
 
 def bodies(sgml: str) -> Iterator[str]:
     """Yield the text of each story: entities resolved, controls and the "Reuter" line removed."""
-    for match in _BODY.finditer(sgml):
-        text = _CONTROL.sub(_without_control, match[1])
+    begin, end = _BODY
+    stop = 0
+    # A regular expression would look for the end of each of thousands of truncated stories.
+    while (start := sgml.find(begin, stop)) >= 0:
+        start += len(begin)
+        stop = sgml.find(end, start)
+        if stop < 0:
+            return
+        text = _NO_CHARACTER.sub("\ufffd", sgml[start:stop])
+        text = _CONTROL.sub(_without_control, text)
         yield _SIGNATURE.sub("", html.unescape(text))
 
 
@@ -69,6 +80,8 @@ def sentences(body: str) -> Iterator[list[str]]:
             continue
         text = _BRACKETED.sub(r"\1", _TICKER.sub("", text))
         for sentence in ptb.split_sentences(text):
+            if len(sentence) > _LONGEST_TEXT:
+                continue
             tokens = ptb.tokenize(sentence)
             if _is_prose(tokens):
                 yield tokens
@@ -88,7 +101,11 @@ def read_stories(paths: Iterable[Path]) -> Corpus:
     for path in paths:
         # The distribution is ASCII but for a few stray bytes, which Latin-1 always decodes.
         n_before = len(codes)
-        for body in bodies(path.read_text(encoding="latin-1")):
+        try:
+            sgml = path.read_text(encoding="latin-1")
+        except OSError as problem:
+            raise UserError(f"cannot be read: {problem.strerror}", file=path) from problem
+        for body in bodies(sgml):
             codes.extend(vocabulary.encode(tokens) for tokens in sentences(body))
         if len(codes) == n_before:
             raise UserError("no story found: not a Reuters-21578 .sgm file?", file=path)

@@ -56,11 +56,14 @@ def split_sentences(text: str) -> list[str]:
 def _is_border(text: str, candidate: re.Match[str]) -> bool:
     if text[candidate.start()] != ".":
         return True
-    before = text[: candidate.start()].rpartition(" ")[2].lstrip("\"'(`[<").lower()
+    # Only the words beside the candidate are cut out: a paragraph has thousands of candidates.
+    first = text.rfind(" ", 0, candidate.start()) + 1
+    before = text[first : candidate.start()].lstrip("\"'(`[<").lower()
     if before in _NEVER_LAST or (len(before) == 1 and before.isalpha()):
         return False
     if before in _MAY_BE_LAST or "." in before.rstrip("."):
-        following = text[candidate.end() :].split(" ", 1)[0]
+        last = text.find(" ", candidate.end())
+        following = text[candidate.end() : last if last >= 0 else len(text)]
         return following.strip("\"'(`[").lower() in _BEGINNINGS
     return True
 

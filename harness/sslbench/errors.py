@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+_LONGEST = 1000  # characters of a message or hint that are shown: it may quote a line of megabytes
+
 
 class UserError(Exception):
     """Wrong usage or bad input: shown as one line, exit status 2.
@@ -13,6 +15,9 @@ class UserError(Exception):
     message: what is wrong.
     file, line: where (line counts from 1), when the input is a file.
     hint: what to do about it.
+
+    `str` is one printable line, whatever the parts quote: line breaks and control characters are
+    escaped, parts beyond 1000 characters lose their middle.
     """
 
     def __init__(
@@ -30,8 +35,20 @@ class UserError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        place = self.file or ""
+        place = _printable(self.file or "")
         if self.line is not None:
             place += f":{self.line}"
-        text = f"{place}: {self.message}" if place else self.message
-        return f"{text}; {self.hint}" if self.hint else text
+        message = _short(self.message)
+        text = f"{place}: {message}" if place else message
+        return f"{text}; {_short(self.hint)}" if self.hint else text
+
+
+def _short(text: str) -> str:
+    if len(text) > _LONGEST:
+        text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+    return _printable(text)
+
+
+def _printable(text: str) -> str:
+    """Text without what would break the line or drive a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -78,7 +78,9 @@ class JessCMTagger:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> JessCMTagger:
-        """What `save` wrote."""
+        """What `save` wrote; ValueError when arrays and facts do not fit together."""
+        if arrays["state"].dtype.kind != "f" or facts["unknown"] not in (0, 1):
+            raise ValueError(f"tables of {arrays['state'].dtype}, unknown = {facts['unknown']}")
         crf = ChainCRF.from_arrays(arrays, facts)
         start = "streams."
         mine = {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
@@ -87,9 +89,14 @@ class JessCMTagger:
         models = EmbeddedModels(templates, streams, len(crf.labels), arrays["state"].dtype,
                                 facts["unknown"], facts["bare_chain"])  # fmt: skip
         for name in ("chain", "state", "arc"):
-            if arrays[name].shape != getattr(models, name).shape:
-                raise ValueError(f"table {name} has shape {arrays[name].shape}")
+            table, expected = arrays[name], getattr(models, name)
+            if (table.shape, table.dtype) != (expected.shape, expected.dtype):
+                raise ValueError(f"table {name} is {table.dtype} {table.shape}")
+            if np.isnan(table).any():
+                raise ValueError(f"table {name} holds what is no number")
             setattr(models, name, arrays[name])
+        if len(models.chain) != crf.layout.n_clique:
+            raise ValueError(f"{len(models.chain)} models, {crf.layout.n_clique} weights of them")
         models.uniform = False
         return cls(crf, models)
 

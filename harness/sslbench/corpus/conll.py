@@ -52,7 +52,7 @@ def read_conll(
     text = _decode(read_bytes(source, max_bytes), encoding, name)
     text = _blank_out(text, skip, comment)
     if separator is not None:  # in the other mode, white space at the end takes care of itself
-        text = re.sub(rb"[ \r]+(?=\n|\Z)", b"", text)
+        text = re.sub(rb"(?<![ \r])[ \r]+(?=\n|\Z)", b"", text)
     if not columns:
         _refuse_unnamed(text, rows)
     shared = {} if vocabularies is None else vocabularies
@@ -135,7 +135,7 @@ def _blank_out(text: bytes, skip: Sequence[str], comment: str | None) -> bytes:
     """Skipped lines made blank, so that the others keep their line numbers."""
     for first_field in map(str.encode, skip):
         if first_field in text:
-            pattern = rb"(?m)^[ \t]*" + re.escape(first_field) + rb"(?:[ \t\r][^\n]*)?$"
+            pattern = rb"(?m)^[ \t\r\v\f]*" + re.escape(first_field) + rb"(?:[ \t\r\v\f][^\n]*)?$"
             text = re.sub(pattern, b"", text)
     if comment:
         text = re.sub(rb"(?m)^" + re.escape(comment.encode()) + rb"[^\n]*$", b"", text)

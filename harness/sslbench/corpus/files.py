@@ -28,6 +28,9 @@ MAX_BYTES = 4 * 2**30
 MAX_RATIO = 300
 RATIO_FREE_BYTES = 64 * 2**20
 _BLOCK = 2**20
+# zipfile unpacks all that it read of these two at once: small pieces keep a bomb small
+_UNBOUNDED = (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+_SMALL_BLOCK = 2**12
 
 
 class _Readable(Protocol):
@@ -84,16 +87,23 @@ def _is_zip(path: str | os.PathLike[str]) -> bool:
 
 
 def _read_member(path: str, member: str | None, max_bytes: int, max_ratio: float) -> bytes:
-    with zipfile.ZipFile(path) as archive:
-        info = _find_member(archive, path, member)
-        name = f"{path}!{info.filename}"
-        if info.flag_bits & 0x1:
-            raise UserError("the member is encrypted", file=name, hint="unpack it yourself")
-        try:
+    name = path
+    try:
+        with zipfile.ZipFile(path) as archive:
+            info = _find_member(archive, path, member)
+            name = f"{path}!{info.filename}"
+            if info.flag_bits & 0x1:
+                raise UserError("the member is encrypted", file=name, hint="unpack it yourself")
+            block = _SMALL_BLOCK if info.compress_type in _UNBOUNDED else _BLOCK
+            packed = info.compress_size
             with archive.open(info) as file:
-                return _read_limited(file, name, info.compress_size, max_bytes, max_ratio)
-        except NotImplementedError as error:
-            raise UserError(str(error), file=name, hint="unpack it yourself") from None
+                return _read_limited(file, name, packed, max_bytes, max_ratio, block)
+    except NotImplementedError as error:
+        raise UserError(str(error), file=name, hint="unpack it yourself") from None
+    except (UserError, EOFError, OSError, zipfile.BadZipFile):
+        raise
+    except Exception as error:  # LZMAError, ValueError, ...: a damaged archive may raise anything
+        raise zipfile.BadZipFile(str(error) or type(error).__name__) from None
 
 
 def _find_member(archive: zipfile.ZipFile, path: str, member: str | None) -> zipfile.ZipInfo:
@@ -113,12 +123,17 @@ def _find_member(archive: zipfile.ZipFile, path: str, member: str | None) -> zip
 
 
 def _read_limited(
-    file: _Readable, name: str, packed: int, max_bytes: int, max_ratio: float
+    file: _Readable,
+    name: str,
+    packed: int,
+    max_bytes: int,
+    max_ratio: float,
+    block_size: int = _BLOCK,
 ) -> bytes:
     blocks: list[bytes] = []
     size = 0
     # sizes that headers declare are not believed: count what really comes out
-    while block := file.read(_BLOCK):
+    while block := file.read(block_size):
         size += len(block)
         if size > max_bytes:
             hint = "split it"

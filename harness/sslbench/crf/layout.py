@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..checked import borders, vector
 from ..errors import UserError
 from ..types import F64, I32, I64
 from .data import Attributes
@@ -197,3 +199,22 @@ def build_layout(
     columns = 0 if attributes.dense is None else attributes.dense.shape[1]
     assert len(labels) == N
     return Layout(L, n_node, columns, n_edge, *state, *arcs, n_clique, use_start, use_stop)
+
+
+def saved_layout(
+    arrays: dict[str, NDArray[Any]], facts: dict[str, Any], n_labels: int, n_node: int, n_edge: int
+) -> Layout:
+    """Layout of a saved model; ValueError when its arrays and facts cannot describe one."""
+    sizes = [int(facts[name]) for name in ("n_columns", "n_clique")]
+    if n_labels < 1 or min(sizes) < 0:
+        raise ValueError(f"{n_labels} labels, {sizes[0]} columns, {sizes[1]} clique features")
+    state_start, state_label = None, None
+    if "state_start" in arrays:
+        state_label = vector(arrays, "state_label", np.int32, None, (0, n_labels))
+        state_start = borders(arrays, "state_start", n_node, len(state_label))
+    arc_code = vector(arrays, "arc_code", np.int32, None, (0, (n_labels + 1) * n_labels))
+    arc_start = borders(arrays, "arc_start", n_edge, len(arc_code))
+    return Layout(
+        n_labels, n_node, sizes[0], n_edge, state_start, state_label, arc_start, arc_code,
+        sizes[1], bool(facts["use_start"]), bool(facts["use_stop"]),
+    )  # fmt: skip

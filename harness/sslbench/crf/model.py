@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checked import vector
 from ..corpus import Corpus
 from ..features import AttributeIndex, TemplateFeaturizer
 from ..types import F64, I32, I64, Bool
 from . import lbfgs
 from .collapse import Collapse
-from .layout import Layout, Support, Tables, build_layout
+from .layout import Layout, Support, Tables, build_layout, saved_layout
 from .objective import CliqueFeatures, EncodedCorpus, Objective, block_potentials
 from .persist import write_model
 from .terms import Term
@@ -111,7 +112,7 @@ class ChainCRF:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> ChainCRF:
-        """Restore; ValueError when the weights do not fit the layout.
+        """Restore; ValueError when arrays and facts do not fit together.
 
         A function of dense columns cannot be saved: the caller puts it into ``facts["dense"]``.
         ValueError when the model needs one and there is none.
@@ -122,15 +123,18 @@ class ChainCRF:
         if facts["n_columns"] and not callable(dense):
             raise ValueError("it has weights for dense columns, and no featurizer makes them")
         index = AttributeIndex.from_arrays(mine, facts["index"], dense)
-        layout = Layout(
-            len(facts["labels"]), index.n_node, facts["n_columns"], index.n_edge,
-            arrays.get("state_start"), arrays.get("state_label"), arrays["arc_start"],
-            arrays["arc_code"], facts["n_clique"], facts["use_start"], facts["use_stop"],
-        )  # fmt: skip
-        weights = np.asarray(arrays["weights"], np.float64)
-        if len(weights) != layout.size:
+        labels = tuple(map(str, facts["labels"]))
+        layout = saved_layout(arrays, facts, len(set(labels)), index.n_node, index.n_edge)
+        weights = vector(arrays, "weights", np.float64)
+        if len(weights) != layout.size or len(labels) != layout.n_labels:
             raise ValueError(f"{len(weights)} weights, but the layout has {layout.size}")
-        return cls(tuple(facts["labels"]), index, layout, weights, arrays.get("mask"))
+        if not np.isfinite(weights).all():
+            raise ValueError("a weight is not finite")
+        mask = arrays.get("mask")
+        shape = (len(labels) + 1, len(labels))
+        if mask is not None and (mask.dtype != np.bool_ or mask.shape != shape):
+            raise ValueError(f"the mask is {mask.dtype} {mask.shape}")
+        return cls(labels, index, layout, weights, mask)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write weights and alphabets to one file (npz and JSON, no pickle)."""

@@ -151,7 +151,7 @@ def load_tagger(path: str | os.PathLike[str], known: Registry) -> SavedTagger:
         raise UserError(
             f"a model of {kind!r}: {error.message}", file=path, hint=error.hint
         ) from error
-    except (AttributeError, KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+    except Exception as error:  # whatever a method's restore() meets in a damaged file
         raise UserError(
             f"the model cannot be restored: {type(error).__name__}: {error}",
             file=path,

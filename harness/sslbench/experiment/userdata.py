@@ -48,6 +48,8 @@ def find_files(path: Path) -> dict[str, Path]:
         raise UserError("no such file or folder", file=path, hint="check --data")
     if path.is_file():
         return {"train": path}
+    if not path.is_dir():
+        raise UserError("is neither a file nor a folder", file=path, hint="check --data")
     found: dict[str, Path] = {}
     for file in sorted(path.iterdir()):
         split = _split_of(file)
@@ -114,7 +116,7 @@ def load_user_data(
     splits = {split: read_conll(file, columns, vocabularies) for split, file in labelled.items()}
     scheme = _scheme_of(splits, labelled, columns)
     if "test" not in splits and cut:
-        splits["train"], splits["test"] = _cut(splits["train"])
+        splits["train"], splits["test"] = _cut(splits["train"], files["train"])
         notice(
             f"{path}: no test file; every fit is tested on {splits['test'].n_sentences} sentences"
             " cut from train (a fixed fifth)"
@@ -225,10 +227,11 @@ def _split_of(file: Path) -> str:
     return hits[0] if hits else ""
 
 
-def _cut(corpus: Corpus) -> tuple[Corpus, Corpus]:
+def _cut(corpus: Corpus, file: Path) -> tuple[Corpus, Corpus]:
     """80/20 into train and test; the same cut for every seed, so that results are comparable."""
     if corpus.n_sentences < 2:
-        raise UserError("one sentence cannot be cut into train and test", hint="add a test file")
+        message = "one sentence cannot be cut into train and test"
+        raise UserError(message, file=file, hint="add a test file")
     order = np.random.default_rng(CUT_STREAM).permutation(corpus.n_sentences)
     n_test = max(1, corpus.n_sentences // TEST_SHARE)
     return corpus.select(np.sort(order[n_test:])), corpus.select(np.sort(order[:n_test]))

@@ -31,7 +31,7 @@ from sslbench.features.index import TemplateFeaturizer
 from sslbench.features.templates import Atom, Template, load_templates, read_lines
 
 _MACRO = re.compile(
-    r"""%(?P<kind>[a-zA-Z])\[\s*(?P<mark>[@*]?)(?P<offset>[+-]?\d+)\s*,\s*(?P<column>\d+)\s*
+    r"""%(?P<kind>[a-zA-Z])\[\s*(?P<mark>[@*]?)(?P<offset>[+-]?\d{1,9})\s*,\s*(?P<column>\d{1,9})\s*
         (?:,\s*"(?P<regex>(?:\\.|[^"\\])*)"\s*)?\]""",
     re.VERBOSE,
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sslbench.checked import borders, vector
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
 from sslbench.features import kernels
@@ -216,14 +217,20 @@ class AttributeIndex:
     def from_arrays(
         cls, arrays: Arrays, facts: dict[str, Any], dense: Dense | None = None
     ) -> AttributeIndex:
-        """The index that `arrays` described."""
+        """The index that `arrays` described; ValueError when it cannot be one."""
         start = "streams."
         mine = {k[len(start) :]: array for k, array in arrays.items() if k.startswith(start)}
         streams = Streams.from_arrays(mine, facts)
 
         def numbering(name: str, edge: bool) -> _Numbering:
             templates = tuple(t for t in streams.templates if t.edge is edge)
-            return _Numbering(streams, templates, arrays[f"{name}.symbol"], arrays[f"{name}.start"])
+            symbol = vector(arrays, f"{name}.symbol", np.int32)
+            start = borders(arrays, f"{name}.start", len(templates), len(symbol))
+            for t, template in enumerate(templates):
+                own = {f"{name}.symbol": symbol[start[t] : start[t + 1]]}
+                p, _ = streams.pattern_of(template)
+                vector(own, f"{name}.symbol", np.int32, None, (0, streams.n_symbols[p]))
+            return _Numbering(streams, templates, symbol, start)
 
         return cls(streams, numbering("node", False), numbering("edge", True), dense)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sslbench.checked import borders, vector
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.features import kernels
 from sslbench.types import I32, I64
@@ -138,12 +139,13 @@ class ColumnSymbols:
         return {"text": text, "ends": ends, "pads": self.pads, "counts": self.counts}
 
     def restore(self, arrays: dict[str, NDArray[np.generic]]) -> None:
-        """Take over what `arrays` gave."""
-        self.texts = unpack_strings(
-            arrays["text"].astype(np.uint8), arrays["ends"].astype(np.int64)
-        )
-        self.pads = arrays["pads"].astype(np.int32)
-        self.counts = arrays["counts"].astype(np.int64)
+        """Take over what `arrays` gave; ValueError when it cannot be that."""
+        text, ends = vector(arrays, "text", np.uint8), vector(arrays, "ends", np.int64)
+        borders({"ends": np.append(0, ends)}, "ends", len(ends), len(text))
+        self.texts = unpack_strings(text, ends)
+        size = len(self.texts)
+        self.pads = vector(arrays, "pads", np.int32, len(self.pads), (ABSENT, size))
+        self.counts = vector(arrays, "counts", np.int64, size)
         self._index(self._is_pad())
 
 
@@ -206,9 +208,9 @@ class PairSymbols:
         return {"keys": self.keys, "counts": self.counts}
 
     def restore(self, arrays: dict[str, NDArray[np.generic]]) -> None:
-        """Take over what `arrays` gave."""
-        self.keys = arrays["keys"].astype(np.int64)
-        self.counts = arrays["counts"].astype(np.int64)
+        """Take over what `arrays` gave; ValueError when it cannot be that."""
+        self.keys = vector(arrays, "keys", np.int64, None, (0, np.iinfo(np.int64).max))
+        self.counts = vector(arrays, "counts", np.int64, len(self.keys))
         self._hash()
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from sslbench.errors import UserError
 
 _NAME = re.compile(r"[^\[\]|\s:]+")
-_ATOM = re.compile(r"(?P<column>[^\[\]|\s:]+)\[\s*(?P<offset>[+-]?\d+)\s*\]")
+_ATOM = re.compile(r"(?P<column>[^\[\]|\s:]+)\[\s*(?P<offset>[+-]?\d{1,9})\s*\]")
 _BAG = re.compile(
-    r"(?P<column>[^\[\]|\s:]+)\[\s*(?P<first>[+-]?\d+)\s*\.\.\s*(?P<last>[+-]?\d+)\s*\]"
+    r"(?P<column>[^\[\]|\s:]+)\[\s*(?P<first>[+-]?\d{1,9})\s*\.\.\s*(?P<last>[+-]?\d{1,9})\s*\]"
 )
 _PREFIX = re.compile(r"(?P<word>[^\[\]|\s:]*)\s*:\s*")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
