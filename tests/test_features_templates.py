@@ -122,6 +122,12 @@ def test_operations():
         assert list(map(operation(name), words)) == values, name
 
 
+def test_a_period_is_one_character_and_a_dash_any() -> None:
+    words = ["U.S.", "…", "a-b", "a\N{EN DASH}b", ""]
+    assert list(map(operation("has_period"), words)) == ["true", *["false"] * 4]
+    assert list(map(operation("has_dash"), words)) == ["false", "false", "true", "true", "false"]
+
+
 def test_derived_once_per_vocabulary_entry():
     vocabulary = Vocabulary(["Ab", "ab", "x"])
     corpus = Corpus({"word": Column(vocabulary, [0, 1, 2, 0])}, [0, 4])

@@ -240,6 +240,8 @@ def read_tag_map(source: Source) -> dict[str, str]:
                 line=number,
             )
         table[cells[0]] = cells[1]
+    if not table:
+        raise UserError("no tag in the file: it is empty", file=source_name(source))
     return table
 
 

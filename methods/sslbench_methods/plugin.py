@@ -105,6 +105,14 @@ def sslbench_featurizers() -> list[FeaturizerInfo]:
             tasks=("tagging",),
         ),
         FeaturizerInfo(
+            name="pos_window",
+            summary="part-of-speech tagging: forms, suffixes and spelling of three words",
+            reference=_HE,
+            target="sslbench_methods.universal_features:pos_window",
+            columns=("word",),
+            tasks=("tagging",),
+        ),
+        FeaturizerInfo(
             name="pixels",
             summary="the 128 pixels of a handwritten letter, as dense columns",
             reference=_HE,

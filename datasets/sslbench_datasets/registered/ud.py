@@ -130,7 +130,7 @@ def _registration(bank: Treebank) -> DatasetInfo:
         licence=bank.licence,
         task="tagging",
         metric="accuracy",
-        featurizer="basic",
+        featurizer="pos_window",
         protocol=(
             f"train = upstream's {' and '.join(train)} ({bank.size(*train)}), test = its test"
             f" ({bank.size('test')}), no development split; the paper's ten samples are --labeled"

@@ -12,7 +12,7 @@ shape           word type: 16 orthographic tests as 4 hex digits (`word_type`)
 prefixN suffixN first / last N characters; ``<short>`` when the value has fewer
 headN tailN     first / last N characters; the whole value when it has fewer
 Q_C             ``true`` or ``false``: Q of first, last, has, all; C of upper, lower, digit, alpha,
-                alnum, punct, dash, space, as in ``first_upper`` or ``has_digit``
+                alnum, punct, dash, period, space, as in ``first_upper`` or ``has_digit``
 =============== ================================================================================
 """
 
@@ -41,6 +41,7 @@ _CLASSES: dict[str, Callable[[str], bool]] = {
     "alnum": str.isalnum,
     "punct": lambda c: c in string.punctuation or unicodedata.category(c).startswith("P"),
     "dash": lambda c: unicodedata.category(c) == "Pd",
+    "period": lambda c: c == ".",
     "space": str.isspace,
 }
 _KNOWN = [
