@@ -1,0 +1,184 @@
+"""From text to a similarity graph, once: the result is kept under the hash of text and options.
+
+No label is looked at, so one graph serves every labelled sample, seed, grid point and method.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from scipy import sparse
+
+from sslbench.corpus import Corpus
+from sslbench.errors import UserError
+from sslbench.graph.cache import Arrays, kept
+from sslbench.graph.contexts import context_vectors, excluded_tokens
+from sslbench.graph.edges import symmetrise
+from sslbench.graph.neighbours import Neighbours, nearest
+from sslbench.graph.templates import TEMPLATE_SETS, GraphTemplates
+from sslbench.graph.vertices import Vertices, ngram_vertices
+from sslbench.graph.words import Words
+from sslbench.types import AnyArray
+
+VERSION = 1
+"""Of what is kept; to be raised whenever the same text and options give other numbers."""
+
+Progress = Callable[[str], None]
+
+
+class GraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a graph is made; the defaults are those of SPP10.
+
+    templates: the template set of SPP10, HGT13 or ZWCT13.
+    k: nearest neighbours of a vertex (SPP10 and ZWCT13: 5, HGT13: 60).
+    symmetry: an edge if one of two is a neighbour of the other, or if both are (HGT13).
+    max_df: features of more vertices than that match nothing; None: all match.
+    method: of the search for neighbours.
+    clip_negative: leave out features that a vertex has less often than by chance.
+    suffixes: the list for templates that ask for one; empty: learned from the text.
+    """
+
+    templates: Literal["spp10", "hgt13", "zwct13"] = "spp10"
+    k: Annotated[int, msgspec.Meta(ge=1)] = 5
+    symmetry: Literal["union", "mutual"] = "union"
+    max_df: Annotated[int, msgspec.Meta(ge=2)] | None = None
+    method: Literal["exact", "approximate"] = "exact"
+    clip_negative: bool = False
+    suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A similarity graph over the n-gram types of a text.
+
+    vertices: V of them, and the vertex of every token.
+    W: csr float64[V, V], symmetric, diagonal zero, entries > 0.
+    facts: sizes, JSON-able.
+    """
+
+    vertices: Vertices
+    W: sparse.csr_array
+    options: GraphOptions
+    facts: dict[str, int] = field(default_factory=dict)
+
+
+def build_graph(
+    text: Corpus,
+    options: GraphOptions,
+    *,
+    column: str = "word",
+    counting_text: Corpus | None = None,
+    cache: Path | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> Graph:
+    """The graph of a text; the number of threads changes nothing.
+
+    Parameters
+    ----------
+    text: all text whose tokens want a vertex, end to end.
+    counting_text: more text, counted for the weights of features only (SPP10: all questions, of
+        which a sample is the text); shares the vocabulary.
+    cache: folder for what takes long; None: make it anew.
+    progress: told what is being done.
+
+    Raises
+    ------
+    UserError: no such column, or no token that could be a vertex.
+    """
+    job = _Job(text, options, column, counting_text, threads, progress or _silent)
+    key = job.key()
+    arrays = kept(cache, "graphs", key, lambda: job.graph(cache, key))
+    vertices = job.vertices(arrays)
+    n = len(vertices)
+    W = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n, n))
+    return Graph(vertices, W, options, json.loads(arrays["facts"].item()))
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """What was asked of `build_graph`."""
+
+    text: Corpus
+    options: GraphOptions
+    column: str
+    counting_text: Corpus | None
+    threads: int
+    progress: Progress
+
+    @property
+    def templates(self) -> GraphTemplates:
+        return TEMPLATE_SETS[self.options.templates]
+
+    def key(self) -> dict[str, Any]:
+        texts = [self.text] if self.counting_text is None else [self.text, self.counting_text]
+        digests = [Words.of(text.column(self.column)).digest(text.offsets) for text in texts]
+        options = msgspec.to_builtins(self.options)
+        # a list of suffixes is a set
+        options["suffixes"] = sorted(set(self.options.suffixes))
+        return {"version": VERSION, "texts": digests, "options": options}
+
+    def vertices(self, arrays: Arrays) -> Vertices:
+        of, count, first = (arrays[name] for name in ("of", "count", "first"))
+        return Vertices(of, count, first, self.column, derive=self.templates.vertex_form)
+
+    def graph(self, cache: Path | None, key: dict[str, Any]) -> Arrays:
+        """The arrays of vertices and edges, and the facts as JSON."""
+        excluded = excluded_tokens(self.text, self.column, self.templates)
+        form = self.templates.vertex_form
+        vertices = ngram_vertices(self.text, self.column, excluded=excluded, derive=form)
+        if not len(vertices):
+            raise UserError(
+                f"no vertices: {self.text.n_tokens} tokens, of which {int(excluded.sum())} are"
+                " punctuation",
+                hint="give the graph some text",
+            )
+        lists = self._neighbours(vertices, cache, key)
+        self.progress(f"graph: joining the {self.options.k} nearest of {len(vertices):,} vertices")
+        W = symmetrise(
+            Neighbours(lists["index"], lists["similarity"]), self.options.k, self.options.symmetry
+        )
+        facts = {
+            "tokens": self.text.n_tokens,
+            "excluded": int(excluded.sum()),
+            "vertices": len(vertices),
+            "edges": W.nnz // 2,
+        }
+        parts: dict[str, AnyArray] = {
+            "of": vertices.of,
+            "count": vertices.count,
+            "first": vertices.first,
+        }
+        edges = {"data": W.data, "indices": W.indices, "indptr": W.indptr}
+        return {**parts, **edges, "facts": np.array(json.dumps(facts))}
+
+    def _neighbours(self, vertices: Vertices, cache: Path | None, key: dict[str, Any]) -> Arrays:
+        """The lists, which take longest and are the same for both symmetries."""
+        same = {name: value for name, value in key["options"].items() if name != "symmetry"}
+        return kept(cache, "neighbours", {**key, "options": same}, lambda: self._search(vertices))
+
+    def _search(self, vertices: Vertices) -> Arrays:
+        options = self.options
+        X = context_vectors(
+            self.text,
+            vertices,
+            self.templates,
+            counting_text=self.counting_text,
+            suffixes=options.suffixes or None,
+            clip_negative=options.clip_negative,
+        )
+        self.progress(f"graph: neighbours of {len(vertices):,} vertices, {X.nnz:,} features")
+        found = nearest(
+            X, options.k, max_df=options.max_df, method=options.method, threads=self.threads
+        )
+        return {"index": found.index, "similarity": found.similarity}
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""

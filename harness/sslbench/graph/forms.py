@@ -1,0 +1,84 @@
+"""What graphs see of a word: normal forms, punctuation, suffixes, classes of characters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable
+from types import MappingProxyType
+
+from sslbench.errors import UserError
+
+NUMBER = "<num>"
+
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+|[0-9,]+)?")
+_PUNCTUATION = frozenset(".,!?:;")
+_FULL_WIDTH_DIGITS = "".join(map(chr, range(0xFF10, 0xFF1A)))
+_NUMERALS = frozenset("0123456789" + _FULL_WIDTH_DIGITS + "零〇一二三四五六七八九十百千万亿两")
+
+SUFFIX_LENGTHS = (2, 3, 4)
+
+
+def number(word: str) -> str:
+    """`<num>` for a number ("12", "1.5", "1,200"), any other word as it is."""
+    return NUMBER if _NUMBER.fullmatch(word) else word
+
+
+def lower_number(word: str) -> str:
+    """Lower case, and `<num>` for a number."""
+    return number(word.lower())
+
+
+FORMS: MappingProxyType[str, Callable[[str], str]] = MappingProxyType(
+    {"number": number, "lower_number": lower_number}
+)
+
+
+def form_of(name: str | None) -> Callable[[str], str]:
+    """The normal form of that name, None for words as they are; UserError if there is none."""
+    if name is None:
+        return str
+    if name not in FORMS:
+        raise UserError(f"no form of words {name!r}", hint=f"there are {', '.join(FORMS)}")
+    return FORMS[name]
+
+
+def is_punctuation(word: str) -> bool:
+    """Made only of the marks . , ! ? : ; (the tokens that HGT13 leaves out of its graph)."""
+    return bool(word) and set(word) <= _PUNCTUATION
+
+
+def learned_suffixes(words: Iterable[str]) -> frozenset[str]:
+    """Endings of 2 to 4 characters of at least 50 of the distinct `words`.
+
+    The bound falls with the text, as 50 in 50,000 words, but not below 5 (specification, 3).
+    """
+    distinct = set(words)
+    bound = min(50.0, max(5.0, 50 * len(distinct) / 50_000))
+    ends = Counter(
+        word[-length:] for word in distinct for length in SUFFIX_LENGTHS if len(word) >= length
+    )
+    return frozenset(end for end, count in ends.items() if count >= bound)
+
+
+def longest_suffix(word: str, suffixes: frozenset[str]) -> str:
+    """The longest listed suffix of length 2 .. len(word) - 1, "" if there is none."""
+    return next((word[i:] for i in range(1, len(word) - 1) if word[i:] in suffixes), "")
+
+
+def character_class(word: str) -> str:
+    """Class of characters (ZWCT13): number, punctuation, letter (Latin) if all are, else other."""
+    kinds = set(map(_class, word))
+    return kinds.pop() if len(kinds) == 1 else "other"
+
+
+def _class(character: str) -> str:
+    category = unicodedata.category(character)
+    if character in _NUMERALS:
+        return "number"
+    if category[0] in "PS":
+        return "punctuation"
+    if category[0] == "L" and "LATIN" in unicodedata.name(character, ""):  # full-width ones too
+        return "letter"
+    return "other"
