@@ -10,12 +10,14 @@ from time import perf_counter
 from typing import Any
 
 import pytest
-from problem import Figure
+from problem import OUT, Figure
 
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import registry
 
 NER_TEMPLATES = "ner79"
+
+pytestmark = pytest.mark.skipif(not OUT, reason="measures only: sslbench bench")
 
 
 def names() -> list[str]:
@@ -32,12 +34,6 @@ def load(name: str) -> tuple[Dataset, float]:
     began = perf_counter()
     dataset: Dataset = info.load()(home)
     return dataset, perf_counter() - began
-
-
-@pytest.fixture(autouse=True)
-def measuring(benchmark: Any) -> None:
-    if not benchmark.enabled:
-        pytest.skip("measures only: sslbench bench")
 
 
 @pytest.mark.parametrize("name", names())
