@@ -1,0 +1,1 @@
+"""Similarity graphs over n-gram types, and what is spread over them."""
