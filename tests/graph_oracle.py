@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 
 from sslbench.types import F64, Bool
 
@@ -14,15 +14,15 @@ EDGES = [(0, 1, 0.9), (1, 2, 0.5), (2, 3, 0.8), (4, 5, 0.7)]
 LABELLED = np.array([True, False, False, True, False, False])
 
 
-def graph(vertices: int, edges: Sequence[tuple[int, int, float]]) -> csr_matrix:
+def graph(vertices: int, edges: Sequence[tuple[int, int, float]]) -> csr_array:
     """The symmetric matrix of these undirected edges."""
     W = np.zeros((vertices, vertices))
     for u, v, w in edges:
         W[u, v] = W[v, u] = w
-    return csr_matrix(W)
+    return csr_array(W)
 
 
-def six() -> csr_matrix:
+def six() -> csr_array:
     """The graph of oracles G6 to G13: a path of four with labelled ends, and a pair apart."""
     return graph(6, EDGES)
 
@@ -35,11 +35,11 @@ def rows_at(rows: dict[int, Sequence[float]], vertices: int = 6) -> F64:
     return r
 
 
-def random_graph(seed: int, vertices: int, density: float = 0.3) -> csr_matrix:
+def random_graph(seed: int, vertices: int, density: float = 0.3) -> csr_array:
     rng = np.random.default_rng(seed)
     kept = np.triu(rng.random((vertices, vertices)) < density, 1)
     W = np.where(kept, rng.uniform(0.05, 1, (vertices, vertices)), 0.0)
-    return csr_matrix(W + W.T)
+    return csr_array(W + W.T)
 
 
 def distributions(seed: int, vertices: int, labels: int) -> F64:
@@ -47,19 +47,19 @@ def distributions(seed: int, vertices: int, labels: int) -> F64:
     return rows / rows.sum(axis=1, keepdims=True)
 
 
-def laplacian(W: csr_matrix) -> F64:
+def laplacian(W: csr_array) -> F64:
     dense = W.toarray()
     return np.diag(dense.sum(axis=1)) - dense
 
 
-def quadratic_optimum(W: csr_matrix, r: F64, labelled: Bool, pull: F64, c: float, nu: float) -> F64:
+def quadratic_optimum(W: csr_array, r: F64, labelled: Bool, pull: F64, c: float, nu: float) -> F64:
     """(S + c L + nu I) q = S r + nu pull, dense."""
     S = np.diag(labelled.astype(float))
     return np.linalg.solve(S + c * laplacian(W) + nu * np.eye(len(r)), S @ r + nu * pull)
 
 
 def penalised(
-    W: csr_matrix, r: F64, labelled: Bool, c: float, lam: float, penalty: str, start: F64
+    W: csr_array, r: F64, labelled: Bool, c: float, lam: float, penalty: str, start: F64
 ) -> tuple[F64, float]:
     """Minimum of the unnormalised objective by L-BFGS-B: (q, value)."""
     L, S = laplacian(W), labelled[:, None].astype(float)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from graph_oracle import LABELLED, graph, random_graph, rows_at, six
@@ -66,9 +66,9 @@ def test_figures_without_a_value_are_none() -> None:
     everything = diagnostics(six(), np.ones(6, dtype=np.bool_))
     assert everything["frac_unreachable"] is None
     assert everything["labelled_edges"] == 1
-    bare = diagnostics(csr_matrix((2, 2)), np.array([True, False]))
+    bare = diagnostics(csr_array((2, 2)), np.array([True, False]))
     assert (bare["isolated"], bare["mean_weight"], bare["hub_edges"]) == (1, None, None)
-    empty = diagnostics(csr_matrix((0, 0)), np.zeros(0, dtype=np.bool_))
+    empty = diagnostics(csr_array((0, 0)), np.zeros(0, dtype=np.bool_))
     assert (empty["vertices"], empty["components"], empty["isolated"]) == (0, 0, None)
 
 

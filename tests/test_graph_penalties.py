@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 
 from graph_oracle import (
     LABELLED,
@@ -20,7 +20,6 @@ from graph_oracle import (
     rows_at,
     six,
 )
-from sslbench.graph.kernels.smoothing import shared_threshold
 from sslbench.graph.penalties import (
     Penalty,
     harmonic,
@@ -29,6 +28,7 @@ from sslbench.graph.penalties import (
     release_rate,
     unnormalised_objective,
 )
+from sslbench.graph.propagation_kernels import shared_threshold
 from sslbench.graph.system import EdgeCount
 from sslbench.types import F64
 
@@ -124,7 +124,7 @@ def test_lbfgsb_from_random_starts_agrees(penalty: Penalty, count: EdgeCount, se
 
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_where_no_label_leads_there_is_no_mass(penalty: Penalty) -> None:
-    W = csr_matrix(np.pad(six().toarray(), (0, 2)))
+    W = csr_array(np.pad(six().toarray(), (0, 2)))
     labelled = np.append(LABELLED, [False, True])
     r = np.vstack([R, [[0, 0, 0], [0, 0.6, 0.4]]])
     found = propagate_unnormalised(W, r, labelled, MU, LAM, penalty)

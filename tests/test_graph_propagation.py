@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 
 from graph_oracle import (
     LABELLED,
@@ -115,7 +115,7 @@ def test_g9_rows_keep_their_sum_where_the_printed_update_does_not() -> None:
 
 def test_g10_vertices_without_neighbours() -> None:
     W = graph(3, [(0, 1, 0.4)])
-    W = csr_matrix(np.pad(W.toarray(), (0, 1)))
+    W = csr_array(np.pad(W.toarray(), (0, 1)))
     labelled = np.array([True, False, True, False])
     r = rows_at({0: (1, 0), 2: (0.2, 0.8)}, 4)
     found = propagate(W, distributions(1, 4, 2), r, labelled, MU, NU, 1)
@@ -127,7 +127,7 @@ def test_g10_vertices_without_neighbours() -> None:
 
 def test_without_prior_a_lonely_vertex_stays_and_a_lonely_component_is_uniform_at_the_optimum(
 ) -> None:  # fmt: skip
-    W = csr_matrix(np.pad(six().toarray(), (0, 1)))
+    W = csr_array(np.pad(six().toarray(), (0, 1)))
     labelled, r = np.append(LABELLED, False), np.pad(R, ((0, 1), (0, 0)))
     start = distributions(2, 7, 2)
     np.testing.assert_array_equal(propagate(W, start, r, labelled, MU, 0.0, 3)[6], start[6])
@@ -138,7 +138,7 @@ def test_without_prior_a_lonely_vertex_stays_and_a_lonely_component_is_uniform_a
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> tuple[csr_matrix, F64, F64, Bool, float, float]:
+def problems(draw: st.DrawFn) -> tuple[csr_array, F64, F64, Bool, float, float]:
     V, K = draw(st.integers(1, 14)), draw(st.integers(2, 5))
     seed, density = draw(st.integers(0, 10_000)), draw(st.sampled_from([0.0, 0.1, 0.3, 0.9]))
     labelled = np.random.default_rng(seed).random(V) < draw(st.sampled_from([0.0, 0.2, 0.7, 1.0]))
@@ -151,7 +151,7 @@ def problems(draw: st.DrawFn) -> tuple[csr_matrix, F64, F64, Bool, float, float]
 @settings(max_examples=60, deadline=None)
 @given(problems(), st.sampled_from(["once", "twice"]))
 def test_properties_of_the_update(
-    given_: tuple[csr_matrix, F64, F64, Bool, float, float], count: EdgeCount
+    given_: tuple[csr_array, F64, F64, Bool, float, float], count: EdgeCount
 ) -> None:
     """(i) distributions, (ii) a falling objective, (iii) contraction, against a dense solve."""
     W, start, r, labelled, mu, nu = given_

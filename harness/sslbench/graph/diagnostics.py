@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from ..types import F64, I32, Bool
-from .kernels.paths import hops
 from .propagation import roughness
+from .propagation_kernels import hops
 from .system import Edges
 
 #: a figure that has no value, e.g. a mean over no vertex, is None
@@ -24,7 +24,7 @@ Figures: TypeAlias = dict[str, float | int | None]
 HUB_SHARE = 0.001  # the vertices of largest degree, one in a thousand, at least one
 
 
-def diagnostics(W: csr_matrix, labelled: Bool) -> Figures:
+def diagnostics(W: csr_array, labelled: Bool) -> Figures:
     """Figures of a symmetric graph csr[V, V] and its labelled vertices bool[V].
 
     Counts are of undirected edges; degree is the number of edges of a vertex. Shares are in [0, 1].
@@ -40,7 +40,7 @@ def diagnostics(W: csr_matrix, labelled: Bool) -> Figures:
     }
 
 
-def reach(W: csr_matrix, labelled: Bool) -> Figures:
+def reach(W: csr_array, labelled: Bool) -> Figures:
     """How far unlabelled vertices are from the nearest labelled one.
 
     frac_unreachable: of the unlabelled ones, without a path. mean_hops, max_hops,
@@ -62,14 +62,14 @@ def reach(W: csr_matrix, labelled: Bool) -> Figures:
     }
 
 
-def components(W: csr_matrix) -> Figures:
+def components(W: csr_array) -> Figures:
     """components: connected parts, isolated vertices among them; largest: share of vertices."""
     count, part = connected_components(W, directed=False)
     largest = np.bincount(part).max(initial=0)
     return {"components": int(count), "largest_component": _share(largest, len(part))}
 
 
-def degrees(W: csr_matrix) -> Figures:
+def degrees(W: csr_array) -> Figures:
     """degree_mean, degree_median, degree_max; isolated: share without edge; hub_edges: share of
     edges with an end at one of the `HUB_SHARE` vertices of largest degree (by number on ties).
     """
@@ -86,7 +86,7 @@ def degrees(W: csr_matrix) -> Figures:
     }
 
 
-def purity(W: csr_matrix, gold: F64, known: Bool) -> Figures:
+def purity(W: csr_array, gold: F64, known: Bool) -> Figures:
     """How far neighbours agree in gold labels, over edges between vertices with `known` gold.
 
     gold float64[V, K]: label distribution of each vertex (`empirical`). edge_purity: share of edges
@@ -111,17 +111,17 @@ def purity(W: csr_matrix, gold: F64, known: Bool) -> Figures:
     }
 
 
-def _weights(W: csr_matrix, labelled: Bool) -> Figures:
+def _weights(W: csr_array, labelled: Bool) -> Figures:
     """mean_weight of an edge; labelled_edges: share of edges that join two labelled vertices."""
     between = labelled[W.indices] & np.repeat(labelled, np.diff(W.indptr))
     return {"mean_weight": _mean(W.data), "labelled_edges": _mean(between)}
 
 
-def _lengths(W: csr_matrix, lengths: F64, sources: Bool) -> F64:
+def _lengths(W: csr_array, lengths: F64, sources: Bool) -> F64:
     """float64[V]: shortest path to the nearest source under these lengths of the entries of W."""
     if not sources.any():
         return np.full(len(sources), np.inf)
-    graph = csr_matrix((lengths, W.indices, W.indptr), shape=W.shape)
+    graph = csr_array((lengths, W.indices, W.indptr), shape=W.shape)
     start = np.flatnonzero(sources)
     found: F64 = dijkstra(graph, directed=True, indices=start, min_only=True)
     return found

@@ -20,18 +20,18 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 
 from ..types import F64, Bool
-from .kernels.smoothing import sparse_sweep, system_product
 from .propagation import roughness
+from .propagation_kernels import sparse_sweep, system_product
 from .system import COUNTS, MAX_STEPS, TOLERANCE, EdgeCount, Edges, rows_of, solve
 
 Penalty: TypeAlias = Literal["l2sq", "l1sq", "l1"]
 
 
 def propagate_unnormalised(
-    W: csr_matrix,
+    W: csr_array,
     r: F64,
     labelled: Bool,
     mu: float,
@@ -91,7 +91,7 @@ def _block_descent(
 
 
 def unnormalised_objective(
-    W: csr_matrix,
+    W: csr_array,
     q: F64,
     r: F64,
     labelled: Bool,
@@ -108,7 +108,7 @@ def unnormalised_objective(
 
 
 def harmonic(
-    W: csr_matrix,
+    W: csr_array,
     r: F64,
     labelled: Bool,
     *,
@@ -142,7 +142,7 @@ def release_rate(step: int) -> float:
 
 
 def harmonic_descent(
-    W: csr_matrix,
+    W: csr_array,
     r: F64,
     labelled: Bool,
     *,

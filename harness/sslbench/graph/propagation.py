@@ -11,17 +11,17 @@ their sum and C never rises. q is float64[V, K], rows are distributions over K l
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 
 from ..types import F64, Bool
-from .kernels.smoothing import jacobi_step, row_energy
+from .propagation_kernels import jacobi_step, row_energy
 from .system import COUNTS, MAX_STEPS, TOLERANCE, EdgeCount, Edges, inverse_of, rows_of, solve
 
 STEPS = 10
 
 
 def propagate(
-    W: csr_matrix,
+    W: csr_array,
     start: F64,
     r: F64,
     labelled: Bool,
@@ -51,7 +51,7 @@ def propagate(
 
 
 def propagate_optimum(
-    W: csr_matrix,
+    W: csr_array,
     r: F64,
     labelled: Bool,
     mu: float,
@@ -77,7 +77,7 @@ def propagate_optimum(
 
 
 def propagation_objective(
-    W: csr_matrix,
+    W: csr_array,
     q: F64,
     r: F64,
     labelled: Bool,
@@ -93,7 +93,7 @@ def propagation_objective(
     return float(fit + coupling * roughness(W, q) + nu * prior)
 
 
-def roughness(W: csr_matrix, q: F64) -> float:
+def roughness(W: csr_array, q: F64) -> float:
     """Sum over undirected edges of w_uv |q_u - q_v|^2 = trace(q' L q)."""
     V = len(q)
     energy = np.empty(V)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_array
 
 from ..types import F64, I32
-from .kernels.smoothing import advance, system_product, turn
+from .propagation_kernels import advance, system_product, turn
 
 EdgeCount: TypeAlias = Literal["once", "twice"]
 
@@ -30,14 +30,15 @@ class Edges:
     degree: F64
 
     @staticmethod
-    def of(W: csr_matrix, vertices: int) -> Edges:
+    def of(W: csr_array, vertices: int) -> Edges:
         """The arrays of W; ValueError if it is not a CSR matrix over that many vertices."""
         if W.format != "csr" or W.shape != (vertices, vertices):
             raise ValueError(f"W must be csr[{vertices}, {vertices}], got {W.format}{W.shape}")
         weights = np.ascontiguousarray(W.data, dtype=np.float64)
-        owner = np.repeat(np.arange(vertices), np.diff(W.indptr))
+        indptr, indices = np.asarray(W.indptr), np.asarray(W.indices)  # may be maps of files
+        owner = np.repeat(np.arange(vertices), np.diff(indptr))
         degree = np.bincount(owner, weights=weights, minlength=vertices)
-        return Edges(W.indptr, W.indices, weights, degree.astype(np.float64))
+        return Edges(indptr, indices, np.asarray(weights), degree.astype(np.float64))
 
     @property
     def csr(self) -> tuple[I32, I32, F64]:

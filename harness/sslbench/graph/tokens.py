@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..types import F32, F64, I32, I64, Bool
-from .kernels.tokens import add_labels, add_rows
+from .propagation_kernels import add_labels, add_rows
 
 
 def type_means(vertex_of: I32, marginals: F64 | F32, vertices: int) -> tuple[F64, I64]:

@@ -2,7 +2,7 @@
 
 A graph is CSR: indptr int[V + 1], indices int[E], weights float64[E]; both directions of every
 edge. Rows are written by one thread each, and column sums are made in fixed chunks: the same bits
-for any number of threads.
+for any number of threads. Searches and sums over tokens are sequential.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from ...types import F64, I32, I64, Bool
+from ..types import F32, F64, I32, I64, Bool
 
 CHUNK = 1024  # rows of a partial sum
 
@@ -178,3 +178,52 @@ def sparse_sweep(
             worst = max(worst, 2.0 * kappa * abs(value - q[u, k]))
             q[u, k] = value
     return worst
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def hops(indptr: I32, indices: I32, sources: Bool) -> I32:
+    """int32[V]: edges on the shortest way to the nearest source, -1 where there is none."""
+    V = sources.shape[0]
+    far = np.full(V, -1, dtype=np.int32)
+    queue = np.empty(V, dtype=np.int64)
+    end = 0
+    for u in range(V):
+        if sources[u]:
+            far[u] = 0
+            queue[end] = u
+            end += 1
+    head = 0
+    while head < end:
+        u = queue[head]
+        head += 1
+        for e in range(indptr[u], indptr[u + 1]):
+            v = indices[e]
+            if far[v] < 0:
+                far[v] = far[u] + 1
+                queue[end] = v
+                end += 1
+    return far
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_rows(vertex_of: I32, rows: F64 | F32, sums: F64, counts: I64) -> None:
+    """sums[vertex_of[t]] += rows[t] and counts[...] += 1; tokens at vertex -1 are passed over.
+
+    vertex_of int32[N]; rows float[N, K]; sums float64[V, K]; counts int64[V].
+    """
+    for t in range(vertex_of.shape[0]):
+        u = vertex_of[t]
+        if u >= 0:
+            counts[u] += 1
+            for k in range(rows.shape[1]):
+                sums[u, k] += rows[t, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_labels(vertex_of: I32, labels: I32, sums: F64, counts: I64) -> None:
+    """The same with one-hot rows: labels int32[N], -1 = a token without a known label."""
+    for t in range(vertex_of.shape[0]):
+        u = vertex_of[t]
+        if u >= 0 and labels[t] >= 0:
+            counts[u] += 1
+            sums[u, labels[t]] += 1.0
