@@ -16,14 +16,14 @@ CHUNK = 1024  # rows of a partial sum
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_neighbours(u, indptr, indices, weights, factor, q, row):  # type: ignore[no-untyped-def]
-    """row += factor * sum_v w_uv q_v."""
-    K = row.shape[0]
+def _add_neighbours(u, indptr, indices, weights, factor, q, out, at):  # type: ignore[no-untyped-def]
+    """out[at] += factor * sum_v w_uv q_v. No views of rows: each costs about as much as an edge."""
+    K = q.shape[1]
     for e in range(indptr[u], indptr[u + 1]):
         v = indices[e]
         w = factor * weights[e]
         for k in range(K):
-            row[k] += w * q[v, k]
+            out[at, k] += w * q[v, k]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
@@ -35,19 +35,17 @@ def jacobi_step(
 
     q, r, out float64[V, K]; scale float64[V], 0 where nothing pulls at a vertex: it stays put.
     """
+    K = q.shape[1]
     for u in prange(out.shape[0]):
-        row = out[u]
         if scale[u] == 0.0:
-            row[:] = q[u]
+            for k in range(K):
+                out[u, k] = q[u, k]
             continue
-        if labelled[u]:
-            for k in range(row.shape[0]):
-                row[k] = r[u, k] + prior
-        else:
-            row[:] = prior
-        _add_neighbours(u, indptr, indices, weights, coupling, q, row)
-        for k in range(row.shape[0]):
-            row[k] *= scale[u]
+        for k in range(K):
+            out[u, k] = r[u, k] + prior if labelled[u] else prior
+        _add_neighbours(u, indptr, indices, weights, coupling, q, out, u)
+        for k in range(K):
+            out[u, k] *= scale[u]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
@@ -86,12 +84,11 @@ def system_product(
     partial = np.zeros((chunks, K))
     for c in prange(chunks):
         for u in range(c * CHUNK, min(V, (c + 1) * CHUNK)):
-            row = out[u]
             for k in range(K):
-                row[k] = diagonal[u] * p[u, k]
-            _add_neighbours(u, indptr, indices, weights, -coupling, p, row)
+                out[u, k] = diagonal[u] * p[u, k]
+            _add_neighbours(u, indptr, indices, weights, -coupling, p, out, u)
             for k in range(K):
-                partial[c, k] += p[u, k] * row[k]
+                partial[c, k] += p[u, k] * out[u, k]
     _chunk_sums(partial, dots)
 
 
@@ -160,7 +157,8 @@ def sparse_sweep(
     change, so that it is zero at the optimum. Sequential: later vertices see earlier ones.
     """
     K, worst = q.shape[1], 0.0
-    row = np.empty(K)
+    rows = np.empty((1, K))
+    row = rows[0]
     for u in order:
         kappa = curvature[u]
         if kappa == 0.0:  # no edge and no label: only the penalty is left
@@ -170,7 +168,7 @@ def sparse_sweep(
             row[:] = r[u]
         else:
             row[:] = 0.0
-        _add_neighbours(u, indptr, indices, weights, coupling, q, row)
+        _add_neighbours(u, indptr, indices, weights, coupling, q, rows, 0)
         row /= kappa
         cut = shared_threshold(row, lam / kappa) if shared else 0.5 * lam / kappa
         for k in range(K):
