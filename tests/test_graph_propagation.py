@@ -223,6 +223,8 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         propagate(six(), START[:5], R, LABELLED, MU, NU)
     with pytest.raises(ValueError, match=r"W must be csr\[6, 6\]"):
         propagate(graph(5, [(0, 1, 0.5)]), START, R, LABELLED, MU, NU)
+    with pytest.raises(ValueError, match="start has 2 labels, r has 1"):
+        propagate(six(), START, R[:, :1], LABELLED, MU, NU)
     with pytest.raises(ValueError, match="W must be csr"):
         propagate(six().tocsc(), START, R, LABELLED, MU, NU)
 

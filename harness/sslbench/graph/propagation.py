@@ -40,6 +40,8 @@ def propagate(
     """
     V = len(labelled)
     q, r = rows_of(start, V, "start"), rows_of(r, V, "r")
+    if q.shape != r.shape:
+        raise ValueError(f"start has {q.shape[1]} labels, r has {r.shape[1]}")
     edges, coupling = Edges.of(W, V), COUNTS[edge_count] * mu
     scale = inverse_of(labelled + nu + coupling * edges.degree)
     prior = nu / q.shape[1]
