@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
     "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
     "bench": ("sslbench.cli.bench", "Time the engine beside its peers."),
+    "graph": ("sslbench.cli.graph", "Show what the similarity graph of a dataset looks like."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),
     "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
 }

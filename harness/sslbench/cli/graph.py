@@ -1,0 +1,117 @@
+"""``sslbench graph``: similarity graphs over the text of a dataset."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sslbench.cli.text import table, warn_of_problems
+
+if TYPE_CHECKING:
+    from sslbench.corpus import Corpus
+    from sslbench.experiment.data import DataHome, Dataset
+    from sslbench.experiment.protocol import Draw
+    from sslbench.experiment.record import ProtocolSpec
+    from sslbench.graph.diagnostics import Figures
+    from sslbench.types import I32
+
+
+@click.group("graph")
+def command() -> None:
+    """Show what the similarity graph of a dataset looks like."""
+
+
+@command.command("stats")
+@click.option("--dataset", required=True, help="A registered dataset.")
+@click.option("--labeled", default="all", metavar="N|P%|all", help="Labelled sentences.")
+@click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabelled sentences.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--templates", type=click.Choice(["spp10", "hgt13", "zwct13"]), default="spp10",
+    show_default=True, help="Features of a vertex.",
+)  # fmt: skip
+@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbours.")
+@click.option(
+    "--symmetry", type=click.Choice(["union", "mutual"]), default="union", show_default=True
+)
+@click.option(
+    "--max-df", type=click.IntRange(min=2), help="Features of more vertices are left out."
+)
+@click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+def stats(**given: Any) -> None:
+    """Size, hubs, reach of the labelled vertices, and how far neighbours agree in gold labels.
+
+    The graph is over the trigrams of the labelled sample and the unlabelled text of a run. Shares
+    are in [0, 1]; "none" is a mean over nothing. Gold labels of unlabelled text are looked at where
+    the data set has them; no method ever sees these figures.
+    """
+    from sslbench.cli.messages import tell
+    from sslbench.experiment.data import DataHome
+    from sslbench.experiment.protocol import draw, parse_labeled
+    from sslbench.experiment.record import ProtocolSpec
+    from sslbench.experiment.threads import use_threads
+    from sslbench.plugins import registry
+
+    given["threads"] = given["threads"] or os.cpu_count() or 1
+    use_threads(given["threads"])
+    known, home = registry(), DataHome()
+    warn_of_problems(known)
+    dataset = known.dataset(given["dataset"]).load()(home)
+    protocol = ProtocolSpec(
+        labeled=parse_labeled(given["labeled"]), unlabeled=given["unlabeled"], seed=given["seed"]
+    )
+    text, gold, n_labeled = _text(dataset, protocol, draw(dataset, protocol))
+    tell(f"graph of {text.n_sentences:,} sentences, {text.n_tokens:,} tokens")
+    figures = _figures(home, given, text, gold, n_labeled)
+    if given["form"] == "json":
+        click.echo(json.dumps(figures, indent=1))
+    else:
+        click.echo(table([(name, _number(x)) for name, x in figures.items()], indent=""))
+
+
+def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus, I32, int]:
+    """Labelled and unlabelled words end to end, label codes (-1 = unknown), labelled tokens."""
+    import numpy as np
+
+    from sslbench.corpus import Corpus
+    from sslbench.experiment.protocol import unlabeled_text
+
+    train = dataset.splits["train"]
+    labeled = train.select(drawn.labeled)
+    shards = list(unlabeled_text(dataset, protocol, drawn.hidden))
+    words = [Corpus({"word": part.column("word")}, part.offsets) for part in (labeled, *shards)]
+    text = Corpus.concatenate(words)
+    gold = np.full(text.n_tokens, -1, dtype=np.int32)
+    gold[: labeled.n_tokens] = labeled.column("label").codes
+    rest = train.select(drawn.hidden[: text.n_sentences - labeled.n_sentences])
+    unlabeled = text.column("word").codes[labeled.n_tokens :]
+    if np.array_equal(unlabeled, rest.column("word").codes):  # else it is text of its own
+        gold[labeled.n_tokens :] = rest.column("label").codes
+    return text, gold, labeled.n_tokens
+
+
+def _figures(
+    home: DataHome, given: dict[str, Any], text: Corpus, gold: I32, n_labeled: int
+) -> Figures:
+    """Build the graph and look at it."""
+    from sslbench.cli.messages import tell
+    from sslbench.graph.build import GraphOptions, build_graph
+    from sslbench.graph.diagnostics import diagnostics, purity
+    from sslbench.graph.tokens import empirical
+
+    names = ("templates", "k", "symmetry", "max_df")
+    options = GraphOptions(**{name: given[name] for name in names})
+    graph = build_graph(text, options, cache=home.cache, threads=given["threads"], progress=tell)
+    of, V, K = graph.vertices.of, graph.W.shape[0], int(gold.max(initial=0)) + 1
+    _, labelled = empirical(of[:n_labeled], gold[:n_labeled], V, K)
+    return {**diagnostics(graph.W, labelled), **purity(graph.W, *empirical(of, gold, V, K))}
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "none"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"

@@ -1,0 +1,59 @@
+"""A step of label propagation against the time that its bytes need to come from memory."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from problem import ROUNDS, SENTENCES, Figure
+from scipy.sparse import coo_array, csr_array
+
+from sslbench.graph.propagation import propagate
+
+VERTICES = 2_000 if SENTENCES else 400_000  # a plain run of the tests takes a small graph
+MEAN_DEGREE = 8
+STEPS = 10
+
+
+def five_nearest(V: int) -> csr_array:
+    """As many edges as a union of five nearest neighbours has, near in number for the most part."""
+    rng = np.random.default_rng(0)
+    u = rng.integers(0, V, MEAN_DEGREE * V // 2)
+    near = rng.geometric(1e-3, len(u))
+    v = np.where(rng.random(len(u)) < 0.8, (u + near) % V, rng.integers(0, V, len(u)))
+    kept = u != v
+    half = coo_array((rng.uniform(0.1, 1, kept.sum()), (u[kept], v[kept])), shape=(V, V)).tocsr()
+    return (half + half.T).tocsr()
+
+
+def bandwidth() -> float:
+    """Bytes per second that one thread reads and writes when it copies a long vector."""
+    source, target = np.ones(2**24), np.empty(2**24)
+    best = np.inf
+    for _ in range(5):
+        begin = time.perf_counter()
+        np.copyto(target, source)
+        best = min(best, time.perf_counter() - begin)
+    return 2 * source.nbytes / best
+
+
+@pytest.mark.parametrize("labels", [12, 44])
+def test_edges_per_second(benchmark: Any, figure: Figure, labels: int) -> None:
+    W, rng = five_nearest(VERTICES), np.random.default_rng(1)
+    start = rng.dirichlet(np.ones(labels), VERTICES)
+    labelled = rng.random(VERTICES) < 0.1
+
+    def work() -> object:
+        return propagate(W, start, start, labelled, 0.5, 0.01, STEPS)
+
+    benchmark.pedantic(work, rounds=ROUNDS, iterations=1, warmup_rounds=1)
+    if not benchmark.enabled:
+        return
+    seconds = float(benchmark.stats.stats.median) / STEPS
+    per_edge = W.indices.itemsize + W.data.itemsize + 8 * labels  # all rows from memory, none twice
+    bound = bandwidth() / per_edge
+    name = f"propagation: {VERTICES:,} vertices, {W.nnz:,} directed edges, {labels} labels"
+    figure(f"{name}, a step", "s", ours=seconds)
+    figure(f"{name}, pace", "edges/s", ours=W.nnz / seconds, memory_bound=bound)
