@@ -1,0 +1,1 @@
+"""Similarity graphs over n-gram types, and the propagation of labels over them."""
