@@ -182,12 +182,12 @@ def _worth_finishing(
     index: Index, i: int, e: int, least: float, touched: I32, n: int, acc: F64
 ) -> bool:
     """Whether completing the candidates takes less than adding the columns from entry e on."""
-    rest = np.int64(0)
+    rest = 0
     for at in range(e, index.ptr[i + 1]):
-        rest += index.start[index.column[at] + 1] - index.start[index.column[at]]
+        rest += int(index.start[index.column[at] + 1] - index.start[index.column[at]])
     candidates = 0
     for t in range(n):
-        candidates += np.int64(acc[touched[t]] >= least)
+        candidates += int(acc[touched[t]] >= least)
     return candidates * COMPLETING < rest
 
 
