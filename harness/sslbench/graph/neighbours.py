@@ -261,7 +261,10 @@ def _approximate(X: Matrix, index: kernels.Index, k: int, say: Progress) -> Neig
 
 def _unit_rows(X: Matrix) -> sparse.csr_matrix[Any]:
     """X and, for each row, a column of its own that makes its norm 1: cosine = dot product."""
-    square = np.asarray(sparse.csr_matrix(X, dtype=np.float64).power(2).sum(axis=1)).ravel()
+    # A copy: sorting its indices would sort those of X, and leave its data behind.
+    square = np.asarray(
+        sparse.csr_matrix(X, dtype=np.float64, copy=True).power(2).sum(axis=1)
+    ).ravel()
     rest = np.sqrt(np.maximum(0.0, 1.0 - square))
     return sparse.csr_matrix(sparse.hstack([X, sparse.diags(rest)]), dtype=np.float32)
 
