@@ -110,19 +110,18 @@ def test_the_newest_run_of_a_cell_counts(codes: tuple[str, str]) -> None:
     old = record("supervised", code=codes[0], created="2023")
     new = record("supervised", code=codes[1], created="2025")
     (table,) = leaderboard([new, old])
-    assert table.code == codes[1]
     assert row_of(table, "supervised").codes == (codes[1],)
 
 
-def test_runs_of_older_code_are_marked() -> None:
-    old, new = record("supervised", created="2023"), record("supervised", code="2", created="2025")
-    other = record("better", created="2024")
-    (table,) = leaderboard([new, old, other])
-    assert table.code == "2"
-    assert row_of(table, "supervised").codes == ("2",)
-    assert row_of(table, "better").stale
-    assert not row_of(table, "supervised").stale
-    assert "other code" in markdown([table])
+def test_a_row_of_several_code_versions_is_marked() -> None:
+    """Not one whose code differs from another row's: every method has code of its own."""
+    records = [record("supervised", seed=0), record("supervised", seed=1, code="2")]
+    records += [record("better", seed=seed, code="3") for seed in (0, 1)]
+    (table,) = leaderboard(records)
+    assert row_of(table, "supervised").codes == ("1", "2")
+    assert row_of(table, "supervised").mixed
+    assert not row_of(table, "better").mixed
+    assert markdown([table]).count("mixed code") == 2  # of the row, and the legend
 
 
 def test_other_test_sentences_are_not_paired() -> None:

@@ -175,7 +175,12 @@ class _Job:
         )
         self.progress(f"graph: neighbours of {len(vertices):,} vertices, {X.nnz:,} features")
         found = nearest(
-            X, options.k, max_df=options.max_df, method=options.method, threads=self.threads
+            X,
+            options.k,
+            max_df=options.max_df,
+            method=options.method,
+            threads=self.threads,
+            progress=self.progress,
         )
         return {"index": found.index, "similarity": found.similarity}
 

@@ -26,7 +26,7 @@ class Row:
     seeds: with a good run.  missing: seeds of the table without one.  failed: failed runs.
     paired: against the baseline on the seeds that both have.  p_holm: corrected in the table.
     wall_s, cpu_s, peak_rss_mb: medians over good runs.
-    codes: code versions of the runs used.  stale: some of them is not the table's newest.
+    codes: code versions of the runs used; those of several methods differ by nature.
     """
 
     name: str
@@ -44,7 +44,6 @@ class Row:
     peak_rss_mb: float | None
     labeled_sentences: int | None
     codes: tuple[str, ...]
-    stale: bool
     paired: Paired | None = None
     p_holm: float | None = None
     rank: int | None = None
@@ -53,6 +52,11 @@ class Row:
     def key(self) -> RowKey:
         """What makes the row."""
         return self.method, self.featurizer, self.model, self.params
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its runs were made by more than one version of the code."""
+        return len(self.codes) > 1
 
     @property
     def complete(self) -> bool:
@@ -64,8 +68,7 @@ class Row:
 class Table:
     """A data set under one protocol.
 
-    `data` tells apart versions of a data set (hash of its files and options); `code` is the
-    newest code version among the runs.
+    `data` tells apart versions of a data set (hash of its files and options).
     """
 
     dataset: str
@@ -73,7 +76,6 @@ class Table:
     curve: str
     metric: str
     data: str
-    code: str
     seeds: tuple[int, ...]
     rows: tuple[Row, ...]
 
@@ -122,10 +124,7 @@ def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
     for record in sorted(records, key=_age):  # later ones replace earlier ones
         groups[row_key(record)][record.spec.protocol.seed] = record
     names = row_names(groups)
-    rows = [
-        _row(names[group], group, cells, seeds, newest.spec.code)
-        for group, cells in sorted(groups.items())
-    ]
+    rows = [_row(names[group], group, cells, seeds) for group, cells in sorted(groups.items())]
     rows = _compare(rows, [groups[row.key] for row in rows], newest.primary_metric)
     return Table(
         dataset=key[0],
@@ -133,7 +132,6 @@ def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
         curve=key[2],
         metric=newest.primary_metric,
         data=key[1],
-        code=newest.spec.code,
         seeds=seeds,
         rows=_ranked(rows),
     )
@@ -158,12 +156,10 @@ def _row(
     key: RowKey,
     cells: Mapping[int, RunRecord],
     seeds: Sequence[int],
-    code: str,
 ) -> Row:
     good = [cells[seed] for seed in sorted(cells) if _good(cells[seed])]
     values = [record.score for record in good if record.score is not None]
     have = tuple(record.spec.protocol.seed for record in good)
-    codes = tuple(sorted({record.spec.code for record in cells.values()}))
     sizes = [record.data.get("sentences", {}).get("labeled") for record in good]
     return Row(
         name=name,
@@ -180,8 +176,7 @@ def _row(
         cpu_s=_median([record.cpu_s for record in good]),
         peak_rss_mb=_median([record.peak_rss_mb for record in good]),
         labeled_sentences=sizes[0] if sizes else None,
-        codes=codes,
-        stale=codes != (code,),
+        codes=tuple(sorted({record.spec.code for record in cells.values()})),
     )
 
 

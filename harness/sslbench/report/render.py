@@ -67,7 +67,7 @@ LEGEND = (
     "Rows without a run for every seed of the table are not ranked and have no place in it.",
     "Wall time, CPU time and peak memory are medians over runs, with tuning trials unless these"
     " were in the store already; compare them on one machine only.",
-    "other code: (some) runs were made by another version of the code than the table's newest run.",
+    "mixed code: the runs of the row were made by more than one version of its code.",
 )
 
 
@@ -164,7 +164,7 @@ def csv_text(tables: Sequence[Table]) -> str:
 _FLAT = (
     "dataset", "data", "protocol", "metric", "rank", "method", "featurizer", "model", "params",
     "mean", "sd", "seeds", "missing_seeds", "failed", "difference", "low", "high", "p", "p_holm",
-    "wall_s", "cpu_s", "peak_rss_mb", "labeled_sentences", "code", "stale",
+    "wall_s", "cpu_s", "peak_rss_mb", "labeled_sentences", "code",
 )  # fmt: skip
 
 
@@ -224,8 +224,8 @@ def _notes(row: Row) -> str:
     notes = []
     if row.missing:
         notes.append("no run for seed " + ", ".join(map(str, row.missing)))
-    if row.stale:
-        notes.append("other code")
+    if row.mixed:
+        notes.append("mixed code")
     return "; ".join(notes)
 
 
@@ -242,7 +242,7 @@ def _heading(table: Table) -> str:
 
 
 def _about(table: Table) -> str:
-    return f"Data {table.data}, code {table.code}, seeds {', '.join(map(str, table.seeds))}."
+    return f"Data {table.data}, seeds {', '.join(map(str, table.seeds))}."
 
 
 def _head(table: Table) -> list[str]:
