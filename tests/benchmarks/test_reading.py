@@ -21,8 +21,9 @@ pytestmark = pytest.mark.skipif(not OUT, reason="measures only: sslbench bench")
 
 
 def names() -> list[str]:
-    datasets = registry().of_kind("datasets")
-    return [name for name in datasets if registry().dataset(name).files]
+    """Those that need nothing of the user's own."""
+    known = [registry().dataset(name) for name in registry().of_kind("datasets")]
+    return [info.name for info in known if info.files and not info.own]
 
 
 def load(name: str) -> tuple[Dataset, float]:
