@@ -2,7 +2,7 @@
 
 The matrix is generated: features of trigram types from Zipfian words, 11 a row, among them suffixes
 that thousands of rows share, and about as many multiply-adds a row as trigrams of newswire have.
-SSLBENCH_BENCH_VERTICES (default 2,000; 170,000 is a small corpus) says how many rows.
+SSLBENCH_BENCH_VERTICES says how many rows; 170,000 is a small corpus.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from problem import ROUNDS, Figure
+from problem import OUT, ROUNDS, Figure
 from scipy import sparse
 
 from sslbench.graph.neighbours import nearest, predicted_cost
 
-VERTICES = int(os.environ.get("SSLBENCH_BENCH_VERTICES", "2000"))
+VERTICES = int(os.environ.get("SSLBENCH_BENCH_VERTICES", "50000" if OUT else "2000"))
 WORDS = 30_000
 BLOCK = 500
 KS = [5, 60]

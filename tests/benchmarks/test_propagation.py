@@ -54,6 +54,6 @@ def test_edges_per_second(benchmark: Any, figure: Figure, labels: int) -> None:
     seconds = float(benchmark.stats.stats.median) / STEPS
     per_edge = W.indices.itemsize + W.data.itemsize + 8 * labels  # all rows from memory, none twice
     bound = bandwidth() / per_edge
-    name = f"propagation: {VERTICES:,} vertices, {W.nnz:,} directed edges, {labels} labels"
+    name = f"propagation, {W.nnz / 2e6:.1f} M edges, {labels} labels"
     figure(f"{name}, a step", "s", ours=seconds)
     figure(f"{name}, pace", "edges/s", ours=W.nnz / seconds, memory_bound=bound)

@@ -100,7 +100,7 @@ def _print_table(found: dict[str, Any]) -> None:
     table = Table(title=title, box=box.SIMPLE_HEAD)
     for heading in ("", "unit", "sslbench", "python-crfsuite", "peer / ours"):
         justify: Any = "left" if heading in ("", "unit") else "right"
-        table.add_column(heading, justify=justify, no_wrap=True)
+        table.add_column(heading, justify=justify, no_wrap=heading != "")  # figures stay whole
     for name, values in found["figures"].items():
         ours, peer = values.get("ours"), values.get("peer")
         ratio = f"{peer / ours:.2f}" if ours and peer else ""
