@@ -13,7 +13,7 @@ import pytest
 
 from run_fakes import task
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.record import DataSpec, RunRecord
 from sslbench.experiment.runner import failed
 from sslbench.report.curves import curve_lines
 from sslbench.report.leaderboard import Row, Table, leaderboard
@@ -122,6 +122,14 @@ def test_a_row_of_several_code_versions_is_marked() -> None:
     assert row_of(table, "supervised").mixed
     assert not row_of(table, "better").mixed
     assert markdown([table]).count("mixed code") == 2  # of the row, and the legend
+
+
+def test_the_heading_has_the_options_of_the_data_set() -> None:
+    plain, other = record("supervised"), record("supervised")
+    data = DataSpec(options={"path": "x", "draw": 0})
+    other.spec = msgspec.structs.replace(other.spec, data=data)
+    headings = [line for line in markdown(leaderboard([plain, other])).splitlines() if "##" in line]
+    assert sorted("(draw=0, path=x), labelled" in line for line in headings) == [False, True]
 
 
 def test_other_test_sentences_are_not_paired() -> None:

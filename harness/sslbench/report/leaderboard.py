@@ -68,10 +68,12 @@ class Row:
 class Table:
     """A data set under one protocol.
 
-    `data` tells apart versions of a data set (hash of its files and options).
+    `data` tells apart versions of a data set (hash of its files and options), `options` are those
+    that the user set.
     """
 
     dataset: str
+    options: str
     protocol: str
     curve: str
     metric: str
@@ -128,6 +130,7 @@ def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
     rows = _compare(rows, [groups[row.key] for row in rows], newest.primary_metric)
     return Table(
         dataset=key[0],
+        options=", ".join(f"{k}={v}" for k, v in sorted(newest.spec.data.options.items())),
         protocol=f"labelled: {newest.spec.protocol.labeled}; {key[2]}",
         curve=key[2],
         metric=newest.primary_metric,

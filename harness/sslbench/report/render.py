@@ -238,7 +238,8 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _heading(table: Table) -> str:
-    return f"{table.dataset}, {table.protocol}"
+    name = f"{table.dataset} ({table.options})" if table.options else table.dataset
+    return f"{name}, {table.protocol}"
 
 
 def _about(table: Table) -> str:
