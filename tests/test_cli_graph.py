@@ -88,6 +88,30 @@ def test_text_of_its_own_has_no_gold_labels(build: FakeBuild) -> None:
     assert found["gold_edges"] <= len(words) // 2
 
 
+def test_the_graph_that_is_built_is_the_one_described(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing stands in here: vertices counted by hand, kept the second time."""
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path))
+    found = stats("--labeled", "40", "--unlabeled", "60", "--k", "3")
+    order = np.random.default_rng([0, 0x6C61626C]).permutation(400)
+    parts = [train().select(np.sort(part)) for part in (order[:40], order[40:])]
+    parts[1] = parts[1].select(np.arange(60))
+    types = []
+    for part in parts:
+        sentences = [part.sentence(i, "word") for i in range(part.n_sentences)]
+        padded = [["<", *words, ">"] for words in sentences]
+        types.append({tuple(p[i : i + 3]) for p in padded for i in range(len(p) - 2)})
+    assert found["vertices"] == len(types[0] | types[1])
+    assert found["labelled"] == len(types[0])
+    assert found["degree_mean"] == pytest.approx(2 * found["edges"] / found["vertices"])
+    assert found["edges"] <= 3 * found["vertices"]
+    kept = sorted(path.name for path in tmp_path.rglob("*.npz"))
+    assert kept
+    assert stats("--labeled", "40", "--unlabeled", "60", "--k", "3") == found
+    assert sorted(path.name for path in tmp_path.rglob("*.npz")) == kept
+
+
 def test_options_arrive(build: FakeBuild, tmp_path: Path) -> None:
     stats("--labeled", "5", "--unlabeled", "5")
     expected = {"templates": "spp10", "k": 5, "symmetry": "union", "max_df": None, "threads": 1}

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
-
 import msgspec
 import numpy as np
 import pytest
 
-import graph_fakes
 from graph_oracle import corpus_of, dense, random_sentences, trigram_names, weights
 from sslbench.corpus import Corpus, Vocabulary
 from sslbench.errors import UserError
+from sslbench.graph import build
+from sslbench.graph.build import GraphOptions, build_graph
 from sslbench.graph.cache import kept
 from sslbench.graph.vertices import vertex_text
-
-graph_fakes.install_missing()
-build = importlib.import_module("sslbench.graph.build")
-GraphOptions, build_graph = build.GraphOptions, build.build_graph
 
 SUFFIXES = ("ing", "ng")
 SETS = {

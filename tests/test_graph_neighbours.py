@@ -297,6 +297,18 @@ def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
 
 
 # -- cost ------------------------------------------------------------------------------------------
+def test_the_matrix_that_was_given_stays_as_it_is() -> None:
+    X = zipfian(60, 8)
+    entries = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(X.indptr, X.indptr[1:],
+                                                                    strict=False)])  # fmt: skip
+    X = sparse.csr_matrix((X.data[entries], X.indices[entries], X.indptr), X.shape)
+    before = (X.data.copy(), X.indices.copy(), X.indptr.copy())
+    nearest(X, 4)
+    nearest(X, 4, max_df=10)
+    for array, kept in zip((X.data, X.indices, X.indptr), before, strict=True):
+        assert array.tolist() == kept.tolist()
+
+
 def test_predicted_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     from sslbench.graph import neighbours
 

@@ -21,124 +21,133 @@ _YAROWSKY = (
 )
 
 
+METHODS: tuple[MethodInfo, ...] = (
+    MethodInfo(
+        name="supervised",
+        summary="conditional random field trained on the labelled sentences alone",
+        reference=_LAFFERTY,
+        target="sslbench_methods.supervised:Supervised",
+        baseline=True,
+    ),
+    MethodInfo(
+        name="self_training",
+        summary="retrain on the model's own Viterbi labels until they no longer change",
+        reference=_YAROWSKY,
+        target="sslbench_methods.self_training:SelfTraining",
+    ),
+    MethodInfo(
+        name="jess_cm",
+        summary="conditional random field whose potentials embed one HMM per template",
+        reference=_SUZUKI,
+        target="sslbench_methods.jess_cm:JessCM",
+    ),
+)
+
+
+FEATURIZERS: tuple[FeaturizerInfo, ...] = (
+    FeaturizerInfo(
+        name="basic",
+        summary="word, neighbours, affixes and word type: a small set for any word column",
+        reference=_LAFFERTY,
+        target="sslbench_methods.featurizers:basic",
+        columns=("word",),
+    ),
+    FeaturizerInfo(
+        name="pos47",
+        summary="the 47 part-of-speech templates of the JESS-CM paper",
+        reference=f"{_SUZUKI}, table 3",
+        target="sslbench_methods.featurizers:pos47",
+        columns=("word",),
+        tasks=("tagging",),
+    ),
+    FeaturizerInfo(
+        name="chunk39",
+        summary="the 39 chunking templates of the JESS-CM paper",
+        reference=f"{_SUZUKI}, table 3",
+        target="sslbench_methods.featurizers:chunk39",
+        columns=("word", "pos"),
+        tasks=("spans",),
+    ),
+    FeaturizerInfo(
+        name="ner79",
+        summary="the 79 named-entity templates of the JESS-CM paper",
+        reference=f"{_SUZUKI}, table 3",
+        target="sslbench_methods.featurizers:ner79",
+        columns=("word", "pos"),
+        tasks=("spans",),
+    ),
+    FeaturizerInfo(
+        name="zh_char",
+        summary="characters, their pairs and types in a window of two, for Chinese words",
+        reference=(
+            "X. Zeng, D. F. Wong, L. S. Chao, I. Trancoso: Graph-based semi-supervised model"
+            " for joint Chinese word segmentation and part-of-speech tagging. ACL 2013, table 1"
+        ),
+        target="sslbench_methods.featurizers:zh_char",
+        columns=("word",),
+        tasks=("segmentation", "joint"),
+    ),
+    FeaturizerInfo(
+        name="pos_adapt",
+        summary="part-of-speech tagging across domains: words, affixes, tests of spelling",
+        reference=(
+            "A. Subramanya, S. Petrov, F. Pereira: Efficient graph-based semi-supervised"
+            " learning of structured tagging models. EMNLP 2010 (the list is sslbench's own)"
+        ),
+        target="sslbench_methods.adaptation_features:pos_adapt",
+        columns=("word",),
+        tasks=("tagging",),
+    ),
+    FeaturizerInfo(
+        name="pos_window",
+        summary="part-of-speech tagging: forms, suffixes and spelling of three words",
+        reference=_HE,
+        target="sslbench_methods.universal_features:pos_window",
+        columns=("word",),
+        tasks=("tagging",),
+    ),
+    FeaturizerInfo(
+        name="pixels",
+        summary="the 128 pixels of a handwritten letter, as dense columns",
+        reference=_HE,
+        target="sslbench_methods.pixels:pixels",
+        columns=("image",),
+        tasks=("tagging",),
+    ),
+    FeaturizerInfo(
+        name="pixels3",
+        summary="the pixels of a handwritten letter and of its two neighbours",
+        reference=_HE,
+        target="sslbench_methods.pixels:pixels3",
+        columns=("image",),
+        tasks=("tagging",),
+    ),
+)
+
+
+MODELS: tuple[ModelInfo, ...] = (
+    ModelInfo(
+        name="crf1",
+        summary="first-order linear-chain conditional random field",
+        reference=_LAFFERTY,
+        target="sslbench.crf.model:ChainModel",
+    ),
+)
+
+
 @hookimpl
 def sslbench_methods() -> list[MethodInfo]:
     """Return the built-in methods."""
-    return [
-        MethodInfo(
-            name="supervised",
-            summary="conditional random field trained on the labelled sentences alone",
-            reference=_LAFFERTY,
-            target="sslbench_methods.supervised:Supervised",
-            baseline=True,
-        ),
-        MethodInfo(
-            name="self_training",
-            summary="retrain on the model's own Viterbi labels until they no longer change",
-            reference=_YAROWSKY,
-            target="sslbench_methods.self_training:SelfTraining",
-        ),
-        MethodInfo(
-            name="jess_cm",
-            summary="conditional random field whose potentials embed one HMM per template",
-            reference=_SUZUKI,
-            target="sslbench_methods.jess_cm:JessCM",
-        ),
-    ]
+    return list(METHODS)
 
 
 @hookimpl
 def sslbench_featurizers() -> list[FeaturizerInfo]:
     """Return the built-in featurizers."""
-    return [
-        FeaturizerInfo(
-            name="basic",
-            summary="word, neighbours, affixes and word type: a small set for any word column",
-            reference=_LAFFERTY,
-            target="sslbench_methods.featurizers:basic",
-            columns=("word",),
-        ),
-        FeaturizerInfo(
-            name="pos47",
-            summary="the 47 part-of-speech templates of the JESS-CM paper",
-            reference=f"{_SUZUKI}, table 3",
-            target="sslbench_methods.featurizers:pos47",
-            columns=("word",),
-            tasks=("tagging",),
-        ),
-        FeaturizerInfo(
-            name="chunk39",
-            summary="the 39 chunking templates of the JESS-CM paper",
-            reference=f"{_SUZUKI}, table 3",
-            target="sslbench_methods.featurizers:chunk39",
-            columns=("word", "pos"),
-            tasks=("spans",),
-        ),
-        FeaturizerInfo(
-            name="ner79",
-            summary="the 79 named-entity templates of the JESS-CM paper",
-            reference=f"{_SUZUKI}, table 3",
-            target="sslbench_methods.featurizers:ner79",
-            columns=("word", "pos"),
-            tasks=("spans",),
-        ),
-        FeaturizerInfo(
-            name="zh_char",
-            summary="characters, their pairs and types in a window of two, for Chinese words",
-            reference=(
-                "X. Zeng, D. F. Wong, L. S. Chao, I. Trancoso: Graph-based semi-supervised model"
-                " for joint Chinese word segmentation and part-of-speech tagging. ACL 2013, table 1"
-            ),
-            target="sslbench_methods.featurizers:zh_char",
-            columns=("word",),
-            tasks=("segmentation", "joint"),
-        ),
-        FeaturizerInfo(
-            name="pos_adapt",
-            summary="part-of-speech tagging across domains: words, affixes, tests of spelling",
-            reference=(
-                "A. Subramanya, S. Petrov, F. Pereira: Efficient graph-based semi-supervised"
-                " learning of structured tagging models. EMNLP 2010 (the list is sslbench's own)"
-            ),
-            target="sslbench_methods.adaptation_features:pos_adapt",
-            columns=("word",),
-            tasks=("tagging",),
-        ),
-        FeaturizerInfo(
-            name="pos_window",
-            summary="part-of-speech tagging: forms, suffixes and spelling of three words",
-            reference=_HE,
-            target="sslbench_methods.universal_features:pos_window",
-            columns=("word",),
-            tasks=("tagging",),
-        ),
-        FeaturizerInfo(
-            name="pixels",
-            summary="the 128 pixels of a handwritten letter, as dense columns",
-            reference=_HE,
-            target="sslbench_methods.pixels:pixels",
-            columns=("image",),
-            tasks=("tagging",),
-        ),
-        FeaturizerInfo(
-            name="pixels3",
-            summary="the pixels of a handwritten letter and of its two neighbours",
-            reference=_HE,
-            target="sslbench_methods.pixels:pixels3",
-            columns=("image",),
-            tasks=("tagging",),
-        ),
-    ]
+    return list(FEATURIZERS)
 
 
 @hookimpl
 def sslbench_models() -> list[ModelInfo]:
     """Return the built-in models."""
-    return [
-        ModelInfo(
-            name="crf1",
-            summary="first-order linear-chain conditional random field",
-            reference=_LAFFERTY,
-            target="sslbench.crf.model:ChainModel",
-        ),
-    ]
+    return list(MODELS)
