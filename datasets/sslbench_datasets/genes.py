@@ -33,7 +33,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.metrics import Alternatives
 from sslbench.types import I64
-from sslbench_datasets.checks import chosen
+from sslbench_datasets.checks import check_counts, chosen
 from sslbench_datasets.registered.genes import ALTERNATIVES, BC2GM, GENETAG
 
 Counts = Mapping[str, tuple[int, int, int]]
@@ -88,7 +88,7 @@ def load_bc2gm(home: DataHome) -> Dataset:
         )
         for split, path in paths.items()
     }
-    check_counts(splits, BC2GM_COUNTS, paths)
+    _check(splits, BC2GM_COUNTS, paths)
     return _dataset("bc2gm", splits, {f"sha256_{s}": file.sha256 for s, file in BC2GM.items()})
 
 
@@ -100,7 +100,7 @@ def load_genetag(home: DataHome) -> Dataset:
     paths = {split: home.path(file) for split, file in GENETAG.items()}
     vocabularies: dict[str, Vocabulary] = {}
     splits = {split: read_tagged(path, vocabularies) for split, path in paths.items()}
-    check_counts(splits, GENETAG_COUNTS, paths)
+    _check(splits, GENETAG_COUNTS, paths)
     others = {split: home.path(file) for split, file in ALTERNATIVES.items()}
     alternatives = {
         split: read_alternatives(path, sentence_names(paths[split]), splits[split].offsets)
@@ -125,7 +125,7 @@ def load_genetag_jiao(home: DataHome, **options: object) -> Dataset:
     asked = chosen("genetag_jiao", options, JiaoOptions)
     path = home.path(GENETAG["train"])
     corpus = read_tagged(path, {})
-    check_counts({"train": corpus}, {"train": GENETAG_COUNTS["train"]}, {"train": path})
+    _check({"train": corpus}, {"train": GENETAG_COUNTS["train"]}, {"train": path})
     parts = {name: corpus.select(part) for name, part in jiao_sets(corpus, asked.seed).items()}
     raw = parts[asked.unlabeled]
 
@@ -156,18 +156,16 @@ def _dataset(
     )
 
 
-def check_counts(splits: Mapping[str, Corpus], counts: Counts, paths: Mapping[str, Path]) -> None:
+def _check(splits: Mapping[str, Corpus], counts: Counts, paths: Mapping[str, Path]) -> None:
     """UserError when (sentences, tokens, mentions) of a split are not those of `counts`."""
-    for split, expected in counts.items():
-        corpus = splits[split]
-        label = corpus.column("label")
-        begins = int((label.codes == label.vocabulary.lookup(_BEGIN)).sum())
-        found = (corpus.n_sentences, corpus.n_tokens, begins)
-        if found != expected:
-            raise UserError(
-                f"{split} has (sentences, tokens, mentions) = {found}, should have {expected}",
-                file=paths[split],
-            )
+    found = {split: _counts(splits[split]) for split in counts}
+    check_counts("(sentences, tokens, mentions)", found, counts, paths)
+
+
+def _counts(corpus: Corpus) -> tuple[int, int, int]:
+    label = corpus.column("label")
+    mentions = int((label.codes == label.vocabulary.lookup(_BEGIN)).sum())
+    return corpus.n_sentences, corpus.n_tokens, mentions
 
 
 def jiao_sets(corpus: Corpus, seed: int) -> dict[str, I64]:
