@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
@@ -28,7 +27,7 @@ Symmetry = Annotated[
     msgspec.Meta(description="an edge needs one of its ends to be the other's neighbour, or both"),
 ]
 MaxDf = Annotated[
-    int | None,
+    Annotated[int, msgspec.Meta(ge=2)] | None,
     msgspec.Meta(description="context features of more vertices make no neighbours; None = all do"),
 ]
 
@@ -93,16 +92,11 @@ def problem_graph(
 
     with run.phase("graph"):
         graph = build_graph(
-            graph_text(problem, column), GraphOptions(**options), cache=graph_cache(),
-            threads=run.threads, progress=run.progress,
+            graph_text(problem, column), GraphOptions(**options), column=column,
+            cache=DataHome().cache, threads=run.threads, progress=run.progress,
         )  # fmt: skip
         known = GraphText.of(problem, graph.vertices.of, len(graph.vertices.count))
         run.trace["graph"] = {
             **known.facts(), **graph.facts, **diagnostics(graph.W, known.labelled),
         }  # fmt: skip
     return graph, known
-
-
-def graph_cache() -> Path:
-    """Where graphs are kept."""
-    return DataHome().cache / "graphs"
