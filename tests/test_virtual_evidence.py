@@ -13,6 +13,7 @@ from sslbench.corpus import Corpus
 from sslbench.crf import (
     STRICT,
     ChainCRF,
+    ChainModel,
     HardLabels,
     LogPartition,
     Objective,
@@ -24,6 +25,7 @@ from sslbench.crf.lattice import BlockPotentials
 from sslbench.crf.objective import EncodedCorpus
 from sslbench.crf.terms import CliqueWeights, Term
 from sslbench.experiment.context import RunContext
+from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64
 from sslbench_methods.evidence import EvidenceTrainer, Expectations, VirtualEvidence
 from sslbench_methods.virtual_evidence import VirtualEvidenceTraining, normalised, train
@@ -317,3 +319,18 @@ def test_the_record() -> None:
 
 def test_normalised_rows() -> None:
     close(normalised(np.array([[0.2, 0.6], [0, 0]])), [[0.25, 0.75], [0, 0]], 1e-15)
+
+
+def test_transitions_that_depend_on_the_text() -> None:
+    """Inference consumes such scores: the free and the clamped pass need copies of their own."""
+    crf = ChainModel().prepare(
+        TemplateFeaturizer(["x[0]", "edge: x[0]"]), LABELLED, Y, "ab", arc_support="all",
+        text=[UNLABELLED],
+    )  # fmt: skip
+    crf.weights[:] = np.random.default_rng(0).normal(size=crf.layout.size)
+    data, rows = crf.encode(UNLABELLED), np.where(TOKENS[:, None] >= 0, Q, 0.0)
+    found, wanted = np.empty_like(crf.weights), np.empty_like(crf.weights)
+    terms = VirtualEvidence(Q, TOKENS, 0.7), PartialLabels(np.ones((5, 2), np.bool_), 0.7 * rows)
+    for term, gradient in zip(terms, (found, wanted), strict=True):
+        Objective(crf.layout, [(data, term)], 4.0).value_and_gradient(crf.weights, gradient)
+    close(found, wanted, 1e-13)
