@@ -29,6 +29,7 @@ from sslbench.crf import (
     EncodedCorpus,
     HardLabels,
     InfeasibleSentenceError,
+    LogPartition,
     Objective,
     Options,
     PartialLabels,
@@ -839,6 +840,25 @@ def test_copies_are_found_and_get_equal_weights(state_support: str) -> None:
         for c in range(crf.index.n_node):
             if where[c] == where[a]:
                 assert crf.weights[at[c, b]] == pytest.approx(crf.weights[i], abs=1e-12)
+
+
+@pytest.mark.parametrize("state_support", ["all", "observed"])
+def test_an_m_step_on_summed_counts(state_support: str) -> None:
+    """The counts of the labels as a linear part, and -log Z: the likelihood of the labels."""
+    crf, corpus, labels = tagger(21, state_support)
+    data = crf.encode(corpus)
+    weighted = HardLabels(labels, np.full(corpus.n_sentences, 0.7))
+    counts, free = np.empty(crf.layout.size), np.empty(crf.layout.size)
+    none = np.zeros(crf.layout.size)
+    Objective(crf.layout, [(data, LogPartition(0.7))], INF).value_and_gradient(none, free)
+    Objective(crf.layout, [(data, weighted)], INF).value_and_gradient(none, counts)
+    found = crf.train([(data, LogPartition(0.7))], 1.5, options=STRICT, linear=counts - free)
+    by_counts = crf.weights
+    crf.weights = none
+    wanted = crf.train([(data, weighted)], 1.5, options=STRICT)
+    assert found.objective == pytest.approx(wanted.objective, rel=1e-12)
+    same_up_to(by_counts, crf.weights, 1e-7)
+    assert abs(by_counts).max() > 0.1
 
 
 def test_collapsing_takes_the_same_steps() -> None:

@@ -21,7 +21,14 @@ from sslbench.experiment.runner import execute
 from sslbench.experiment.training import Task
 from sslbench.plugins import registry
 
-METHODS = ("supervised", "self_training", "jess_cm")
+METHODS = (
+    "supervised",
+    "self_training",
+    "jess_cm",
+    "type_self_training",
+    "graph_self_training",
+    "virtual_evidence",
+)
 
 
 def both_ways(

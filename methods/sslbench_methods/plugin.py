@@ -12,6 +12,14 @@ _HE = (
     "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for Semi-Supervised"
     " Structured Prediction. CoNLL 2013"
 )
+_SUBRAMANYA = (
+    "A. Subramanya, S. Petrov, F. Pereira: Efficient graph-based semi-supervised learning of"
+    " structured tagging models. EMNLP 2010"
+)
+_ZENG = (
+    "X. Zeng, D. F. Wong, L. S. Chao, I. Trancoso: Graph-based semi-supervised model for joint"
+    " Chinese word segmentation and part-of-speech tagging. ACL 2013"
+)
 _LAFFERTY = (
     "J. Lafferty, A. McCallum, F. Pereira: Conditional random fields: probabilistic models for"
     " segmenting and labeling sequence data. ICML 2001"
@@ -40,6 +48,24 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="conditional random field whose potentials embed one HMM per template",
         reference=_SUZUKI,
         target="sslbench_methods.jess_cm:JessCM",
+    ),
+    MethodInfo(
+        name="graph_self_training",
+        summary="self-training on posteriors smoothed over a graph of similar trigrams",
+        reference=f"{_SUBRAMANYA}, algorithm 1",
+        target="sslbench_methods.graph_self_training:GraphSelfTraining",
+    ),
+    MethodInfo(
+        name="type_self_training",
+        summary="self-training on posteriors averaged by trigram: the same without the graph",
+        reference=f"{_SUBRAMANYA}, section 6",
+        target="sslbench_methods.graph_self_training:TypeSelfTraining",
+    ),
+    MethodInfo(
+        name="virtual_evidence",
+        summary="conditional random field that agrees with labels propagated on a graph",
+        reference=f"{_ZENG}, equations 4 to 6",
+        target="sslbench_methods.virtual_evidence:VirtualEvidenceTraining",
     ),
 )
 

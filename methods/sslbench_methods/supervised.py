@@ -6,10 +6,12 @@ methods.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF, HardLabels, Options
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
@@ -42,12 +44,14 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
         return Options(ftol=self.ftol, max_iterations=self.max_iterations)
 
 
-def prepare(problem: Problem, params: TrainingParams, n_clique: int = 0) -> ChainCRF:
-    """An untrained CRF over the labelled part of a problem."""
+def prepare(
+    problem: Problem, params: TrainingParams, n_clique: int = 0, text: Iterable[Corpus] = ()
+) -> ChainCRF:
+    """An untrained CRF over the attributes of the labelled part of a problem, and of `text`."""
     crf: ChainCRF = problem.model.prepare(
         problem.featurizer, problem.labeled, problem.label_codes(problem.labeled), problem.labels,
         min_count=params.min_count, state_support=params.state_support, n_clique=n_clique,
-        mask=problem.legal,
+        mask=problem.legal, text=text,
     )  # fmt: skip
     return crf
 

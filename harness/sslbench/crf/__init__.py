@@ -7,7 +7,7 @@ from .lbfgs import STRICT, Options
 from .model import ChainCRF, ChainModel, TrainingResult
 from .objective import CliqueFeatures, EncodedCorpus, Objective
 from .persist import add_facts, read_model, write_model
-from .terms import HardLabels, PartialLabels, SoftTargets, Term
+from .terms import HardLabels, LogPartition, PartialLabels, SoftTargets, Term
 
 __all__ = [
     "STRICT",
@@ -17,6 +17,7 @@ __all__ = [
     "EncodedCorpus",
     "HardLabels",
     "InfeasibleSentenceError",
+    "LogPartition",
     "Objective",
     "Options",
     "PartialLabels",

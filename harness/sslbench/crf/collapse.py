@@ -115,6 +115,17 @@ class Collapse:
         )
         return np.concatenate([state, weights[self.full.bounds[1] :]])
 
+    def project(self, linear: F64) -> F64:
+        """Coefficients of the full weights -> of the reduced ones, which are sums over copies.
+
+        Exact when copies have equal coefficients, as anything has that sums over their tokens.
+        """
+        state = np.empty(int(self.reduced.bounds[1]))
+        target = self._weight_group
+        known = target >= 0
+        state[target[known]] = self.full.part(linear, 0)[known]
+        return np.concatenate([state, linear[self.full.bounds[1] :]])
+
     def expand(self, weights: F64) -> F64:
         """Reduced flat weights -> full: each copy gets its share, unseen attributes 0."""
         share = np.append(self.reduced.part(weights, 0) / self.copies_per_weight(), 0.0)

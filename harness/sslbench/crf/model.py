@@ -7,7 +7,7 @@ lays out the weights.  `ChainCRF` holds them, trains on any sum of terms, decode
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,17 +47,19 @@ class ChainCRF:
 
     def train(
         self, parts: Parts, sigma2: float, *, l1: float = 0.0, options: lbfgs.Options | None = None,
-        nonnegative: I64 | None = None, callback: Any = None,
+        nonnegative: I64 | None = None, linear: F64 | None = None, callback: Any = None,
     ) -> TrainingResult:  # fmt: skip
         """Maximise the sum of the terms minus the priors, starting at the current weights.
 
         sigma2: variance of the Gaussian prior; l1: weight of the L1 penalty (as c1 in the
-        specification); nonnegative: indices of weights after the state weights kept >= 0.
+        specification); nonnegative: indices of weights after the state weights kept >= 0;
+        linear: float64 per weight, adds linear . weights: expected counts over text of the parts.
         """
         collapse = Collapse.build(self.layout, [data.attributes for data, _ in parts])
         objective = Objective(
             collapse.reduced, [(data.collapsed(collapse), term) for data, term in parts], sigma2,
             mask=self.mask, copies=collapse.copies_per_weight(),
+            linear=None if linear is None else collapse.project(linear),
         )  # fmt: skip
         cliques = [data.clique.metric for data, _ in parts if data.clique is not None]
         if nonnegative is not None:
@@ -159,6 +161,18 @@ class TrainingResult:
 
 
 @dataclass(frozen=True)
+class _After:
+    """A corpus, then the shards of some text, as often as one likes."""
+
+    corpus: Corpus
+    text: Iterable[Corpus]
+
+    def __iter__(self) -> Iterator[Corpus]:
+        yield self.corpus
+        yield from self.text
+
+
+@dataclass(frozen=True)
 class ChainModel:
     """First-order linear-chain CRF with state and observation-dependent transition features."""
 
@@ -168,7 +182,7 @@ class ChainModel:
         self, featurizer: TemplateFeaturizer, corpus: Corpus, label_codes: I32,
         labels: Sequence[str], *, min_count: int = 1, state_support: Support = "all",
         arc_support: Support = "observed", n_clique: int = 0, mask: Bool | None = None,
-        use_start: bool = True, use_stop: bool = True,
+        use_start: bool = True, use_stop: bool = True, text: Iterable[Corpus] = (),
     ) -> ChainCRF:  # fmt: skip
         """Index the attributes of a labelled corpus and lay out zero weights.
 
@@ -177,8 +191,9 @@ class ChainModel:
         unlabelled text may move a pair that the labels never show.  "observed" keeps the pairs
         seen in the labels.
         use_start, use_stop: weights for the label of the first and of the last token.
+        text: unlabelled text whose attributes are indexed too (iterated twice).
         """
-        index = featurizer.index(corpus, min_count)
+        index = featurizer.index(_After(corpus, text), min_count)
         layout = build_layout(
             index.encode(corpus), label_codes, len(labels), n_node=index.n_node,
             n_edge=index.n_edge, state_support=state_support, arc_support=arc_support,

@@ -20,7 +20,7 @@ from ..types import F64, I32, I64, Bool
 from .collapse import Collapse
 from .data import Attributes, Block, blocks
 from .kernels import scores
-from .kernels.vectors import combine, subtract_prior
+from .kernels.vectors import combine, dot, subtract_prior
 from .lattice import BlockPotentials
 from .layout import Layout, Tables
 from .occurrences import Occurrences
@@ -165,6 +165,7 @@ class Objective:
     sigma2: prior variance of attribute, transition and stop weights; sigma2_clique: of clique
     features (None = sigma2).  mask: bool[L+1, L] legal arcs.  copies: float64 per state weight, how
     many identical attributes it stands for (`collapse`); None = one.
+    linear: float64 per weight, adds linear . weights to F (expected counts of an E-step).
     """
 
     layout: Layout
@@ -173,6 +174,7 @@ class Objective:
     sigma2_clique: float | None = None
     mask: Bool | None = None
     copies: F64 | None = None
+    linear: F64 | None = None
     evaluations: int = field(default=0, init=False)
 
     @cached_property
@@ -192,7 +194,11 @@ class Objective:
                 values.append(omega.value)
         accumulator.pack(gradient)
         prior = subtract_prior(self.precision, weights, gradient)
-        return math.fsum(chain.from_iterable(values)) - prior
+        value = math.fsum(chain.from_iterable(values)) - prior
+        if self.linear is not None:
+            combine(1.0, gradient, 1.0, self.linear, gradient)
+            value += dot(self.linear, weights)
+        return value
 
     @cached_property
     def precision(self) -> F64:

@@ -52,11 +52,13 @@ def _weighted(weight: F64, value: F64) -> F64:
 
 
 def _scale(block: Block, node: F64, edge: F64, per_sentence_factor: F64) -> None:
-    """Multiply clique weights by a factor per sentence; edges must be per position."""
+    """Multiply clique weights by a factor per sentence; shared edges: the same for all."""
     factor = np.repeat(per_sentence_factor, np.diff(block.offsets))
     node *= factor[:, None]
     if edge.shape[0] == len(node):
         edge *= factor[:, None, None]
+    else:
+        edge *= per_sentence_factor[0]
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class HardLabels:
         weight = _weights_of(self.weights, block)
         y = self.labels[block.tokens]
         gold = potentials.gold_steps(y)
-        if self.weights is not None and potentials.edge.shape[0] == 1:
+        if (weight != weight[0]).any():  # sentences of one weight can share their transitions
             potentials = per_position(potentials)
         posterior = potentials.posterior()
         node, edge = posterior.node, posterior.edge
@@ -127,6 +129,25 @@ class SoftTargets:
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
+
+
+@dataclass(frozen=True)
+class LogPartition:
+    """- weight log Z: what an expected log-likelihood has besides its linear part.
+
+    With ``ChainCRF.train(linear=)`` holding expected counts it is the M-step of any EM whose
+    E-step sums its posteriors up: neither arc marginals nor targets per token are kept.
+    """
+
+    weight: float = 1.0
+
+    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+        posterior = potentials.posterior()
+        value = -self.weight * posterior.log_z()
+        return CliqueWeights(value, -self.weight * posterior.node, -self.weight * posterior.edge)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return self.weight * float(lengths.sum())
 
 
 @dataclass(frozen=True)

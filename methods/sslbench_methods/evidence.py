@@ -1,0 +1,185 @@
+"""Virtual evidence in CRF training: the term, its expectations, and two ways to its optimum.
+
+Zeng, Wong, Chao & Trancoso, "Graph-based Semi-Supervised Model for Joint Chinese Word Segmentation
+and Part-of-Speech Tagging", ACL 2013, equations 5 and 6.  A token whose n-gram has a propagated
+distribution q gets alpha q(y) added to its label scores: its potentials are clamped.  Unlabelled
+sentences contribute log Z(clamped) - log Z(free), the log-probability of the evidence up to a
+constant.  The normaliser sums over the evidence too, which leaves p(y | x) the plain CRF; summing
+over labels alone would make every model a fixed point of EM (specification, section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sslbench.crf import ChainCRF, EncodedCorpus, HardLabels, LogPartition, Objective, Options
+from sslbench.crf.lattice import BlockPotentials
+from sslbench.crf.layout import Tables
+from sslbench.crf.model import TrainingResult
+from sslbench.crf.objective import add_gradient, block_potentials
+from sslbench.crf.terms import CliqueWeights
+from sslbench.experiment.context import RunContext
+from sslbench.types import F64, I32, I64
+
+
+@dataclass(frozen=True)
+class VirtualEvidence:
+    """weight (log Z(phi + alpha q) - log Z(phi)) of each sentence.
+
+    q: float64[V, L] >= 0, by vertex; vertex_of: int32[N], -1 = no evidence.  Rows are gathered
+    block by block: the evidence of all tokens never stands in memory.
+    """
+
+    q: F64
+    vertex_of: I32
+    alpha: float
+    weight: float = 1.0
+
+    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+        clamped, free = self.clamp(potentials).posterior(), potentials.posterior()
+        return CliqueWeights(
+            self.weight * (clamped.log_z() - free.log_z()),
+            self.weight * (clamped.node - free.node),
+            self.weight * (clamped.edge - free.edge),
+        )
+
+    def n_tokens(self, lengths: F64) -> float:
+        return self.weight * float(lengths.sum())
+
+    def clamp(self, potentials: BlockPotentials) -> BlockPotentials:
+        """The potentials with the evidence on top; shares nothing that inference consumes."""
+        vertex = self.vertex_of[potentials.block.tokens]
+        node = potentials.node + self.alpha * np.where(vertex[:, None] >= 0, self.q[vertex], 0.0)
+        edge = potentials.edge if potentials.edge.shape[0] == 1 else potentials.edge.copy()
+        return BlockPotentials(potentials.block, node, edge)
+
+    def informed(self) -> int:
+        """Tokens with evidence, that is with a distribution that is not all zero."""
+        has = np.append(self.q.any(axis=1), False)
+        return int(np.count_nonzero(has[self.vertex_of]))
+
+
+Part = tuple[EncodedCorpus, VirtualEvidence]
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """The E-step under one model, summed over the unlabelled text.
+
+    counts: float64 per weight, expected features under the clamped model, times the terms' weight;
+    value: sum of the terms; free, clamped: entropy of the node marginals, nats per token;
+    labels: int64[L], how often each label is the likeliest of the free model.
+    """
+
+    counts: F64
+    value: float
+    free: float
+    clamped: float
+    labels: I64
+
+    @classmethod
+    def under(cls, crf: ChainCRF, parts: Sequence[Part]) -> Expectations:
+        """Both passes of forward-backward over every part."""
+        counts = np.empty(crf.layout.size)
+        tables, sums = Tables.unpack(crf.layout, crf.weights), Tables.gradient(crf.layout, counts)
+        value, tokens, entropies = 0.0, 0, np.zeros(2)
+        labels = np.zeros(len(crf.labels), np.int64)
+        for data, term in parts:
+            for block in data.blocks:
+                potentials = block_potentials(tables, data, block, crf.mask)
+                clamped, free = term.clamp(potentials).posterior(), potentials.posterior()
+                omega = CliqueWeights(
+                    clamped.log_z(), term.weight * clamped.node, term.weight * clamped.edge
+                )
+                add_gradient(sums, data, block, omega)
+                value += term.weight * float((clamped.log_z() - free.log_z()).sum())
+                entropies += _entropy(free.node), _entropy(clamped.node)
+                labels += np.bincount(free.node.argmax(axis=1), minlength=len(labels))
+                tokens += block.n_tokens
+        sums.pack(counts)
+        entropies /= max(1, tokens)
+        return cls(counts, value, float(entropies[0]), float(entropies[1]), labels)
+
+
+def _entropy(p: F64) -> float:
+    return -float((p * np.log(np.maximum(p, np.finfo(float).tiny))).sum())
+
+
+@dataclass
+class EvidenceTrainer:
+    """Maximises F = labelled log-likelihood - prior + sum of the evidence terms.
+
+    F is a difference of convex functions: where it ends depends on the start, the supervised
+    optimum.
+    """
+
+    crf: ChainCRF
+    gold: EncodedCorpus
+    labels: I32
+    parts: list[Part]
+    sigma2: float
+    options: Options
+    run: RunContext
+
+    def supervised(self) -> TrainingResult:
+        """The optimum on the labelled sentences alone, from the current weights."""
+        with self.run.phase("train"):
+            return self.crf.train([self._labelled], self.sigma2, options=self.options)
+
+    def direct(self) -> dict[str, Any]:
+        """L-BFGS on F itself; before and after, for the record."""
+        before = self.report(self.expect())
+        with self.run.phase("train"):
+            result = self.crf.train(
+                [self._labelled, *self.parts], self.sigma2, options=self.options
+            )
+        after = self.report(self.expect())
+        self.run.progress(f"F {before['F']:.3f} to {after['F']:.3f}, {result.status}")
+        return {"rounds": [before, {**result.record(), **after}], "stopped": result.status}
+
+    def em(self, rounds: int, iterations: int, tolerance: float) -> dict[str, Any]:
+        """E-steps and partial M-steps, until F gains less than `tolerance` of itself."""
+        expected = self.expect()
+        trace: dict[str, Any] = {"rounds": [self.report(expected)], "stopped": "rounds"}
+        for number in range(1, rounds + 1):
+            result = self.m_step(expected, iterations)
+            expected = self.expect()
+            entry = {**result.record(), **self.report(expected)}
+            gain = entry["F"] - trace["rounds"][-1]["F"]
+            trace["rounds"].append(entry)
+            self.run.progress(f"round {number}: F {entry['F']:.3f}, {result.status}")
+            if gain < tolerance * abs(entry["F"]):
+                trace["stopped"] = "converged"
+                break
+        return trace
+
+    def expect(self) -> Expectations:
+        """The E-step under the current weights."""
+        with self.run.phase("e_step"):
+            return Expectations.under(self.crf, self.parts)
+
+    def m_step(self, expected: Expectations, iterations: int) -> TrainingResult:
+        """Expected log-likelihood under fixed posteriors (Q), from the current weights."""
+        free = [(data, LogPartition(term.weight)) for data, term in self.parts]
+        options = replace(self.options, max_iterations=iterations)
+        with self.run.phase("train"):
+            return self.crf.train(
+                [self._labelled, *free], self.sigma2, options=options, linear=expected.counts
+            )
+
+    def report(self, expected: Expectations) -> dict[str, Any]:
+        """F and what the two models make of the unlabelled text."""
+        objective = Objective(self.crf.layout, [self._labelled], self.sigma2, mask=self.crf.mask)
+        labelled = objective.value_and_gradient(self.crf.weights, np.empty(self.crf.layout.size))
+        return {
+            "F": labelled + expected.value, "free_entropy": expected.free,
+            "clamped_entropy": expected.clamped, "labels": expected.labels.tolist(),
+        }  # fmt: skip
+
+    @property
+    def _labelled(self) -> tuple[EncodedCorpus, HardLabels]:
+        return self.gold, HardLabels(self.labels)

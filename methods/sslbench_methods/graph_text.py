@@ -1,0 +1,87 @@
+"""The graph of a problem: the n-gram types of all its text, and who is like whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+
+from sslbench.corpus import Corpus
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.data import DataHome
+from sslbench.experiment.problem import Problem
+from sslbench.graph.build import Graph, GraphOptions, build_graph
+from sslbench.graph.diagnostics import diagnostics
+from sslbench.graph.tokens import empirical
+from sslbench.types import F64, I32, Bool
+
+Templates = Annotated[
+    Literal["spp10", "hgt13", "zwct13"],
+    msgspec.Meta(description="context features of the graph: those of the paper of that name"),
+]
+Neighbours = Annotated[int, msgspec.Meta(ge=1, description="nearest neighbours per vertex (k)")]
+Symmetry = Annotated[
+    Literal["union", "mutual"],
+    msgspec.Meta(description="an edge needs one of its ends to be the other's neighbour, or both"),
+]
+MaxDf = Annotated[
+    Annotated[int, msgspec.Meta(ge=2)] | None,
+    msgspec.Meta(description="context features of more vertices make no neighbours; None = all do"),
+]
+
+
+@dataclass(frozen=True)
+class GraphText:
+    """What the graph knows of a problem, from its text and the gold labels of its sample.
+
+    vertex_of: int32[N_l + N_u], the labelled tokens first, -1 = outside the graph;
+    n_labeled: N_l; r: float64[V, L] label distributions of vertices; labelled: bool[V].
+    """
+
+    vertex_of: I32
+    n_vertices: int
+    n_labeled: int
+    r: F64
+    labelled: Bool
+
+    @classmethod
+    def of(cls, problem: Problem, vertex_of: I32, n_vertices: int) -> GraphText:
+        n, codes = problem.labeled.n_tokens, problem.label_codes(problem.labeled)
+        r, labelled = empirical(vertex_of[:n], codes, n_vertices, len(problem.labels))
+        return cls(vertex_of, n_vertices, n, r, labelled)
+
+    def facts(self) -> dict[str, float | int]:
+        """Sizes for the record."""
+        at = self.vertex_of[self.n_labeled :]
+        known = np.append(self.labelled, False)[at]
+        return {"vertices": self.n_vertices, "labelled_vertices": int(self.labelled.sum()),
+                "known_tokens": float(known.mean()) if len(at) else 0.0}  # fmt: skip
+
+
+def graph_text(problem: Problem, column: str) -> Corpus:
+    """One column of the labelled sentences, then of the unlabelled ones, end to end."""
+    parts = [problem.labeled, *problem.unlabeled]
+    return Corpus.concatenate(
+        [Corpus({column: part.column(column)}, part.offsets) for part in parts]
+    )
+
+
+def problem_graph(
+    problem: Problem, run: RunContext, column: str, **options: Any
+) -> tuple[Graph, GraphText]:
+    """Build (or find in the cache) the graph of all text of a problem; its record is in the trace.
+
+    options: of `sslbench.graph.build.GraphOptions`.
+    """
+    with run.phase("graph"):
+        graph = build_graph(
+            graph_text(problem, column), GraphOptions(**options), column=column,
+            cache=DataHome().cache, threads=run.threads, progress=run.progress,
+        )  # fmt: skip
+        known = GraphText.of(problem, graph.vertices.of, len(graph.vertices.count))
+        run.trace["graph"] = {
+            **known.facts(), **graph.facts, **diagnostics(graph.W, known.labelled),
+        }  # fmt: skip
+    return graph, known
