@@ -25,6 +25,7 @@ from graph_toys import (
 from sslbench.corpus import Corpus
 from sslbench.crf import STRICT, ChainCRF, HardLabels, Objective
 from sslbench.experiment.context import RunContext
+from sslbench.graph.tokens import type_means
 from sslbench.types import F64, I32
 from sslbench_methods.type_rounds import TypeParams, TypeTrainer, decode, mix
 
