@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, Literal
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from sslbench import RemoteFile
 from sslbench.corpus import Column, Corpus, CorpusShards, Shards, Vocabulary, read_bytes, read_conll
@@ -24,7 +27,7 @@ from sslbench.corpus.files import Source, source_name
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.types import I32, I64
-from sslbench_datasets.checks import check_counts
+from sslbench_datasets.checks import check_counts, chosen
 from sslbench_datasets.registered.chinese import (
     MSR,
     PKU,
@@ -248,14 +251,32 @@ def read_tag_map(source: Source) -> dict[str, str]:
 # --- data sets ----------------------------------------------------------------------------------
 
 
-def load_zh_gsd(home: DataHome) -> Dataset:
-    """UD Chinese GSD; UserError for a missing file or unexpected counts."""
-    return _load_files(home, "zh_gsd", UDC, read_ud, partial(raw_text, RAW_TEXT, forms=GSD_FORMS))
+class JointOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of zh_gsd and zh_zx."""
+
+    text: Annotated[
+        Literal["apart", "joined"],
+        Meta(
+            description="apart: unlabelled is the rest of train, or the external text when all of"
+            " train is labelled; joined: the rest of train, then the external text"
+        ),
+    ] = "apart"
 
 
-def load_zh_zx(home: DataHome) -> Dataset:
-    """ZhuXian; UserError for a missing file or unexpected counts."""
-    return _load_files(home, "zh_zx", ZX, read_word_tag, partial(raw_text, RAW_TEXT))
+def load_zh_gsd(home: DataHome, **options: object) -> Dataset:
+    """UD Chinese GSD; UserError for a bad option, a missing file or unexpected counts."""
+    raw = partial(raw_text, RAW_TEXT, forms=GSD_FORMS)
+    return _joined(_load_files(home, "zh_gsd", UDC, read_ud, raw), options)
+
+
+def load_zh_zx(home: DataHome, **options: object) -> Dataset:
+    """ZhuXian; UserError for a bad option, a missing file or unexpected counts."""
+    raw = partial(raw_text, RAW_TEXT)
+    return _joined(_load_files(home, "zh_zx", ZX, read_word_tag, raw), options)
+
+
+def _joined(dataset: Dataset, options: Mapping[str, object]) -> Dataset:
+    return replace(dataset, joined=chosen(dataset.name, options, JointOptions).text == "joined")
 
 
 def load_sxu(home: DataHome) -> Dataset:

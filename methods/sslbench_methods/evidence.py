@@ -10,8 +10,9 @@ over labels alone would make every model a fixed point of EM (specification, sec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from sslbench.crf.lattice import BlockPotentials
 from sslbench.crf.layout import Tables
 from sslbench.crf.model import TrainingResult
 from sslbench.crf.objective import add_gradient, block_potentials
+from sslbench.crf.support import plausible
 from sslbench.crf.terms import CliqueWeights
 from sslbench.experiment.context import RunContext
 from sslbench.types import F64, I32, I64
@@ -130,6 +132,23 @@ class EvidenceTrainer:
         with self.run.phase("train"):
             return self.crf.train([self._labelled], self.sigma2, options=self.options)
 
+    def prune(self) -> None:
+        """Keep the weights of plausible (attribute, label) pairs alone, see `crf.support`: those of
+        the clamped model on unlabelled text.
+        """
+        texts = [(self.gold, self.crf.marginals(self.gold))]
+        crf = plausible(self.crf, self.gold, self.labels, chain(texts, self._clamped()))
+        self.crf, self.gold = crf, crf.reencode(self.gold)
+        self.parts = [(crf.reencode(data), term) for data, term in self.parts]
+
+    def _clamped(self) -> Iterator[tuple[EncodedCorpus, F64]]:
+        """The unlabelled parts with their posteriors under the clamped model."""
+        tables = Tables.unpack(self.crf.layout, self.crf.weights)
+        for data, term in self.parts:
+            free = (block_potentials(tables, data, block, self.crf.mask) for block in data.blocks)
+            rows = [term.clamp(potentials).posterior().node for potentials in free]
+            yield data, np.concatenate(rows)
+
     def direct(self) -> dict[str, Any]:
         """L-BFGS on F itself; before and after, for the record."""
         before = self.report(self.expect())
@@ -165,7 +184,8 @@ class EvidenceTrainer:
     def m_step(self, expected: Expectations, iterations: int) -> TrainingResult:
         """Expected log-likelihood under fixed posteriors (Q), from the current weights."""
         free = [(data, LogPartition(term.weight)) for data, term in self.parts]
-        options = replace(self.options, max_iterations=iterations)
+        # a relative decrease would end it at once: each round moves the objective a little
+        options = replace(self.options, max_iterations=iterations, ftol=0.0)
         with self.run.phase("train"):
             return self.crf.train(
                 [self._labelled, *free], self.sigma2, options=options, linear=expected.counts

@@ -38,6 +38,7 @@ _SHARED_AXES = (
     SearchAxis("sigma2", GAMMA_GRID, via="supervised"),
     SearchAxis("eta", (0.001, 0.01, 0.1, 1.0)),
     SearchAxis("alpha", (0.8, 0.6, 0.4, 0.2)),
+    SearchAxis("omega", (0.0, 0.5, 1.0)),
 )
 
 

@@ -31,6 +31,14 @@ MaxDf = Annotated[
     msgspec.Meta(description="context features of more vertices make no neighbours; None = all do"),
 ]
 
+Pairs = Annotated[
+    Literal["all", "plausible"],
+    msgspec.Meta(
+        description="(attribute, label) pairs with a weight once the labelled sentences are learnt:"
+        " all, or those seen there or likely somewhere (posterior 0.01)"
+    ),
+]
+
 
 @dataclass(frozen=True)
 class GraphText:

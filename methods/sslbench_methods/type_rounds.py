@@ -19,10 +19,12 @@ from sslbench.crf import ChainCRF, EncodedCorpus, HardLabels, TrainingResult
 from sslbench.crf.lattice import BlockPotentials
 from sslbench.crf.layout import Layout, Tables
 from sslbench.crf.objective import block_potentials
+from sslbench.crf.support import plausible
 from sslbench.experiment.context import RunContext
 from sslbench.graph.tokens import type_means
 from sslbench.types import F64, I32, I64
 
+from .graph_text import Pairs
 from .supervised import TrainingParams
 
 #: mixed posteriors below this are raised to it before the logarithm of the Viterbi step
@@ -47,13 +49,18 @@ class TypeParams(TrainingParams, frozen=True, kw_only=True):
         msgspec.Meta(ge=0, lt=1, description="stop when a smaller share of the labels changes"),
     ] = 1e-3
     omega: Annotated[
-        float, msgspec.Meta(gt=0, description="weight of the CRF's transitions in decoding")
+        float, msgspec.Meta(ge=0, description="weight of the CRF's transitions in decoding")
     ] = 1.0
     transitions: Annotated[
         Literal["raw", "centred"],
         msgspec.Meta(description="in decoding: as trained, or less row and column means"),
     ] = "raw"
     column: Annotated[str, msgspec.Meta(description="column whose n-grams are the types")] = "word"
+    pairs: Pairs = "plausible"
+    keep: Annotated[
+        Literal["last", "best"],
+        msgspec.Meta(description="the model of the last round, or of the best one on dev"),
+    ] = "last"
 
 
 def mix(marginals: F64, types: F64, vertex_of: I32, alpha: float) -> F64:
@@ -126,18 +133,41 @@ class TypeTrainer:
         if not self.unlabeled:
             trace["stopped"] = "no unlabelled text"
             return
+        if self.params.pairs == "plausible":
+            self.prune()
+            trace["first"]["plausible_weights"] = self.crf.layout.size
+        models = [(trace["first"].get("dev_accuracy", 0.0), self.crf.weights)]
         for number in range(1, self.params.rounds + 1):
             changed = self.relabel()
-            result = self._fit()
-            counts = np.bincount(np.concatenate(self.guesses), minlength=len(self.crf.labels))
-            entry = {"changed": changed, "labels": counts.tolist(), **result.record()}
-            rounds.append(self._with_dev(entry))
+            rounds.append(self._with_dev(self._round(changed)))
+            models.append((rounds[-1].get("dev_accuracy", 0.0), self.crf.weights))
             self.run.progress(
-                f"round {number}: {changed:.2%} of the labels changed, {result.status}"
+                f"round {number}: {changed:.2%} of the labels changed, {rounds[-1]['status']}"
             )
             if changed < self.params.tolerance:
                 trace["stopped"] = "labels settled"
                 break
+        if self.params.keep == "best" and self.dev is not None:
+            trace["kept_round"] = max(range(len(models)), key=lambda i: models[i][0])
+            self.crf.weights = models[trace["kept_round"]][1]
+
+    def _round(self, changed: float) -> dict[str, Any]:
+        result = self._fit()
+        counts = np.bincount(np.concatenate(self.guesses), minlength=len(self.crf.labels))
+        return {"changed": changed, "labels": counts.tolist(), **result.record()}
+
+    def prune(self) -> None:
+        """Keep the weights of plausible (attribute, label) pairs alone, see `crf.support`."""
+        p = self.marginals()
+        parts = [self.gold, *self.unlabeled]
+        spans = [slice(*self.borders[i : i + 2]) for i in range(len(parts))]
+        self.crf = plausible(
+            self.crf, self.gold, self.labels,
+            [(data, p[span]) for data, span in zip(parts, spans, strict=True)],
+        )  # fmt: skip
+        self.gold, *self.unlabeled = [self.crf.reencode(data) for data in parts]
+        if self.dev is not None:
+            self.dev = self.crf.reencode(self.dev[0]), self.dev[1]
 
     def relabel(self) -> float:
         """Lines 4 to 9: new labels of the unlabelled text; share that changed (1 at first)."""

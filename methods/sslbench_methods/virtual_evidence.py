@@ -22,7 +22,7 @@ from sslbench.graph.penalties import propagate_unnormalised
 from sslbench.types import F64, I32
 
 from .evidence import EvidenceTrainer, Part, VirtualEvidence
-from .graph_text import MaxDf, Neighbours, Symmetry, Templates, problem_graph
+from .graph_text import MaxDf, Neighbours, Pairs, Symmetry, Templates, problem_graph
 from .supervised import TrainingParams, prepare
 
 
@@ -66,6 +66,10 @@ class VirtualEvidenceTraining:
         tolerance: Annotated[
             float, msgspec.Meta(ge=0, description="EM stops at this relative gain in a round")
         ] = 1e-4
+        pairs: Pairs = "plausible"
+        min_type_count: Annotated[
+            int, msgspec.Meta(ge=1, description="n-grams with fewer occurrences are no vertices")
+        ] = 1
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("sigma2", (1.0, 10.0, 100.0), via="supervised"),
             SearchAxis("alpha", (0.1, 0.3, 0.5, 0.7, 0.9)),
@@ -77,7 +81,7 @@ class VirtualEvidenceTraining:
         """Propagate once, train on the labelled sentences, then on the evidence too."""
         graph, known = problem_graph(
             problem, run, params.column, templates=params.templates, k=params.neighbours,
-            symmetry=params.symmetry, max_df=params.max_df,
+            symmetry=params.symmetry, max_df=params.max_df, min_count=params.min_type_count,
         )  # fmt: skip
         with run.phase("propagation"):
             q = propagate_unnormalised(
@@ -95,7 +99,7 @@ class VirtualEvidenceTraining:
             params.options(), run,
         )  # fmt: skip
         run.trace["virtual_evidence"] = train(trainer, params)
-        return crf
+        return trainer.crf
 
     @staticmethod
     def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> ChainCRF:
@@ -112,6 +116,9 @@ def train(trainer: EvidenceTrainer, params: VirtualEvidenceTraining.Params) -> d
     facts = {"first": first, "evidence_tokens": informed / max(1, tokens)}
     if params.omega == 0 or not informed:  # F is the supervised objective: this is its optimum
         return {**facts, "rounds": [], "stopped": "no evidence"}
+    if params.pairs == "plausible":
+        trainer.prune()
+        facts["plausible_weights"] = trainer.crf.layout.size
     if params.solver == "direct":
         return {**facts, **trainer.direct()}
     return {**facts, **trainer.em(params.rounds, params.m_iterations, params.tolerance)}

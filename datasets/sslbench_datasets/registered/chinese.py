@@ -135,6 +135,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
             " as in this corpus"
         ),
         files=(*UDC.values(), *RAW_TEXT),
+        options="sslbench_datasets.chinese:JointOptions",
     ),
     DatasetInfo(
         name="zh_zx",
@@ -153,6 +154,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
             f" {_RAW} and SXU train without spaces"
         ),
         files=(*ZX.values(), *RAW_TEXT),
+        options="sslbench_datasets.chinese:JointOptions",
     ),
     DatasetInfo(
         name="sinica",

@@ -45,6 +45,10 @@ class ChainCRF:
         """Attributes of a corpus as the engine reads them."""
         return EncodedCorpus.build(self.layout, self.index.encode(corpus), clique)
 
+    def reencode(self, data: EncodedCorpus) -> EncodedCorpus:
+        """A corpus that was encoded for another layout over the same attributes."""
+        return EncodedCorpus.build(self.layout, data.attributes, data.clique)
+
     def train(
         self, parts: Parts, sigma2: float, *, l1: float = 0.0, options: lbfgs.Options | None = None,
         nonnegative: I64 | None = None, linear: F64 | None = None, callback: Any = None,

@@ -44,6 +44,7 @@ class Dataset:
     facts: what the record should repeat about the dataset (JSON-able).
     adaptation: train is of another domain than dev and test, and `external` of theirs: it is the
         unlabelled text however many sentences are labelled. Else it is only when all are.
+    joined: the unlabelled text is what is left of train, and then `external`.
     codec: makes, from the tags of the labelled sample, the labels that models are trained on in
         their place; what is predicted is scored as tags. None: on the tags as they are.
     alternatives: by split, spans that the task accepts besides those of the labels; adds
@@ -59,6 +60,7 @@ class Dataset:
     external: Callable[[], Shards] | None = None
     facts: Mapping[str, float | int | str] = field(default_factory=dict)
     adaptation: bool = False
+    joined: bool = False
     codec: Callable[[Sequence[str]], LabelCodec] | None = None
     alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
 

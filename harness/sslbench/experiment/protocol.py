@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from sslbench.corpus import CorpusShards, Shards, head
+from sslbench.corpus import ChainedShards, CorpusShards, Shards, head
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.record import ProtocolSpec
@@ -107,19 +107,25 @@ def unlabeled_text(dataset: Dataset, protocol: ProtocolSpec, hidden: I64) -> Sha
     """The text without labels: the rest of train, or the data set's own.
 
     It is the data set's own, if it has any, when all of train is labelled, and always in domain
-    adaptation, where the rest of train is of the wrong domain. What is returned refers to no
-    label: the column is dropped before sentences are copied, and the data set's own text is
-    refused if it has one.
+    adaptation, where the rest of train is of the wrong domain; both, where the data set joins
+    them. What is returned refers to no label: the column is dropped before sentences are copied,
+    and the data set's own text is refused if it has one.
     """
+    parts: list[Shards] = []
     own = protocol.labeled == "all" or dataset.adaptation
-    if own and dataset.external is not None:
-        shards = dataset.external()
-        first = next(iter(shards), None)
-        if first is not None and "label" in first.columns:
-            raise RuntimeError(f"the external text of data set {dataset.name} has labels")
-    else:
-        shards = CorpusShards(dataset.splits["train"].drop("label").select(hidden))
+    if dataset.joined or not own or dataset.external is None:
+        parts.append(CorpusShards(dataset.splits["train"].drop("label").select(hidden)))
+    if dataset.external is not None and (dataset.joined or own):
+        parts.append(_external(dataset.name, dataset.external()))
+    shards = parts[0] if len(parts) == 1 else ChainedShards(parts)
     return shards if protocol.unlabeled is None else head(shards, protocol.unlabeled)
+
+
+def _external(name: str, shards: Shards) -> Shards:
+    first = next(iter(shards), None)
+    if first is not None and "label" in first.columns:
+        raise RuntimeError(f"the external text of data set {name} has labels")
+    return shards
 
 
 def no_text(dataset: Dataset) -> Shards:

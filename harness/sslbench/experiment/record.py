@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from sslbench.errors import UserError
+from sslbench.experiment.predictions import Predictions
 
 SCHEMA = 1
 ID_LENGTH = 16
@@ -87,6 +88,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     protocol: as asked, plus where development data came from.
     metrics: numbers in [0, 1] by split and metric name; None = undefined (no such sentence).
     counts: per split and sentence, the fields of `metrics.SentenceCounts` that apply.
+    predictions: by split, the predicted labels (see `Predictions`).
     predictions_sha256: hash of the predicted test labels.
     data: where the data came from, sizes, and a hash of the test split with its labels.
     timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run.
@@ -108,6 +110,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     schema: int = SCHEMA
     metrics: dict[str, dict[str, float | None]] = {}
     counts: dict[str, dict[str, list[int]]] = {}
+    predictions: dict[str, Predictions] = {}
     predictions_sha256: str | None = None
     data: dict[str, Any] = {}
     timing: dict[str, float] = {}

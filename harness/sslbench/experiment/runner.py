@@ -17,6 +17,7 @@ from sslbench.experiment.audit import duplicates
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.identity import corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, coverage
+from sslbench.experiment.predictions import Predictions
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.record import RunRecord, jsonable
 from sslbench.experiment.training import Bench, Task, Trained, predict, score_labels, train
@@ -115,6 +116,7 @@ def _score_split(
         scores = score_labels(dataset.task, dataset.encoding, corpus, fit, codes, cover, others)
     record.metrics[split] = jsonable(scores.metrics)
     record.counts[split] = scores.counts.to_lists()
+    record.predictions[split] = Predictions.pack(fit.labels, codes)
     if split == "test":
         names = "\0".join(fit.labels).encode()
         digest = hashlib.sha256(names + b"\0\0" + codes.astype("<i4").tobytes())

@@ -42,6 +42,7 @@ class GraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     method: of the search for neighbours.
     clip_negative: leave out features that a vertex has less often than by chance.
     suffixes: the list for templates that ask for one; empty: learned from the text.
+    min_count: n-grams with fewer occurrences are no vertices.
     """
 
     templates: Literal["spp10", "hgt13", "zwct13"] = "spp10"
@@ -51,6 +52,7 @@ class GraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     method: Literal["exact", "approximate"] = "exact"
     clip_negative: bool = False
     suffixes: tuple[str, ...] = ()
+    min_count: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,10 +135,13 @@ class _Job:
         excluded = excluded_tokens(self.text, self.column, self.templates)
         form = self.templates.vertex_form
         vertices = ngram_vertices(self.text, self.column, excluded=excluded, derive=form)
+        if self.options.min_count > 1:
+            excluded |= vertices.count[vertices.of] < self.options.min_count  # -1: excluded already
+            vertices = ngram_vertices(self.text, self.column, excluded=excluded, derive=form)
         if not len(vertices):
             raise UserError(
-                f"no vertices: {self.text.n_tokens} tokens, of which {int(excluded.sum())} are"
-                " punctuation",
+                f"no vertices: {self.text.n_tokens} tokens, of which {int(excluded.sum())} are left"
+                " out",
                 hint="give the graph some text",
             )
         lists = self._neighbours(vertices, cache, key)
