@@ -53,6 +53,18 @@ def same(a, b):
     assert a.W.shape == b.W.shape
 
 
+def test_rare_types_are_no_vertices_but_still_context(text):
+    whole, frequent = (build_graph(text, GraphOptions(min_count=n)) for n in (1, 2))
+    of, count = whole.vertices.of, whole.vertices.count
+    assert 0 < (count >= 2).sum() < len(count)
+    np.testing.assert_array_equal(frequent.vertices.of >= 0, count[of] >= 2)
+    np.testing.assert_array_equal(frequent.vertices.count, count[count >= 2])
+    assert frequent.facts["excluded"] == (count[of] < 2).sum()
+    one = int(frequent.vertices.first[0])
+    name = vertex_text(text, frequent.vertices, int(frequent.vertices.of[one]))
+    assert name == vertex_text(text, whole.vertices, int(of[one]))
+
+
 @pytest.mark.parametrize("name", list(SETS))
 def test_a_graph_of_words_as_strings_is_the_same(name):
     sentences, options = random_sentences(20, 30), SETS[name]

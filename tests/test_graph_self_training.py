@@ -27,6 +27,7 @@ from sslbench.crf import STRICT, ChainCRF, HardLabels, Objective
 from sslbench.experiment.context import RunContext
 from sslbench.graph.tokens import type_means
 from sslbench.types import F64, I32
+from sslbench_methods.graph_text import Pairs
 from sslbench_methods.type_rounds import TypeParams, TypeTrainer, decode, mix
 
 WEIGHTS = [[0.5, -0.5], [-0.5, 0.5], [0, 0], [0, 0], [-0.3, 0.8], [-0.2, -0.3]]
@@ -38,6 +39,8 @@ VERTEX_OF = np.array([0, 1, 2, 0, 3, 1, 4], np.int32)
 
 class Params(Strict, TypeParams, frozen=True, kw_only=True):
     """Parameters with strict trainings."""
+
+    pairs: Pairs = "all"
 
 
 def smoothing(W: F64, steps: int = 10) -> Callable[[F64], F64]:

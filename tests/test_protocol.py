@@ -121,9 +121,18 @@ def test_external_text_is_used_when_all_is_labeled_and_refused_with_labels() -> 
     assert unlabeled_text(fine, ProtocolSpec(labeled=20), np.arange(40)).n_sentences == 40
     adapting = replace(fine, adaptation=True)
     assert unlabeled_text(adapting, ProtocolSpec(labeled=20), np.arange(40)).n_sentences == 30
+    joined = replace(fine, joined=True)
+    text = unlabeled_text(joined, ProtocolSpec(labeled=20), np.arange(20, 60))
+    assert [shard.n_sentences for shard in text] == [40, 30]
+    rest = data.splits["train"].select(np.arange(20, 60)).column("word").codes
+    assert next(iter(text)).column("word").codes.tolist() == rest.tolist()
+    assert unlabeled_text(joined, ProtocolSpec(), nothing).n_sentences == 30
+    capped = unlabeled_text(joined, ProtocolSpec(labeled=20, unlabeled=45), np.arange(20, 60))
+    assert [shard.n_sentences for shard in capped] == [40, 5]
     leaking = replace(data, external=lambda: CorpusShards(test))
-    with pytest.raises(RuntimeError, match="has labels"):
-        unlabeled_text(leaking, ProtocolSpec(), nothing)
+    for either in (leaking, replace(leaking, joined=True)):
+        with pytest.raises(RuntimeError, match="has labels"):
+            unlabeled_text(either, ProtocolSpec(), nothing)
 
 
 def reachable(start: object) -> list[object]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -17,6 +19,7 @@ from run_fakes import task
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.identity import code_version, corpus_hash
+from sslbench.experiment.predictions import Predictions
 from sslbench.experiment.record import DataSpec, RunRecord, RunSpec, decode, encode, jsonable
 from sslbench.experiment.runner import failed
 
@@ -44,6 +47,32 @@ def test_round_trip_and_keys() -> None:
     assert tree["schema"] == 1
     assert tree["error"] == "it broke"
     assert {"labeled", "unlabeled", "seed"} <= set(tree["protocol"])
+
+
+@given(st.integers(1, 40), st.data())
+def test_predictions_come_back(n_labels: int, data: st.DataObject) -> None:
+    codes = data.draw(st.lists(st.integers(0, n_labels - 1), max_size=50))
+    packed = Predictions.pack([f"l{i}" for i in range(n_labels)], np.array(codes, np.int32))
+    again = msgspec.json.decode(msgspec.json.encode(packed), type=Predictions)
+    assert again == packed
+    assert again.codes(len(codes)).tolist() == codes
+
+
+@pytest.mark.parametrize(
+    ("labels", "packed"),
+    [
+        (("a",), "no base 64!"),
+        (("a",), base64.b64encode(b"no zlib").decode()),
+        (("a", "b"), base64.b64encode(zlib.compress(b"\0\0")).decode()),  # of one token
+        (("a", "b"), base64.b64encode(zlib.compress(b"\0\0\0")).decode()),
+        (("a", "b"), base64.b64encode(zlib.compress(bytes(1 << 20))).decode()),  # of too many
+        (("a", "b"), base64.b64encode(zlib.compress(b"\0\0\2\0")).decode()),  # label 2
+        (("a", "b"), base64.b64encode(zlib.compress(b"\0\0\xff\xff")).decode()),  # label -1
+    ],
+)
+def test_other_predictions_are_refused(labels: tuple[str, ...], packed: str) -> None:
+    with pytest.raises(UserError, match="predictions"):
+        Predictions(labels, packed).codes(2)
 
 
 def test_the_id_is_a_hash_of_everything_that_was_asked() -> None:

@@ -28,6 +28,7 @@ from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64
 from sslbench_methods.evidence import EvidenceTrainer, Expectations, VirtualEvidence
+from sslbench_methods.graph_text import Pairs
 from sslbench_methods.virtual_evidence import VirtualEvidenceTraining, normalised, train
 
 #: evidence of the tokens of UNLABELLED, one vertex each; the third has none
@@ -41,6 +42,8 @@ OPTIMUM = np.array([*pairs(0.5024384604, -0.5024384604, 0, 0), -0.3479038165, 0.
 
 class Params(Strict, VirtualEvidenceTraining.Params, frozen=True, kw_only=True):
     """Parameters with strict trainings."""
+
+    pairs: Pairs = "all"
 
 
 def close(found: object, wanted: object, atol: float = 1e-10) -> None:
