@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
     "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
+    "errors": ("sslbench.cli.errors", "Show what runs get wrong, and how they differ."),
     "bench": ("sslbench.cli.bench", "Time the engine beside its peers."),
     "graph": ("sslbench.cli.graph", "Show what the similarity graph of a dataset looks like."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),

@@ -1,0 +1,98 @@
+"""``sslbench errors``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from sslbench.cli.text import counted, table
+from sslbench.errors import UserError
+
+if TYPE_CHECKING:
+    from sslbench.corpus import Corpus
+    from sslbench.corpus.encodings import Scheme
+    from sslbench.experiment.data import Dataset
+    from sslbench.experiment.record import RunRecord
+    from sslbench.report.patterns import Pattern
+
+
+@click.command("errors")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
+@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@click.option("--split", type=click.Choice(["dev", "test"]), default="test", show_default=True)
+@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) -> None:
+    """Show what a run gets wrong, and how another one changes that.
+
+    RUN: run ids, unique beginnings of ids, or record files. First which kinds of words or chunks
+    are not found, then what the found ones are called instead. The data set must be there.
+    """
+    from dataclasses import asdict
+
+    from sslbench.experiment.store import Store
+    from sslbench.report.patterns import patterns
+
+    if len(runs) > 2:
+        raise UserError(f"{len(runs)} runs", hint="give one, or two to compare")
+    records = [Store(store).find(name) for name in runs]
+    dataset, corpus = _gold(records, split)
+    gold = corpus.column("label")
+    systems = [
+        (r.predictions[split].labels, r.predictions[split].codes(corpus.n_tokens)) for r in records
+    ]
+    found = patterns(
+        (gold.vocabulary.strings, gold.codes), systems, corpus.offsets,
+        None if dataset.task == "tagging" else cast("Scheme | None", dataset.encoding),
+    )  # fmt: skip
+    if form == "json":
+        ids = [record.run_id for record in records]
+        rows = [asdict(pattern) for pattern in found]
+        click.echo(json.dumps({"runs": ids, "split": split, "patterns": rows}, indent=1))
+        return
+    for letter, record in zip("AB", records, strict=False):
+        click.echo(f"{letter}  {record.run_id}  {record.method} on {record.dataset}")
+    _show("not found", [row for row in found if row.predicted is None], top)
+    _show("confused", [row for row in found if row.predicted is not None], top)
+
+
+def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
+    """The data set of the runs and its split; UserError unless all runs predicted it."""
+    from sslbench.experiment.identity import corpus_hash
+    from sslbench.experiment.training import Task, load_dataset
+    from sslbench.plugins import registry
+
+    for record in records:
+        if split not in record.predictions:
+            hint = "records of earlier versions have none: run it again"
+            raise UserError(f"run {record.run_id} has no predictions of {split}", hint=hint)
+    if len({record.data.get("test_sha256") for record in records}) > 1:
+        raise UserError("the runs have different test sets", hint="compare runs on one data set")
+    first = records[0]
+    task = Task(first.spec, first.primary_metric, first.data.get("path"))
+    dataset = load_dataset(task, registry())
+    if corpus_hash(dataset.splits["test"]) != first.data["test_sha256"]:
+        raise UserError(
+            f"data set {first.dataset} is not what run {first.run_id} was tested on",
+            hint="run it again",
+        )
+    return dataset, dataset.splits[split]
+
+
+def _show(title: str, rows: list[Pattern], top: int) -> None:
+    if not rows:
+        return
+    total = [sum(errors) for errors in zip(*(row.errors for row in rows), strict=True)]
+    click.echo(f"\n{title}: {', '.join(map(str, total))} in all")
+    names = ["gold", "called", "of"] if rows[0].predicted else ["gold", "of"]
+    letters = list("AB")[: len(total)]
+    lines = [(*names, *letters, *(["change"] if len(total) == 2 else []))]
+    for row in rows[:top]:
+        called = [row.predicted] if row.predicted else []
+        change = [f"{row.errors[1] - row.errors[0]:+d}"] if len(total) == 2 else []
+        lines.append((row.gold, *called, str(row.units), *map(str, row.errors), *change))
+    click.echo(table(lines))
+    if len(rows) > top:
+        click.echo(f"  and {counted(len(rows) - top, 'more kind')} (--top)")

@@ -1,0 +1,78 @@
+"""Error patterns: which units a tagger misses, and what it calls those that it finds.
+
+Source: the error analysis of Zeng et al. (2013), section 5.5: segmentation errors by kind of word,
+and confusions of tags on words whose borders are right, under two systems. A unit is a token in
+tagging, else a chunk (a word of a segmentation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sslbench.corpus import Vocabulary
+from sslbench.corpus.encodings import Scheme
+from sslbench.experiment.metrics.chunks import ChunkList, Labels, find_chunks, is_in
+from sslbench.types import I32, I64
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A kind of error, and how often each system makes it.
+
+    gold: type of the gold units; predicted: what they are called instead, None = their borders are
+    not found (no unit of a tagging task).
+    units: gold units of that type; errors: one count per system.
+    """
+
+    gold: str
+    predicted: str | None
+    units: int
+    errors: tuple[int, ...]
+
+
+def patterns(
+    gold: Labels, systems: Sequence[Labels], offsets: I64, encoding: Scheme | None
+) -> list[Pattern]:
+    """All patterns that occur, those of most errors under the first system first.
+
+    gold, systems: (label names, codes int[N]) each; encoding: None = every token is a unit.
+    """
+    kinds = Vocabulary()
+    units = _units(gold, offsets, encoding, kinds)
+    found = [_called(units, _units(system, offsets, encoding, kinds)) for system in systems]
+    n = len(kinds)
+    sizes = np.bincount(units.kind, minlength=n)
+    # one more column: borders that were not found (called -1)
+    tables = [np.bincount(units.kind.astype(np.int64) * (n + 1) + called + 1,
+                          minlength=n * (n + 1)).reshape(n, n + 1) for called in found]  # fmt: skip
+    counts = np.stack(tables)
+    counts[:, np.arange(n), np.arange(n) + 1] = 0  # right ones
+    names = kinds.strings
+    rows = [
+        Pattern(
+            names[g], names[p - 1] if p else None, int(sizes[g]), tuple(counts[:, g, p].tolist())
+        )
+        for g, p in zip(*np.nonzero(counts.sum(axis=0)), strict=True)
+    ]
+    return sorted(rows, key=lambda row: (*(-n for n in row.errors), row.gold, row.predicted or ""))
+
+
+def _units(labels: Labels, offsets: I64, encoding: Scheme | None, kinds: Vocabulary) -> ChunkList:
+    if encoding is not None:
+        return find_chunks(labels, offsets, encoding, kinds)
+    names, codes = labels
+    kind = np.array([kinds.add(name) for name in names], np.int32)[codes]
+    place = np.arange(len(codes))
+    return ChunkList(place, place, kind)
+
+
+def _called(gold: ChunkList, predicted: ChunkList) -> I32:
+    """int32[units]: type that the unit with these borders got, -1 if there is none."""
+    n = 1 + int(max(gold.last.max(initial=0), predicted.last.max(initial=0)))
+    kind_at = np.full(n, -1, np.int32)
+    kind_at[predicted.start] = predicted.kind
+    same = is_in(gold.untyped(), predicted.untyped(), n)
+    return np.where(same, kind_at[gold.start], -1).astype(np.int32)
