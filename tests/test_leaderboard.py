@@ -15,7 +15,7 @@ from run_fakes import task
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.record import DataSpec, RunRecord
 from sslbench.experiment.runner import failed
-from sslbench.report.curves import curve_lines
+from sslbench.report.curves import UNLABELED, curve_lines
 from sslbench.report.leaderboard import Row, Table, leaderboard
 from sslbench.report.render import changed_files, leaderboard_files, markdown, write_files
 
@@ -163,6 +163,24 @@ def test_curves_join_rows_of_the_same_parameters_only() -> None:
     records.append(record("better", labeled=500))
     lines = curve_lines(leaderboard(records))
     assert [size for size, _, _ in lines["better"]] == [100, 500]
+
+
+def test_a_second_curve_is_over_the_unlabelled_text() -> None:
+    records = []
+    for cap, sentences in ((50, 50), (400, 320)):
+        for method, used in (("supervised", 0), ("better", sentences)):
+            made = record(method, labeled=100)
+            protocol = msgspec.structs.replace(made.spec.protocol, unlabeled=cap)
+            made.spec = msgspec.structs.replace(made.spec, protocol=protocol)
+            made.data["sentences"] = {**made.data["sentences"], "unlabeled": used}
+            records.append(made)
+    tables = leaderboard(records)
+    lines = curve_lines(tables, UNLABELED)
+    for method in ("supervised", "better"):  # the baseline is drawn at the text that there was
+        assert [size for size, _, _ in lines[method]] == [50, 320]
+    (name,) = [name for name in leaderboard_files(records) if name.endswith(".svg")]
+    assert "labelled-100" in name
+    assert b"unlabelled sentences" in leaderboard_files(records)[name]
 
 
 def test_check_sees_every_change(tmp_path: Path) -> None:

@@ -1,34 +1,59 @@
-"""Learning curves: the primary metric over the number of labelled sentences."""
+"""Learning curves: the primary metric over the number of labelled, or of unlabelled, sentences."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sslbench.report.leaderboard import Row, RowKey, Table, row_names
 
-_Key = tuple[str, str, str, str]  # data set, data hash, protocol without size, metric
-_Point = tuple[int, float, float]  # labelled sentences, mean, sd
+_Key = tuple[str, str, str, str]  # data set, data hash, what the tables share, metric
+_Point = tuple[int, float, float]  # sentences, mean, sd
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What grows along a curve.
+
+    shared: what tables on one curve have in common; size: sentences of a row, None = not known.
+    """
+
+    name: str
+    shared: Callable[[Table], str]
+    size: Callable[[Table, Row], int | None]
+
+
+LABELED = Axis(
+    "labelled sentences", lambda table: table.curve, lambda _, row: row.labeled_sentences
+)
+# The text that there was: a supervised baseline, which has none, is a line to compare with.
+UNLABELED = Axis(
+    "unlabelled sentences",
+    lambda table: table.text_curve,
+    lambda table, _: table.unlabeled_sentences or None,
+)
 
 
 def curve_files(tables: Sequence[Table]) -> dict[str, bytes]:
-    """One SVG per data set and protocol with at least two labelled sizes, by file name."""
-    groups: dict[_Key, list[Table]] = defaultdict(list)
-    for table in tables:
-        groups[table.dataset, table.data, table.curve, table.metric].append(table)
+    """One SVG per data set, protocol and axis with at least two sizes, by file name."""
     files: dict[str, bytes] = {}
-    for key in sorted(groups):
-        lines = curve_lines(groups[key])
-        sizes = {size for points in lines.values() for size, _, _ in points}
-        if len(sizes) >= 2:
-            stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{key[0]}-{key[1]}-{key[2]}").strip("-")
-            files[f"curve-{stem}.svg"] = _draw(key, lines)
+    for axis in (LABELED, UNLABELED):
+        groups: dict[_Key, list[Table]] = defaultdict(list)
+        for table in tables:
+            groups[table.dataset, table.data, axis.shared(table), table.metric].append(table)
+        for key in sorted(groups):
+            lines = curve_lines(groups[key], axis)
+            sizes = {size for points in lines.values() for size, _, _ in points}
+            if len(sizes) >= 2:
+                stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{key[0]}-{key[1]}-{key[2]}").strip("-")
+                files[f"curve-{stem}.svg"] = _draw(key, axis, lines)
     return files
 
 
-def curve_lines(tables: Sequence[Table]) -> dict[str, list[_Point]]:
+def curve_lines(tables: Sequence[Table], axis: Axis = LABELED) -> dict[str, list[_Point]]:
     """Points by row name, ascending; incomplete rows give no point.
 
     Rows are joined by what makes them, not by the name they have in their table, which leaves out
@@ -37,20 +62,20 @@ def curve_lines(tables: Sequence[Table]) -> dict[str, list[_Point]]:
     lines: dict[RowKey, list[_Point]] = defaultdict(list)
     for table in tables:
         for row in table.rows:
-            point = _point(row)
+            point = _point(row, axis.size(table, row))
             if point is not None:
                 lines[row.key].append(point)
     names = row_names(lines)
     return {names[key]: sorted(lines[key]) for key in sorted(lines)}
 
 
-def _point(row: Row) -> _Point | None:
-    if not row.complete or row.mean is None or row.labeled_sentences is None:
+def _point(row: Row, size: int | None) -> _Point | None:
+    if not row.complete or row.mean is None or size is None:
         return None
-    return row.labeled_sentences, 100 * row.mean, 100 * (row.sd or 0.0)
+    return size, 100 * row.mean, 100 * (row.sd or 0.0)
 
 
-def _draw(key: _Key, lines: dict[str, list[_Point]]) -> bytes:
+def _draw(key: _Key, axis: Axis, lines: dict[str, list[_Point]]) -> bytes:
     # Not pyplot: it would pick a window system and keep global state.
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -68,7 +93,7 @@ def _draw(key: _Key, lines: dict[str, list[_Point]]) -> bytes:
         ticks = sorted({size for points in lines.values() for size, _, _ in points})
         axes.set_xticks(ticks, [str(size) for size in ticks])
         axes.set_xticks([], minor=True)
-        axes.set_xlabel("labelled sentences")
+        axes.set_xlabel(axis.name)
         axes.set_ylabel(f"{metric} (%), mean and sd over seeds")
         axes.set_title(f"{dataset}\n{curve}", fontsize=10)
         axes.grid(alpha=0.3)

@@ -69,13 +69,17 @@ class Table:
     """A data set under one protocol.
 
     `data` tells apart versions of a data set (hash of its files and options), `options` are those
-    that the user set.
+    that the user set. Tables that share `curve` differ in the labelled sentences alone, those that
+    share `text_curve` in the unlabelled ones, of which any method could have
+    `unlabeled_sentences`.
     """
 
     dataset: str
     options: str
     protocol: str
     curve: str
+    text_curve: str
+    unlabeled_sentences: int
     metric: str
     data: str
     seeds: tuple[int, ...]
@@ -115,8 +119,12 @@ def _curve(record: RunRecord) -> str:
     """The protocol without the labelled size: tables that share it form a learning curve."""
     protocol = record.spec.protocol
     text = "all of it" if protocol.unlabeled is None else f"at most {protocol.unlabeled}"
-    tuning = f"{protocol.tune} tuning trials" if protocol.tune else "no tuning"
-    return f"unlabelled text: {text}; {tuning}"
+    return f"unlabelled text: {text}; {_tuning(record)}"
+
+
+def _tuning(record: RunRecord) -> str:
+    trials = record.spec.protocol.tune
+    return f"{trials} tuning trials" if trials else "no tuning"
 
 
 def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
@@ -133,6 +141,10 @@ def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
         options=", ".join(f"{k}={v}" for k, v in sorted(newest.spec.data.options.items())),
         protocol=f"labelled: {newest.spec.protocol.labeled}; {key[2]}",
         curve=key[2],
+        text_curve=f"labelled: {newest.spec.protocol.labeled}; {_tuning(newest)}",
+        unlabeled_sentences=max(
+            record.data.get("sentences", {}).get("unlabeled", 0) for record in records
+        ),
         metric=newest.primary_metric,
         data=key[1],
         seeds=seeds,
