@@ -41,6 +41,7 @@ class Params(Strict, TypeParams, frozen=True, kw_only=True):
     """Parameters with strict trainings."""
 
     pairs: Pairs = "all"
+    retraining: int = 100_000
 
 
 def smoothing(W: F64, steps: int = 10) -> Callable[[F64], F64]:
@@ -250,6 +251,29 @@ def test_twice_the_text_at_half_the_weight() -> None:
     twice = weights_after([doubled], eta=0.2, vertex_of=np.append(VERTEX_OF, VERTEX_OF[2:]))
     # the labelled vertices' means move a little with the copies, the labels do not
     close(twice, once, 1e-7)
+
+
+def test_retraining_stops_early_and_the_first_training_does_not() -> None:
+    trained = trainer(toy(), [UNLABELLED], rounds=2, retraining=3, eta=0.5)
+    trained.train("x")
+    trace = trained.run.trace["x"]
+    assert trace["first"]["iterations"] > 3
+    assert [found["iterations"] for found in trace["rounds"]] == [3, 3]
+
+
+def test_the_best_round_on_dev_is_kept() -> None:
+    wrong = np.array([1, 1, 0], np.int32)
+    kept = []
+    for keep in ("last", "best"):
+        one = trainer(toy(), [UNLABELLED], rounds=2, eta=5.0, keep=keep)
+        dev = corpus([2, 0, 3])
+        one.dev = one.crf.encode(dev), wrong
+        one.train("x")
+        trace = one.run.trace["x"]
+        scores = [trace["first"]["dev_accuracy"], *(r["dev_accuracy"] for r in trace["rounds"])]
+        kept.append((np.mean(one.crf.decode(one.dev[0]) == wrong), trace.get("kept_round")))
+    assert kept[0] == (scores[-1], None)
+    assert kept[1] == (max(scores), int(np.argmax(scores)))
 
 
 def test_the_record_of_the_rounds() -> None:

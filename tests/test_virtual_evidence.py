@@ -320,6 +320,26 @@ def test_the_record() -> None:
     assert last["clamped_entropy"] != last["free_entropy"]
 
 
+def test_the_best_round_on_dev_is_kept() -> None:
+    one = trainer_with_dev()
+    trace = train(one, Params(rounds=3, tolerance=0.0, keep="last"))
+    assert "kept_round" not in trace
+    for entry, weights in zip(trace["rounds"], one.models, strict=True):
+        one.crf.weights = weights
+        right = np.mean(one.crf.decode(one.dev[0]) == one.dev[1])
+        assert entry["dev_accuracy"] == right
+    assert len(one.models) == 4
+    assert one.keep_best([{"dev_accuracy": score} for score in (0.1, 0.3, 0.3, 0.2)]) == 1
+    np.testing.assert_array_equal(one.crf.weights, one.models[1])
+    assert train(trainer_with_dev(), Params(rounds=2, keep="best"))["kept_round"] in (0, 1, 2)
+
+
+def trainer_with_dev() -> EvidenceTrainer:
+    one = trainer(toy())
+    one.dev = one.parts[0][0], np.array([0, 0, 0, 1, 1], np.int32)
+    return one
+
+
 def test_normalised_rows() -> None:
     close(normalised(np.array([[0.2, 0.6], [0, 0]])), [[0.25, 0.75], [0, 0]], 1e-15)
 

@@ -11,7 +11,7 @@ over labels alone would make every model a fixed point of EM (specification, sec
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -26,6 +26,8 @@ from sslbench.crf.support import plausible
 from sslbench.crf.terms import CliqueWeights
 from sslbench.experiment.context import RunContext
 from sslbench.types import F64, I32, I64
+
+from .graph_text import with_dev
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,10 @@ class EvidenceTrainer:
     sigma2: float
     options: Options
     run: RunContext
+    #: development text with its labels int32[N], to be scored after every round
+    dev: tuple[EncodedCorpus, I32] | None = None
+    #: weights by round, the first before any
+    models: list[F64] = field(default_factory=list)
 
     def supervised(self) -> TrainingResult:
         """The optimum on the labelled sentences alone, from the current weights."""
@@ -140,6 +146,8 @@ class EvidenceTrainer:
         crf = plausible(self.crf, self.gold, self.labels, chain(texts, self._clamped()))
         self.crf, self.gold = crf, crf.reencode(self.gold)
         self.parts = [(crf.reencode(data), term) for data, term in self.parts]
+        if self.dev is not None:
+            self.dev = crf.reencode(self.dev[0]), self.dev[1]
 
     def _clamped(self) -> Iterator[tuple[EncodedCorpus, F64]]:
         """The unlabelled parts with their posteriors under the clamped model."""
@@ -193,12 +201,20 @@ class EvidenceTrainer:
 
     def report(self, expected: Expectations) -> dict[str, Any]:
         """F and what the two models make of the unlabelled text."""
+        self.models.append(self.crf.weights)
         objective = Objective(self.crf.layout, [self._labelled], self.sigma2, mask=self.crf.mask)
         labelled = objective.value_and_gradient(self.crf.weights, np.empty(self.crf.layout.size))
-        return {
+        entry = {
             "F": labelled + expected.value, "free_entropy": expected.free,
             "clamped_entropy": expected.clamped, "labels": expected.labels.tolist(),
         }  # fmt: skip
+        return with_dev(entry, self.crf, self.dev)
+
+    def keep_best(self, rounds: Sequence[dict[str, Any]]) -> int:
+        """Go back to the round of best development accuracy (the first of equals); its number."""
+        best = max(range(len(rounds)), key=lambda i: rounds[i]["dev_accuracy"])
+        self.crf.weights = self.models[best]
+        return best
 
     @property
     def _labelled(self) -> tuple[EncodedCorpus, HardLabels]:

@@ -1,4 +1,7 @@
-"""The graph of a problem: the n-gram types of all its text, and who is like whom."""
+"""What methods over a graph share: the graph of a problem, its parameters, scores of rounds.
+
+The vertices are the n-gram types of all text of the problem, labelled and unlabelled.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import msgspec
 import numpy as np
 
 from sslbench.corpus import Corpus
+from sslbench.crf import ChainCRF, EncodedCorpus
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.problem import Problem
@@ -37,6 +41,11 @@ Pairs = Annotated[
         description="(attribute, label) pairs with a weight once the labelled sentences are learnt:"
         " all, or those seen there or likely somewhere (posterior 0.01)"
     ),
+]
+
+Keep = Annotated[
+    Literal["last", "best"],
+    msgspec.Meta(description="the model of the last round, or of the best one on dev"),
 ]
 
 
@@ -93,3 +102,14 @@ def problem_graph(
             **known.facts(), **graph.facts, **diagnostics(graph.W, known.labelled),
         }  # fmt: skip
     return graph, known
+
+
+def with_dev(
+    entry: dict[str, Any], crf: ChainCRF, dev: tuple[EncodedCorpus, I32] | None
+) -> dict[str, Any]:
+    """The record of a round, with the accuracy on development text if there is any."""
+    if dev is None:
+        return entry
+    data, labels = dev
+    right = np.count_nonzero(crf.decode(data) == labels)
+    return {**entry, "dev_accuracy": right / max(1, len(labels))}

@@ -9,7 +9,7 @@ graph, or nothing for the paper's self-trained CRF.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -24,7 +24,7 @@ from sslbench.experiment.context import RunContext
 from sslbench.graph.tokens import type_means
 from sslbench.types import F64, I32, I64
 
-from .graph_text import Pairs
+from .graph_text import Keep, Pairs, with_dev
 from .supervised import TrainingParams
 
 #: mixed posteriors below this are raised to it before the logarithm of the Viterbi step
@@ -44,6 +44,9 @@ class TypeParams(TrainingParams, frozen=True, kw_only=True):
         float, msgspec.Meta(ge=0, description="weight of a self-labelled sentence (labelled: 1)")
     ] = 0.001
     rounds: Annotated[int, msgspec.Meta(ge=1, description="most rounds of relabelling")] = 10
+    retraining: Annotated[
+        int, msgspec.Meta(ge=1, description="most iterations of L-BFGS in one round")
+    ] = 50
     tolerance: Annotated[
         float,
         msgspec.Meta(ge=0, lt=1, description="stop when a smaller share of the labels changes"),
@@ -57,10 +60,7 @@ class TypeParams(TrainingParams, frozen=True, kw_only=True):
     ] = "raw"
     column: Annotated[str, msgspec.Meta(description="column whose n-grams are the types")] = "word"
     pairs: Pairs = "plausible"
-    keep: Annotated[
-        Literal["last", "best"],
-        msgspec.Meta(description="the model of the last round, or of the best one on dev"),
-    ] = "last"
+    keep: Keep = "last"
 
 
 def mix(marginals: F64, types: F64, vertex_of: I32, alpha: float) -> F64:
@@ -208,12 +208,12 @@ class TypeTrainer:
         parts = [(self.gold, HardLabels(self.labels))]
         for data, guess in zip(self.unlabeled, self.guesses, strict=False):
             parts.append((data, HardLabels(guess, np.full(len(data.lengths), self.params.eta))))
+        options = self.params.options()
+        if self.guesses:  # warm, and the next round has other labels: it need not be solved
+            most = min(options.max_iterations, self.params.retraining)
+            options = replace(options, max_iterations=most)
         with self.run.phase("train"):
-            return self.crf.train(parts, self.params.sigma2, options=self.params.options())
+            return self.crf.train(parts, self.params.sigma2, options=options)
 
     def _with_dev(self, entry: dict[str, Any]) -> dict[str, Any]:
-        if self.dev is None:
-            return entry
-        data, labels = self.dev
-        right = np.count_nonzero(self.crf.decode(data) == labels)
-        return {**entry, "dev_accuracy": right / max(1, len(labels))}
+        return with_dev(entry, self.crf, self.dev)

@@ -22,7 +22,7 @@ from sslbench.graph.penalties import propagate_unnormalised
 from sslbench.types import F64, I32
 
 from .evidence import EvidenceTrainer, Part, VirtualEvidence
-from .graph_text import MaxDf, Neighbours, Pairs, Symmetry, Templates, problem_graph
+from .graph_text import Keep, MaxDf, Neighbours, Pairs, Symmetry, Templates, problem_graph
 from .supervised import TrainingParams, prepare
 
 
@@ -67,6 +67,7 @@ class VirtualEvidenceTraining:
             float, msgspec.Meta(ge=0, description="EM stops at this relative gain in a round")
         ] = 1e-4
         pairs: Pairs = "plausible"
+        keep: Keep = "last"
         min_type_count: Annotated[
             int, msgspec.Meta(ge=1, description="n-grams with fewer occurrences are no vertices")
         ] = 1
@@ -94,9 +95,12 @@ class VirtualEvidenceTraining:
             crf = prepare(problem, params, text=problem.unlabeled)
             gold = crf.encode(problem.labeled)
             parts = evidence_parts(crf, problem, params, q, known.vertex_of)
+            dev = None
+            if problem.dev is not None:
+                dev = crf.encode(problem.dev), problem.label_codes(problem.dev)
         trainer = EvidenceTrainer(
             crf, gold, problem.label_codes(problem.labeled), parts, params.sigma2,
-            params.options(), run,
+            params.options(), run, dev,
         )  # fmt: skip
         run.trace["virtual_evidence"] = train(trainer, params)
         return trainer.crf
@@ -120,8 +124,12 @@ def train(trainer: EvidenceTrainer, params: VirtualEvidenceTraining.Params) -> d
         trainer.prune()
         facts["plausible_weights"] = trainer.crf.layout.size
     if params.solver == "direct":
-        return {**facts, **trainer.direct()}
-    return {**facts, **trainer.em(params.rounds, params.m_iterations, params.tolerance)}
+        found = trainer.direct()
+    else:
+        found = trainer.em(params.rounds, params.m_iterations, params.tolerance)
+    if params.keep == "best" and trainer.dev is not None:
+        found["kept_round"] = trainer.keep_best(found["rounds"])
+    return {**facts, **found}
 
 
 def evidence_parts(
