@@ -243,7 +243,8 @@ def test_both_decodings() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_legal_labels_by_enumeration(seed: int) -> None:
+def test_legal_labels_by_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sslbench_methods.gp_crf.BLOCK", 4)  # the last sentence is alone
     codec, rng = PreviousType(["B-X", "B-Y", "I-X", "I-Y", "O"]), np.random.default_rng(seed)
     L, offsets = len(codec.labels), np.array([0, 3, 4, 6])
     rows, row_of = rng.dirichlet(np.ones(L), 9), rng.integers(0, 9, 6)

@@ -27,7 +27,7 @@ from sslbench.features import TemplateFeaturizer
 from sslbench.graph.propagation import propagate, propagate_optimum
 from sslbench.types import F64, I32
 from sslbench_datasets.chinese import Words, characters
-from sslbench_methods.evidence import VirtualEvidence
+from sslbench_methods.evidence import Expectations, VirtualEvidence
 from sslbench_methods.graph_self_training import GraphSelfTraining
 from sslbench_methods.supervised import Supervised
 from sslbench_methods.type_rounds import TypeParams, TypeTrainer, decode, mix
@@ -146,6 +146,20 @@ def test_s6_the_gradient_is_that_of_the_value() -> None:
     close(gradient, slopes, 3e-10)
 
 
+def test_s3_text_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    text = corpus(*(rng.integers(0, 4, n).tolist() for n in (3, 1, 4, 2, 5)))
+    crf = crf_over(text, np.zeros(15, np.int32), n_labels=3)
+    crf.weights[:] = rng.normal(size=len(crf.weights))
+    mixed, data = rng.dirichlet(np.ones(3), size=15), crf.encode(text)
+    (_,) = data.blocks
+    whole = decode(crf, data, mixed)
+    monkeypatch.setattr("sslbench.crf.objective.SHARED_BLOCK", 4)
+    parts = crf.encode(text)
+    assert len(parts.blocks) == 3
+    np.testing.assert_array_equal(decode(crf, parts, mixed), whole)
+
+
 def places() -> Problem:
     """ "b", never labelled, stands where "a" does; by its own the CRF takes it for label 0."""
     labelled = [["l", "a", "r"]] * 2 + [["m", "f", "n"]] * 4
@@ -208,6 +222,19 @@ def test_v1_the_clamped_posterior() -> None:
             weight = np.exp(total + sum(A[arc] for arc in pairwise(y)))
             share[np.arange(len(y)), y] += weight
         close(clamped.node[lo : lo + len(codes)], share / share.sum(axis=1, keepdims=True), 1e-14)
+
+
+def test_v2_text_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    crf, found = toy(OPTIMUM), []
+    for block in (4096, 2):
+        monkeypatch.setattr("sslbench.crf.objective.SHARED_BLOCK", block)
+        data, term = crf.encode(UNLABELLED), VirtualEvidence(Q, TOKENS, 0.7)
+        assert len(data.blocks) == (1 if block > 5 else 2)
+        gradient = np.empty(12)
+        value = Objective(crf.layout, [(data, term)], 4.0).value_and_gradient(OPTIMUM, gradient)
+        expected = Expectations.under(crf, [(data, term)])
+        found.append([value, *gradient, expected.value, *expected.counts, expected.clamped])
+    close(found[0], found[1], 1e-14)
 
 
 def test_v10_the_method_without_evidence_is_supervised() -> None:
