@@ -30,7 +30,7 @@ def crf_over(
 ) -> ChainCRF:
     """Weights 0 for the symbols in order of first sight."""
     return ChainModel().prepare(
-        TemplateFeaturizer([template]), labelled, labels, "abc"[:n_labels],
+        TemplateFeaturizer([template]), labelled, labels, "abcdefgh"[:n_labels],
         use_start=False, use_stop=False, text=text,
     )  # fmt: skip
 

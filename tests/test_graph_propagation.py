@@ -107,8 +107,8 @@ def test_g9_rows_keep_their_sum_where_the_printed_update_does_not() -> None:
     W, degree = six().toarray(), six().toarray().sum(axis=1)
     for _ in range(10):  # as printed: no mu before the sum over neighbours
         q = (LABELLED[:, None] * R + W @ q + NU / 2) / (LABELLED + NU + MU * degree)[:, None]
-    printed = [18.7038791317, 38.3821914152, 38.0377740295, 17.0627909333, 795.2953787928]
-    np.testing.assert_allclose(q.sum(axis=1)[:5], printed, rtol=1e-11)
+    printed = [18.7038791317, 38.3821914152, 38.0377740295, 17.0627909333, *[795.2953787928] * 2]
+    np.testing.assert_allclose(q.sum(axis=1), printed, rtol=1e-11)
     ours = propagate(six(), START, R, LABELLED, MU, NU, 10)
     np.testing.assert_allclose(ours.sum(axis=1), 1, rtol=0, atol=1e-14)
 

@@ -28,6 +28,8 @@ METHODS = (
     "type_self_training",
     "graph_self_training",
     "virtual_evidence",
+    "graph_propagation",
+    "gp_crf",
 )
 
 

@@ -67,6 +67,18 @@ METHODS: tuple[MethodInfo, ...] = (
         reference=f"{_ZENG}, equations 4 to 6",
         target="sslbench_methods.virtual_evidence:VirtualEvidenceTraining",
     ),
+    MethodInfo(
+        name="graph_propagation",
+        summary="labels spread over a graph of similar trigrams, without a sequence model",
+        reference=f"{_HE}, equation 22 (baseline GP)",
+        target="sslbench_methods.graph_propagation:GraphPropagation",
+    ),
+    MethodInfo(
+        name="gp_crf",
+        summary="conditional random field trained on labels spread over a graph",
+        reference=f"{_HE} (baseline GP to CRF)",
+        target="sslbench_methods.gp_crf:GraphPropagationCRF",
+    ),
 )
 
 
