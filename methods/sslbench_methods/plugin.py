@@ -67,6 +67,22 @@ METHODS: tuple[MethodInfo, ...] = (
         reference=f"{_ZENG}, equations 4 to 6",
         target="sslbench_methods.virtual_evidence:VirtualEvidenceTraining",
     ),
+    MethodInfo(
+        name="pipeline_st",
+        summary="Chinese words: segment, then tag; both steps have templates of their own",
+        reference=f"{_ZENG}, Baseline I (the templates are sslbench's own)",
+        target="sslbench_methods.pipeline_st:PipelineST",
+    ),
+    MethodInfo(
+        name="cluster_features",
+        summary="pipeline_st with features from automatically analysed text (a re-interpretation)",
+        reference=(
+            "Y. Wang, J. Kazama, Y. Tsuruoka, W. Chen, Y. Zhang, K. Torisawa: Improving Chinese"
+            " word segmentation and POS tagging with semi-supervised methods using large"
+            " auto-analyzed data. IJCNLP 2011"
+        ),
+        target="sslbench_methods.cluster_features:ClusterFeatures",
+    ),
 )
 
 
