@@ -79,6 +79,22 @@ METHODS: tuple[MethodInfo, ...] = (
         reference=f"{_HE} (baseline GP to CRF)",
         target="sslbench_methods.gp_crf:GraphPropagationCRF",
     ),
+    MethodInfo(
+        name="pipeline_st",
+        summary="Chinese words: segment, then tag; both steps have templates of their own",
+        reference=f"{_ZENG}, Baseline I (the templates are sslbench's own)",
+        target="sslbench_methods.pipeline_st:PipelineST",
+    ),
+    MethodInfo(
+        name="cluster_features",
+        summary="pipeline_st with features from automatically analysed text (a re-interpretation)",
+        reference=(
+            "Y. Wang, J. Kazama, Y. Tsuruoka, W. Chen, Y. Zhang, K. Torisawa: Improving Chinese"
+            " word segmentation and POS tagging with semi-supervised methods using large"
+            " auto-analyzed data. IJCNLP 2011"
+        ),
+        target="sslbench_methods.cluster_features:ClusterFeatures",
+    ),
 )
 
 
