@@ -28,6 +28,7 @@ METHODS = (
     "type_self_training",
     "graph_self_training",
     "virtual_evidence",
+    "entropy_regularization",
 )
 
 
