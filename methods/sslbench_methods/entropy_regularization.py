@@ -153,8 +153,7 @@ class EntropyTrainer:
             return {**trace, "after": before, "collapsed": []}
         plain = params.anneal == "none"
         most = params.joint_iterations if plain else SCHEDULE_ITERATIONS
-        for part in (1.0,) if plain else SCHEDULE:
-            stages.append(self.ascend(part * gamma, most))
+        stages += [self.ascend(part * gamma, most) for part in ((1.0,) if plain else SCHEDULE)]
         for _ in range(params.restarts):
             if not stages[-1]["converged"]:
                 break

@@ -33,8 +33,9 @@ class BlockEntropy:
 
     @classmethod
     def of(cls, potentials: BlockPotentials, weights: F64, *, nested: bool = False) -> BlockEntropy:
-        """By one forward-backward on dual numbers, O(T L^2), which consumes edge scores per position
-        (they become `edge`); nested: by the paper's dynamic programme, O(T^2 L^3), to compare with.
+        """By one forward-backward on dual numbers, O(T L^2), which consumes scores of arcs that
+        depend on the position (they become `edge`); nested: by the paper's dynamic programme,
+        O(T^2 L^3), to compare with.
 
         weights: float64[s] >= 0.
         InfeasibleSentenceError for a sentence of weight > 0 that has no possible labelling.
@@ -68,8 +69,8 @@ class Entropy:
     """- weight w_i H(p(. | x_i)): maximising it makes the model sure of the text.
 
     H is the entropy of whole label sequences in nats, as in the paper: not divided by the length of
-    the sentence, nor averaged over sentences.  Any such scale is a matter of the weights: float64[S]
-    >= 0 per sentence, None for 1; a sentence of weight 0 costs nothing.
+    the sentence, nor averaged over sentences.  Any such scale is a matter of the weights:
+    float64[S] >= 0 per sentence, None for 1; a sentence of weight 0 costs nothing.
     nested: by the paper's own dynamic programme, which is much slower.
     """
 
