@@ -30,6 +30,7 @@ METHODS = (
     "virtual_evidence",
     "graph_propagation",
     "gp_crf",
+    "entropy_regularization",
 )
 
 

@@ -20,6 +20,10 @@ _ZENG = (
     "X. Zeng, D. F. Wong, L. S. Chao, I. Trancoso: Graph-based semi-supervised model for joint"
     " Chinese word segmentation and part-of-speech tagging. ACL 2013"
 )
+_JIAO = (
+    "F. Jiao, S. Wang, C.-H. Lee, R. Greiner, D. Schuurmans: Semi-supervised conditional random"
+    " fields for improved sequence segmentation and labeling. ACL 2006"
+)
 _LAFFERTY = (
     "J. Lafferty, A. McCallum, F. Pereira: Conditional random fields: probabilistic models for"
     " segmenting and labeling sequence data. ICML 2001"
@@ -94,6 +98,12 @@ METHODS: tuple[MethodInfo, ...] = (
             " auto-analyzed data. IJCNLP 2011"
         ),
         target="sslbench_methods.cluster_features:ClusterFeatures",
+    ),
+    MethodInfo(
+        name="entropy_regularization",
+        summary="conditional random field that is also sure of the unlabelled sentences",
+        reference=f"{_JIAO}, equation 3",
+        target="sslbench_methods.entropy_regularization:EntropyRegularization",
     ),
 )
 

@@ -1,0 +1,94 @@
+"""Conditional entropy as a term of an objective (Jiao et al. 2006; specification, sections 3 to 5).
+
+Source: F. Jiao, S. Wang, C.-H. Lee, R. Greiner, D. Schuurmans: Semi-supervised conditional random
+fields for improved sequence segmentation and labeling, ACL 2006.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..types import F64
+from .kernels import entropy as kernels
+from .lattice import BlockPotentials, check_feasible
+from .terms import CliqueWeights
+
+
+@dataclass(frozen=True)
+class BlockEntropy:
+    """Entropies of a block's sentences and the derivatives of -sum weights H.
+
+    entropy: float64[s] H of a sentence's label sequences, in nats (0 where the weight is 0);
+    weights: float64[s]; node: float64[n, L], edge: float64[1 or n, L, L]; labels: float64[L]
+    expected numbers of tokens of each label, over the sentences whose weight is not 0.
+    """
+
+    entropy: F64
+    weights: F64
+    node: F64
+    edge: F64
+    labels: F64
+
+    @classmethod
+    def of(cls, potentials: BlockPotentials, weights: F64, *, nested: bool = False) -> BlockEntropy:
+        """By one forward-backward on dual numbers, O(T L^2), which consumes scores of arcs that
+        depend on the position (they become `edge`); nested: by the paper's dynamic programme,
+        O(T^2 L^3), to compare with.
+
+        weights: float64[s] >= 0.
+        InfeasibleSentenceError for a sentence of weight > 0 that has no possible labelling.
+        """
+        block, (n, L) = potentials.block, potentials.node.shape
+        s, groups, shared = len(weights), block.groups(), potentials.edge.shape[0] == 1
+        entropy, node, status = np.empty(s), np.empty((n, L)), np.empty(s, np.int8)
+        inputs = (potentials.node, potentials.edge, block.offsets)
+        labels, edge = np.empty((len(groups) - 1, L)), potentials.edge
+        if nested:
+            labels, edge = np.zeros((s, L)), np.zeros((s if shared else n, L, L))
+            kernels.nested(*inputs, weights, entropy, node, edge, labels, status)
+        elif shared:
+            edge = np.empty((len(groups) - 1, L, L))
+            kernels.shared(*inputs, groups, weights, entropy, node, edge, labels, status)
+        else:
+            kernels.varying(*inputs, groups, weights, entropy, node, labels, status)
+        check_feasible(block, status)
+        if shared:
+            edge = edge.sum(axis=0, keepdims=True)
+        return cls(entropy, weights, node, edge, labels.sum(axis=0))
+
+    @property
+    def omega(self) -> CliqueWeights:
+        """The block's part of an objective."""
+        return CliqueWeights(-self.weights * self.entropy, self.node, self.edge)
+
+
+@dataclass(frozen=True)
+class Entropy:
+    """- weight w_i H(p(. | x_i)): maximising it makes the model sure of the text.
+
+    H is the entropy of whole label sequences in nats, as in the paper: not divided by the length of
+    the sentence, nor averaged over sentences.  Any such scale is a matter of the weights:
+    float64[S] >= 0 per sentence, None for 1; a sentence of weight 0 costs nothing.
+    nested: by the paper's own dynamic programme, which is much slower.
+    """
+
+    weight: float = 1.0
+    weights: F64 | None = None
+    nested: bool = False
+
+    def of(self, potentials: BlockPotentials) -> BlockEntropy:
+        """What `evaluate` finds, with more detail.  May consume potentials.edge."""
+        block = potentials.block
+        factors = np.full(block.sentence_hi - block.sentence_lo, self.weight)
+        if self.weights is not None:
+            factors *= self.weights[block.sentences]
+        return BlockEntropy.of(potentials, factors, nested=self.nested)
+
+    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+        return self.of(potentials).omega
+
+    def n_tokens(self, lengths: F64) -> float:
+        total = lengths.sum() if self.weights is None else (lengths * self.weights).sum()
+        return self.weight * float(total)

@@ -1,0 +1,111 @@
+"""The entropy of unlabelled text beside its likelihood, and beside the nested dynamic programme.
+
+Terms alone, on generated potentials; and whole evaluations (weights to gradient) on the text of the
+other benchmarks.  Exponents are slopes of log time over log size, sizes doubling.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from ours import label_codes
+from problem import OUT, ROUNDS, Figure, Text
+
+from sslbench.crf import ChainModel, LogPartition, Objective, Term
+from sslbench.crf.data import Block
+from sslbench.crf.entropy import Entropy
+from sslbench.crf.lattice import BlockPotentials
+from sslbench.plugins import registry
+
+TOKENS = 2_000 if OUT else 48
+REPEAT = 5 * ROUNDS if OUT else 1
+LABELS = [3, 22, 60]
+LENGTHS, SIZES = ([25, 50, 100, 200], [10, 20, 40, 80]) if OUT else ([2, 4], [2, 4])
+
+
+def block(length: int, tokens: int) -> Block:
+    """Sentences of one length."""
+    offsets = np.arange(0, max(length, tokens) + 1, length)
+    return Block(0, int(offsets[-1]), 0, len(offsets) - 1, offsets)
+
+
+def potentials(own: Block, labels: int, per_position: bool) -> Callable[[], BlockPotentials]:
+    """Makes fresh ones: inference consumes scores per position."""
+    rng = np.random.default_rng(0)
+    node = rng.normal(size=(own.n_tokens, labels))
+    edge = rng.normal(size=(own.n_tokens if per_position else 1, labels, labels))
+    return lambda: BlockPotentials(own, node, edge.copy())
+
+
+def fastest(work: Callable[[Any], object], make: Callable[[], Any]) -> float:
+    """Seconds of work(make()), the making not measured, nor a first round."""
+    seconds = []
+    for _ in range(REPEAT + 1):
+        given = make()
+        begin = time.perf_counter()
+        work(given)
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds[1:])
+
+
+@pytest.mark.parametrize("per_position", [False, True], ids=["shared", "own"])
+@pytest.mark.parametrize("labels", LABELS)
+def test_the_term_alone(figure: Figure, labels: int, per_position: bool) -> None:
+    tokens = min(TOKENS, 256) if per_position else TOKENS
+    make = potentials(block(24, tokens), labels, per_position)
+    plain, found = LogPartition().evaluate(make()), Entropy().evaluate(make())
+    assert found.node.shape == plain.node.shape
+    assert found.edge.shape == plain.edge.shape
+    times = [fastest(term.evaluate, make) for term in (LogPartition(), Entropy())]
+    n, kind = make().block.n_tokens, "transitions per position" if per_position else "transitions"
+    figure(
+        f"entropy, {labels} labels, {kind}", "us/token", ours=1e6 * times[1] / n,
+        log_partition=1e6 * times[0] / n, ratio=times[1] / times[0],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["chunk39", "basic"])
+def test_a_whole_evaluation(text: Text, figure: Figure, name: str) -> None:
+    """Weights to gradient: with transitions that depend on the words, and with one matrix."""
+    featurizer = registry().featurizer(name).load()()
+    labels, codes = label_codes(text.train)
+    crf = ChainModel().prepare(featurizer, text.train, codes, labels)
+    crf.weights = np.random.default_rng(0).normal(0, 0.1, crf.layout.size)
+    data, gradient, seconds = crf.encode(text.train), np.empty_like(crf.weights), []
+    for term in (LogPartition(), Entropy()):
+        objective = Objective(crf.layout, [(data, term)], 10.0)
+        work = partial(objective.value_and_gradient, gradient=gradient)
+        seconds.append(fastest(work, lambda: crf.weights))
+    figure(
+        f"entropy: value and gradient, {name}", "s", ours=seconds[1], log_partition=seconds[0],
+        ratio=seconds[1] / seconds[0],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["dual numbers", "nested"])
+def test_growth(figure: Figure, nested: bool) -> None:
+    """Seconds of a sentence by its length and by the number of labels, and the exponents."""
+    term, tokens = Entropy(nested=nested), 1 if nested else TOKENS
+    by_length = [per_sentence(term, length, SIZES[0], tokens) for length in LENGTHS]
+    by_labels = [per_sentence(term, LENGTHS[0], size, tokens) for size in SIZES]
+    name = f"entropy by {'the nested programme' if nested else 'dual numbers'}"
+    figure(f"{name}: exponent of the length", "", ours=exponent(by_length, LENGTHS))
+    figure(f"{name}: exponent of the labels", "", ours=exponent(by_labels, SIZES))
+    figure(f"{name}: length {LENGTHS[-1]}, {SIZES[0]} labels", "s/sentence", ours=by_length[-1])
+    figure(f"{name}: length {LENGTHS[0]}, {SIZES[-1]} labels", "s/sentence", ours=by_labels[-1])
+
+
+def per_sentence(term: Term, length: int, labels: int, tokens: int) -> float:
+    own = block(length, tokens)
+    seconds = fastest(term.evaluate, potentials(own, labels, per_position=False))
+    return seconds / (own.sentence_hi - own.sentence_lo)
+
+
+def exponent(seconds: list[float], sizes: list[int]) -> float:
+    """Slope of the least-squares line through the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
