@@ -116,10 +116,11 @@ class ListColumns(Columns):
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> ListColumns:
         """What `arrays` gave; ValueError when it cannot be that."""
-        ngrams, words = (
-            lists.from_arrays(part_of(arrays, name), facts[name]) if name in facts else None
-            for name, lists in (("ngrams", NgramLists), ("words", WordLists))
-        )
+        ngrams, words = None, None
+        if "ngrams" in facts:
+            ngrams = NgramLists.from_arrays(part_of(arrays, "ngrams"), facts["ngrams"])
+        if "words" in facts:
+            words = WordLists.from_arrays(part_of(arrays, "words"), facts["words"])
         return cls(ngrams, words)
 
 

@@ -39,7 +39,7 @@ def neighbour_pmi(text: Iterable[Corpus], number: I32, n: int) -> sparse.csr_arr
         for pairs, others in zip(sides, (lefts, rights), strict=True):
             both = (codes >= 0) & (others >= 0)
             pairs.append(codes[both] * (n + 1) + others[both])
-    return sparse.hstack([_pmi(np.concatenate(pairs), n) for pairs in sides], format="csr")
+    return sparse.csr_array(sparse.hstack([_pmi(np.concatenate(pairs), n) for pairs in sides]))
 
 
 def _pmi(pairs: I64, n: int) -> sparse.csr_array:
