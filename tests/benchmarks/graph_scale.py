@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ BLOCK = 250  # rows of scipy's product at a time
 
 def text_of(vertices: int):
     """Labelled and unlabelled words with about so many trigram types."""
-    from sslbench.corpus import Corpus
+    from sslbench.corpus import Column, Corpus, Vocabulary
     from sslbench.experiment.data import DataHome
     from sslbench.graph.vertices import ngram_vertices
     from sslbench.plugins import registry
@@ -43,8 +44,6 @@ def text_of(vertices: int):
         for shard in shards:
             parts.append(np.diff(shard.offsets))
             strings.append(shard.column("word").strings())
-    from sslbench.corpus import Column, Vocabulary
-
     word = Vocabulary()
     codes = np.concatenate([word.encode(part) for part in strings])
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(parts))])
@@ -89,8 +88,11 @@ def sparse_dot_topn(X, k: int, rows) -> None:
 def scipy(X, k: int, rows) -> None:
     other = X.T.tocsr()
     for start in range(0, len(rows), BLOCK):
-        block = (X[rows[start : start + BLOCK]] @ other).toarray()
-        np.argpartition(-block, k + 1, axis=1)[:, : k + 1]
+        block = X[rows[start : start + BLOCK]] @ other
+        for low, high in pairwise(block.indptr):
+            values = block.data[low:high]
+            if len(values) > k + 1:
+                np.argpartition(values, -(k + 1))[-(k + 1) :]
 
 
 def measure(system: str, path: Path, k: int) -> dict[str, object]:
