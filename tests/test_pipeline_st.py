@@ -63,6 +63,7 @@ def test_the_features(pipeline: Pipeline) -> None:
     """Every attribute of a character and of a word, spelt out."""
     corpus = characters(as_words(TWO), {})
     fit = fitted(problem_of(corpus))[0]
+    np.testing.assert_array_equal(fit.segmenter.mask, border_mask())
     text = fit.columns.of_characters(without_labels(corpus))
     at = fit.segmenter.index.encode(text).node[:, 4]  # 年
     assert [fit.segmenter.index.node_text(a) for a in at] == [
