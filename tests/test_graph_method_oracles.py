@@ -237,18 +237,35 @@ def test_v2_text_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     close(found[0], found[1], 1e-14)
 
 
+def evidence(problem: Problem, **options: Any) -> tuple[ChainCRF, dict[str, Any]]:
+    method, run = VirtualEvidenceTraining(), RunContext()
+    fit = method.fit(problem, method.Params(ftol=1e-10, **options), run)
+    return fit, run.trace["virtual_evidence"]
+
+
 def test_v10_the_method_without_evidence_is_supervised() -> None:
     problem = places()
-    found = {}
-    for name, options in {
-        "alpha": {"alpha": 0.0}, "omega": {"omega": 0.0}, "with": {"alpha": 2.0, "rounds": 3},
-    }.items():  # fmt: skip
-        params = VirtualEvidenceTraining.Params(ftol=1e-10, **options)
-        found[name] = VirtualEvidenceTraining().fit(problem, params, RunContext()).weights
-    np.testing.assert_array_equal(found["alpha"], found["omega"])
+    (no_scale, one), (no_weight, other), (some, _) = (
+        evidence(problem, **options)
+        for options in ({"alpha": 0.0}, {"omega": 0.0}, {"alpha": 2.0, "rounds": 3})
+    )
+    assert other["stopped"] == "no evidence" != one["stopped"]
+    np.testing.assert_array_equal(no_scale.weights, no_weight.weights)
     alone = Supervised().fit(problem, Supervised.Params(ftol=1e-10), RunContext())
-    close(np.delete(found["alpha"], range(12, 14)), alone.weights, 1e-4)
-    assert abs(found["with"] - found["alpha"]).max() > 0.01
+    close(np.delete(no_scale.weights, range(12, 14)), alone.weights, 1e-4)
+    assert abs(some.weights - no_scale.weights).max() > 0.01
+
+
+def test_the_weight_and_the_scale_of_the_evidence() -> None:
+    """F of the supervised CRF is linear in omega, and its evidence grows with alpha."""
+    F = {
+        (omega, alpha): evidence(places(), omega=omega, alpha=alpha, rounds=1)[1]["rounds"][0]["F"]
+        for omega, alpha in ((0.25, 0.7), (0.5, 0.7), (1.0, 0.7), (1.0, 0.9))
+    }
+    half = F[0.5, 0.7] - F[0.25, 0.7]
+    assert F[1.0, 0.7] - F[0.5, 0.7] == pytest.approx(2 * half, rel=1e-6)
+    assert half > 0
+    assert F[1.0, 0.7] < F[1.0, 0.9]
 
 
 def legal(prefixes: list[str], n_tags: int) -> F64:

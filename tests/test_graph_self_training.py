@@ -75,6 +75,9 @@ def test_mixing() -> None:
     q = np.array([[0.8, 0.2], [0.2, 0.8], [0.5, 0.5]])
     close(mix(P, q, np.array([0, 1, 0], np.int32), 0.6), MIXED, 1e-15)
     close(mix(P, q, np.array([0, -1, 0], np.int32), 0.6)[1], P[1], 0)  # outside the graph
+    vertex_of = np.array([0, 1, 2], np.int32)
+    np.testing.assert_array_equal(mix(P, q, vertex_of, 1.0), P)
+    np.testing.assert_array_equal(mix(P, q, vertex_of, 0.0), q)
 
 
 def three_tokens(transitions: object, n_labels: int = 2) -> tuple[ChainCRF, Any]:
