@@ -304,7 +304,7 @@ def test_label_permutation_and_shifts(position: bool) -> None:
     chains = random_chains(rng, 5, 2.0, 0.2, position)
     found, order = found_for(chains), rng.permutation(5)
     swapped = [
-        Potentials(p.node[:, order] - 31.0, np.ascontiguousarray(p.edge[:, order][..., order]) + 17)
+        Potentials(p.node.take(order, 1) - 31.0, p.edge.take(order, 1).take(order, 2) + 17.0)
         for p in chains
     ]
     other = found_for(swapped)
