@@ -173,7 +173,9 @@ def places() -> Problem:
 
 
 def tags_of_b(**options: Any) -> tuple[list[int], F64]:
-    params = GraphSelfTraining.Params(**{"alpha": 0.1, "eta": 1.0, "ftol": 1e-10, **options})
+    params = GraphSelfTraining.Params(
+        pairs="all", retraining=10_000, **{"alpha": 0.1, "eta": 1.0, "ftol": 1e-10, **options}
+    )
     fit = GraphSelfTraining().fit(places(), params, RunContext())
     return fit.predict(corpus_of([["l", "b", "r"], ["l", "a", "r"]])).tolist(), fit.weights
 
