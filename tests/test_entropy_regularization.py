@@ -76,7 +76,7 @@ def test_schedule_and_restarts() -> None:
 
 def test_collapse_is_told() -> None:
     """A bias alone goes to the label that is likelier; a weak pull does not."""
-    text = corpus([0] * 10)
+    text = corpus(*[[0]] * 10)  # sentences of one token: no transitions that tell them apart
     labels = np.array([1] * 3 + [0] * 7, np.int32)
 
     def collapsed(gamma: float, capture: list[str]) -> dict[str, Any]:
