@@ -183,6 +183,19 @@ def test_a_second_curve_is_over_the_unlabelled_text() -> None:
     assert b"unlabelled sentences" in leaderboard_files(records)[name]
 
 
+def test_a_curve_counts_the_seeds_that_all_its_points_have() -> None:
+    records = [record("better", seed, labeled=100) for seed in (0, 1, 2)]
+    records += [record("better", seed, labeled=500) for seed in (1, 2, 3)]
+    (few, many) = curve_lines(leaderboard(records))["better"]
+    for point, labeled in ((few, 100), (many, 500)):
+        mine = [r for r in records if r.protocol["labeled"] == labeled]
+        scores = [100 * r.score for r in mine if r.spec.protocol.seed in (1, 2)]
+        sd = pytest.approx(np.std(scores, ddof=1))
+        assert point == (labeled, pytest.approx(np.mean(scores)), sd)
+    records = [r for r in records if r.protocol["labeled"] == 100 or r.spec.protocol.seed == 3]
+    assert curve_lines(leaderboard(records))["better"][1][2] == 0.0  # none in common: all count
+
+
 def test_check_sees_every_change(tmp_path: Path) -> None:
     records = [record(m, 0, labeled=n) for m in SKILL for n in (100, 500)]
     files = leaderboard_files(records)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+import statistics
+import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,6 +14,8 @@ from sslbench.report.leaderboard import Row, RowKey, Table, row_names
 
 _Key = tuple[str, str, str, str]  # data set, data hash, what the tables share, metric
 _Point = tuple[int, float, float]  # sentences, mean, sd
+
+NAME_WIDTH = 100  # characters of a line of the legend: parameters make long names
 
 
 @dataclass(frozen=True)
@@ -57,22 +61,27 @@ def curve_lines(tables: Sequence[Table], axis: Axis = LABELED) -> dict[str, list
     """Points by row name, ascending; incomplete rows give no point.
 
     Rows are joined by what makes them, not by the name they have in their table, which leaves out
-    what does not differ there.
+    what does not differ there. Where the tables have seeds in common, these alone count: points of
+    other samples would bend a line.
     """
+    common = set.intersection(*(set(table.seeds) for table in tables))
     lines: dict[RowKey, list[_Point]] = defaultdict(list)
     for table in tables:
         for row in table.rows:
-            point = _point(row, axis.size(table, row))
+            point = _point(row, axis.size(table, row), common or set(table.seeds))
             if point is not None:
                 lines[row.key].append(point)
     names = row_names(lines)
     return {names[key]: sorted(lines[key]) for key in sorted(lines)}
 
 
-def _point(row: Row, size: int | None) -> _Point | None:
-    if not row.complete or row.mean is None or size is None:
+def _point(row: Row, size: int | None, seeds: set[int]) -> _Point | None:
+    if not row.complete or size is None:
         return None
-    return size, 100 * row.mean, 100 * (row.sd or 0.0)
+    values = [
+        100 * score for seed, score in zip(row.seeds, row.scores, strict=True) if seed in seeds
+    ]
+    return size, statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
 
 
 def _draw(key: _Key, axis: Axis, lines: dict[str, list[_Point]]) -> bytes:
@@ -84,11 +93,13 @@ def _draw(key: _Key, axis: Axis, lines: dict[str, list[_Point]]) -> bytes:
     dataset, _, curve, metric = key
     # A fixed salt, text as text and no date: the same points give the same bytes.
     with matplotlib.rc_context({"svg.hashsalt": "sslbench", "svg.fonttype": "none"}):
-        figure = Figure(figsize=(7, 4.5), layout="constrained")
+        names = {name: textwrap.fill(name, NAME_WIDTH) for name in lines}
+        rows = sum(1 + name.count("\n") for name in names.values())
+        figure = Figure(figsize=(7, 4 + 0.2 * rows), layout="constrained")
         axes = figure.add_subplot()
         for name, points in lines.items():
             sizes, means, sds = zip(*points, strict=True)
-            axes.errorbar(sizes, means, yerr=sds, marker="o", capsize=3, label=name)
+            axes.errorbar(sizes, means, yerr=sds, marker="o", capsize=3, label=names[name])
         axes.set_xscale("log")
         ticks = sorted({size for points in lines.values() for size, _, _ in points})
         axes.set_xticks(ticks, [str(size) for size in ticks])
@@ -97,7 +108,7 @@ def _draw(key: _Key, axis: Axis, lines: dict[str, list[_Point]]) -> bytes:
         axes.set_ylabel(f"{metric} (%), mean and sd over seeds")
         axes.set_title(f"{dataset}\n{curve}", fontsize=10)
         axes.grid(alpha=0.3)
-        axes.legend()
+        figure.legend(loc="outside lower left", fontsize=8)
         out = io.BytesIO()
         FigureCanvasSVG(figure)
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})

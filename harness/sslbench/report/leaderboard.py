@@ -23,7 +23,8 @@ class Row:
     name: method, plus what tells it from other rows of the same method.
     rank: 1 = best among complete rows; None = not ranked.
     mean, sd: of the primary metric over seeds (None without a good run; sd needs two).
-    seeds: with a good run.  missing: seeds of the table without one.  failed: failed runs.
+    seeds: with a good run; scores: the primary metric of each.
+    missing: seeds of the table without one.  failed: failed runs.
     paired: against the baseline on the seeds that both have.  p_holm: corrected in the table.
     wall_s, cpu_s, peak_rss_mb: medians over good runs.
     codes: code versions of the runs used; those of several methods differ by nature.
@@ -37,6 +38,7 @@ class Row:
     mean: float | None
     sd: float | None
     seeds: tuple[int, ...]
+    scores: tuple[float, ...]
     missing: tuple[int, ...]
     failed: int
     wall_s: float | None
@@ -185,6 +187,7 @@ def _row(
         mean=statistics.fmean(values) if values else None,
         sd=statistics.stdev(values) if len(values) > 1 else None,
         seeds=have,
+        scores=tuple(values),
         missing=tuple(seed for seed in seeds if seed not in have),
         failed=sum(record.status != "ok" for record in cells.values()),
         wall_s=_median([record.wall_s for record in good]),
