@@ -77,6 +77,7 @@ def test_labelled_and_the_rest_of_train(build: FakeBuild) -> None:
     pairs = [u for u in range(0, len(top) - 1, 2) if seen[u] and seen[u + 1]]
     assert found["gold_edges"] == len(pairs)
     assert found["edge_purity"] == pytest.approx(np.mean([top[u] == top[u + 1] for u in pairs]))
+    assert 0 < found["propagated_accuracy_new"] < found["propagated_accuracy"] < 1
 
 
 def test_text_of_its_own_has_no_gold_labels(build: FakeBuild) -> None:
@@ -86,6 +87,7 @@ def test_text_of_its_own_has_no_gold_labels(build: FakeBuild) -> None:
     words = set(train().column("word").strings())
     assert found["labelled"] == len(words) <= found["vertices"]
     assert found["gold_edges"] <= len(words) // 2
+    assert found["propagated_accuracy"] is None
 
 
 def test_the_graph_that_is_built_is_the_one_described(

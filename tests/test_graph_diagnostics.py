@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from propagation_oracle import LABELLED, graph, random_graph, rows_at, six
-from sslbench.graph.diagnostics import diagnostics, purity, reach
+from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity, reach
 
 
 def test_g13() -> None:
@@ -85,3 +85,14 @@ def test_purity() -> None:
     assert (nothing["gold_edges"], nothing["edge_purity"], nothing["weighted_purity"]) == (
         0, None, None,
     )  # fmt: skip
+
+
+def test_accuracy_of_propagated_labels() -> None:
+    q = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    labelled = np.array([True, False, False])
+    vertex_of = np.array([0, 0, 1, 2, 2, -1, 1], np.int32)
+    gold = np.array([0, 1, 1, 0, 1, 0, -1], np.int32)
+    found = label_accuracy(q, labelled, vertex_of, gold)  # right: tokens 0, 2, 3 of the first five
+    assert found == {"propagated_accuracy": 3 / 5, "propagated_accuracy_new": 2 / 3}
+    nothing = label_accuracy(q, labelled, vertex_of[5:], gold[5:])
+    assert set(nothing.values()) == {None}

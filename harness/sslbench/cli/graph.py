@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from sslbench.types import I32
 
 
+#: weights of edges and of the uniform distribution (Subramanya et al. 2010)
+MU, NU = 0.5, 0.01
+
+
 @click.group("graph")
 def command() -> None:
     """Show what the similarity graph of a dataset looks like."""
@@ -43,11 +47,12 @@ def command() -> None:
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def stats(**given: Any) -> None:
-    """Size, hubs, reach of the labelled vertices, and how far neighbours agree in gold labels.
+    """Size, hubs, reach of the labelled vertices, agreement of neighbours, propagated labels.
 
     The graph is over the trigrams of the labelled sample and the unlabelled text of a run. Shares
     are in [0, 1]; "none" is a mean over nothing. Gold labels of unlabelled text are looked at where
-    the data set has them; no method ever sees these figures.
+    the data set has them; no method ever sees these figures. Propagated are the label distributions
+    of the labelled vertices alone, to the optimum.
     """
     from sslbench.cli.messages import tell
     from sslbench.experiment.data import DataHome
@@ -100,15 +105,21 @@ def _figures(
     """Build the graph and look at it."""
     from sslbench.cli.messages import tell
     from sslbench.graph.build import GraphOptions, build_graph
-    from sslbench.graph.diagnostics import diagnostics, purity
+    from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity
+    from sslbench.graph.propagation import propagate_optimum
     from sslbench.graph.tokens import empirical
 
     names = ("templates", "k", "symmetry", "max_df")
     options = GraphOptions(**{name: given[name] for name in names})
     graph = build_graph(text, options, cache=home.cache, threads=given["threads"], progress=tell)
     of, V, K = graph.vertices.of, graph.W.shape[0], int(gold.max(initial=0)) + 1
-    _, labelled = empirical(of[:n_labeled], gold[:n_labeled], V, K)
-    return {**diagnostics(graph.W, labelled), **purity(graph.W, *empirical(of, gold, V, K))}
+    r, labelled = empirical(of[:n_labeled], gold[:n_labeled], V, K)
+    q = propagate_optimum(graph.W, r, labelled, MU, NU)
+    return {
+        **diagnostics(graph.W, labelled),
+        **purity(graph.W, *empirical(of, gold, V, K)),
+        **label_accuracy(q, labelled, of[n_labeled:], gold[n_labeled:]),
+    }
 
 
 def _number(value: float | None) -> str:
