@@ -162,6 +162,22 @@ def test_brute_force_with_ties_negative_values_and_empty_rows(k: int, prune: boo
         assert np.array_equal(found.similarity, wanted[1])
 
 
+@pytest.mark.parametrize("k", [1, 4, 60])
+def test_sums_that_cancel_on_the_way(k: int) -> None:
+    """The search by rare columns alone, with no budget: ties, sums that are 0 in between."""
+    for seed, n in enumerate((40, 200)):
+        X = with_ties(n, seed)
+        index, _ = build_index(X)
+        sims, ids = np.zeros((n, k)), np.full((n, k), -1, np.int32)
+        sizes, floors = np.zeros(n, np.int32), np.zeros(n)
+        kernels.search_rare(index, all_rows(X), 10**9, sims, ids, sizes, floors)
+        wanted = brute_force(X, k)
+        assert np.array_equal(ids, wanted[0])
+        assert np.array_equal(sims, wanted[1])
+        assert np.array_equal(sizes, (wanted[0] >= 0).sum(axis=1))
+        assert (floors <= np.maximum(wanted[1][:, -1], kernels.POSITIVE)).all()
+
+
 def test_brute_force_with_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     from sslbench.graph import neighbours
 
