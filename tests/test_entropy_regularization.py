@@ -62,8 +62,6 @@ def test_the_table_of_the_paper() -> None:
 
 
 def test_schedule_and_restarts() -> None:
-    plain = trainer(gamma=5.0)
-    plain.train()
     slow = trainer(gamma=5.0, anneal="geometric")
     stages = slow.train()["stages"]
     assert [stage["gamma"] for stage in stages] == [5 / 16, 5 / 8, 5 / 4, 5 / 2, 5.0]
@@ -76,7 +74,7 @@ def test_schedule_and_restarts() -> None:
 
 def test_collapse_is_told() -> None:
     """A bias alone goes to the label that is likelier; a weak pull does not."""
-    text = corpus(*[[0]] * 10)  # sentences of one token: no transitions that tell them apart
+    text = corpus(*[[0]] * 10)
     labels = np.array([1] * 3 + [0] * 7, np.int32)
 
     def collapsed(gamma: float, capture: list[str]) -> dict[str, Any]:
