@@ -85,7 +85,7 @@ METHODS: tuple[MethodInfo, ...] = (
     ),
     MethodInfo(
         name="pipeline_st",
-        summary="Chinese words: segment, then tag; both steps have templates of their own",
+        summary="Chinese words: segment, then tag, by templates of its own (takes no featurizer)",
         reference=f"{_ZENG}, Baseline I (the templates are sslbench's own)",
         target="sslbench_methods.pipeline_st:PipelineST",
     ),
