@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from propagation_oracle import LABELLED, graph, random_graph, rows_at, six
-from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity, reach
+from sslbench.graph.accuracy import label_accuracy
+from sslbench.graph.diagnostics import diagnostics, purity, reach
 
 
 def test_g13() -> None:

@@ -104,8 +104,9 @@ def _figures(
 ) -> Figures:
     """Build the graph and look at it."""
     from sslbench.cli.messages import tell
+    from sslbench.graph.accuracy import label_accuracy
     from sslbench.graph.build import GraphOptions, build_graph
-    from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity
+    from sslbench.graph.diagnostics import diagnostics, purity
     from sslbench.graph.propagation import propagate_optimum
     from sslbench.graph.tokens import empirical
 

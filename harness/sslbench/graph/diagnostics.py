@@ -111,21 +111,6 @@ def purity(W: csr_array, gold: F64, known: Bool) -> Figures:
     }
 
 
-def label_accuracy(q: F64, labelled: Bool, vertex_of: I32, gold: I32) -> Figures:
-    """How right propagated labels are, over tokens inside the graph whose gold label is known.
-
-    q float64[V, K] label distributions; labelled bool[V]; vertex_of, gold int32[N] of unlabelled
-    text, -1 = outside, unknown. propagated_accuracy: share of tokens whose vertex has the gold
-    label as its likeliest; propagated_accuracy_new: of those whose vertex has no labelled token.
-    """
-    known = (vertex_of >= 0) & (gold >= 0)
-    right = q.argmax(axis=1)[vertex_of[known]] == gold[known]
-    return {
-        "propagated_accuracy": _mean(right),
-        "propagated_accuracy_new": _mean(right[~labelled[vertex_of[known]]]),
-    }
-
-
 def _weights(W: csr_array, labelled: Bool) -> Figures:
     """mean_weight of an edge; labelled_edges: share of edges that join two labelled vertices."""
     between = labelled[W.indices] & np.repeat(labelled, np.diff(W.indptr))
