@@ -17,7 +17,6 @@ from crf_oracle import INF, Enumeration, block_of, random_models, same_up_to, sl
 from sslbench.crf import InfeasibleSentenceError, Potentials
 from sslbench.crf.chain import negative_entropy
 from sslbench.crf.entropy import BlockEntropy, Entropy
-from sslbench.crf.terms import per_position
 from sslbench.types import F64
 from test_crf_lattice import LENGTHS, only_stay, random_chains
 from test_crf_threads import using
@@ -67,7 +66,7 @@ def check_against_chains(
 def test_v9(nested: bool, position: bool) -> None:
     potentials = block_of([V9])
     found = BlockEntropy.of(
-        per_position(potentials) if position else potentials, np.ones(1), nested=nested
+        potentials.per_position() if position else potentials, np.ones(1), nested=nested
     )
     np.testing.assert_allclose(found.entropy, [1.9053070488], rtol=0, atol=1e-10)
     wanted = [[-0.0466656762, 0.0466656762], [0.0633537745, -0.0633537745],
@@ -85,7 +84,7 @@ def test_uniform_chains_have_no_slope(nested: bool, position: bool, L: int) -> N
     chains = [Potentials(np.full((T, L), 0.7), np.full((1, L, L), -2.0)) for T in (1, 2, 7)]
     potentials = block_of(chains)
     found = BlockEntropy.of(
-        per_position(potentials) if position else potentials, np.ones(3), nested=nested
+        potentials.per_position() if position else potentials, np.ones(3), nested=nested
     )
     same_up_to(found.entropy, np.array([1, 2, 7]) * np.log(L), 1e-13)
     assert max(abs(found.node).max(), abs(found.edge).max()) < 1e-12
@@ -99,7 +98,7 @@ def test_a_long_chain(a: float, b: float, position: bool) -> None:
     T = 5000
     edge = np.array([[[a, b], [b, a]]])
     potentials = block_of([Potentials(np.zeros((T, 2)), edge)])
-    found = BlockEntropy.of(per_position(potentials) if position else potentials, np.ones(1))
+    found = BlockEntropy.of(potentials.per_position() if position else potentials, np.ones(1))
     p = 1 / (1 + np.exp(max(b - a, -700)))
     entropy = np.log(2) - (T - 1) * (p * np.log(p) + (1 - p) * np.log1p(-p) if p < 1 else 0)
     assert found.entropy[0] == pytest.approx(entropy, abs=1e-10 * (1 + entropy))

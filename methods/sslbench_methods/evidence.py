@@ -45,11 +45,8 @@ class VirtualEvidence:
 
     def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
         clamped, free = self.clamp(potentials).posterior(), potentials.posterior()
-        return CliqueWeights(
-            self.weight * (clamped.log_z() - free.log_z()),
-            self.weight * (clamped.node - free.node),
-            self.weight * (clamped.edge - free.edge),
-        )
+        value = clamped.log_z() - free.log_z()
+        return CliqueWeights.difference(value, clamped, free, self.weight)
 
     def n_tokens(self, lengths: F64) -> float:
         return self.weight * float(lengths.sum())
@@ -58,8 +55,7 @@ class VirtualEvidence:
         """The potentials with the evidence on top; shares nothing that inference consumes."""
         vertex = self.vertex_of[potentials.block.tokens]
         node = potentials.node + self.alpha * np.where(vertex[:, None] >= 0, self.q[vertex], 0.0)
-        edge = potentials.edge if potentials.edge.shape[0] == 1 else potentials.edge.copy()
-        return BlockPotentials(potentials.block, node, edge)
+        return potentials.with_node(node)
 
     def informed(self) -> int:
         """Tokens with evidence, that is with a distribution that is not all zero."""
@@ -96,8 +92,9 @@ class Expectations:
             for block in data.blocks:
                 potentials = block_potentials(tables, data, block, crf.mask)
                 clamped, free = term.clamp(potentials).posterior(), potentials.posterior()
+                triples = None if clamped.triples is None else clamped.triples.times(term.weight)
                 omega = CliqueWeights(
-                    clamped.log_z(), term.weight * clamped.node, term.weight * clamped.edge
+                    clamped.log_z(), term.weight * clamped.node, term.weight * clamped.edge, triples
                 )
                 add_gradient(sums, data, block, omega)
                 value += term.weight * float((clamped.log_z() - free.log_z()).sum())

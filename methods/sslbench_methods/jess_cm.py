@@ -60,7 +60,7 @@ class JessCMTagger:
     @property
     def weights(self) -> F64:
         """lambda_{I+1} ... lambda_{I+J}: float64[J], a view of the CRF's flat weights."""
-        return self.crf.layout.part(self.crf.weights, 5)
+        return self.crf.layout.part(self.crf.weights, 6)
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]."""
@@ -227,7 +227,7 @@ class Trainer:
             labels = HardLabels(problem.label_codes(problem.labeled))
             lower = None
             if self.params.sign == "nonneg":
-                lower = np.arange(crf.layout.bounds[5], crf.layout.bounds[6])
+                lower = np.arange(crf.layout.bounds[6], crf.layout.bounds[7])
             return crf.train([(data, labels)], self.params.sigma2, options=self.params.options(),
                              nonnegative=lower)  # fmt: skip
 

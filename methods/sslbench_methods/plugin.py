@@ -1,4 +1,4 @@
-"""Registration of the built-in methods, featurizers and the first-order chain model."""
+"""Registration of the built-in methods, featurizers and chain models."""
 
 from __future__ import annotations
 
@@ -195,6 +195,12 @@ MODELS: tuple[ModelInfo, ...] = (
         summary="first-order linear-chain conditional random field",
         reference=_LAFFERTY,
         target="sslbench.crf.model:ChainModel",
+    ),
+    ModelInfo(
+        name="crf2",
+        summary="second-order chain: also weights of three labels in a row",
+        reference=_HE,
+        target="sslbench.crf.model:SecondOrderModel",
     ),
 )
 

@@ -97,7 +97,7 @@ class Collapse:
         cut = self.reduced.bounds
         metric = np.ones(self.reduced.size)
         metric[: cut[1]] = self.copies_per_weight()
-        metric[cut[5] :] = clique
+        metric[cut[6] :] = clique
         return metric
 
     @cached_property

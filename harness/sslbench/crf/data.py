@@ -54,6 +54,12 @@ class Block:
         mark[self.offsets[:-1]] = True
         return mark
 
+    @cached_property
+    def single(self) -> I64:
+        """Tokens that are sentences of their own."""
+        alone: I64 = self.offsets[:-1][np.diff(self.offsets) == 1]
+        return alone
+
     def groups(self, sentences_per_group: int = 8) -> I64:
         """Sentence ranges that one thread handles at a time (fixed, whatever the threads)."""
         n = self.sentence_hi - self.sentence_lo

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..types import F64
 from .kernels import entropy as kernels
-from .lattice import BlockPotentials, check_feasible
+from .lattice import BlockPotentials, Triples, check_feasible
 from .terms import CliqueWeights
+from .trigrams import TriplePotentials
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class BlockEntropy:
 
     entropy: float64[s] H of a sentence's label sequences, in nats (0 where the weight is 0);
     weights: float64[s]; node: float64[n, L], edge: float64[1 or n, L, L]; labels: float64[L]
-    expected numbers of tokens of each label, over the sentences whose weight is not 0.
+    expected numbers of tokens of each label, over the sentences whose weight is not 0; triples: of
+    second-order chains.
     """
 
     entropy: F64
@@ -30,16 +32,23 @@ class BlockEntropy:
     node: F64
     edge: F64
     labels: F64
+    triples: Triples | None = None
 
     @classmethod
     def of(cls, potentials: BlockPotentials, weights: F64, *, nested: bool = False) -> BlockEntropy:
         """By one forward-backward on dual numbers, O(T L^2), which consumes scores of arcs that
         depend on the position (they become `edge`); nested: by the paper's dynamic programme,
-        O(T^2 L^3), to compare with.
+        O(T^2 L^3), to compare with.  Second-order chains: in two sweeps over log-conditionals.
 
         weights: float64[s] >= 0.
         InfeasibleSentenceError for a sentence of weight > 0 that has no possible labelling.
+        ValueError: nested, of second order.
         """
+        if isinstance(potentials, TriplePotentials):
+            if nested:
+                raise ValueError("the nested programme is for first-order chains")
+            entropy, node, edge, labels, triples = potentials.entropy(weights)
+            return cls(entropy, weights, node, edge, labels, triples)
         block, (n, L) = potentials.block, potentials.node.shape
         s, groups, shared = len(weights), block.groups(), potentials.edge.shape[0] == 1
         entropy, node, status = np.empty(s), np.empty((n, L)), np.empty(s, np.int8)
@@ -61,7 +70,7 @@ class BlockEntropy:
     @property
     def omega(self) -> CliqueWeights:
         """The block's part of an objective."""
-        return CliqueWeights(-self.weights * self.entropy, self.node, self.edge)
+        return CliqueWeights(-self.weights * self.entropy, self.node, self.edge, self.triples)
 
 
 @dataclass(frozen=True)

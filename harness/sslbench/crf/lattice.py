@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,30 @@ from ..types import F64, I8, I32, Bool
 from .chain import InfeasibleSentenceError
 from .data import Block
 from .kernels import scaled, scores
+
+
+class Triples(NamedTuple):
+    """Of a second-order chain: log-potentials, or sums over a block of what belongs to them.
+
+    begin: float64[L, L] of the first two labels of a sentence; inner: float64[L, L, L] of any three
+    in a row; end: float64[L, L] of the last two.
+    """
+
+    begin: F64
+    inner: F64
+    end: F64
+
+    def pairs(self) -> F64:
+        """Sums over all positions of two labels in a row: float64[1, L, L]."""
+        total: F64 = self.begin + self.inner.sum(axis=0)
+        return total[None]
+
+    def times(self, factor: float) -> Triples:
+        return Triples(*(factor * part for part in self))
+
+    def plus(self, other: Triples, factor: float = 1.0) -> Triples:
+        """self + factor other."""
+        return Triples(*(a + factor * b for a, b in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -33,11 +58,22 @@ class BlockPotentials:
 
     def restrict(self, allowed: Bool) -> BlockPotentials:
         """Copies with the labels outside allowed (bool[n, L]) impossible."""
-        node = np.where(allowed, self.node, -np.inf)
-        return BlockPotentials(self.block, node, self.edge.copy())
+        return self.with_node(np.where(allowed, self.node, -np.inf))
 
-    def posterior(self) -> BlockPosterior:
-        """Log-partitions and marginals.  Per-position edge scores are consumed (they become xi)."""
+    def with_node(self, node: F64) -> BlockPotentials:
+        """With other scores of labels; shares nothing that inference consumes."""
+        edge = self.edge if self.edge.shape[0] == 1 else self.edge.copy()
+        return replace(self, node=node, edge=edge)
+
+    def posterior(self, weights: F64 | None = None) -> BlockPosterior:
+        """Log-partitions, and marginals times the weights float64[s] of the sentences (None = 1).
+
+        Per-position edge scores are consumed (they become xi).
+        """
+        if weights is not None:
+            if (weights != weights[0]).any():  # sentences of one weight can share their sum of arcs
+                return self.per_position().posterior().weighted(weights)
+            return self.posterior().weighted(weights)
         block = self.block
         n, L = self.node.shape
         step, mu = np.empty(n), np.empty((n, L))
@@ -53,6 +89,14 @@ class BlockPotentials:
         check_feasible(block, status)
         return BlockPosterior(block, step, mu, edge)
 
+    def per_position(self) -> BlockPotentials:
+        """The same with a transition matrix of its own at every position."""
+        n = self.block.n_tokens
+        if self.edge.shape[0] == n:
+            return self
+        edge = np.broadcast_to(self.edge, (n, *self.edge.shape[1:])).copy()
+        return replace(self, edge=edge)
+
     def viterbi(self) -> I32:
         """Best labels int32[n]."""
         path = np.empty(self.block.n_tokens, np.int32)
@@ -65,17 +109,30 @@ class BlockPotentials:
 @dataclass(frozen=True)
 class BlockPosterior:
     """step: float64[n], sums to log Z over each sentence; node: mu float64[n, L];
-    edge: xi float64[n, L, L] (zero at first tokens) or its sum over positions float64[1, L, L].
+    edge: xi float64[n, L, L] (zero at first tokens) or its sum over positions float64[1, L, L];
+    triples: of a second-order chain, sums over the block.  All but step times the weights.
     """
 
     block: Block
     step: F64
     node: F64
     edge: F64
+    triples: Triples | None = None
 
     def log_z(self) -> F64:
         """float64[s]."""
         return per_sentence(self.step, self.block)
+
+    def weighted(self, weights: F64) -> BlockPosterior:
+        """A first-order posterior times the weights of the sentences, in place; edges that all
+        positions share: of equal weights."""
+        factor = np.repeat(weights, np.diff(self.block.offsets))
+        self.node[:] *= factor[:, None]
+        if self.edge.shape[0] == len(self.node):
+            self.edge[:] *= factor[:, None, None]
+        else:
+            self.edge[:] *= weights[0]
+        return self
 
 
 def per_sentence(values: F64, block: Block) -> F64:

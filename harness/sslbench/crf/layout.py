@@ -1,17 +1,19 @@
 """Where every weight lives: the flat parameter vector and the tables that the kernels read.
 
 Flat layout (part of the file format):
-``[state | dense columns | w (L+1) x L, last row START | stop e | arc weights | clique features]``.
-State weights in attribute order, then label order; arc weights in attribute order, then by code
-a*L+b (a = L is START); switched-off parts have length 0.
+``[state | dense columns | w (L+1) x L, last row START | stop e | second order | arc weights |
+clique features]``.  State weights in attribute order, then label order; arc weights in attribute
+order, then by code a*L+b (a = L is START); switched-off parts have length 0.  Second order: w2 of
+three labels in a row (L+1) x (L+1) x L, its back-off s of the first and the third (L+1) x L, stop
+e2 of the last two (L+1) x L, in all of which row L is START.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,7 @@ from ..errors import UserError
 from ..types import F64, I32, I64
 from .data import Attributes
 from .kernels import scores
+from .lattice import Triples
 from .rowtable import RowTable
 
 Support = Literal["all", "observed"]
@@ -52,14 +55,16 @@ class Layout:
     n_clique: int = 0
     use_start: bool = True
     use_stop: bool = True
+    order: int = 1
 
     @cached_property
     def bounds(self) -> I64:
-        """Borders of the six parts in the flat vector, int64[7]."""
+        """Borders of the seven parts in the flat vector, int64[8]."""
         L = self.n_labels
         state = self.n_node * L if self.state_start is None else int(self.state_start[-1])
         transitions = (L + 1) * L if self.use_start else L * L
-        sizes = [state, self.n_columns * L, transitions, L if self.use_stop else 0,
+        second = (L + 1) * (L + 3) * L if self.order == 2 else 0
+        sizes = [state, self.n_columns * L, transitions, L if self.use_stop else 0, second,
                  len(self.arc_code), self.n_clique]  # fmt: skip
         return np.cumsum([0, *sizes]).astype(np.int64)
 
@@ -68,7 +73,7 @@ class Layout:
         return int(self.bounds[-1])
 
     def part(self, weights: F64, index: int) -> F64:
-        """View of part 0 state, 1 columns, 2 w, 3 e, 4 arcs, 5 clique features."""
+        """View of part 0 state, 1 columns, 2 w, 3 e, 4 second order, 5 arcs, 6 clique features."""
         return weights[self.bounds[index] : self.bounds[index + 1]]
 
     @cached_property
@@ -96,6 +101,54 @@ class Layout:
         return RowTable(self.arc_start, column, len(self.arcs), dense_from)
 
 
+class SecondOrder(NamedTuple):
+    """Views of the second-order weights, or of their gradient; row L is START.
+
+    w2: float64[L+1, L+1, L] of y_{t-2}, y_{t-1}, y_t; skip: float64[L+1, L] of y_{t-2}, y_t;
+    e2: float64[L+1, L] of the last two labels.
+    """
+
+    w2: F64
+    skip: F64
+    e2: F64
+
+    @classmethod
+    def view(cls, flat: F64, L: int) -> SecondOrder:
+        cut = np.cumsum([(L + 1) * (L + 1) * L, (L + 1) * L])
+        w2, skip, e2 = np.split(flat, cut)
+        return cls(w2.reshape(L + 1, L + 1, L), skip.reshape(L + 1, L), e2.reshape(L + 1, L))
+
+    def potentials(self) -> Triples:
+        """Log-potentials of the first two labels, three in a row and the last two."""
+        L = self.w2.shape[2]
+        begin = self.w2[L, :L] + self.skip[L]
+        return Triples(begin, self.w2[:L, :L] + self.skip[:L, None], self.e2[:L].copy())
+
+    def first(self) -> F64:
+        """float64[L]: what START START gives to the first label."""
+        L = self.w2.shape[2]
+        return self.w2[L, L] + self.skip[L]
+
+    def add(self, sums: Triples, first: F64, single: F64) -> None:
+        """The gradient: clique weights float64[L] of first tokens, of sentences of one token."""
+        L = self.w2.shape[2]
+        self.w2[L, L] += first
+        self.w2[L, :L] += sums.begin
+        self.w2[:L, :L] += sums.inner
+        self.skip[L] += first + sums.begin.sum(axis=0)
+        self.skip[:L] += sums.inner.sum(axis=1)
+        self.e2[:L] += sums.end
+        self.e2[L] += single
+
+    def switch_off(self, start: bool, stop: bool) -> None:
+        """Zero for START or stop weights that the model has not."""
+        L = self.w2.shape[2]
+        if not start:
+            self.w2[L], self.skip[L], self.e2[L] = 0.0, 0.0, 0.0
+        if not stop:
+            self.e2[:] = 0.0
+
+
 @dataclass(frozen=True)
 class Tables:
     """Weights (or a gradient) unpacked for the kernels; in the all-labels layout they are views."""
@@ -106,13 +159,19 @@ class Tables:
     columns: F64  # float64[n_columns, L]
     w: F64  # float64[L+1, L], row L START
     e: F64  # float64[L]
+    second: SecondOrder | None
     arc_table: F64  # float64[Da, K] dense rows
     arc_lists: F64
     clique: F64
 
     @classmethod
     def unpack(cls, layout: Layout, flat: F64) -> Tables:
-        return cls._build(layout, flat, RowTable.unpack)
+        tables = cls._build(layout, flat, RowTable.unpack)
+        if tables.second is None or (layout.use_start and layout.use_stop):
+            return tables
+        own = SecondOrder(*(part.copy() for part in tables.second))
+        own.switch_off(layout.use_start, layout.use_stop)
+        return replace(tables, second=own)
 
     @classmethod
     def gradient(cls, layout: Layout, flat: F64) -> Tables:
@@ -135,15 +194,18 @@ class Tables:
             w = np.vstack([w, np.zeros((1, L))])
         e = layout.part(flat, 3) if layout.use_stop else np.zeros(L)
         columns = layout.part(flat, 1).reshape(-1, L)
-        arcs = split(layout.arc_rows, layout.part(flat, 4))
-        return cls(layout, table, lists, columns, w, e, *arcs, layout.part(flat, 5))
+        second = SecondOrder.view(layout.part(flat, 4), L) if layout.order == 2 else None
+        arcs = split(layout.arc_rows, layout.part(flat, 5))
+        return cls(layout, table, lists, columns, w, e, second, *arcs, layout.part(flat, 6))
 
     def pack(self, flat: F64) -> None:
         """Write the parts that are copies back into the flat vector."""
         layout = self.layout
         if layout.states is not None:
             layout.states.pack(self.table, self.lists, layout.part(flat, 0))
-        layout.arc_rows.pack(self.arc_table, self.arc_lists, layout.part(flat, 4))
+        layout.arc_rows.pack(self.arc_table, self.arc_lists, layout.part(flat, 5))
+        if self.second is not None:
+            self.second.switch_off(layout.use_start, layout.use_stop)
         if not layout.use_start:
             layout.part(flat, 2)[:] = self.w[:-1].reshape(-1)
 
@@ -175,7 +237,7 @@ def observed_arcs(
 def build_layout(
     attributes: Attributes, labels: I32, n_labels: int, *, n_node: int, n_edge: int,
     state_support: Support = "all", arc_support: Support = "observed", n_clique: int = 0,
-    use_start: bool = True, use_stop: bool = True,
+    use_start: bool = True, use_stop: bool = True, order: int = 1,
 ) -> Layout:  # fmt: skip
     """Layout for a labelled corpus.
 
@@ -198,7 +260,7 @@ def build_layout(
         arcs = (np.arange(n_edge + 1, dtype=np.int64) * len(codes), np.tile(codes, n_edge))
     columns = 0 if attributes.dense is None else attributes.dense.shape[1]
     assert len(labels) == N
-    return Layout(L, n_node, columns, n_edge, *state, *arcs, n_clique, use_start, use_stop)
+    return Layout(L, n_node, columns, n_edge, *state, *arcs, n_clique, use_start, use_stop, order)
 
 
 def saved_layout(
@@ -208,6 +270,9 @@ def saved_layout(
     sizes = [int(facts[name]) for name in ("n_columns", "n_clique")]
     if n_labels < 1 or min(sizes) < 0:
         raise ValueError(f"{n_labels} labels, {sizes[0]} columns, {sizes[1]} clique features")
+    order = int(facts.get("order", 1))  # files from before the second order do not say
+    if order not in (1, 2):
+        raise ValueError(f"a chain of order {order}")
     state_start, state_label = None, None
     if "state_start" in arrays:
         state_label = vector(arrays, "state_label", np.int32, None, (0, n_labels))
@@ -216,5 +281,5 @@ def saved_layout(
     arc_start = borders(arrays, "arc_start", n_edge, len(arc_code))
     return Layout(
         n_labels, n_node, sizes[0], n_edge, state_start, state_label, arc_start, arc_code,
-        sizes[1], bool(facts["use_start"]), bool(facts["use_stop"]),
+        sizes[1], bool(facts["use_start"]), bool(facts["use_stop"]), order,
     )  # fmt: skip

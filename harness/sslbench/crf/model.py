@@ -1,7 +1,8 @@
 """The linear-chain CRF: from a corpus to weights, from weights to labels.
 
-`ChainModel` is the model plugin (``crf1``): it indexes the attributes of the labelled corpus and
-lays out the weights.  `ChainCRF` holds them, trains on any sum of terms, decodes, and is saved.
+`ChainModel` is the model plugin ``crf1``, `SecondOrderModel` is ``crf2``: they index the attributes
+of the labelled corpus and lay out the weights.  `ChainCRF` holds these, trains on any sum of terms,
+decodes, and is saved.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Parts = Sequence[tuple[EncodedCorpus, Term]]
 
 @dataclass
 class ChainCRF:
-    """A first-order CRF over `labels`; the flat weights (layout in `layout`) start at zero.
+    """A CRF of order 1 or 2 over `labels`; the flat weights (layout in `layout`) start at zero.
 
     mask: bool[L+1, L] legal arcs (row L = START), used in training and in decoding; None = all.
     """
@@ -113,7 +114,7 @@ class ChainCRF:
         return arrays, {
             "labels": list(self.labels), "index": facts, "n_columns": layout.n_columns,
             "n_clique": layout.n_clique, "use_start": layout.use_start,
-            "use_stop": layout.use_stop,
+            "use_stop": layout.use_stop, "order": layout.order,
         }  # fmt: skip
 
     @classmethod
@@ -178,7 +179,10 @@ class _After:
 
 @dataclass(frozen=True)
 class ChainModel:
-    """First-order linear-chain CRF with state and observation-dependent transition features."""
+    """Linear-chain CRF with state and observation-dependent transition features.
+
+    order 2: with weights of three labels in a row, and the back-offs of `layout`.
+    """
 
     order: int = 1
 
@@ -201,6 +205,13 @@ class ChainModel:
         layout = build_layout(
             index.encode(corpus), label_codes, len(labels), n_node=index.n_node,
             n_edge=index.n_edge, state_support=state_support, arc_support=arc_support,
-            n_clique=n_clique, use_start=use_start, use_stop=use_stop,
+            n_clique=n_clique, use_start=use_start, use_stop=use_stop, order=self.order,
         )  # fmt: skip
         return ChainCRF(tuple(labels), index, layout, np.zeros(layout.size), mask)
+
+
+class SecondOrderModel(ChainModel):
+    """`ChainModel` of order 2, as a plugin's target."""
+
+    def __init__(self) -> None:
+        super().__init__(order=2)

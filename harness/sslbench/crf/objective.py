@@ -25,6 +25,7 @@ from .lattice import BlockPotentials
 from .layout import Layout, Tables
 from .occurrences import Occurrences
 from .terms import CliqueWeights, Term
+from .trigrams import TriplePotentials
 
 #: most tokens per block when all positions share one transition matrix, and when each has its own
 SHARED_BLOCK, VARYING_BLOCK = 4096, 256
@@ -137,7 +138,11 @@ def block_potentials(
         )  # fmt: skip
     if data.clique is not None:
         data.clique.add_scores(tables.clique, block, node, edge)
-    return BlockPotentials(block, node, edge)
+    if tables.second is None:
+        return BlockPotentials(block, node, edge)
+    node[block.offsets[:-1]] += tables.second.first()
+    node[block.single] += tables.second.e2[L]
+    return TriplePotentials(block, node, edge, tables.second.potentials())
 
 
 def add_gradient(gradient: Tables, data: EncodedCorpus, block: Block, omega: CliqueWeights) -> None:
@@ -149,6 +154,9 @@ def add_gradient(gradient: Tables, data: EncodedCorpus, block: Block, omega: Cli
     gradient.w[:L] += omega.edge.sum(axis=0)
     gradient.w[L] += omega.node[block.offsets[:-1]].sum(axis=0)
     gradient.e[:] += omega.node[block.offsets[1:] - 1].sum(axis=0)
+    if gradient.second is not None and omega.triples is not None:
+        first = omega.node[block.offsets[:-1]].sum(axis=0)
+        gradient.second.add(omega.triples, first, omega.node[block.single].sum(axis=0))
     if data.varying and layout.n_edge:
         scores.edge_gradient(
             *data.arcs, block.lo, block.first, layout.arcs, layout.inner_arcs, omega.node,
@@ -205,7 +213,7 @@ class Objective:
         """Inverse prior variance of every weight, float64[n]."""
         cut = self.layout.bounds
         precision = np.full(self.layout.size, 1.0 / self.sigma2)
-        precision[cut[5] :] = 1.0 / (self.sigma2_clique or self.sigma2)
+        precision[cut[6] :] = 1.0 / (self.sigma2_clique or self.sigma2)
         if self.copies is not None:
             precision[: cut[1]] /= self.copies
         return precision

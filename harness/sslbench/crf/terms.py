@@ -17,16 +17,31 @@ from ..types import F64, I32, Bool
 from .chain import InfeasibleSentenceError
 from .data import Block
 from .kernels import scores
-from .lattice import BlockPotentials, per_sentence
+from .lattice import BlockPosterior, BlockPotentials, Triples, per_sentence
+from .trigrams import TriplePotentials, add_triples, expected_steps, soft_triples
 
 
 @dataclass(frozen=True)
 class CliqueWeights:
-    """value: float64[s]; node: float64[n, L] and edge: float64[1 or n, L, L] = d value / d phi."""
+    """value: float64[s]; node: float64[n, L], edge: float64[1 or n, L, L] and, of second-order
+    chains, triples: d value / d phi.
+    """
 
     value: F64
     node: F64
     edge: F64
+    triples: Triples | None = None
+
+    @classmethod
+    def difference(
+        cls, value: F64, plus: BlockPosterior, minus: BlockPosterior, factor: float = 1.0
+    ) -> CliqueWeights:
+        """factor (value, plus - minus): posteriors of one block."""
+        triples = None
+        if plus.triples is not None and minus.triples is not None:
+            triples = plus.triples.plus(minus.triples, -1.0).times(factor)
+        node, edge = plus.node - minus.node, plus.edge - minus.edge
+        return cls(factor * value, factor * node, factor * edge, triples)
 
 
 class Term(Protocol):
@@ -51,16 +66,6 @@ def _weighted(weight: F64, value: F64) -> F64:
     return np.multiply(weight, value, out=np.zeros_like(value), where=weight != 0)
 
 
-def _scale(block: Block, node: F64, edge: F64, per_sentence_factor: F64) -> None:
-    """Multiply clique weights by a factor per sentence; shared edges: the same for all."""
-    factor = np.repeat(per_sentence_factor, np.diff(block.offsets))
-    node *= factor[:, None]
-    if edge.shape[0] == len(node):
-        edge *= factor[:, None, None]
-    else:
-        edge *= per_sentence_factor[0]
-
-
 @dataclass(frozen=True)
 class HardLabels:
     """w_i log p(y_i | x_i): labels int32[N] over all tokens, weights float64[S] or None for 1."""
@@ -73,20 +78,19 @@ class HardLabels:
         weight = _weights_of(self.weights, block)
         y = self.labels[block.tokens]
         gold = potentials.gold_steps(y)
-        if (weight != weight[0]).any():  # sentences of one weight can share their transitions
-            potentials = per_position(potentials)
-        posterior = potentials.posterior()
-        node, edge = posterior.node, posterior.edge
+        posterior = potentials.posterior(None if self.weights is None else weight)
+        node, edge, triples = posterior.node, posterior.edge, posterior.triples
         np.negative(node, out=node)
         np.negative(edge, out=edge)
-        scores.add_path(block.offsets, y, np.ones(len(weight)), node, edge)
-        if self.weights is not None:
-            _scale(block, node, edge, weight)
+        scores.add_path(block.offsets, y, weight, node, edge)
+        if triples is not None:
+            triples = triples.times(-1.0)
+            add_triples(y, block.offsets, weight, triples)
         value = _weighted(weight, per_sentence(gold - posterior.step, block))
         if np.isneginf(value).any():
             i = block.sentence_lo + int(np.argmin(value))
             raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
-        return CliqueWeights(value, node, edge)
+        return CliqueWeights(value, node, edge, triples)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
@@ -109,14 +113,22 @@ class SoftTargets:
         weight = _weights_of(self.weights, block)
         q_node = self.node[block.tokens]
         q_edge = self._edges(block, q_node)
-        potentials = per_position(potentials)
+        potentials = potentials.per_position()
         expected = _dot(q_node, potentials.node) + _dot(q_edge, potentials.edge)
-        posterior = potentials.posterior()
-        node = q_node - posterior.node
-        edge = q_edge - posterior.edge
-        _scale(block, node, edge, weight)
+        triples = None
+        if isinstance(potentials, TriplePotentials):
+            if self.edge is not None:
+                raise ValueError("targets of arcs do not tell those of three labels in a row")
+            expected += expected_steps(potentials, q_node)
+            triples = soft_triples(q_node, block.offsets, weight)
+        posterior = potentials.posterior(weight)
+        factor = np.repeat(weight, np.diff(block.offsets))
+        node = factor[:, None] * q_node - posterior.node
+        edge = factor[:, None, None] * q_edge - posterior.edge
+        if triples is not None and posterior.triples is not None:
+            triples = triples.plus(posterior.triples, -1.0)
         value = _weighted(weight, per_sentence(expected - posterior.step, block))
-        return CliqueWeights(value, node, edge)
+        return CliqueWeights(value, node, edge, triples)
 
     def _edges(self, block: Block, q_node: F64) -> F64:
         if self.edge is not None:
@@ -143,8 +155,10 @@ class LogPartition:
 
     def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
         posterior = potentials.posterior()
-        value = -self.weight * posterior.log_z()
-        return CliqueWeights(value, -self.weight * posterior.node, -self.weight * posterior.edge)
+        of, factor = posterior.triples, -self.weight
+        triples = None if of is None else of.times(factor)
+        value = factor * posterior.log_z()
+        return CliqueWeights(value, factor * posterior.node, factor * posterior.edge, triples)
 
     def n_tokens(self, lengths: F64) -> float:
         return self.weight * float(lengths.sum())
@@ -165,28 +179,16 @@ class PartialLabels:
     def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
         block = potentials.block
         weight = _weights_of(self.weights, block)
-        potentials = per_position(potentials)
         unused = np.repeat(weight == 0, np.diff(block.offsets))  # may forbid everything
         inside = potentials.restrict(self.allowed[block.tokens] | unused[:, None])
         if self.log_evidence is not None:
             inside.node[:] += np.where(unused[:, None], 0.0, self.log_evidence[block.tokens])
-        numerator, free = inside.posterior(), potentials.posterior()
-        node, edge = numerator.node - free.node, numerator.edge - free.edge
-        _scale(block, node, edge, weight)
+        numerator, free = inside.posterior(weight), potentials.posterior(weight)
         value = _weighted(weight, per_sentence(numerator.step - free.step, block))
-        return CliqueWeights(value, node, edge)
+        return CliqueWeights.difference(value, numerator, free)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
-
-
-def per_position(potentials: BlockPotentials) -> BlockPotentials:
-    """The same potentials with a transition matrix of its own at every position."""
-    n = potentials.block.n_tokens
-    if potentials.edge.shape[0] == n:
-        return potentials
-    edge = np.broadcast_to(potentials.edge, (n, *potentials.edge.shape[1:])).copy()
-    return BlockPotentials(potentials.block, potentials.node, edge)
 
 
 def _dot(target: F64, potential: F64) -> F64:

@@ -1,0 +1,145 @@
+"""Second-order chains on a block of sentences: what `lattice` is for first-order ones.
+
+Potentials of three labels in a row are the same at every position; those of two may differ.
+Source: crf_engine specification, section 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..types import F64, I32, I64, Bool
+from .kernels import triple_chain, triples
+from .lattice import BlockPosterior, BlockPotentials, Triples, check_feasible
+
+#: tokens that a thread handles at a time: groups do not depend on the number of threads
+GROUP_TOKENS = 512
+
+
+@dataclass(frozen=True)
+class TriplePotentials(BlockPotentials):
+    """node, edge as in `BlockPotentials`, START and, of single tokens, stop folded into node.
+
+    triples: log-potentials of the first two labels, of three in a row and of the last two.
+    """
+
+    triples: Triples
+
+    def gold_steps(self, labels: I32) -> F64:
+        """Potential of each clique along the labels int32[n]: float64[n]."""
+        out = super().gold_steps(labels)
+        of, offsets = self.triples, self.block.offsets
+        second, third, last = _places(offsets)
+        out[second] += of.begin[labels[second - 1], labels[second]]
+        out[third] += of.inner[labels[third - 2], labels[third - 1], labels[third]]
+        out[last] += of.end[labels[last - 1], labels[last]]
+        return out
+
+    def restrict(self, allowed: Bool) -> TriplePotentials:
+        return self.with_node(np.where(allowed, self.node, -np.inf))
+
+    def with_node(self, node: F64) -> TriplePotentials:
+        return replace(self, node=node)  # inference leaves the others as they are
+
+    def posterior(self, weights: F64 | None = None) -> BlockPosterior:
+        """Log-partitions and marginals, times the weights float64[s] of the sentences."""
+        block, (n, L) = self.block, self.node.shape
+        weights = np.ones(len(block.offsets) - 1) if weights is None else weights
+        groups, of, fixed = self._groups(), self.triples, self.edge.shape[0] == 1
+        G = len(groups) - 1
+        mu, step, status = np.empty((n, L)), np.empty(n), np.empty(len(weights), np.int8)
+        first, inner, last = np.empty((G, L, L)), np.empty((G, L, L, L)), np.empty((G, L, L))
+        if fixed:
+            begin, middle = of.begin + self.edge[0], of.inner + self.edge[0]
+            triples.shared(self.node, begin, middle, of.end, block.offsets, groups, weights, mu,
+                           step, first, inner, last, status)  # fmt: skip
+        else:
+            arcs = np.empty((n, L, L))
+            triple_chain.varying(self.node, self.edge, *of, block.offsets, groups, weights, mu,
+                                 step, arcs, first, inner, last, status)  # fmt: skip
+        check_feasible(block, status)
+        found = Triples(first.sum(axis=0), inner.sum(axis=0), last.sum(axis=0))
+        edge = found.pairs() if fixed else arcs
+        return BlockPosterior(block, step, mu, edge, found)
+
+    def viterbi(self) -> I32:
+        """Best labels int32[n]."""
+        path = np.empty(self.block.n_tokens, np.int32)
+        status = np.empty(len(self.block.offsets) - 1, np.int8)
+        triple_chain.viterbi(self.node, self.edge, *self.triples, self.block.offsets, path, status)
+        check_feasible(self.block, status)
+        return path
+
+    def entropy(self, weights: F64) -> tuple[F64, F64, F64, F64, Triples]:
+        """(H float64[s], and the derivatives of -sum weights H: node, edge, triples after them;
+        between them labels float64[L]): see `BlockEntropy`.
+        """
+        block, (n, L) = self.block, self.node.shape
+        groups, varying = self._groups(), self.edge.shape[0] != 1
+        G, status = len(groups) - 1, np.empty(len(weights), np.int8)
+        found, omega, mass = np.empty(len(weights)), np.empty((n, L)), np.empty((G, L))
+        arcs = np.empty((n if varying else 0, L, L))
+        sums = np.empty((G, L, L)), np.empty((G, L, L, L)), np.empty((G, L, L))
+        triple_chain.entropy(self.node, self.edge, *self.triples, block.offsets, groups, weights,
+                             found, omega, mass, arcs, *sums, status)  # fmt: skip
+        check_feasible(block, status)
+        slopes = Triples(*(part.sum(axis=0) for part in sums))
+        return found, omega, arcs if varying else slopes.pairs(), mass.sum(axis=0), slopes
+
+    def _groups(self) -> I64:
+        """Sentence ranges of about GROUP_TOKENS tokens."""
+        offsets = self.block.offsets
+        cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], GROUP_TOKENS))
+        return np.unique(np.append(cuts, len(offsets) - 1)).astype(np.int64)
+
+
+def add_triples(labels: I32, offsets: I64, weights: F64, out: Triples) -> None:
+    """Indicators of a labelling int32[n], times the weights float64[s], into `out`."""
+    sentence = np.repeat(np.arange(len(weights)), np.diff(offsets))
+    second, third, last = _places(offsets)
+    np.add.at(out.begin, (labels[second - 1], labels[second]), weights[sentence[second]])
+    at = labels[third - 2], labels[third - 1], labels[third]
+    np.add.at(out.inner, at, weights[sentence[third]])
+    np.add.at(out.end, (labels[last - 1], labels[last]), weights[sentence[last]])
+
+
+def _places(offsets: I64) -> tuple[I64, I64, I64]:
+    """Second tokens, third and later ones, last ones (of sentences with two tokens or more)."""
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+    last = (offsets[1:] - 1)[np.diff(offsets) > 1]
+    return np.flatnonzero(place == 1), np.flatnonzero(place > 1), last
+
+
+def soft_triples(q: F64, offsets: I64, weights: F64) -> Triples:
+    """Expected triples of independent targets q float64[n, L], times the weights float64[s]."""
+    second, third, last = _places(offsets)
+    w = np.repeat(weights, np.diff(offsets))[:, None]
+    return Triples(
+        np.einsum("na,nb->ab", w[second] * q[second - 1], q[second]),
+        np.einsum("na,nb,nc->abc", w[third] * q[third - 2], q[third - 1], q[third], optimize=True),
+        np.einsum("na,nb->ab", w[last] * q[last - 1], q[last]),
+    )
+
+
+def expected_steps(potentials: TriplePotentials, q: F64) -> F64:
+    """Expected potential of the triples under independent targets q, per token: float64[n]."""
+    of = potentials.triples
+    second, third, last = _places(potentials.block.offsets)
+    out = np.zeros(len(q))
+    out[second] += _finite_sum("na,nb,ab->n", q[second - 1], q[second], of.begin)
+    out[third] += _finite_sum("na,nb,nc,abc->n", q[third - 2], q[third - 1], q[third], of.inner)
+    out[last] += _finite_sum("na,nb,ab->n", q[last - 1], q[last], of.end)
+    return out
+
+
+def _finite_sum(how: str, *parts: F64) -> F64:
+    """einsum in which -inf potentials count where a target meets them: those rows are -inf."""
+    potential, targets = parts[-1], parts[:-1]
+    total: F64 = np.einsum(how, *targets, np.where(np.isfinite(potential), potential, 0.0),
+                           optimize=True)  # fmt: skip
+    forbidden = np.where(np.isfinite(potential), 0.0, 1.0)
+    if forbidden.any():
+        total[np.einsum(how, *targets, forbidden, optimize=True) > 0] = -np.inf
+    return total
