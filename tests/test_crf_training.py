@@ -133,7 +133,7 @@ def evaluate(objective: Objective, weights: F64) -> tuple[float, F64]:
 def test_layout_has_a_place_for_every_weight(name: str) -> None:
     layout = case(name).layout
     at = places(layout)
-    tables = [at.state, at.column, at.arc, at.stop, at.edge, at.clique]
+    tables = [at.state, at.column, at.arc, at.stop, [], at.edge, at.clique]
     assert np.diff(layout.bounds).tolist() == [len(t) for t in tables]
     assert layout.size == sum(map(len, tables))
 

@@ -186,6 +186,14 @@ FEATURIZERS: tuple[FeaturizerInfo, ...] = (
         columns=("image",),
         tasks=("tagging",),
     ),
+    FeaturizerInfo(
+        name="pixels3_discounted",
+        summary="pixels3, each worth a tenth: small samples leave room for the order of letters",
+        reference=f"{_HE} (the factor is that of their release)",
+        target="sslbench_methods.pixels:pixels3_discounted",
+        columns=("image",),
+        tasks=("tagging",),
+    ),
 )
 
 

@@ -20,6 +20,7 @@ from sslbench.crf.lattice import BlockPotentials
 from sslbench.crf.layout import Layout, Tables
 from sslbench.crf.objective import block_potentials
 from sslbench.crf.support import plausible
+from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.graph.tokens import type_means
 from sslbench.types import F64, I32, I64
@@ -126,6 +127,10 @@ class TypeTrainer:
 
     def train(self, name: str) -> None:
         """The supervised CRF, then rounds until the labels settle; the record goes to `name`."""
+        if self.crf.layout.order != 1:
+            raise UserError(
+                "self-training over types knows first-order chains", hint="--model crf1"
+            )
         rounds: list[dict[str, Any]] = []
         trace: dict[str, Any] = {"rounds": rounds, "stopped": "rounds"}
         self.run.trace[name] = trace
