@@ -34,6 +34,9 @@ from sslbench.types import F64
 
 #: a search for the length of a step gives up below this
 SHORTEST = 1e-9
+#: steps get longer only while divergences are this many times what rounding makes of them: a longer
+#: step still has to be found out at the next one
+DECISIVE = 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,14 +207,14 @@ class RegularisedPosterior:
         gap: KL(new || old).
         """
         bend = self.lam * self.penalty.divergence(new.rows, old.rows)
-        return bend <= (1.0 / eta - 1.0) * gap + new.rounding
+        return bend <= (1.0 / eta - 1.0) * (gap + new.rounding)
 
     def minimise(
         self, start: Posterior, model: Posterior, schedule: Schedule
     ) -> tuple[Posterior, dict[str, Any]]:
         """Steps from `start`: the best q that was met, and what happened, for the record."""
         q, value = start, self.value(start, model)
-        best, least = q, value
+        best, least = q, value.r
         found: dict[str, Any] = {"start": value.r, "etas": [], "halvings": 0, "stopped": "steps"}
         eta, grows = 0.0, True
         for number in range(schedule.most_steps):
@@ -225,10 +228,11 @@ class RegularisedPosterior:
                     break
             found["etas"].append(eta)
             q, before, value = new, value, self.value(new, model)
-            if value.r <= least.r:
-                best, least = q, value
+            if value.r <= least + q.rounding:  # of equals the last: nearest to the fixed point
+                best, least = q, min(least, value.r)
             if schedule.done(before.r, value.r, self.residual(q)):
-                found["stopped"] = "converged" if value.r <= before.r else "rise"
+                rose = value.r > before.r + q.rounding
+                found["stopped"] = "rise" if rose else "converged"
                 break
         return best, {**found, "residual": self.residual(best)}
 
@@ -244,4 +248,4 @@ class RegularisedPosterior:
             if eta < SHORTEST:
                 break
             new = self.step(q, model, eta)
-        return new, eta, gap > new.rounding, halvings
+        return new, eta, gap > DECISIVE * new.rounding, halvings
