@@ -210,6 +210,7 @@ def test_the_default_split_is_a_shuffle(home: DataHome) -> None:
     assert words_of(letters.load(home).splits["test"]) == words_of(test)
     assert len(set(places(home, test) // 15)) == 5  # words from every fifth of the file
     assert data.external is None
+    assert not letters.load(home).transductive
 
 
 def test_draws_hold_two_of_each_spelling_and_the_rest_is_test_and_text(home: DataHome) -> None:
@@ -226,6 +227,7 @@ def test_draws_hold_two_of_each_spelling_and_the_rest_is_test_and_text(home: Dat
         text = unlabeled_text(data, ProtocolSpec(labeled="all", seed=0), np.empty(0, np.int64))
         (shard,) = text
         assert set(shard.columns) == {"word", "image"}
+        assert data.transductive
         assert shard.column("image").codes.tolist() == test.column("image").codes.tolist()
     assert len(seen) == 60
 

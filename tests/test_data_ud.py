@@ -241,6 +241,8 @@ def test_draws_are_disjoint_and_the_rest_is_test_and_text(
         (shard,) = unlabeled_text(data, protocol, np.empty(0, dtype=np.int64))
         assert words(shard) == test
         assert set(shard.columns) == {"word"}
+        assert data.transductive
+    assert not load(tmp_path).transductive
     # Random sets come from all files.
     assert 300 < sum(word.startswith("dev") for word in seen) < 700
     assert words(load(tmp_path, draw=9).splits["train"]) == train

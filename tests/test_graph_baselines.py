@@ -31,7 +31,7 @@ from sslbench.features import TemplateFeaturizer
 from sslbench.graph.build import GraphOptions, build_graph
 from sslbench.graph.tokens import empirical
 from sslbench.graph.vertices import vertex_text
-from sslbench_methods.gp_crf import GraphPropagationCRF, PosteriorTagger, hard_labels
+from sslbench_methods.gp_crf import GraphPropagationCRF, hard_labels
 from sslbench_methods.graph_propagation import (
     GraphPropagation,
     GraphTagger,
@@ -39,6 +39,7 @@ from sslbench_methods.graph_propagation import (
     undecided,
 )
 from sslbench_methods.graph_text import graph_text
+from sslbench_methods.posterior_tagger import PosteriorTagger
 from test_graph_harmonic import dense
 from test_train_tag import chunks
 

@@ -30,6 +30,8 @@ METHODS = (
     "virtual_evidence",
     "graph_propagation",
     "gp_crf",
+    "graph_pr",
+    "pr1",
     "entropy_regularization",
 )
 

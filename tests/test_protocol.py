@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from run_fakes import toy_splits
+from run_fakes import task, toy_splits
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.errors import UserError
+from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.problem import Problem, labeled_part, relabelled, without_labels
 from sslbench.experiment.protocol import (
@@ -26,7 +27,9 @@ from sslbench.experiment.protocol import (
     unlabeled_text,
 )
 from sslbench.experiment.record import ProtocolSpec
+from sslbench.experiment.training import Bench
 from sslbench.experiment.tune import SearchAxis, Trial, search
+from sslbench.plugins import registry
 
 
 def dataset(**options: bool) -> Dataset:
@@ -133,6 +136,42 @@ def test_external_text_is_used_when_all_is_labeled_and_refused_with_labels() -> 
     for either in (leaking, replace(leaking, joined=True)):
         with pytest.raises(RuntimeError, match="has labels"):
             unlabeled_text(either, ProtocolSpec(), nothing)
+
+
+def test_held_out_sentences_join_the_text_that_is_tested() -> None:
+    data = dataset()
+    own = replace(data, external=lambda: CorpusShards(data.splits["test"].drop("label")))
+    held = np.array([3, 9, 4])
+    for change, all_of in (({}, 30), ({"transductive": True}, 33)):
+        text = unlabeled_text(replace(own, **change), ProtocolSpec(), np.empty(0, np.int64), held)
+        assert text.n_sentences == all_of
+    *_, last = text
+    assert list(last.columns) == [name for name in data.splits["train"].columns if name != "label"]
+    wanted = data.splits["train"].select(held).column("word").codes
+    assert last.column("word").codes.tolist() == wanted.tolist()
+    moving = replace(own, transductive=True)
+    for given in (None, held[:0]):
+        text = unlabeled_text(moving, ProtocolSpec(), np.empty(0, np.int64), given)
+        assert text.n_sentences == 30
+    capped = unlabeled_text(moving, ProtocolSpec(unlabeled=5), np.empty(0, np.int64), held)
+    assert [shard.n_sentences for shard in capped] == [5, 3]
+
+
+@pytest.mark.parametrize("transductive", [False, True])
+def test_trials_see_the_words_of_the_fold_they_are_scored_on(transductive: bool) -> None:
+    data = dataset()
+    own = replace(
+        data, external=lambda: CorpusShards(data.splits["test"].drop("label")),
+        transductive=transductive,
+    )  # fmt: skip
+    asked = task("self_training", featurizer="basic", model="crf1", labeled="all", tune=2)
+    bench = Bench(asked, registry(), own, draw(own, asked.spec.protocol), RunContext())
+    trial = bench.problem(bench.drawn.fit, "self_training").unlabeled
+    held = len(bench.drawn.dev)
+    assert held == own.splits["train"].n_sentences // 5
+    assert trial.n_sentences == 30 + held * transductive
+    assert bench.problem(bench.drawn.labeled, "self_training").unlabeled.n_sentences == 30
+    assert all("label" not in shard.columns for shard in trial)
 
 
 def reachable(start: object) -> list[object]:

@@ -87,6 +87,7 @@ def load(home: DataHome, **options: object) -> Dataset:
         encoding=None,
         splits=splits,
         external=None if draw is None else partial(CorpusShards, splits["test"].drop("label")),
+        transductive=draw is not None,
         facts={
             "sha256": LETTERS.sha256,
             "spellings": SPELLINGS,

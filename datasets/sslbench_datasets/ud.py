@@ -92,6 +92,7 @@ def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
         encoding=None,
         splits=splits,
         external=None if draw is None else partial(CorpusShards, raw),
+        transductive=draw is not None,
         facts={"commit": bank.commit},
     )
 

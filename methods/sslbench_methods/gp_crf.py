@@ -7,15 +7,12 @@ token, and a CRF is trained on these labels and the gold ones.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 import numpy as np
 
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, HardLabels, write_model
+from sslbench.crf import ChainCRF, HardLabels
 from sslbench.crf.data import blocks
 from sslbench.crf.lattice import BlockPotentials
 from sslbench.experiment.context import RunContext
@@ -25,6 +22,7 @@ from sslbench.types import F64, I32, I64, Bool
 
 from .graph_propagation import Column, Mode, likeliest, propagated
 from .graph_text import MaxDf, Neighbours, Symmetry, Templates
+from .posterior_tagger import Decoding, PosteriorTagger
 from .supervised import SIGMA2_GRID, TrainingParams, prepare
 
 BLOCK = 16_384  # tokens whose distributions are gathered at a time
@@ -45,10 +43,7 @@ class GraphPropagationCRF:
         eta: Annotated[
             float, msgspec.Meta(ge=0, description="weight of a propagated sentence (labelled: 1)")
         ] = 1.0
-        decoding: Annotated[
-            Literal["posterior", "viterbi"],
-            msgspec.Meta(description="likeliest label of each token, or likeliest sequence"),
-        ] = "posterior"
+        decoding: Decoding = "posterior"
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
         )
@@ -73,32 +68,12 @@ class GraphPropagationCRF:
             result = crf.train(parts, params.sigma2, options=params.options())
         run.trace["gp_crf"] = {"labels": counts.tolist(), **result.record()}
         run.progress(f"trained: {result.iterations} iterations, {result.status}")
-        return crf if params.decoding == "viterbi" else PosteriorTagger(crf)
+        return crf if params.decoding == "viterbi" else PosteriorTagger(crf, "gp_crf")
 
     @staticmethod
     def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> PosteriorTagger:
         """A saved tagger; one that decodes by Viterbi is saved as the CRF that it is."""
-        return PosteriorTagger(ChainCRF.from_arrays(arrays, facts))
-
-
-@dataclass(frozen=True)
-class PosteriorTagger:
-    """A CRF that gives each token its likeliest label; sequences may be illegal, by definition."""
-
-    crf: ChainCRF
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.crf.labels
-
-    def predict(self, corpus: Corpus) -> I32:
-        """int32[N]: label codes of a corpus."""
-        best: I32 = self.crf.marginals(self.crf.encode(corpus)).argmax(axis=1).astype(np.int32)
-        return best
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write weights and alphabets to one file."""
-        write_model(path, "gp_crf", *self.crf.arrays())
+        return PosteriorTagger(ChainCRF.from_arrays(arrays, facts), "gp_crf")
 
 
 def hard_labels(rows: F64, row_of: I64, offsets: I64, legal: Bool | None) -> I32:

@@ -84,6 +84,18 @@ METHODS: tuple[MethodInfo, ...] = (
         target="sslbench_methods.gp_crf:GraphPropagationCRF",
     ),
     MethodInfo(
+        name="graph_pr",
+        summary="conditional random field with posteriors regularised over a graph, by EM",
+        reference=_HE,
+        target="sslbench_methods.graph_pr:GraphPR",
+    ),
+    MethodInfo(
+        name="pr1",
+        summary="graph_pr after its first round",
+        reference=f"{_HE} (variant PR1)",
+        target="sslbench_methods.graph_pr:PR1",
+    ),
+    MethodInfo(
         name="pipeline_st",
         summary="Chinese words: segment, then tag, by templates of its own (takes no featurizer)",
         reference=f"{_ZENG}, Baseline I (the templates are sslbench's own)",

@@ -45,6 +45,8 @@ class Dataset:
     adaptation: train is of another domain than dev and test, and `external` of theirs: it is the
         unlabelled text however many sentences are labelled. Else it is only when all are.
     joined: the unlabelled text is what is left of train, and then `external`.
+    transductive: what is tested is unlabelled text; so in tuning, held-out labelled sentences are
+        unlabelled text too.
     codec: makes, from the tags of the labelled sample, the labels that models are trained on in
         their place; what is predicted is scored as tags. None: on the tags as they are.
     alternatives: by split, spans that the task accepts besides those of the labels; adds
@@ -61,6 +63,7 @@ class Dataset:
     facts: Mapping[str, float | int | str] = field(default_factory=dict)
     adaptation: bool = False
     joined: bool = False
+    transductive: bool = False
     codec: Callable[[Sequence[str]], LabelCodec] | None = None
     alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
 

@@ -103,13 +103,19 @@ def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
     return Draw(labeled, labeled, nothing, hidden, "none")
 
 
-def unlabeled_text(dataset: Dataset, protocol: ProtocolSpec, hidden: I64) -> Shards:
+def unlabeled_text(
+    dataset: Dataset, protocol: ProtocolSpec, hidden: I64, held_out: I64 | None = None
+) -> Shards:
     """The text without labels: the rest of train, or the data set's own.
 
     It is the data set's own, if it has any, when all of train is labelled, and always in domain
     adaptation, where the rest of train is of the wrong domain; both, where the data set joins
     them. What is returned refers to no label: the column is dropped before sentences are copied,
     and the data set's own text is refused if it has one.
+
+    held_out: int64, labelled sentences of train that stand for the test while parameters are
+    chosen. On transductive data sets they follow, whatever the cap on the other text: methods that
+    spread labels over their text alone have nothing to say of other text.
     """
     parts: list[Shards] = []
     own = protocol.labeled == "all" or dataset.adaptation
@@ -118,7 +124,12 @@ def unlabeled_text(dataset: Dataset, protocol: ProtocolSpec, hidden: I64) -> Sha
     if dataset.external is not None and (dataset.joined or own):
         parts.append(_external(dataset.name, dataset.external()))
     shards = parts[0] if len(parts) == 1 else ChainedShards(parts)
-    return shards if protocol.unlabeled is None else head(shards, protocol.unlabeled)
+    if protocol.unlabeled is not None:
+        shards = head(shards, protocol.unlabeled)
+    if not dataset.transductive or held_out is None or not len(held_out):
+        return shards
+    held = CorpusShards(dataset.splits["train"].drop("label").select(held_out))
+    return ChainedShards([shards, held])
 
 
 def _external(name: str, shards: Shards) -> Shards:

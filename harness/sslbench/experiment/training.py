@@ -84,7 +84,8 @@ class Bench:
         model = self.known.model(spec.model).load()
         with self.clock.phase("unlabeled"):
             if getattr(self.known.method(method).load(), "uses_unlabeled", True):
-                text = unlabeled_text(dataset, spec.protocol, self.drawn.hidden)
+                held_out = np.setdiff1d(self.drawn.labeled, sentences)
+                text = unlabeled_text(dataset, spec.protocol, self.drawn.hidden, held_out)
             else:
                 text = no_text(dataset)
         problem = Problem(
