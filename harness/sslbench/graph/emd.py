@@ -79,25 +79,25 @@ def popcount(_context: Any, _word: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def count(high: int, low: int) -> int:
+def count(high: np.uint64, low: np.uint64) -> int:
     """Lit pixels of an image."""
     return popcount(high) + popcount(low)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _beside(word: int) -> int:
+def _beside(word: np.uint64) -> np.uint64:
     """Pixels one column from a pixel of the word."""
     return ((word << _ONE) & _NOT_RIGHT1) | ((word >> _ONE) & _NOT_LEFT1)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _beside2(word: int) -> int:
+def _beside2(word: np.uint64) -> np.uint64:
     """Pixels two columns from a pixel of the word."""
     return ((word << _TWO) & _NOT_RIGHT2) | ((word >> _TWO) & _NOT_LEFT2)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _above_below(high: int, low: int) -> tuple[int, int]:
+def _above_below(high: np.uint64, low: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Pixels one row from a pixel of the image."""
     return (
         (high << _EIGHT) | (high >> _EIGHT) | (low >> _FIFTY_SIX),
@@ -106,7 +106,7 @@ def _above_below(high: int, low: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _above_below2(high: int, low: int) -> tuple[int, int]:
+def _above_below2(high: np.uint64, low: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Pixels two rows from a pixel of the image."""
     return (
         (high << _SIXTEEN) | (high >> _SIXTEEN) | (low >> _FORTY_EIGHT),
@@ -115,7 +115,9 @@ def _above_below2(high: int, low: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def nearest_cost(a0: int, a1: int, b0: int, b1: int) -> tuple[float, int, int]:
+def nearest_cost(
+    a0: np.uint64, a1: np.uint64, b0: np.uint64, b1: np.uint64
+) -> tuple[float, np.uint64, np.uint64]:
     """Sum over the pixels of A of the distance to the next one of B; A and B have none in common.
 
     With it, the pixels of A that have one of B at less than FAR.
@@ -142,7 +144,7 @@ def nearest_cost(a0: int, a1: int, b0: int, b1: int) -> tuple[float, int, int]:
 
 
 @njit(cache=True, nogil=True)
-def at_least(p0: int, p1: int, q0: int, q1: int) -> float:
+def at_least(p0: np.uint64, p1: np.uint64, q0: np.uint64, q1: np.uint64) -> float:
     """A lower bound on E(P, Q): each pixel moves to the nearest, whoever else does."""
     a0, a1, b0, b1 = p0 & ~q0, p1 & ~q1, q0 & ~p0, q1 & ~p1
     n, m = count(a0, a1), count(b0, b1)
@@ -164,7 +166,7 @@ def scratch() -> Scratch:
 
 
 @njit(cache=True, nogil=True)
-def _places(high: int, low: int, at: I32) -> int:
+def _places(high: np.uint64, low: np.uint64, at: I32) -> int:
     """List the pixels as 8 y + x, y and x from one corner; their number."""
     n = 0
     while low:
@@ -239,7 +241,7 @@ def _augment(s: Scratch, m: int, start: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def distance(p0: int, p1: int, q0: int, q1: int, s: Scratch) -> float:
+def distance(p0: np.uint64, p1: np.uint64, q0: np.uint64, q1: np.uint64, s: Scratch) -> float:
     """E(P, Q)."""
     a0, a1, b0, b1 = p0 & ~q0, p1 & ~q1, q0 & ~p0, q1 & ~p1
     larger = max(count(a0, a1), count(b0, b1))

@@ -52,7 +52,7 @@ _IMAGE = re.compile(f"[0-9a-f]{{{PIXELS // 4}}}")
 
 
 class Letters(NamedTuple):
-    """Images of vertices, [3, V] each: the letter to the left, the letter itself, that to the right.
+    """Images of V vertices, [3, V] each: letter to the left, letter, letter to the right.
 
     high, low: uint64, see `emd`; lit: int64, their lit pixels, -1 where the word has no letter.
     """
