@@ -22,8 +22,11 @@ from sslbench.graph.tokens import empirical
 from sslbench.types import F64, I32, Bool
 
 Templates = Annotated[
-    Literal["spp10", "hgt13", "zwct13"],
-    msgspec.Meta(description="context features of the graph: those of the paper of that name"),
+    Literal["spp10", "hgt13", "zwct13", "letters"],
+    msgspec.Meta(
+        description="context features of the graph: those of the paper of that name;"
+        " or images of handwritten letters (He et al. 2013)"
+    ),
 ]
 Neighbours = Annotated[int, msgspec.Meta(ge=1, description="nearest neighbours per vertex (k)")]
 Symmetry = Annotated[

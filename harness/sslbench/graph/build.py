@@ -20,8 +20,9 @@ from sslbench.errors import UserError
 from sslbench.graph.cache import Arrays, kept
 from sslbench.graph.contexts import context_vectors, excluded_tokens
 from sslbench.graph.edges import symmetrise
+from sslbench.graph.letters import NEIGHBOUR_WEIGHT, letters_of, nearest_letters
 from sslbench.graph.neighbours import Neighbours, nearest
-from sslbench.graph.templates import TEMPLATE_SETS, GraphTemplates
+from sslbench.graph.templates import LETTERS, TEMPLATE_SETS, GraphTemplates
 from sslbench.graph.vertices import Vertices, ngram_vertices
 from sslbench.graph.words import Words
 from sslbench.types import AnyArray
@@ -35,17 +36,18 @@ Progress = Callable[[str], None]
 class GraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a graph is made; the defaults are those of SPP10.
 
-    templates: the template set of SPP10, HGT13 or ZWCT13.
-    k: nearest neighbours of a vertex (SPP10 and ZWCT13: 5, HGT13: 60).
+    templates: the template set of SPP10, HGT13 or ZWCT13; "letters" compares images (HGT13).
+    k: nearest neighbours of a vertex (SPP10 and ZWCT13: 5, HGT13: 60, for letters 20).
     symmetry: an edge if one of two is a neighbour of the other, or if both are (HGT13).
     max_df: features of more vertices than that match nothing; None: all match.
     method: of the search for neighbours.
     clip_negative: leave out features that a vertex has less often than by chance.
     suffixes: the list for templates that ask for one; empty: learned from the text.
     min_count: n-grams with fewer occurrences are no vertices.
+    neighbour_weight: of each letter beside one, see `letters`; other templates take no notice.
     """
 
-    templates: Literal["spp10", "hgt13", "zwct13"] = "spp10"
+    templates: Literal["spp10", "hgt13", "zwct13", "letters"] = "spp10"
     k: Annotated[int, msgspec.Meta(ge=1)] = 5
     symmetry: Literal["union", "mutual"] = "union"
     max_df: Annotated[int, msgspec.Meta(ge=2)] | None = None
@@ -53,6 +55,7 @@ class GraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     clip_negative: bool = False
     suffixes: tuple[str, ...] = ()
     min_count: Annotated[int, msgspec.Meta(ge=1)] = 1
+    neighbour_weight: Annotated[float, msgspec.Meta(ge=0)] = NEIGHBOUR_WEIGHT
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +95,7 @@ def build_graph(
 
     Raises
     ------
-    UserError: no such column, or no token that could be a vertex.
+    UserError: no such column, no token that could be a vertex, or options that letters do not have.
     """
     job = _Job(text, options, column, counting_text, threads, progress or _silent)
     key = job.key()
@@ -124,6 +127,8 @@ class _Job:
         options = msgspec.to_builtins(self.options)
         # a list of suffixes is a set
         options["suffixes"] = sorted(set(self.options.suffixes))
+        if self.templates is not LETTERS:
+            del options["neighbour_weight"]
         return {"version": VERSION, "texts": digests, "options": options}
 
     def vertices(self, arrays: Arrays) -> Vertices:
@@ -169,6 +174,26 @@ class _Job:
         return kept(cache, "neighbours", {**key, "options": same}, lambda: self._search(vertices))
 
     def _search(self, vertices: Vertices) -> Arrays:
+        by = self._by_images if self.templates is LETTERS else self._by_contexts
+        found = by(vertices)
+        return {"index": found.index, "similarity": found.similarity}
+
+    def _by_images(self, vertices: Vertices) -> Neighbours:
+        options = self.options
+        if self.counting_text is not None or (options.max_df, options.method) != (None, "exact"):
+            raise UserError(
+                "letters are compared image by image",
+                hint="leave out max_df, the approximate search and text for counts",
+            )
+        return nearest_letters(
+            letters_of(self.text, vertices),
+            options.k,
+            neighbour_weight=options.neighbour_weight,
+            threads=self.threads,
+            progress=self.progress,
+        )
+
+    def _by_contexts(self, vertices: Vertices) -> Neighbours:
         options = self.options
         X = context_vectors(
             self.text,
@@ -179,7 +204,7 @@ class _Job:
             clip_negative=options.clip_negative,
         )
         self.progress(f"graph: neighbours of {len(vertices):,} vertices, {X.nnz:,} features")
-        found = nearest(
+        return nearest(
             X,
             options.k,
             max_df=options.max_df,
@@ -187,7 +212,6 @@ class _Job:
             threads=self.threads,
             progress=self.progress,
         )
-        return {"index": found.index, "similarity": found.similarity}
 
 
 def _silent(_: str) -> None:

@@ -120,4 +120,7 @@ ZWCT13 = GraphTemplates(
     (*_TRIGRAM_CONTEXTS, GraphTemplate("type of trigram", _atoms("class", 2, 3, 4))),
 )
 
-TEMPLATE_SETS = {templates.name: templates for templates in (SPP10, HGT13, ZWCT13)}
+#: images are compared, not their contexts, see `letters`
+LETTERS = GraphTemplates("letters", ())
+
+TEMPLATE_SETS = {templates.name: templates for templates in (SPP10, HGT13, ZWCT13, LETTERS)}
