@@ -229,7 +229,14 @@ class RegularisedEM:
                 q, now = old, value
             q = self.text.counted(q)
         self.path.append(self.objective(now))
-        return q, {"J_E": self.path[-1], "R": now.r, "KL": now.kl, "h": now.h, **found, "kept_old": found_worse}
+        return q, {
+            "J_E": self.path[-1],
+            "R": now.r,
+            "KL": now.kl,
+            "h": now.h,
+            **found,
+            "kept_old": found_worse,
+        }
 
     def m_step(self, q: Posterior) -> tuple[Posterior, Value, dict[str, Any]]:
         """theta <- argmax L + beta sum_unlabelled E_q log p_theta, from the current weights."""

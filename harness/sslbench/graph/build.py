@@ -169,14 +169,22 @@ class _Job:
         return {**parts, **edges, "facts": np.array(json.dumps(facts))}
 
     def _neighbours(self, vertices: Vertices, cache: Path | None, key: dict[str, Any]) -> Arrays:
-        """The lists, which take longest and are the same for both symmetries."""
-        same = {name: value for name, value in key["options"].items() if name != "symmetry"}
-        return kept(cache, "neighbours", {**key, "options": same}, lambda: self._search(vertices))
+        """The lists, which take longest and are the same for both symmetries.
 
-    def _search(self, vertices: Vertices) -> Arrays:
-        by = self._by_images if self.templates is LETTERS else self._by_contexts
-        found = by(vertices)
-        return {"index": found.index, "similarity": found.similarity}
+        Those of letters depend on the images alone, and not on where in the text they are: one
+        search does for all labelled samples of a corpus.
+        """
+        same = {name: value for name, value in key["options"].items() if name != "symmetry"}
+        key, search = {**key, "options": same}, self._by_contexts
+        if self.templates is LETTERS:
+            key = {**key, "texts": letters_of(self.text, vertices).digest()}
+            search = self._by_images
+
+        def arrays() -> Arrays:
+            found = search(vertices)
+            return {"index": found.index, "similarity": found.similarity}
+
+        return kept(cache, "neighbours", key, arrays)
 
     def _by_images(self, vertices: Vertices) -> Neighbours:
         options = self.options

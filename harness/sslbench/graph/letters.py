@@ -19,6 +19,7 @@ bounds, until none that is left can be among the k best.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -60,6 +61,11 @@ class Letters(NamedTuple):
     high: U64
     low: U64
     lit: I64
+
+    def digest(self) -> str:
+        """Sha256 of the images."""
+        parts = (np.ascontiguousarray(part).tobytes() for part in self)
+        return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
 def image_bits(images: Sequence[str]) -> U64:
