@@ -18,6 +18,8 @@ from . import lanes, rows
 
 CHUNK = 256  # tokens per parallel task in `node_scores`
 LISTS_AHEAD = 6
+#: dense columns: tokens per task for scores, and shares of the columns for gradients
+COLUMN_TOKENS, COLUMN_SHARES = 256, 4
 EDGE_CHUNK = 16  # the same for edges: their sums stay in the first-level cache
 
 
@@ -200,27 +202,52 @@ def edge_gradient(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _not_zero(row, columns):  # type: ignore[no-untyped-def]
+    """Numbers of the columns that are not 0 into columns int32[>= D]; how many.
+
+    Pixels are mostly 0, and a branch on each would be guessed wrong as often as not.
+    """
+    count = 0
+    for d in range(row.shape[0]):
+        columns[count] = d
+        count += row[d] != 0.0
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def column_scores(values: F64, weight: F64, out: F64) -> None:
     """Dense columns: out float64[n, L] += values float64[n, D] @ weight float64[D, L]."""
     N, D = values.shape
-    for n in range(N):
-        for d in range(D):
-            v = values[n, d]
-            if v != 0.0:
-                for b in range(weight.shape[1]):
-                    out[n, b] += v * weight[d, b]
+    L = weight.shape[1]
+    for first in prange((N + COLUMN_TOKENS - 1) // COLUMN_TOKENS):
+        columns, factors = np.empty(D + 1, np.int32), np.empty(D)
+        for n in range(first * COLUMN_TOKENS, min(N, (first + 1) * COLUMN_TOKENS)):
+            count = _not_zero(values[n], columns)
+            for e in range(count):
+                factors[e] = values[n, columns[e]]
+            rows.add_weighted_rows(columns, factors, count, weight, 0, L, out, n * L)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def column_gradient(values: F64, omega: F64, weight: F64) -> None:
-    """Transpose of `column_scores`: weight float64[D, L] += values^T omega."""
+    """Transpose of `column_scores`: weight float64[D, L] += values^T omega.
+
+    Each thread has columns of its own, and goes through all tokens.
+    """
     N, D = values.shape
-    for n in range(N):
-        for d in range(D):
-            v = values[n, d]
-            if v != 0.0:
-                for b in range(weight.shape[1]):
-                    weight[d, b] += v * omega[n, b]
+    L = weight.shape[1]
+    for share in prange(COLUMN_SHARES):
+        begin, end = D * share // COLUMN_SHARES, D * (share + 1) // COLUMN_SHARES
+        columns = np.empty(D + 1, np.int32)
+        for n in range(N):
+            for e in range(_not_zero(values[n, begin:end], columns)):
+                d = begin + columns[e]
+                f = lanes.splat(values[n, d])
+                for k in range(0, L, lanes.WIDTH):
+                    tail = lanes.first(L - k)
+                    old = lanes.load_first(weight, d * L + k, tail, 0.0)
+                    own = lanes.load_first(omega, n * L + k, tail, 0.0)
+                    lanes.store_first(weight, d * L + k, tail, lanes.fma(f, own, old))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
