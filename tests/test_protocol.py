@@ -150,8 +150,8 @@ def test_held_out_sentences_join_the_text_that_is_tested() -> None:
     wanted = data.splits["train"].select(held).column("word").codes
     assert last.column("word").codes.tolist() == wanted.tolist()
     moving = replace(own, transductive=True)
-    for given in (None, held[:0]):
-        text = unlabeled_text(moving, ProtocolSpec(), np.empty(0, np.int64), given)
+    for fold in (None, held[:0]):
+        text = unlabeled_text(moving, ProtocolSpec(), np.empty(0, np.int64), fold)
         assert text.n_sentences == 30
     capped = unlabeled_text(moving, ProtocolSpec(unlabeled=5), np.empty(0, np.int64), held)
     assert [shard.n_sentences for shard in capped] == [5, 3]

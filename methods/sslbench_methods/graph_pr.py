@@ -225,18 +225,12 @@ class RegularisedEM:
             q, found = self.text.minimise(start, model, self.schedule())
             now = self.text.value(q, model)
             # a restart that was stopped before it was solved may be behind the old posterior
-            if found_worse := now.r > value.r:
+            if worse := now.r > value.r:
                 q, now = old, value
             q = self.text.counted(q)
         self.path.append(self.objective(now))
-        return q, {
-            "J_E": self.path[-1],
-            "R": now.r,
-            "KL": now.kl,
-            "h": now.h,
-            **found,
-            "kept_old": found_worse,
-        }
+        parts = {"J_E": self.path[-1], "R": now.r, "KL": now.kl, "h": now.h}
+        return q, {**parts, **found, "kept_old": worse}
 
     def m_step(self, q: Posterior) -> tuple[Posterior, Value, dict[str, Any]]:
         """theta <- argmax L + beta sum_unlabelled E_q log p_theta, from the current weights."""
