@@ -32,6 +32,7 @@ from sslbench_methods.posterior_regularisation import (
     Backtracking,
     RegularisedPosterior,
     Release,
+    Value,
 )
 from sslbench_methods.posterior_tagger import PosteriorTagger
 from sslbench_methods.supervised import Supervised
@@ -257,6 +258,12 @@ def test_p14_j_never_falls(seed: int, lam: float, beta: float, kind: str, way: s
     assert np.diff(em.path).min() >= -1e-9
     for entry in trace["rounds"]:
         assert entry["stopped"] in ("converged", "steps")
+
+
+def test_beta_weighs_all_of_r() -> None:
+    one, other = em_b(Params(beta=1.0)), em_b(Params(beta=0.25))
+    value = Value(8.0, 5.0, 3.0)
+    close(other.objective(value) - one.objective(value), 6.0, 1e-14)
 
 
 def test_a_restart_that_is_cut_short_is_not_worse_than_the_old_posterior() -> None:
