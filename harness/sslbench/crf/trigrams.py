@@ -50,11 +50,12 @@ class TriplePotentials(BlockPotentials):
         groups, of, fixed = self._groups(), self.triples, self.edge.shape[0] == 1
         G = len(groups) - 1
         mu, step, status = np.empty((n, L)), np.empty(n), np.empty(len(weights), np.int8)
-        first, inner, last = np.empty((G, L, L)), np.empty((G, L, L, L)), np.empty((G, L, L))
+        first, inner, last = np.zeros((G, L, L)), np.zeros((G, L, L, L)), np.zeros((G, L, L))
         if fixed:
             begin, middle = of.begin + self.edge[0], of.inner + self.edge[0]
-            triples.shared(self.node, begin, middle, of.end, block.offsets, groups, weights, mu,
-                           step, first, inner, last, status)  # fmt: skip
+            order = self._longest_first(groups)
+            triples.shared(self.node, begin, middle, of.end, block.offsets, groups, order, weights,
+                           mu, step, first, inner, last, status)  # fmt: skip
         else:
             arcs = np.empty((n, L, L))
             triple_chain.varying(self.node, self.edge, *of, block.offsets, groups, weights, mu,
@@ -87,6 +88,11 @@ class TriplePotentials(BlockPotentials):
         check_feasible(block, status)
         slopes = Triples(*(part.sum(axis=0) for part in sums))
         return found, omega, arcs if varying else slopes.pairs(), mass.sum(axis=0), slopes
+
+    def _longest_first(self, groups: I64) -> I64:
+        """int64[s]: the sentences, those of a group in descending order of their lengths."""
+        group = np.repeat(np.arange(len(groups) - 1), np.diff(groups))
+        return np.lexsort((-np.diff(self.block.offsets), group))
 
     def _groups(self) -> I64:
         """Sentence ranges of about GROUP_TOKENS tokens."""

@@ -1,16 +1,20 @@
-"""Products of four sentences at a time, for `triples`: what is read of a matrix serves four tokens.
+"""Tables and products for `triples`: four sentences at a time share what is read of a matrix.
 
 Eight labels at a time (`lanes`), sums in registers; all arrays are counted flat.
 """
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
-from . import lanes
+from . import lanes, rows
+from .vexp import exp_shifted
 
 #: sentences side by side, and the side of a tile of triples
 QUAD = 4
+#: in place of a maximum of -inf
+LEAST = -1e300
 WIDTH = lanes.WIDTH
 
 
@@ -112,3 +116,50 @@ def _add_four(out, o, P, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
     lanes.store(out, o + P, lanes.add(lanes.load(out, o + P), s1))
     lanes.store(out, o + 2 * P, lanes.add(lanes.load(out, o + 2 * P), s2))
     lanes.store(out, o + 3 * P, lanes.add(lanes.load(out, o + 3 * P), s3))
+
+
+# -- tables ----------------------------------------------------------------------------------------
+@njit(cache=True, nogil=True, error_model="numpy")
+def padded(n, width):  # type: ignore[no-untyped-def]
+    return (n + width - 1) // width * width
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tables(inner):  # type: ignore[no-untyped-def]
+    """M3 as forward float64[b, a, P of c] and backward float64[b, c, P of a]; its log maximum."""
+    L = inner.shape[0]
+    P = padded(L, WIDTH)
+    M = inner.copy().reshape(L * L * L)
+    top = max(rows.bounds(M)[0], LEAST)
+    exp_shifted(M, top)
+    forward = rows.aligned(L * L, P).reshape(L, L, P)
+    backward = rows.aligned(L * L, P).reshape(L, L, P)
+    for a in range(L):
+        for b in range(L):
+            for c in range(L):
+                value = M[(a * L + b) * L + c]
+                forward[b, a, c], backward[b, c, a] = value, value
+    return forward, backward, top
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _exponential(log):  # type: ignore[no-untyped-def]
+    """exp(log - max) and the maximum."""
+    out = log.copy()
+    top = max(rows.bounds(out.reshape(out.size))[0], LEAST)
+    exp_shifted(out.reshape(out.size), top)
+    return out, top
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def prepared(begin, inner, end):  # type: ignore[no-untyped-def]
+    """Exponentials of the transitions, their log maxima, the sum of their ranges, any -inf?"""
+    forward, backward, top = tables(inner)
+    M2, first = _exponential(begin)
+    M4, last = _exponential(end)
+    span, zeros = 0.0, False
+    # the last position has two of them, the end's and another: three is on the safe side
+    for part in (begin.reshape(begin.size), inner.reshape(inner.size), end.reshape(end.size)):
+        high, low, some = rows.bounds(part)
+        span, zeros = span + (high - low if high > -np.inf else 0.0), zeros or some
+    return (M2, forward, backward, M4), np.array([first, top, last]), span, zeros

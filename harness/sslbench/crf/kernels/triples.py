@@ -30,40 +30,13 @@ from numba import njit, prange
 
 from ...types import F64, I8, I64
 from . import lanes, rows, triple_chain
-from .quads import QUAD, add_triples, products
+from .quads import QUAD, add_triples, padded, prepared, products
 from .scaled import HUGE, INFEASIBLE, OK, REDO, TINY
-from .vexp import exp_shifted
 
 SAFE_RANGE, SAFE_RANGE_WITH_ZEROS = 150.0, 100.0
-#: in place of a maximum of -inf
-LEAST = -1e300
 WIDTH = lanes.WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _padded(n, width):  # type: ignore[no-untyped-def]
-    return (n + width - 1) // width * width
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def tables(inner):  # type: ignore[no-untyped-def]
-    """M3 as forward float64[b, a, P of c] and backward float64[b, c, P of a]; its log maximum."""
-    L = inner.shape[0]
-    P = _padded(L, WIDTH)
-    M = inner.copy().reshape(L * L * L)
-    top = max(rows.bounds(M)[0], LEAST)
-    exp_shifted(M, top)
-    forward = rows.aligned(L * L, P).reshape(L, L, P)
-    backward = rows.aligned(L * L, P).reshape(L, L, P)
-    for a in range(L):
-        for b in range(L):
-            for c in range(L):
-                value = M[(a * L + b) * L + c]
-                forward[b, a, c], backward[b, c, a] = value, value
-    return forward, backward, top
-
-
-# -- one step of a sentence ------------------------------------------------------------------------
 @njit(cache=True, nogil=True, error_model="numpy")
 def _scale_pairs(pairs, i, n, x, j, P):  # type: ignore[no-untyped-def]
     """pairs[i + b P + c] *= x[j + c] for b < n; the sum of the result."""
@@ -256,7 +229,7 @@ def _quad(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fill(node, weight, span, zeros, x, s, steps, mu):  # type: ignore[no-untyped-def]
+def _fill(node, span, zeros, x, s, steps):  # type: ignore[no-untyped-def]
     """Put a sentence into place s, if it is safe: (OK, REDO or INFEASIBLE; has it -inf?)."""
     widest, some = 0.0, False
     x[:, s], steps[:, s] = 0.0, 0.0
@@ -287,88 +260,111 @@ def _single(node, weight, mu, step):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _take_out(steps, means, s, mu, step):  # type: ignore[no-untyped-def]
+    """Results of the sentence at place s: mu float64[T, L], step float64[T]."""
+    for t in range(mu.shape[0]):
+        step[t] = steps[t, s]
+        for b in range(mu.shape[1]):
+            mu[t, b] = means[t, s, b]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_up(sums, forward, triples):  # type: ignore[no-untyped-def]
+    """triples[a, b, c] += sums[a, c, b] M3(a, b, c)."""
+    L = triples.shape[0]
+    for a in range(L):
+        for b in range(L):
+            for c in range(L):
+                triples[a, b, c] += sums[a, c, b] * forward[b, a, c]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _clear(array):  # type: ignore[no-untyped-def]
+    flat = array.reshape(array.size)
+    for i in range(flat.shape[0]):
+        flat[i] = 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _alone(node, logs, weight, mu, step, first, triples, last):  # type: ignore[no-untyped-def]
+    """A sentence that must be done in log space."""
+    L = node.shape[1]
+    begin, inner, end = logs
+    return triple_chain.log_space(
+        node, np.zeros((1, L, L)), begin, inner, end, weight, mu, step, np.zeros((0, L, L)), first,
+        triples, last,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _group(  # type: ignore[no-untyped-def]
-    node, logs, tabs, tops, span, zeros, offsets, lo, hi, weights, mu, step, first, triples, last,
+    node, logs, tabs, tops, span, zeros, offsets, order, weights, mu, step, first, triples, last,
     status,
 ):  # fmt: skip
-    """The sentences lo to hi - 1: the longest first, four by four."""
-    begin, inner, end = logs
+    """Some sentences, the longest first: four by four."""
     L = node.shape[1]
-    P, R = _padded(L, WIDTH), _padded(L, QUAD)
-    order = np.argsort(offsets[lo:hi] - offsets[lo + 1 : hi + 1], kind="mergesort") + lo
+    P, R = padded(L, WIDTH), padded(L, QUAD)
     longest = offsets[order[0] + 1] - offsets[order[0]]
     x = rows.aligned(longest * QUAD, P).reshape(longest, QUAD, P)
     alpha = rows.aligned(longest * QUAD * R, P).reshape(longest * QUAD, R, P)
     g = rows.aligned(longest * QUAD * R, P).reshape(longest * QUAD, R, P)
     sums = rows.aligned(R * R, P).reshape(R, R, P)
     steps, means = np.zeros((longest, QUAD)), np.zeros((longest, QUAD, L))
-    no_edge, no_arcs = np.zeros((1, L, L)), np.zeros((0, L, L))
-    first[:], triples[:], last[:] = 0.0, 0.0, 0.0
     chosen, weight = np.empty(QUAD, np.int64), np.zeros(QUAD)
     at = 0
-    while at < len(order):
+    while at < order.shape[0]:
         T, count, some_zero = np.zeros(QUAD, np.int64), 0, zeros
-        while count < QUAD and at < len(order):
+        while count < QUAD and at < order.shape[0]:
             i = order[at]
             at += 1
             a, b = offsets[i], offsets[i + 1]
             if weights[i] == 0.0:
-                status[i], mu[a:b], step[a:b] = OK, 0.0, 0.0
+                status[i] = OK
+                _clear(mu[a:b])
+                _clear(step[a:b])
             elif b - a == 1:
                 status[i] = _single(node[a:b], weights[i], mu[a:b], step[a:b])
             else:
-                status[i], has = _fill(node[a:b], weights[i], span, zeros, x, count, steps, means)
+                status[i], has = _fill(node[a:b], span, zeros, x, count, steps)
                 if status[i] == OK:
                     chosen[count], T[count], weight[count] = i, b - a, weights[i]
                     some_zero = some_zero or has
                     count += 1
-        bad = np.zeros(QUAD, np.int8)
         if count > 0:
-            bad = _quad(x, T, weight, tabs, tops, some_zero, alpha, g, steps, means, sums, first,
-                        last)  # fmt: skip
-        for s in range(count):
-            i = chosen[s]
-            status[i] = bad[s]
-            for t in range(T[s]):
-                mu[offsets[i] + t], step[offsets[i] + t] = means[t, s], steps[t, s]
-    for i in range(lo, hi):
+            bad = _quad(
+                x, T, weight, tabs, tops, some_zero, alpha, g, steps, means, sums, first, last
+            )
+            for s in range(count):
+                i = chosen[s]
+                status[i] = bad[s]
+                a, b = offsets[i], offsets[i + 1]
+                _take_out(steps, means, s, mu[a:b], step[a:b])
+    for i in order:
         if status[i] == REDO:
             a, b = offsets[i], offsets[i + 1]
-            status[i] = triple_chain.log_space(
-                node[a:b], no_edge, begin, inner, end, weights[i], mu[a:b], step[a:b], no_arcs,
-                first, triples, last,
-            )  # fmt: skip
-    for a in range(L):
-        for b in range(L):
-            for c in range(L):
-                triples[a, b, c] += sums[a, c, b] * tabs[1][b, a, c]
+            status[i] = _alone(
+                node[a:b], logs, weights[i], mu[a:b], step[a:b], first, triples, last
+            )
+    _add_up(sums, tabs[1], triples)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def shared(node: F64, begin: F64, inner: F64, end: F64, offsets: I64, groups: I64, weights: F64,
-           mu: F64, step: F64, first: F64, triples: F64, last: F64,
+def shared(node: F64, begin: F64, inner: F64, end: F64, offsets: I64, groups: I64, order: I64,
+           weights: F64, mu: F64, step: F64, first: F64, triples: F64, last: F64,
            status: I8) -> None:  # fmt: skip
     """All sentences of a block, with the same transitions at every position.
 
     node float64[n, L]; begin, end float64[L, L], inner float64[L, L, L] logs; offsets int64[s + 1];
-    groups int64[G + 1] sentence ranges that one thread handles; weights float64[s] >= 0.
-    Out, posteriors times the weights: mu float64[n, L], first, last float64[G, L, L] and triples
-    float64[G, L, L, L], sums over the group; step float64[n] (sums to log Z over a sentence);
-    status int8[s].
+    groups int64[G + 1] sentence ranges that one thread handles; order int64[s] sentences, those of
+    a group in descending order of their lengths; weights float64[s] >= 0.
+    Out, posteriors times the weights: mu float64[n, L]; first, last float64[G, L, L] and triples
+    float64[G, L, L, L], zero before, sums over the group; step float64[n] (sums to log Z over a
+    sentence); status int8[s].
     """
-    L = node.shape[1]
-    forward, backward, top = tables(inner)
-    M2, M4 = begin.copy(), end.copy()
-    tops = np.array([max(begin.max(), LEAST), top, max(end.max(), LEAST)])
-    exp_shifted(M2.reshape(L * L), tops[0])
-    exp_shifted(M4.reshape(L * L), tops[2])
-    span, zeros = 0.0, False
-    for part in (begin.reshape(L * L), end.reshape(L * L), inner.reshape(L * L * L)):
-        high, low, some = rows.bounds(part)
-        # one position has two of them at most: the last one the end's and another
-        span, zeros = span + (high - low if high > -np.inf else 0.0), zeros or some
+    tabs, tops, span, zeros = prepared(begin, inner, end)
     for k in prange(groups.shape[0] - 1):
         _group(
-            node, (begin, inner, end), (M2, forward, backward, M4), tops, span, zeros, offsets,
-            groups[k], groups[k + 1], weights, mu, step, first[k], triples[k], last[k], status,
+            node, (begin, inner, end), tabs, tops, span, zeros, offsets,
+            order[groups[k] : groups[k + 1]], weights, mu, step, first[k], triples[k], last[k],
+            status,
         )  # fmt: skip
