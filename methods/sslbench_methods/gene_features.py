@@ -65,7 +65,7 @@ def spelling(corpus: Corpus) -> F64:
     before = np.where(first, -1, np.roll(kinds, 1))
     after = np.where(np.roll(first, -1), -1, np.roll(kinds, -1))
     windows: F64 = table[np.stack([before, kinds, after], axis=1)]
-    return windows.reshape(len(kinds), -1)
+    return windows.reshape(len(kinds), 3 * len(PREDICATES))
 
 
 def _holding(word: str) -> str:
