@@ -309,6 +309,8 @@ def test_both_corpora_are_cut_alike(small_jiao: DataHome) -> None:
     for split in ("train", "test", "transductive"):
         words = [cut.splits[split].column("word").strings() for cut in cuts]
         assert words[0] == words[1]
+    other = genes.load_genetag_jiao(small_jiao, unlabeled="D", seed=5).splits["test"]
+    assert other.column("word").strings() != cuts[0].splits["test"].column("word").strings()
 
 
 # --- registration -------------------------------------------------------------------------------

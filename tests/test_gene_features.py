@@ -16,7 +16,7 @@ EXAMPLES = {
     "InitCapsAlpha": (["Abc", "A"], ["ABc", "A5", "abc", "Ab-", "Äb"]),
     "AllCaps": (["DNA", "A"], ["DnA", "DNA1", "D-A", "ÄB"]),
     "CapsMix": (["mRNA", "abc", "ABC"], ["m-RNA", "p53", "naïve"]),
-    "HasDigit": (["p53", "5", "5-", "a5\n"], ["abc", "²", "IV"]),
+    "HasDigit": (["p53", "5", "5-", "a5\n"], ["abc", "²", "IV", "٧"]),
     "SingleDigit": (["7"], ["77", "a7", "٧", "-7"]),
     "DoubleDigit": (["77", "00"], ["7", "777", "7a"]),
     "NaturalNumber": (["7", "77", "12345"], ["7.", "-7", "a7", "٧"]),

@@ -43,13 +43,15 @@ def potentials(own: Block, labels: int, per_position: bool) -> Callable[[], Bloc
 
 
 def fastest(work: Callable[[Any], object], make: Callable[[], Any]) -> float:
-    """Seconds of work(make()), the making not measured, nor a first round."""
+    """Seconds of CPU (of all threads) of work(make()), the making not measured, nor a first round:
+    other work on the machine does not count.
+    """
     seconds = []
     for _ in range(REPEAT + 1):
         given = make()
-        begin = time.perf_counter()
+        begin = time.process_time()
         work(given)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.process_time() - begin)
     return min(seconds[1:])
 
 
