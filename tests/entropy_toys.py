@@ -92,15 +92,29 @@ class Sequences:
         self.mean = self.p @ self.f
         centred = self.f - self.mean
         self.covariance = (centred * self.p[:, None]).T @ centred
+        self.same_position = self._same_position(symbols)
+
+    def _same_position(self, symbols: Sequence[int]) -> F64:
+        """float64[14, 14]: the part of E[f f'] of which both features belong to one arc."""
+        total = np.zeros((14, 14))
+        for p, y in zip(self.p, product((0, 1), repeat=len(symbols)), strict=True):
+            before = np.zeros(14)
+            for t in range(len(symbols)):
+                # the stop feature belongs to the arc into the last position
+                stop = t == len(symbols) - 1
+                until = self._features(symbols[: t + 1], y[: t + 1], stop=stop)
+                total += p * np.outer(until - before, until - before)
+                before = until
+        return total
 
     @staticmethod
-    def _features(symbols: Sequence[int], y: Sequence[int]) -> F64:
+    def _features(symbols: Sequence[int], y: Sequence[int], *, stop: bool = True) -> F64:
         f, previous = np.zeros(14), 2
         for x, b in zip(symbols, y, strict=True):
             f[2 * x + b] += 1
             f[6 + 2 * previous + b] += 1
             previous = b
-        f[12 + y[-1]] += 1
+        f[12 + y[-1]] += stop
         return f
 
 

@@ -70,6 +70,10 @@ def test_the_covariance() -> None:
     diagonal[np.diag_indices(14)] = one.mean - one.mean**2
     close((diagonal @ LAMBDA)[4], -0.1667292745)  # what must not be found
     assert abs(entropy_at(LAMBDA, TEXT.between(0, 1))[1][4] + 0.1667292745) > 0.1
+    # nor without what two features have at one position
+    apart = one.covariance - one.same_position
+    apart[np.diag_indices(14)] = one.mean - one.mean**2
+    close((apart @ LAMBDA)[0], 0.1104433218)
 
 
 def test_the_objective() -> None:
@@ -218,6 +222,7 @@ def test_hard_self_training_stops_after_one_round() -> None:
     run = RunContext()
     crf = SelfTraining().fit(toy_problem(), Options(sigma2=1.0), run)
     trace = run.trace["self_training"]
+    assert trace["status"] == "converged"
     close(trace["first"]["objective"], -2.1673348647)
     (only,) = trace["rounds"]
     close(only["objective"], -3.6404025095)

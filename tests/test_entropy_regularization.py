@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sslbench_datasets.synth as synth
-from entropy_toys import LAMBDA, TEXT, Params, close, objective_at, trainer
+from entropy_toys import LAMBDA, TEXT, Params, close, entropy_at, objective_at, trainer
 from graph_toys import corpus, crf_over
 from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import ChainCRF, ChainModel
@@ -42,6 +42,27 @@ def test_twice_the_text_at_half_the_weight() -> None:
     assert trainer(gamma=2.0, gamma_scale="ratio_sentences").gamma() == 2.0 * 2 / 3
     assert trainer(gamma=2.0).gamma() == 2.0
     assert trainer((), gamma=2.0, gamma_scale="ratio_tokens").gamma() == 0.0
+
+
+def test_entropy_per_token() -> None:
+    """Each sentence's entropy by its length: (4, 1, 2) tokens."""
+    sure = np.array([2.6029042988 / 4, 0.6931471806, 1.2974673224 / 2])
+    one = trainer(gamma=0.7, entropy_of="token")
+    one.crf.weights[:] = LAMBDA
+    report = one.report(one.gamma())
+    close(report["negative_entropy"], -0.7 * sure.sum())
+    close(7 * report["entropy"], 4.5935188017)  # what is reported stays per token of the text
+    record = one.train()
+    after = record["after"]
+    close(after["RL"], record["stages"][0]["objective"], 1e-12)
+    parts = [entropy_at(one.crf.weights, TEXT.between(i, i + 1)) for i in range(3)]
+    close(
+        after["negative_entropy"],
+        0.7 * sum(v / t for (v, _), t in zip(parts, (4, 1, 2), strict=True)),
+    )
+    labelled = objective_at(one.crf.weights, 0.0)[1]
+    slope = 0.7 * sum(g / t for (_, g), t in zip(parts, (4, 1, 2), strict=True))
+    close(abs(labelled + slope).max(), 0, 1e-7)
 
 
 TABLE_2 = """3334 2435 .7304 .3259 .4507

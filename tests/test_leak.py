@@ -14,6 +14,7 @@ import pytest
 import run_fakes
 import sslbench_datasets.synth as synth
 from run_fakes import install, scrambled, task, toy_splits
+from sslbench.corpus import CorpusShards
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import RunRecord
@@ -60,6 +61,28 @@ def test_permuting_hidden_gold_changes_no_prediction(
     assert one.predictions_sha256 == other.predictions_sha256
     assert one.trace == other.trace  # not a likelihood differs either
     assert one.data["sentences"]["unlabeled"] == (0 if method == "supervised" else 48)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_labels_of_external_text_are_for_the_scorer_alone(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text that methods get without labels is also a split, which is scored with them."""
+    base = synth.load(DataHome(), train=12, dev=0, test=60)
+    text, test = base.splits["test"].between(0, 30), base.splits["test"].between(30, 60)
+    splits = {"train": base.splits["train"], "test": test, "transductive": text}
+    base = replace(base, splits=splits, external=lambda: CorpusShards(text.drop("label")))
+    asked = task(method, dataset="synth", featurizer="basic", model="crf1", seed=3)
+    one, other = both_ways(base, asked, synth, monkeypatch)
+    assert one.predictions_sha256 == other.predictions_sha256
+    assert one.predictions["transductive"] == other.predictions["transductive"]
+    assert one.trace == other.trace
+    assert set(one.metrics) == {"test", "transductive"}
+    found = [record.metrics["transductive"]["accuracy"] for record in (one, other)]
+    assert found[0] != found[1]
+    if method != "supervised":
+        assert one.data["sentences"]["unlabeled"] == one.data["sentences"]["transductive"] == 30
+        assert one.audit["duplicates"]["transductive_in_unlabeled"] == 30
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""``bc2gm``, ``genetag`` and ``genetag_jiao``: gene and protein names in MEDLINE sentences.
+"""Gene and protein names in MEDLINE sentences: ``bc2gm`` and ``genetag``, and Jiao's cuts of them.
 
 Sources: L. Smith et al., Overview of BioCreative II gene mention recognition, 2008 (IOB2 files of
-G. Crichton et al., 2017); L. Tanabe et al., GENETAG, 2005; the cut of ``genetag_jiao`` is that of
-F. Jiao et al., Semi-supervised conditional random fields, ACL 2006.
+G. Crichton et al., 2017); L. Tanabe et al., GENETAG, 2005; ``bc2gm_jiao`` and ``genetag_jiao`` are
+cut as in F. Jiao et al., Semi-supervised conditional random fields, ACL 2006.
 
 GENETAG's files give each token one tag: NEWGENE or NEWGENE1 inside names, else an automatic part of
 speech. The part of speech of a name is nowhere, so the tag as a column "pos" would hold the answer,
@@ -32,6 +32,7 @@ from sslbench.corpus.files import Source, source_name
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.metrics import Alternatives
+from sslbench.registrations import RemoteFile
 from sslbench.types import I64
 from sslbench_datasets.checks import check_counts, chosen
 from sslbench_datasets.registered.genes import ALTERNATIVES, BC2GM, GENETAG
@@ -62,7 +63,7 @@ _JIAO_STREAM = 0x6A69616F  # keeps this draw apart from those of other seeded th
 
 
 class JiaoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of genetag_jiao."""
+    """Options of genetag_jiao and of bc2gm_jiao."""
 
     unlabeled: Annotated[
         Literal["B", "C", "D"], Meta(description="the set that is the external text")
@@ -70,9 +71,6 @@ class JiaoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: Annotated[
         int, Meta(description="of the draw of A to E, which --seed does not change", ge=0)
     ] = 0
-    transductive: Annotated[
-        bool, Meta(description="test on the external text (the paper's table 1), not on E")
-    ] = False
 
 
 # --- data sets ----------------------------------------------------------------------------------
@@ -82,14 +80,14 @@ def load_bc2gm(home: DataHome) -> Dataset:
     """Read the three splits; UserError for a missing or malformed file, or unexpected counts."""
     paths = {split: home.path(file) for split, file in BC2GM.items()}
     vocabularies: dict[str, Vocabulary] = {}
-    splits = {
-        split: read_conll(
-            path, ("word", "label"), vocabularies, separator="\t", skip=(), scheme="IOB2"
-        )
-        for split, path in paths.items()
-    }
+    splits = {split: _read_bc2gm(path, vocabularies) for split, path in paths.items()}
     _check(splits, BC2GM_COUNTS, paths)
     return _dataset("bc2gm", splits, {f"sha256_{s}": file.sha256 for s, file in BC2GM.items()})
+
+
+def _read_bc2gm(path: Path, vocabularies: dict[str, Vocabulary]) -> Corpus:
+    columns = ("word", "label")
+    return read_conll(path, columns, vocabularies, separator="\t", skip=(), scheme="IOB2")
 
 
 def load_genetag(home: DataHome) -> Dataset:
@@ -126,16 +124,37 @@ def load_genetag_jiao(home: DataHome, **options: object) -> Dataset:
     path = home.path(GENETAG["train"])
     corpus = read_tagged(path, {})
     _check({"train": corpus}, {"train": GENETAG_COUNTS["train"]}, {"train": path})
-    parts = {name: corpus.select(part) for name, part in jiao_sets(corpus, asked.seed).items()}
-    raw = parts[asked.unlabeled]
+    return _cut("genetag_jiao", corpus, asked, GENETAG["train"])
+
+
+def load_bc2gm_jiao(home: DataHome, **options: object) -> Dataset:
+    """Read BC2GM's train and cut it; `options` are those of `JiaoOptions`.
+
+    UserError for a bad option, a missing or malformed file, or unexpected counts.
+    """
+    asked = chosen("bc2gm_jiao", options, JiaoOptions)
+    path = home.path(BC2GM["train"])
+    corpus = _read_bc2gm(path, {})
+    _check({"train": corpus}, {"train": BC2GM_COUNTS["train"]}, {"train": path})
+    return _cut("bc2gm_jiao", corpus, asked, BC2GM["train"])
+
+
+def _cut(name: str, corpus: Corpus, asked: JiaoOptions, file: RemoteFile) -> Dataset:
+    """The sets of Jiao et al.: A to learn from, a text without labels, E to test on.
+
+    The text with its labels is the split "transductive" (the paper's table 1), which only the
+    scorer sees; "test" is E (table 2).
+    """
+    parts = {part: corpus.select(ids) for part, ids in jiao_sets(corpus, asked.seed).items()}
+    text = parts[asked.unlabeled]
 
     def external() -> Shards:
-        return CorpusShards(raw.drop("label"))
+        return CorpusShards(text.drop("label"))
 
-    splits = {"train": parts["A"], "test": raw if asked.transductive else parts["E"]}
-    facts = {f"{name}_words": part.n_tokens for name, part in parts.items()}
-    facts |= {f"{name}_sentences": part.n_sentences for name, part in parts.items()}
-    return _dataset("genetag_jiao", splits, {"sha256": GENETAG["train"].sha256, **facts}, external)
+    splits = {"train": parts["A"], "test": parts["E"], "transductive": text}
+    facts = {f"{part}_words": own.n_tokens for part, own in parts.items()}
+    facts |= {f"{part}_sentences": own.n_sentences for part, own in parts.items()}
+    return _dataset(name, splits, {"sha256": file.sha256, **facts}, external)
 
 
 def _dataset(
@@ -144,7 +163,7 @@ def _dataset(
     facts: Mapping[str, float | int | str],
     external: Callable[[], Shards] | None = None,
 ) -> Dataset:
-    """What the three data sets have in common."""
+    """What the data sets have in common."""
     return Dataset(
         name=name,
         task="spans",

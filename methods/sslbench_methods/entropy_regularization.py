@@ -57,6 +57,13 @@ class EntropyRegularization:
                 " unlabelled tokens or sentences, so that more text does not mean more weight"
             ),
         ] = "ratio_tokens"
+        entropy_of: Annotated[
+            Literal["sentence", "token"],
+            msgspec.Meta(
+                description="sentence: of whole label sequences (the paper); token: the same by"
+                " the tokens of the sentence, so that long ones do not count more"
+            ),
+        ] = "sentence"
         anneal: Annotated[
             Literal["none", "geometric"],
             msgspec.Meta(description="geometric: gamma/16, /8, /4, /2, gamma, 50 iterations each"),
@@ -101,12 +108,14 @@ class EntropyRegularization:
 class Watched:
     """An entropy term that keeps what it found on its last pass over the text.
 
-    entropy: nats, summed over the sentences; labels: float64[L] expected tokens of each label.
+    entropy: nats, summed over the sentences; value: of the term, where they have their weights;
+    labels: float64[L] expected tokens of each label.
     """
 
     term: Entropy
     n_labels: int
     entropy: float = 0.0
+    value: float = 0.0
     labels: F64 = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,9 +123,10 @@ class Watched:
 
     def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
         if potentials.block.sentence_lo == 0:
-            self.entropy, self.labels = 0.0, np.zeros(self.n_labels)
+            self.entropy, self.value, self.labels = 0.0, 0.0, np.zeros(self.n_labels)
         found = self.term.of(potentials)
         self.entropy += float(found.entropy.sum())
+        self.value -= float(found.weights @ found.entropy)
         self.labels += found.labels
         return found.omega
 
@@ -212,7 +222,7 @@ class EntropyTrainer:
             value = supervised.value_and_gradient(crf.weights, np.empty(crf.layout.size))
             penalty = float(crf.weights @ crf.weights) / (2 * sigma2)
             accuracy = {} if self.dev is None else {"dev_accuracy": self._accuracy(*self.dev)}
-        negative = -gamma * sum(term.entropy for _, term in parts)
+        negative = gamma * sum(term.value for _, term in parts)
         return {"RL": value + negative, "log_likelihood": value + penalty, "penalty": penalty,
                 "negative_entropy": negative, **self._totals(parts), **accuracy}  # fmt: skip
 
@@ -240,9 +250,17 @@ class EntropyTrainer:
         return {"entropy": entropy / tokens, "labels": (labels / tokens).tolist()}
 
     def _watched(self, gamma: float) -> list[tuple[EncodedCorpus, Watched]]:
-        n_labels = len(self.crf.labels)
-        return [(data, Watched(Entropy(gamma), n_labels)) for data in self.unlabeled]
+        n_labels, per_token = len(self.crf.labels), self.params.entropy_of == "token"
+        return [
+            (data, Watched(Entropy(gamma, _per_token(data) if per_token else None), n_labels))
+            for data in self.unlabeled
+        ]
 
     @property
     def _labelled(self) -> tuple[EncodedCorpus, HardLabels]:
         return self.gold, HardLabels(self.labels)
+
+
+def _per_token(data: EncodedCorpus) -> F64:
+    """float64[S]: one by the tokens of each sentence."""
+    return 1 / np.maximum(1.0, data.lengths)

@@ -183,6 +183,17 @@ FEATURIZERS: tuple[FeaturizerInfo, ...] = (
         tasks=("tagging",),
     ),
     FeaturizerInfo(
+        name="gene2005",
+        summary="gene names: words, affixes and 15 tests of spelling in a window of one",
+        reference=(
+            "R. McDonald, F. Pereira: Identifying gene and protein mentions in text using"
+            " conditional random fields. BMC Bioinformatics 6 (Suppl 1), 2005, without word lists"
+        ),
+        target="sslbench_methods.gene_features:gene2005",
+        columns=("word",),
+        tasks=("spans",),
+    ),
+    FeaturizerInfo(
         name="pixels",
         summary="the 128 pixels of a handwritten letter, as dense columns",
         reference=_HE,

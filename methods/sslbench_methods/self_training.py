@@ -1,12 +1,13 @@
 """Self-training: label the unlabelled text with the current CRF, retrain on both, repeat.
 
 The classic baseline (e.g. Jiao et al. 2006, section 5.1; Suzuki & Isozaki 2008): hard Viterbi
-labels, the whole unlabelled text at once, warm starts, until the labels stop changing.
+labels, the whole unlabelled text at once, warm starts, until the labels stop changing or come back.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+import hashlib
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -26,7 +27,7 @@ class SelfTraining:
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of self-training."""
 
-        rounds: Annotated[int, msgspec.Meta(ge=1, description="most relabelling rounds")] = 10
+        rounds: Annotated[int, msgspec.Meta(ge=1, description="most relabelling rounds")] = 20
         tolerance: Annotated[
             float,
             msgspec.Meta(ge=0, lt=1, description="stop when at most this share of labels changes"),
@@ -35,29 +36,43 @@ class SelfTraining:
             float,
             msgspec.Meta(gt=0, description="weight of a self-labelled sentence (labelled: 1)"),
         ] = 1.0
+        features_from: Annotated[
+            Literal["labeled", "labeled+unlabeled"],
+            msgspec.Meta(description="which sentences' attributes get weights"),
+        ] = "labeled"
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
-        """Train, relabel, retrain; the trace tells how many labels changed in each round."""
+        """Train, relabel, retrain.
+
+        The trace tells how many labels changed in each round, and why there was no further one:
+        "converged" (too few changed), "cycle" (all labels as after an earlier round) or
+        "max_rounds".
+        """
         with run.phase("features"):
-            crf = prepare(problem, params)
+            text = problem.unlabeled if params.features_from == "labeled+unlabeled" else ()
+            crf = prepare(problem, params, text=text)
             gold = crf.encode(problem.labeled)
             unlabeled = [crf.encode(shard) for shard in problem.unlabeled]
         labels = HardLabels(problem.label_codes(problem.labeled))
         with run.phase("train"):
             result = crf.train([(gold, labels)], params.sigma2, options=params.options())
         rounds: list[dict[str, Any]] = []
-        run.trace["self_training"] = {"first": result.record(), "rounds": rounds}
+        trace = {"first": result.record(), "rounds": rounds, "status": "max_rounds"}
+        run.trace["self_training"] = trace
         guesses: list[I32] = []
+        seen: set[bytes] = set()
         for number in range(1, params.rounds + 1):
             with run.phase("decode"):
                 new = [crf.decode(data) for data in unlabeled]
-            changed = _changed(guesses, new)
-            guesses = new
-            if changed <= params.tolerance:
+            changed, digest = _changed(guesses, new), _digest(new)
+            if changed <= params.tolerance or digest in seen:
+                trace["status"] = "converged" if changed <= params.tolerance else "cycle"
                 break
+            guesses = new
+            seen.add(digest)
             targets = [_target(guess, data.lengths, params.weight)
                        for guess, data in zip(guesses, unlabeled, strict=True)]  # fmt: skip
             with run.phase("train"):
@@ -80,6 +95,14 @@ def _changed(old: list[I32], new: list[I32]) -> float:
         return 1.0 if total else 0.0
     different = sum(int(np.count_nonzero(a != b)) for a, b in zip(old, new, strict=True))
     return different / total
+
+
+def _digest(labels: list[I32]) -> bytes:
+    """What two labellings of the whole text share only if they are the same."""
+    digest = hashlib.sha256()
+    for part in labels:
+        digest.update(part.tobytes())
+    return digest.digest()
 
 
 def _target(labels: I32, lengths: Any, weight: float) -> HardLabels:

@@ -1,4 +1,4 @@
-"""Registrations of the gene mention corpora: BioCreative II (bc2gm) and GENETAG."""
+"""Registrations of the gene mention corpora: BioCreative II (bc2gm), GENETAG, and their cuts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,14 @@ _GENETAG = (
     "308185a4bac79537aac3c65b1428ef89b798db87/original-data/"
 )
 _GENETAG_LICENCE = "public domain (US Government work)"
+_SMITH = (
+    "L. Smith et al.: Overview of BioCreative II gene mention recognition. Genome Biology"
+    " 9 (Suppl 2), 2008; converted by G. Crichton et al., BMC Bioinformatics 18, 2017"
+)
+_JIAO = (
+    "F. Jiao, S. Wang, C.-H. Lee, R. Greiner, D. Schuurmans: Semi-supervised conditional random"
+    " fields for improved sequence segmentation and labeling. ACL 2006"
+)
 _TANABE = (
     "L. Tanabe, N. Xie, L. H. Thom, W. Matten, W. J. Wilbur: GENETAG: a tagged corpus for"
     " gene/protein named entity recognition. BMC Bioinformatics 6 (Suppl 1), 2005"
@@ -72,10 +80,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="bc2gm",
         summary="gene mentions of BioCreative II (MEDLINE sentences)",
-        reference=(
-            "L. Smith et al.: Overview of BioCreative II gene mention recognition. Genome Biology"
-            " 9 (Suppl 2), 2008; converted by G. Crichton et al., BMC Bioinformatics 18, 2017"
-        ),
+        reference=_SMITH,
         target="sslbench_datasets.genes:load_bc2gm",
         licence=_BC2GM_LICENCE,
         task="spans",
@@ -104,25 +109,29 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         files=(*GENETAG.values(), *ALTERNATIVES.values()),
     ),
-    DatasetInfo(
-        name="genetag_jiao",
-        summary="GENETAG's train cut as in Jiao et al. 2006: few labels, little raw text",
-        reference=(
-            "F. Jiao, S. Wang, C.-H. Lee, R. Greiner, D. Schuurmans: Semi-supervised conditional"
-            f" random fields for improved sequence segmentation and labeling. ACL 2006; {_TANABE}"
-        ),
-        target="sslbench_datasets.genes:load_genetag_jiao",
-        licence=_GENETAG_LICENCE,
-        task="spans",
-        metric="f1",
-        featurizer="basic",
-        protocol=(
-            "disjoint random sentences of GENETAG's train, in the paper's numbers of words: train ="
-            " A (5,448 words), external text = B (5,210), C (10,208) or D (25,145), test = E"
-            " (138,892) or the external text itself; no development split. The paper's own corpus"
-            " is another one: compare signs, not numbers"
-        ),
-        files=(GENETAG["train"],),
-        options="sslbench_datasets.genes:JiaoOptions",
+    *(
+        DatasetInfo(
+            name=f"{name}_jiao",
+            summary=f"{source}'s train cut as in Jiao et al. 2006: few labels, little raw text",
+            reference=f"{_JIAO}; {reference}",
+            target=f"sslbench_datasets.genes:load_{name}_jiao",
+            licence=licence,
+            task="spans",
+            metric="f1",
+            featurizer="gene2005",
+            protocol=(
+                f"disjoint random sentences of {source}'s train, in the paper's numbers of words:"
+                " train = A (5,448 words), external text = B (5,210), C (10,208) or D (25,145),"
+                " test = E (138,892), transductive = the external text with its labels, which are"
+                " hidden from methods; no development split. The paper's own corpus is another"
+                " one: compare signs, not numbers"
+            ),
+            files=(file,),
+            options="sslbench_datasets.genes:JiaoOptions",
+        )
+        for name, source, reference, licence, file in (
+            ("genetag", "GENETAG", _TANABE, _GENETAG_LICENCE, GENETAG["train"]),
+            ("bc2gm", "BC2GM", _SMITH, _BC2GM_LICENCE, BC2GM["train"]),
+        )
     ),
 )

@@ -39,7 +39,8 @@ class Dataset:
     metric: the primary one.
     encoding: of the label column ("IOB2", "BMES", ...), None for plain tags.
     splits: "train", "test" and, where there is one, "dev"; each Corpus has a "label" column, and
-        all share one Vocabulary per column name.
+        all share one Vocabulary per column name. Others are scored like test, and methods get none
+        of them: "transductive" is the external text with its labels.
     external: makes the unlabelled text from outside; only called when a protocol needs it.
     facts: what the record should repeat about the dataset (JSON-able).
     adaptation: train is of another domain than dev and test, and `external` of theirs: it is the

@@ -96,7 +96,8 @@ def _perform(task: Task, known: Registry, clock: RunContext) -> RunRecord:
     record.trace = jsonable(trained.run.trace)
     record.timing = dict(trained.run.timing)
     record.data = {**record.data, **_describe(bench, problem)}
-    held_out = {name: splits[name] for name in ("dev", "test") if name in splits}
+    names = dict.fromkeys(("dev", "test", *splits))
+    held_out = {name: splits[name] for name in names if name in splits and name != "train"}
     for split, corpus in held_out.items():
         _score_split(record, bench, trained, split, corpus)
     with clock.phase("audit"):
