@@ -110,6 +110,8 @@ def test_pr1_is_the_first_round(problem: Problem) -> None:
     np.testing.assert_array_equal(one.crf.weights, other.crf.weights)
     more = fitted(problem, em_iters=2)[0]
     assert np.abs(more.crf.weights - one.crf.weights).max() > 1e-3
+    np.testing.assert_array_equal(more.variants["pr1"].crf.weights, one.crf.weights)
+    assert not one.variants
     assert not hasattr(PR1.Params(), "em_iters")
 
 

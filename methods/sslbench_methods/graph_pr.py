@@ -13,7 +13,7 @@ and M-steps alternate from the supervised optimum; neither lowers J.  J is not j
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -145,7 +145,10 @@ def fit(
         problem.label_codes(problem.labeled), params, run, dev,
     )  # fmt: skip
     run.trace["graph_pr"] = trainer.train(rounds, tolerance)
-    return crf if params.decoding == "viterbi" else PosteriorTagger(crf, "graph_pr")
+    if params.decoding == "viterbi":
+        return crf
+    first = {} if trainer.first is None else {"pr1": PosteriorTagger(trainer.first, "graph_pr")}
+    return PosteriorTagger(crf, "graph_pr", first)
 
 
 def penalty_of(problem: Problem, params: RegularisationParams, run: RunContext) -> Regulariser:
@@ -185,6 +188,8 @@ class RegularisedEM:
     dev: tuple[EncodedCorpus, I32] | None = None
     #: J at the start, then after every E-step and M-step
     path: list[float] = field(default_factory=list)
+    #: the model after the first of several rounds
+    first: ChainCRF | None = None
 
     def train(self, most_rounds: int, tolerance: float) -> dict[str, Any]:
         """The supervised optimum, then rounds; what happened, for the record."""
@@ -210,6 +215,8 @@ class RegularisedEM:
             entry = {**e_step, **m_step, "J_gain": change}
             rounds.append(with_dev(entry, self.crf, self.dev))
             self.tell(number, rounds[-1])
+            if number == 1 < most_rounds:
+                self.first = replace(self.crf, weights=self.crf.weights.copy())
             if number >= LEAST_ROUNDS and abs(change) < tolerance * abs(self.path[-3]):
                 trace["stopped"] = "converged"
                 break

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 import msgspec
@@ -24,10 +24,12 @@ class PosteriorTagger:
     """A CRF that gives each token its likeliest label; sequences may be illegal, by definition.
 
     kind: name of the method whose `restore` reads the saved tagger.
+    variants: taggers that training passed on its way, by name; not saved.
     """
 
     crf: ChainCRF
     kind: str
+    variants: dict[str, PosteriorTagger] = field(default_factory=dict)
 
     @property
     def labels(self) -> tuple[str, ...]:

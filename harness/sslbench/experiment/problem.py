@@ -70,7 +70,11 @@ class Problem:
 
 
 class Fit(Protocol):
-    """What training returns."""
+    """What training returns.
+
+    Optional: ``variants``, fits by name that training passed on its way (its first round, say),
+    whose primary metric the record tells as well, as ``accuracy_NAME``.
+    """
 
     @property
     def labels(self) -> Sequence[str]:

@@ -116,6 +116,12 @@ def _score_split(
         others = dataset.alternatives.get(split)
         scores = score_labels(dataset.task, dataset.encoding, corpus, fit, codes, cover, others)
     record.metrics[split] = jsonable(scores.metrics)
+    for name, other in getattr(fit, "variants", {}).items():
+        own = score_labels(
+            dataset.task, dataset.encoding, corpus, other, predict(other, corpus), cover, others
+        )
+        metric = dataset.metric
+        record.metrics[split][f"{metric}_{name}"] = jsonable(own.metrics[metric])
     record.counts[split] = scores.counts.to_lists()
     record.predictions[split] = Predictions.pack(fit.labels, codes)
     if split == "test":
