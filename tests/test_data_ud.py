@@ -243,6 +243,11 @@ def test_draws_are_disjoint_and_the_rest_is_test_and_text(
         assert set(shard.columns) == {"word"}
         assert data.transductive
     assert not load(tmp_path).transductive
+    small = load(tmp_path, draw=2, size=50).splits
+    assert [part.n_sentences for part in small.values()] == [50, 1000]
+    assert set(words(small["train"])) < set(words(load(tmp_path, draw=1).splits["train"]))
+    with pytest.raises(UserError, match="1050"):
+        load(tmp_path, draw=2, size=350)
     # Random sets come from all files.
     assert 300 < sum(word.startswith("dev") for word in seen) < 700
     assert words(load(tmp_path, draw=9).splits["train"]) == train

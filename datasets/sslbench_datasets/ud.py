@@ -28,6 +28,7 @@ import numpy as np
 from msgspec import Meta
 
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.checks import check_sizes, chosen
 from sslbench_datasets.conllu import read_conllu
@@ -61,6 +62,9 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             " and, with --labeled all, the unlabelled text"
         ),
     ] = None
+    size: Annotated[
+        int, Meta(ge=1, description="sentences of such a set, for curves; the paper has 50 to 500")
+    ] = DRAW_SENTENCES
 
 
 def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
@@ -70,7 +74,8 @@ def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
     file, or when its (sentences, tokens) are not upstream's.
     """
     name = f"ud_{bank.code}"
-    draw = chosen(name, options, Options).draw
+    asked = chosen(name, options, Options)
+    draw = asked.draw
     paths = {split: home.path(file) for split, file in bank.files.items()}
     vocabularies: dict[str, Vocabulary] = {}
     labels = Vocabulary(UNIVERSAL_TAGS)
@@ -83,7 +88,7 @@ def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
     rest = Corpus.concatenate([corpus for split, corpus in files.items() if split != "test"])
     splits = {"train": rest, "test": files["test"]}
     if draw is not None:
-        splits = cut_draw(Corpus.concatenate(list(files.values())), draw)
+        splits = cut_draw(Corpus.concatenate(list(files.values())), draw, asked.size)
     raw = splits["test"].drop("label")
     return Dataset(
         name=name,
@@ -97,11 +102,19 @@ def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
     )
 
 
-def cut_draw(pool: Corpus, draw: int) -> dict[str, Corpus]:
-    """The labelled set of that number as train, all other sentences of the pool as test."""
+def cut_draw(pool: Corpus, draw: int, size: int = DRAW_SENTENCES) -> dict[str, Corpus]:
+    """The labelled set of that number as train, all other sentences of the pool as test.
+
+    UserError when the pool has no such set and something left.
+    """
+    if (draw + 1) * size >= pool.n_sentences:
+        raise UserError(
+            f"draw={draw} of {size} sentences, but there are {pool.n_sentences}",
+            hint="take a smaller size or draw",
+        )
     order = np.random.default_rng(_DRAW_STREAM).permutation(pool.n_sentences)
     train = np.zeros(pool.n_sentences, dtype=np.bool_)
-    train[order[draw * DRAW_SENTENCES : (draw + 1) * DRAW_SENTENCES]] = True
+    train[order[draw * size : (draw + 1) * size]] = True
     return {"train": pool.select(train), "test": pool.select(~train)}
 
 
