@@ -101,7 +101,7 @@ def run_of(record: RunRecord) -> Run:
         shown |= {f"labeled={protocol.labeled}", f"unlabeled={protocol.unlabeled}"}
     trace = record.trace.get("entropy_regularization", {})
     ends = [trace.get(end, {}) for end in ("before", "after")]
-    counts = {}
+    counts: dict[str, int] = {}
     for split in SPLITS:
         found = record.counts.get(split, {})
         counts |= {f"{split}_{k}": int(sum(found.get(f"{k}_chunks", [0]))) for k in KINDS}
@@ -186,21 +186,35 @@ def _cells(runs: Sequence[Run], split: str) -> list[str]:
 
 
 def differences(runs: Sequence[Run]) -> None:
-    """Every setting's gain over gamma = 0 of the same seeds, with 95 % intervals of Student's t."""
-    groups: dict[tuple[str, str, str, str], dict[float, dict[int, Run]]] = defaultdict(dict)
+    """Every setting's gain over its start, the same seeds at gamma = 0, with 95 % intervals of
+    Student's t; and over its control, where there is one.
+    """
+    groups: dict[tuple[str, str, str], dict[float, dict[int, Run]]] = defaultdict(dict)
+    starts: dict[tuple[str, str, str], dict[int, Run]] = defaultdict(dict)
     for run in runs:
         if run.method == "entropy_regularization":
-            groups[run.group].setdefault(run.gamma, {})[run.seed] = run
+            group = run.dataset, run.unlabeled, run.setting
+            groups[group].setdefault(run.gamma, {})[run.seed] = run
+            if run.gamma == 0:
+                starts[run.dataset, run.unlabeled, _start(run.setting)][run.seed] = run
     print("\n### Gains\n")
-    print(row("data", "set", "setting", "gamma", "metric at gamma 0", "gain", "95 % interval",
-              "seeds", "precision", "recall", "expected share", "nats a token"))  # fmt: skip
-    print(row(*["---"] * 12))
-    for (_, dataset, name, setting), by_gamma in sorted(groups.items()):
-        for start in sorted(g for g in by_gamma if g < CONTROL):
-            for gamma in sorted(g for g in by_gamma if g > start):
-                if setting == "sigma2=1.0" and name and gamma > GRID[1]:
-                    continue  # in the tables
-                _gain(dataset, name, setting, gamma, by_gamma[start], by_gamma[gamma])
+    print(row("data", "set", "setting", "gamma", "from", "gain (95 % interval)", "seeds",
+              "precision", "recall", "expected share of names", "nats a token"))  # fmt: skip
+    print(row(*["---"] * 11))
+    for (dataset, name, setting), by_gamma in sorted(groups.items()):
+        first = starts[dataset, name, _start(setting)]
+        controls = [by_gamma[gamma] for gamma in sorted(by_gamma) if 0 < gamma < CONTROL]
+        for gamma in sorted(set(by_gamma) - {0.0}):
+            if setting == "sigma2=1.0" and name and gamma > GRID[1]:
+                continue  # in the tables
+            for base in [first, *(controls if gamma > CONTROL else [])]:
+                _gain(dataset, name, setting, gamma, base, by_gamma[gamma])
+
+
+def _start(setting: str) -> str:
+    """The setting of the supervised model that an ascent begins at."""
+    later = ("joint_iterations=", "entropy_of=", "anneal=", "gamma_scale=")
+    return " ".join(part for part in setting.split() if not part.startswith(later))
 
 
 def _gain(
@@ -211,24 +225,27 @@ def _gain(
         return
     gains = 100 * np.array([b.metric - a.metric for a, b in pairs])
     half = stats.t.ppf(0.975, len(gains) - 1) * gains.std(ddof=1) / np.sqrt(len(gains))
-    start = pairs[0][0].gamma
-    control = f" (of gamma {start:g})" if start else ""
-    ends = [[getattr(run.score("test"), key) for run in side]
-            for key in ("precision", "recall") for side in zip(*pairs, strict=True)]  # fmt: skip
-    inside = [
-        np.mean([x.inside_before if i == 0 else x.inside_after for _, x in pairs]) for i in (0, 1)
-    ]
-    sure = [
-        np.mean([x.entropy_before if i == 0 else x.entropy_after for _, x in pairs]) for i in (0, 1)
-    ]
+    first = pairs[0][0].gamma
+    control = f" (control: {first:g})" if first else ""
+    shown = [""] * 3
+    if pairs[0][0].test_gold:
+        scores = [[run.score("test") for run in side] for side in zip(*pairs, strict=True)]
+        shown = [
+            _change([[s.precision for s in side] for side in scores]),
+            _change([[s.recall for s in side] for side in scores]),
+            _change([[run.inside_after for run in side] for side in zip(*pairs, strict=True)]),
+        ]
+    entropy = _change([[a.entropy_after for a, _ in pairs], [b.entropy_after for _, b in pairs]])
     print(row(
         dataset, name, setting, f"{gamma:g}{control}",
-        f"{100 * np.mean([a.metric for a, _ in pairs]):.2f}", f"{gains.mean():+.2f}",
-        f"{gains.mean() - half:+.2f} to {gains.mean() + half:+.2f}", str(len(pairs)),
-        f"{np.mean(ends[0]):.3f} to {np.mean(ends[1]):.3f}",
-        f"{np.mean(ends[2]):.3f} to {np.mean(ends[3]):.3f}",
-        f"{inside[0]:.4f} to {inside[1]:.4f}", f"{sure[0]:.4f} to {sure[1]:.4f}",
+        f"{100 * np.mean([a.metric for a, _ in pairs]):.2f}",
+        f"{gains.mean():+.2f} ({gains.mean() - half:+.2f} to {gains.mean() + half:+.2f})",
+        str(len(pairs)), *shown, entropy,
     ))  # fmt: skip
+
+
+def _change(ends: Sequence[Sequence[float]]) -> str:
+    return " to ".join(f"{np.mean(values):.3f}" for values in ends)
 
 
 def figure(runs: Sequence[Run]) -> None:
