@@ -21,7 +21,14 @@ from sslbench.experiment.protocol import unlabeled_text
 from sslbench.experiment.record import ProtocolSpec
 from sslbench_datasets import letters
 from sslbench_datasets.registered.letters import DATASETS, LETTERS
-from sslbench_methods.pixels import images, pixels, pixels3, windows
+from sslbench_methods.pixels import (
+    DISCOUNT,
+    images,
+    pixels,
+    pixels3,
+    pixels3_discounted,
+    windows,
+)
 
 Word = tuple[np.ndarray, str]
 # A shape that no flip or transposition maps to itself: two rows, the second half lit.
@@ -309,6 +316,7 @@ def test_registrations_load() -> None:
     assert info.load() is letters.load
     assert known.featurizer(info.featurizer).load() is pixels3
     assert pixels3().templates
+    assert known.featurizer("pixels3_discounted").load() is pixels3_discounted
 
 
 def real() -> tuple[Path, Dataset, list[Dataset]]:
@@ -334,6 +342,13 @@ def test_the_real_file() -> None:
     for found in (data, draws[0]):
         train, test = found.splits["train"], found.splits["test"]
         assert Counter(words_of(train) + words_of(test)) == expected
+    factors = []
+    for draw in draws:  # seven transition features a letter and a word's end, by lit pixels
+        own = draw.splits["train"]
+        factors.append(7 * (own.n_tokens + own.n_sentences) / windows(own).sum())
+    assert min(factors) == pytest.approx(0.1007, abs=5e-5)
+    assert max(factors) == pytest.approx(0.1048, abs=5e-5)
+    assert np.mean(factors) == pytest.approx(DISCOUNT, abs=5e-4)
     train, test = data.splits["train"], data.splits["test"]
     assert (train.n_sentences, test.n_sentences) == (5_502, 1_375)
     assert (train.n_tokens, test.n_tokens) == (41_924, 10_228)

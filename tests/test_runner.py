@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import run_fakes
-from run_fakes import install, task
+from run_fakes import MajorityFit, install, task
 from sslbench.cli import cli
 from sslbench.errors import UserError
 from sslbench.experiment.plan import Request, carry_out, plan
@@ -51,6 +51,19 @@ def test_a_record_tells_the_whole_run() -> None:
     assert record.data["sentences"] == {"labeled": 20, "unlabeled": 40, "test": 30}
     assert record.data["facts"] == {"fact": 1}
     assert record.environment["libraries"]["numpy"] == np.__version__
+
+
+def test_variants_of_a_fit_are_scored_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def variants(fit: MajorityFit) -> dict[str, MajorityFit]:
+        flat = MajorityFit(fit.labels, np.zeros_like(fit.table))
+        return {} if not fit.table.any() else {"flat": flat}
+
+    monkeypatch.setattr(MajorityFit, "variants", property(variants), raising=False)
+    record = execute(task(labeled=20))
+    assert record.status == "ok"
+    metrics = record.metrics["test"]
+    assert 0 < metrics["accuracy_flat"] < metrics["accuracy"]
+    assert "f1_flat" not in metrics
 
 
 def test_same_seed_same_record() -> None:

@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import check_grad
 
 from crf_oracle import log_sum, random_attributes
+from sslbench.corpus import CorpusShards
 from sslbench.crf import (
     STRICT,
     ChainCRF,
@@ -31,9 +32,13 @@ from sslbench.crf.layout import Layout, SecondOrder, build_layout
 from sslbench.crf.model import SecondOrderModel
 from sslbench.crf.persist import read_model
 from sslbench.crf.trigrams import TriplePotentials
+from sslbench.errors import UserError
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.problem import Problem, labeled_part, without_labels
 from sslbench.features import Attributes, TemplateFeaturizer
 from sslbench.types import F64, I32, Bool
 from sslbench_datasets.synth import generate
+from sslbench_methods.graph_self_training import TypeSelfTraining
 from test_crf_threads import THREADS, using
 
 LENGTHS = [3, 1, 4, 2, 5, 1, 2, 3]
@@ -469,3 +474,15 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.decode(data), crf.decode(data))
     with pytest.raises(ValueError, match="order"):
         ChainCRF.from_arrays(arrays, {**facts, "order": 3})
+
+
+def test_types_are_relabelled_by_first_order_chains_only() -> None:
+    corpus = generate(12, seed=1)
+    labeled = labeled_part(corpus, np.arange(6))
+    problem = Problem(
+        "tagging", None, tuple(labeled.column("label").vocabulary.strings), labeled,
+        CorpusShards(without_labels(corpus)), None, TemplateFeaturizer(["word[0]"]),
+        SecondOrderModel(),
+    )  # fmt: skip
+    with pytest.raises(UserError, match="first-order"):
+        TypeSelfTraining().fit(problem, TypeSelfTraining.Params(), RunContext())

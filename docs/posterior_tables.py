@@ -1,0 +1,206 @@
+"""Tables and figure of docs/posterior_regularisation.md, from run records.
+
+    python docs/posterior_tables.py [RUNS]
+
+RUNS, a folder of records, refreshes posterior_runs.csv beside this file, which has one line a run;
+the tables are made from that. They go to standard output, the figure to posterior_labelled.svg.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.store import Store
+
+HERE = Path(__file__).parent
+TABLE, FIGURE = HERE / "posterior_runs.csv", HERE / "posterior_labelled.svg"
+#: error % in the paper: mean, standard deviation
+PAPER = {
+    "GP": (17.57, 0.30), "GP, solved": None, "GP→CRF": (15.07, 0.35), "CRF": (9.82, 0.48),
+    "PR1": (6.03, 0.20), "PR": (4.89, 0.42),
+}  # fmt: skip
+NAMES = {
+    "graph_propagation": "GP",
+    "gp_crf": "GP→CRF",
+    "supervised": "CRF",
+    "graph_pr": "PR",
+    "pr1": "PR1",
+}
+BASELINES = ("GP", "GP→CRF", "CRF")
+CURVE_SIZES = (50, 100, 150, 200, 300, 400, 500)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One record. error, unseen: of test, in %; pr1: error after the first round."""
+
+    run: str
+    method: str
+    dataset: str
+    draw: int
+    size: int
+    mode: str
+    schedule: str
+    rounds: int
+    error: float
+    unseen: float
+    pr1: float
+    cpu_s: float
+    mb: float
+
+    @property
+    def name(self) -> str:
+        solved = self.method == "graph_propagation" and self.mode == "solve"
+        return "GP, solved" if solved else NAMES[self.method]
+
+
+def run_of(record: RunRecord) -> Run:
+    """The line of a record."""
+    options, params, test = record.spec.data.options, record.params, record.metrics["test"]
+
+    def error(metric: str) -> float:
+        return 100 * (1 - float(test[metric])) if metric in test else float("nan")
+
+    return Run(
+        run=record.run_id, method=record.method, dataset=record.dataset,
+        draw=int(options["draw"]), size=int(options.get("size", 100)),
+        mode=str(params.get("mode", "")), schedule=str(params.get("schedule", "")),
+        rounds=int(params.get("em_iters", 0)), error=error("accuracy"),
+        unseen=error("unseen_accuracy"), pr1=error("accuracy_pr1"),
+        cpu_s=float(record.cpu_s or 0.0), mb=float(record.peak_rss_mb or 0.0),
+    )  # fmt: skip
+
+
+def read(folder: str | None) -> list[Run]:
+    """The runs of a folder, which replace those of the file; else those of the file."""
+    if folder is not None:
+        found = [run_of(record) for record in Store(folder).records() if record.status == "ok"]
+        found.sort(key=lambda run: tuple(map(str, asdict(run).values()))[1:])
+        with TABLE.open("w", newline="", encoding="ascii") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow([field.name for field in fields(Run)])
+            writer.writerows(
+                [f"{v:.6g}" if isinstance(v, float) else v for v in asdict(run).values()]
+                for run in found
+            )
+    kinds = {"int": int, "float": float, "str": str}
+    with TABLE.open(newline="", encoding="ascii") as file:
+        rows = list(csv.DictReader(file))
+    return [Run(**{f.name: kinds[str(f.type)](row[f.name]) for f in fields(Run)}) for row in rows]
+
+
+def row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def mean_sd(values: Iterable[float]) -> str:
+    values = [value for value in values if not np.isnan(value)]
+    if not values:
+        return ""
+    sd = f" ± {np.std(values, ddof=1):.2f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.2f}{sd}"
+
+
+def letters(runs: Sequence[Run]) -> None:
+    """Error on the letters, by method and setting."""
+    print("\n### Letters\n")
+    print(row("", "error %", "draws", "paper", "CPU seconds a draw", "MB"))
+    print(row(*["---"] * 6))
+    kinds = sorted({(list(PAPER).index(r.name), r.schedule, r.rounds) for r in runs})
+    for at, schedule, rounds in kinds:
+        name = list(PAPER)[at]
+        own = [r for r in runs if (r.name, r.schedule, r.rounds) == (name, schedule, rounds)]
+        how = f", {rounds} rounds, {schedule}" if rounds else ""
+        if rounds:
+            print(
+                row(f"PR1{how}", mean_sd(r.pr1 for r in own), str(len(own)), paper("PR1"), "", "")
+            )
+        cost = f"{np.mean([r.cpu_s for r in own]):.0f}", f"{max(r.mb for r in own):.0f}"
+        print(row(name + how, mean_sd(r.error for r in own), str(len(own)), paper(name), *cost))
+
+
+def paper(name: str) -> str:
+    found = PAPER[name]
+    return "" if found is None else f"{found[0]:.2f} ± {found[1]:.2f}"
+
+
+def languages(runs: Sequence[Run]) -> None:
+    """Error by language, and the gain of PR over the best of the three baselines."""
+    print("\n### Languages\n")
+    print(row("", *BASELINES, "PR1", "PR", "gain", "unseen words: CRF", "PR", "gain", "draws"))
+    print(row(*["---"] * 11))
+    gains, unseen_gains = [], []
+    for dataset in sorted({r.dataset for r in runs}):
+        own = [r for r in runs if r.dataset == dataset and r.size == 100]
+        draws = [
+            {r.name: r for r in own if r.draw == draw} for draw in sorted({r.draw for r in own})
+        ]
+        draws = [by for by in draws if {*BASELINES, "PR"} <= set(by)]
+        if not draws:
+            continue
+        best = min(BASELINES, key=lambda name: np.mean([by[name].error for by in draws]))
+        gain = [by[best].error - by["PR"].error for by in draws]
+        unseen = [by["CRF"].unseen - by["PR"].unseen for by in draws]
+        gains.append(np.mean(gain))
+        unseen_gains.append(np.mean(unseen))
+        print(row(
+            dataset, *(mean_sd(by[name].error for by in draws) for name in BASELINES),
+            mean_sd(by["PR"].pr1 for by in draws), mean_sd(by["PR"].error for by in draws),
+            f"{mean_sd(gain)} ({best})", mean_sd(by["CRF"].unseen for by in draws),
+            mean_sd(by["PR"].unseen for by in draws), mean_sd(unseen), str(len(draws)),
+        ))  # fmt: skip
+    if gains:
+        print(f"\nmean gain {np.mean(gains):.2f} points (smallest {min(gains):.2f}, largest"
+              f" {max(gains):.2f}), on unseen words {np.mean(unseen_gains):.2f}")  # fmt: skip
+
+
+def curve(runs: Sequence[Run]) -> None:
+    """Error against the number of labelled sentences, for the data set that has several sizes."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    swept = {r.dataset for r in runs if r.size != 100}
+    for dataset in sorted(swept):
+        with matplotlib.rc_context({"svg.hashsalt": "sslbench", "svg.fonttype": "none"}):
+            drawn = Figure(figsize=(5, 3.6), layout="constrained")
+            axes = drawn.subplots()
+            print(f"\n### {dataset}: error by labelled sentences\n")
+            print(row("", *map(str, CURVE_SIZES)))
+            print(row(*["---"] * (1 + len(CURVE_SIZES))))
+            for name in (*BASELINES, "PR"):
+                errors = [
+                    [r.error for r in runs if (r.dataset, r.name, r.size) == (dataset, name, size)]
+                    for size in CURVE_SIZES
+                ]
+                print(row(name, *map(mean_sd, errors)))
+                points = [
+                    (size, np.mean(e), np.std(e))
+                    for size, e in zip(CURVE_SIZES, errors, strict=True)
+                    if e
+                ]
+                if points:
+                    x, y, sd = zip(*points, strict=True)
+                    axes.errorbar(x, y, yerr=sd, marker="o", capsize=3, label=name)
+            axes.set(xlabel="labelled sentences", ylabel="error %", title=dataset, ylim=(0, None))
+            axes.legend(fontsize=8)
+            FigureCanvasSVG(drawn).print_svg(FIGURE, metadata={"Date": None})
+
+
+def main() -> None:
+    runs = read(sys.argv[1] if len(sys.argv) > 1 else None)
+    letters([r for r in runs if r.dataset == "ocr"])
+    words = [r for r in runs if r.dataset.startswith("ud_") and r.name != "GP, solved"]
+    languages(words)
+    curve(words)
+
+
+if __name__ == "__main__":
+    main()
