@@ -149,7 +149,8 @@ def check_sums(
 KINDS = [
     pytest.param(L, scale, options, id=f"{L} labels, {scale:g}, {' '.join(options) or 'plain'}")
     for L, scale, options in [
-        (3, 1.0, {}), (4, 5.0, {}), (2, 60.0, {}), (3, 200.0, {}), (1, 1.0, {}),
+        (3, 1.0, {}), (4, 5.0, {}), (2, 25.0, {}), (3, 30.0, {}), (2, 60.0, {}), (3, 200.0, {}),
+        (1, 1.0, {}),
         (3, 1.0, {"varying": True}), (3, 1.0, {"masked": True}), (3, 30.0, {"masked": True}),
         (4, 1.0, {"masked": True, "varying": True}), (3, 900.0, {"masked": True}),
     ]

@@ -153,13 +153,19 @@ def _exponential(log):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def prepared(begin, inner, end):  # type: ignore[no-untyped-def]
-    """Exponentials of the transitions, their log maxima, the sum of their ranges, any -inf?"""
+    """Exponentials of the transitions, their log maxima, their range at one position, any -inf?"""
     forward, backward, top = tables(inner)
     M2, first = _exponential(begin)
     M4, last = _exponential(end)
-    span, zeros = 0.0, False
-    # the last position has two of them, the end's and another: three is on the safe side
-    for part in (begin.reshape(begin.size), inner.reshape(inner.size), end.reshape(end.size)):
-        high, low, some = rows.bounds(part)
-        span, zeros = span + (high - low if high > -np.inf else 0.0), zeros or some
-    return (M2, forward, backward, M4), np.array([first, top, last]), span, zeros
+    two, some2 = _range(begin)
+    three, some3 = _range(inner)
+    ending, some4 = _range(end)
+    tops = np.array([first, top, last])
+    return (M2, forward, backward, M4), tops, max(two, three) + ending, some2 or some3 or some4
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _range(log):  # type: ignore[no-untyped-def]
+    """Largest less smallest finite value, and whether there is a -inf."""
+    high, low, some = rows.bounds(log.reshape(log.size))
+    return (high - low if high > -np.inf else 0.0), some

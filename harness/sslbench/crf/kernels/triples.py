@@ -15,10 +15,10 @@ products of a vector with a matrix; ``alpha`` is kept as rows (b, c) of c and ``
 of b, so that either is read item by item where it is the vector, and the triples are products of
 whole rows.
 
-Safe without -inf while the range of the potentials of a position is at most 150: the labels before
-the last one keep a share e^-150 of the mass, a pair e^-300.  With -inf: 100, and all messages
-between 1e-200 and 1e200.  Any other sentence is done in log space.  Sums run in an order fixed by
-the sentences: same bits for any number of threads.
+Safe without -inf while the range R of the potentials of a position is at most 220: the label before
+the last keeps a share e^-R of the mass, a pair e^-2R, so that beta is below e^2R and g below e^3R.
+With -inf: 150, and all messages between 1e-200 and 1e200.  Any other sentence is done in log space.
+Sums run in an order fixed by the sentences: same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from . import lanes, rows, triple_chain
 from .quads import QUAD, add_triples, padded, prepared, products
 from .scaled import HUGE, INFEASIBLE, OK, REDO, TINY
 
-SAFE_RANGE, SAFE_RANGE_WITH_ZEROS = 150.0, 100.0
+SAFE_RANGE, SAFE_RANGE_WITH_ZEROS = 220.0, 150.0
 WIDTH = lanes.WIDTH
 
 
