@@ -13,6 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -192,6 +193,8 @@ def differences(runs: Sequence[Run]) -> None:
     groups: dict[tuple[str, str, str], dict[float, dict[int, Run]]] = defaultdict(dict)
     starts: dict[tuple[str, str, str], dict[int, Run]] = defaultdict(dict)
     for run in runs:
+        if run.method == "supervised":
+            starts[run.dataset, run.unlabeled, run.setting][run.seed] = run
         if run.method == "entropy_regularization":
             group = run.dataset, run.unlabeled, run.setting
             groups[group].setdefault(run.gamma, {})[run.seed] = run
@@ -209,6 +212,10 @@ def differences(runs: Sequence[Run]) -> None:
                 continue  # in the tables
             for base in [first, *(controls if gamma > CONTROL else [])]:
                 _gain(dataset, name, setting, gamma, base, by_gamma[gamma])
+    for dataset, name in product(DATASETS, SETS):
+        trained = {run.seed: run for run in runs if run.method == "self_training"
+                   and (run.dataset, run.unlabeled) == (dataset, name)}  # fmt: skip
+        _gain(dataset, name, "self-training", np.nan, starts[dataset, name, "sigma2=1.0"], trained)
 
 
 def _start(setting: str) -> str:
@@ -237,7 +244,7 @@ def _gain(
         ]
     entropy = _change([[a.entropy_after for a, _ in pairs], [b.entropy_after for _, b in pairs]])
     print(row(
-        dataset, name, setting, f"{gamma:g}{control}",
+        dataset, name, setting, "" if np.isnan(gamma) else f"{gamma:g}{control}",
         f"{100 * np.mean([a.metric for a, _ in pairs]):.2f}",
         f"{gains.mean():+.2f} ({gains.mean() - half:+.2f} to {gains.mean() + half:+.2f})",
         str(len(pairs)), *shown, entropy,
@@ -245,7 +252,8 @@ def _gain(
 
 
 def _change(ends: Sequence[Sequence[float]]) -> str:
-    return " to ".join(f"{np.mean(values):.3f}" for values in ends)
+    before, after = (float(np.mean(values)) for values in ends)
+    return "" if np.isnan(before + after) else f"{before:.3f} to {after:.3f}"
 
 
 def figure(runs: Sequence[Run]) -> None:
