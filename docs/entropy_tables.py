@@ -8,20 +8,19 @@ the tables are made from that. They go to standard output, the figure to entropy
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import numpy as np
+from run_tables import read_runs, row
 from scipy import stats
 
 from sslbench.experiment.metrics.scoring import TypeScore
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
 
 HERE = Path(__file__).parent
 TABLE, FIGURE = HERE / "entropy_runs.csv", HERE / "entropy_figure2.svg"
@@ -119,24 +118,7 @@ def run_of(record: RunRecord) -> Run:
 
 def read(folder: str | None) -> list[Run]:
     """The runs of a folder, which replace those of the file; else those of the file."""
-    if folder is not None:
-        found = [run_of(record) for record in Store(folder).records() if record.status == "ok"]
-        found.sort(key=lambda run: (*run.group, run.gamma, run.seed))
-        with TABLE.open("w", newline="", encoding="ascii") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([field.name for field in fields(Run)])
-            writer.writerows(
-                [f"{v:.6g}" if isinstance(v, float) else v for v in asdict(run).values()]
-                for run in found
-            )
-    kinds = {"int": int, "float": float, "str": str}
-    with TABLE.open(newline="", encoding="ascii") as file:
-        rows = list(csv.DictReader(file))
-    return [Run(**{f.name: kinds[str(f.type)](row[f.name]) for f in fields(Run)}) for row in rows]
-
-
-def row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return read_runs(Run, run_of, lambda run: (*run.group, run.gamma, run.seed), TABLE, folder)
 
 
 def mean_sd(values: Sequence[float], form: str = ".3f") -> str:
@@ -145,6 +127,12 @@ def mean_sd(values: Sequence[float], form: str = ".3f") -> str:
 
 
 def tables(runs: Sequence[Run]) -> None:
+    """All tables of the page."""
+    papers(runs)
+    differences(runs)
+
+
+def papers(runs: Sequence[Run]) -> None:
     """The paper's two tables: means over the draws and standard deviations."""
     for split, number in zip(SPLITS, (1, 2), strict=True):
         for dataset in DATASETS:
@@ -298,7 +286,6 @@ def _points(runs: Iterable[Run], dataset: str, name: str) -> list[tuple[float, f
 def main() -> None:
     runs = read(sys.argv[1] if len(sys.argv) > 1 else None)
     tables(runs)
-    differences(runs)
     figure(runs)
 
 

@@ -8,22 +8,22 @@ the tables are made from that. They go to standard output, the figure to posteri
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from run_tables import read_runs, row
 
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
 
 HERE = Path(__file__).parent
 TABLE, FIGURE = HERE / "posterior_runs.csv", HERE / "posterior_labelled.svg"
 #: error % in the paper: mean, standard deviation
 PAPER = {
-    "GP": (17.57, 0.30), "GP, solved": None, "GP→CRF": (15.07, 0.35), "CRF": (9.82, 0.48),
+    "GP": (17.57, 0.30), "GP, solved": None, "GP→CRF": (15.07, 0.35), "GP→CRF, solved": None,
+    "CRF": (9.82, 0.48),
     "PR1": (6.03, 0.20), "PR": (4.89, 0.42),
 }  # fmt: skip
 NAMES = {
@@ -57,8 +57,9 @@ class Run:
 
     @property
     def name(self) -> str:
-        solved = self.method == "graph_propagation" and self.mode == "solve"
-        return "GP, solved" if solved else NAMES[self.method]
+        name = NAMES[self.method]
+        # the letters were labelled both ways, words by the solution alone
+        return f"{name}, solved" if self.mode == "solve" and self.dataset == "ocr" else name
 
 
 def run_of(record: RunRecord) -> Run:
@@ -80,24 +81,9 @@ def run_of(record: RunRecord) -> Run:
 
 def read(folder: str | None) -> list[Run]:
     """The runs of a folder, which replace those of the file; else those of the file."""
-    if folder is not None:
-        found = [run_of(record) for record in Store(folder).records() if record.status == "ok"]
-        found.sort(key=lambda run: tuple(map(str, asdict(run).values()))[1:])
-        with TABLE.open("w", newline="", encoding="ascii") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow([field.name for field in fields(Run)])
-            writer.writerows(
-                [f"{v:.6g}" if isinstance(v, float) else v for v in asdict(run).values()]
-                for run in found
-            )
-    kinds = {"int": int, "float": float, "str": str}
-    with TABLE.open(newline="", encoding="ascii") as file:
-        rows = list(csv.DictReader(file))
-    return [Run(**{f.name: kinds[str(f.type)](row[f.name]) for f in fields(Run)}) for row in rows]
-
-
-def row(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return read_runs(
+        Run, run_of, lambda run: tuple(map(str, asdict(run).values()))[1:], TABLE, folder
+    )
 
 
 def mean_sd(values: Iterable[float]) -> str:
@@ -162,44 +148,70 @@ def languages(runs: Sequence[Run]) -> None:
 
 
 def curve(runs: Sequence[Run]) -> None:
-    """Error against the number of labelled sentences, for the data set that has several sizes."""
+    """Error by the number of labelled sentences, for data sets that have several sizes."""
+    for dataset in swept(runs):
+        print(f"\n### {dataset}: labelled sentences\n")
+        print(row("", *map(str, CURVE_SIZES)))
+        print(row(*["---"] * (1 + len(CURVE_SIZES))))
+        for name in (*BASELINES, "PR"):
+            print(row(name, *map(mean_sd, errors_by_size(runs, dataset, name))))
+
+
+def swept(runs: Sequence[Run]) -> list[str]:
+    return sorted({r.dataset for r in runs if r.size != 100})
+
+
+def errors_by_size(runs: Sequence[Run], dataset: str, name: str) -> list[list[float]]:
+    draws = {r.draw for r in runs if r.dataset == dataset and r.size != 100}
+    return [
+        [r.error for r in runs
+         if (r.dataset, r.name, r.size) == (dataset, name, size) and r.draw in draws]
+        for size in CURVE_SIZES
+    ]  # fmt: skip
+
+
+def figure(runs: Sequence[Run]) -> None:
+    """The curves, drawn."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    swept = {r.dataset for r in runs if r.size != 100}
-    for dataset in sorted(swept):
+    for dataset in swept(runs):
         with matplotlib.rc_context({"svg.hashsalt": "sslbench", "svg.fonttype": "none"}):
-            drawn = Figure(figsize=(5, 3.6), layout="constrained")
+            drawn = Figure(figsize=(5.5, 3.6), layout="constrained")
             axes = drawn.subplots()
-            print(f"\n### {dataset}: error by labelled sentences\n")
-            print(row("", *map(str, CURVE_SIZES)))
-            print(row(*["---"] * (1 + len(CURVE_SIZES))))
             for name in (*BASELINES, "PR"):
-                errors = [
-                    [r.error for r in runs if (r.dataset, r.name, r.size) == (dataset, name, size)]
-                    for size in CURVE_SIZES
-                ]
-                print(row(name, *map(mean_sd, errors)))
+                errors = errors_by_size(runs, dataset, name)
                 points = [
-                    (size, np.mean(e), np.std(e))
-                    for size, e in zip(CURVE_SIZES, errors, strict=True)
+                    (s, np.mean(e), np.std(e))
+                    for s, e in zip(CURVE_SIZES, errors, strict=True)
                     if e
                 ]
                 if points:
                     x, y, sd = zip(*points, strict=True)
                     axes.errorbar(x, y, yerr=sd, marker="o", capsize=3, label=name)
-            axes.set(xlabel="labelled sentences", ylabel="error %", title=dataset, ylim=(0, None))
+            axes.set(xlabel="labelled sentences", ylabel="error %", title=dataset)
+            axes.set_ylim(bottom=0)
             axes.legend(fontsize=8)
             FigureCanvasSVG(drawn).print_svg(FIGURE, metadata={"Date": None})
 
 
-def main() -> None:
-    runs = read(sys.argv[1] if len(sys.argv) > 1 else None)
+def tables(runs: Sequence[Run]) -> None:
+    """All tables of the page."""
     letters([r for r in runs if r.dataset == "ocr"])
-    words = [r for r in runs if r.dataset.startswith("ud_") and r.name != "GP, solved"]
+    words = words_of(runs)
     languages(words)
     curve(words)
+
+
+def words_of(runs: Sequence[Run]) -> list[Run]:
+    return [r for r in runs if r.dataset.startswith("ud_")]
+
+
+def main() -> None:
+    runs = read(sys.argv[1] if len(sys.argv) > 1 else None)
+    tables(runs)
+    figure(words_of(runs))
 
 
 if __name__ == "__main__":
