@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -81,9 +81,7 @@ def run_of(record: RunRecord) -> Run:
 
 def read(folder: str | None) -> list[Run]:
     """The runs of a folder, which replace those of the file; else those of the file."""
-    return read_runs(
-        Run, run_of, lambda run: tuple(map(str, asdict(run).values()))[1:], TABLE, folder
-    )
+    return read_runs(Run, run_of, lambda run: [str(v) for v in astuple(run)[1:]], TABLE, folder)
 
 
 def mean_sd(values: Iterable[float]) -> str:
