@@ -27,7 +27,7 @@ def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     ("name", "page", "least"),
     [
         ("entropy_tables", "entropy_regularization", 40),
-        ("posterior_tables", "posterior_regularisation", 20),
+        ("posterior_tables", "posterior_regularisation", 15),
     ],
 )
 def test_the_tables_are_those_of_the_runs(
