@@ -97,6 +97,8 @@ def run_of(record: RunRecord) -> Run:
     params = dict(record.params)
     gamma = float(params.pop("gamma", 0.0))
     shown = {f"{key}={value}" for key, value in params.items()} - USUAL
+    if record.model != "crf1":
+        shown.add(f"model={record.model}")
     if protocol.labeled != "all":
         shown |= {f"labeled={protocol.labeled}", f"unlabeled={protocol.unlabeled}"}
     trace = record.trace.get("entropy_regularization", {})
