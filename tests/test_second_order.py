@@ -184,6 +184,25 @@ def test_entropy_and_its_derivatives(L: int, scale: float, options: dict[str, bo
     close(found.labels, sum(c.expected(c.p)[0].sum(axis=0) for c in every))
 
 
+@pytest.mark.parametrize(("L", "scale", "options"), [k for k in KINDS if k.values[1] < 100])
+def test_the_nested_programme_on_pairs_agrees(
+    L: int, scale: float, options: dict[str, bool]
+) -> None:
+    rng = np.random.default_rng([L, int(scale), len(options), 1])
+    potentials = potentials_of(rng, LENGTHS, L, scale, **options)
+    weights = rng.uniform(0.1, 3.0, len(LENGTHS))
+    found, nested = (Entropy(weights=weights, nested=nested).of(potentials)
+                     for nested in (False, True))  # fmt: skip
+    for name in ("entropy", "node", "edge", "labels"):
+        close(getattr(nested, name), getattr(found, name), 1e-8)
+    assert nested.triples is not None
+    assert found.triples is not None
+    for mine, other in zip(nested.triples, found.triples, strict=True):
+        close(mine, other, 1e-8)
+    pairs = potentials.as_pairs().posterior()
+    close(pairs.log_z(), potentials.posterior().log_z())
+
+
 @pytest.mark.parametrize(("L", "scale", "options"), KINDS)
 def test_best_sequences(L: int, scale: float, options: dict[str, bool]) -> None:
     rng = np.random.default_rng([L, int(scale), len(options)])

@@ -38,17 +38,20 @@ class BlockEntropy:
     def of(cls, potentials: BlockPotentials, weights: F64, *, nested: bool = False) -> BlockEntropy:
         """By one forward-backward on dual numbers, O(T L^2), which consumes scores of arcs that
         depend on the position (they become `edge`); nested: by the paper's dynamic programme,
-        O(T^2 L^3), to compare with.  Second-order chains: in two sweeps over log-conditionals.
+        O(T^2 L^3), to compare with.  Second-order chains: by two sweeps over log-conditionals,
+        O(T L^3); nested: on pairs of labels, O(T^2 L^6).
 
         weights: float64[s] >= 0.
         InfeasibleSentenceError for a sentence of weight > 0 that has no possible labelling.
-        ValueError: nested, of second order.
         """
         if isinstance(potentials, TriplePotentials):
-            if nested:
-                raise ValueError("the nested programme is for first-order chains")
-            entropy, node, edge, labels, triples = potentials.entropy(weights)
-            return cls(entropy, weights, node, edge, labels, triples)
+            if not nested:
+                entropy, node, edge, labels, triples = potentials.entropy(weights)
+                return cls(entropy, weights, node, edge, labels, triples)
+            pairs = cls.of(potentials.as_pairs(), weights, nested=True)
+            node, edge, triples = potentials.from_pairs(pairs.node, pairs.edge)
+            labels = pairs.labels.reshape(potentials.node.shape[1], -1).sum(axis=0)
+            return cls(pairs.entropy, weights, node, edge, labels, triples)
         block, (n, L) = potentials.block, potentials.node.shape
         s, groups, shared = len(weights), block.groups(), potentials.edge.shape[0] == 1
         entropy, node, status = np.empty(s), np.empty((n, L)), np.empty(s, np.int8)

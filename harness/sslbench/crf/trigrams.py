@@ -89,6 +89,38 @@ class TriplePotentials(BlockPotentials):
         slopes = Triples(*(part.sum(axis=0) for part in sums))
         return found, omega, arcs if varying else slopes.pairs(), mass.sum(axis=0), slopes
 
+    def as_pairs(self) -> BlockPotentials:
+        """The same chains as first-order ones over L^2 labels, the pairs (y_{t-1}, y_t).
+
+        First tokens have the pairs (0, y). For comparison: n L^4 cells.
+        """
+        block, of, (n, L) = self.block, self.triples, self.node.shape
+        second, third, last = _places(block.offsets)
+        node = np.full((n, L, L), -np.inf)
+        node[block.first, 0] = self.node[block.first]
+        later = ~block.first
+        pairs = np.broadcast_to(self.edge, (n, L, L))
+        node[later] = self.node[later, None, :] + pairs[later]
+        node[second] += of.begin
+        node[last] += of.end
+        edge = np.full((n, L, L, L, L), -np.inf)
+        shared = np.arange(L)
+        edge[:, :, shared, shared, :] = 0.0
+        edge[third[:, None], :, shared, shared, :] = of.inner.transpose(1, 0, 2)
+        return BlockPotentials(block, node.reshape(n, L * L), edge.reshape(n, L * L, L * L))
+
+    def from_pairs(self, node: F64, edge: F64) -> tuple[F64, F64, Triples]:
+        """Derivatives by the potentials of `as_pairs` as those by node, edge and triples here."""
+        block, (n, L) = self.block, self.node.shape
+        second, third, last = _places(block.offsets)
+        pairs, arcs = node.reshape(n, L, L), edge.reshape(n, L, L, L, L)
+        shared = np.arange(L)
+        inner = arcs[third].sum(axis=0)[:, shared, shared, :]
+        found = Triples(pairs[second].sum(axis=0), inner, pairs[last].sum(axis=0))
+        if self.edge.shape[0] == 1:
+            return pairs.sum(axis=1), found.pairs(), found
+        return pairs.sum(axis=1), np.where(block.first[:, None, None], 0.0, pairs), found
+
     def _longest_first(self, groups: I64) -> I64:
         """int64[s]: the sentences, those of a group in descending order of their lengths."""
         group = np.repeat(np.arange(len(groups) - 1), np.diff(groups))
