@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..types import F64, I32, I64, Bool
+from ..types import F64, I32, I64
 from .kernels import triple_chain, triples
 from .lattice import BlockPosterior, BlockPotentials, Triples, check_feasible
 
@@ -36,9 +36,6 @@ class TriplePotentials(BlockPotentials):
         out[third] += of.inner[labels[third - 2], labels[third - 1], labels[third]]
         out[last] += of.end[labels[last - 1], labels[last]]
         return out
-
-    def restrict(self, allowed: Bool) -> TriplePotentials:
-        return self.with_node(np.where(allowed, self.node, -np.inf))
 
     def with_node(self, node: F64) -> TriplePotentials:
         return replace(self, node=node)  # inference leaves the others as they are

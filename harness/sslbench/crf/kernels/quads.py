@@ -129,16 +129,13 @@ def tables(inner):  # type: ignore[no-untyped-def]
     """M3 as forward float64[b, a, P of c] and backward float64[b, c, P of a]; its log maximum."""
     L = inner.shape[0]
     P = padded(L, WIDTH)
-    M = inner.copy().reshape(L * L * L)
-    top = max(rows.bounds(M)[0], LEAST)
-    exp_shifted(M, top)
+    M, top = _exponential(inner)
     forward = rows.aligned(L * L, P).reshape(L, L, P)
     backward = rows.aligned(L * L, P).reshape(L, L, P)
     for a in range(L):
         for b in range(L):
             for c in range(L):
-                value = M[(a * L + b) * L + c]
-                forward[b, a, c], backward[b, c, a] = value, value
+                forward[b, a, c], backward[b, c, a] = M[a, b, c], M[a, b, c]
     return forward, backward, top
 
 

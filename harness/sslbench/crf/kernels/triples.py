@@ -8,9 +8,9 @@ Potentials as there, transitions the same at every position (they are folded int
     g_t(b, c)     = x_t(c) / c_{t-1} beta_t(b, c),  beta_{t-1}(a, b) = sum_c M3(a, b, c) g_t(b, c)
     xi_t = alpha_t beta_t,   triples(a, b, c) = M3(a, b, c) sum_t alpha_{t-1}(a, b) g_t(b, c)
 
-Each of the three sums takes L^3 multiply-adds a token.  A table M3 of 26 labels is 173 kB: read for
-one token alone it costs twice as much as the arithmetic, so four sentences of about the same length
-go side by side, and every part of M3 that is read serves four tokens.  For a fixed b the sums are
+Each of the three sums takes L^3 multiply-adds a token.  A table M3 of 26 labels is 173 kB, more
+than the first-level cache holds, so four sentences of about the same length go side by side, and
+every part of M3 that is read serves four tokens.  For a fixed b the sums are
 products of a vector with a matrix; ``alpha`` is kept as rows (b, c) of c and ``g`` as rows (c, b)
 of b, so that either is read item by item where it is the vector, and the triples are products of
 whole rows.
@@ -31,7 +31,7 @@ from numba import njit, prange
 from ...types import F64, I8, I64
 from . import lanes, rows, triple_chain
 from .quads import QUAD, add_triples, padded, prepared, products
-from .scaled import HUGE, INFEASIBLE, OK, REDO, TINY
+from .scaled import INFEASIBLE, OK, REDO, TINY, _smallest_positive
 
 SAFE_RANGE, SAFE_RANGE_WITH_ZEROS = 220.0, 150.0
 WIDTH = lanes.WIDTH
@@ -117,18 +117,6 @@ def _add_last(alpha, M4, weight, last):  # type: ignore[no-untyped-def]
     for b in range(L):
         for c in range(L):
             last[b, c] += weight / z * alpha[b, c] * M4[b, c]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _smallest_positive(row):  # type: ignore[no-untyped-def]
-    """As `scaled._smallest_positive`: 0 if one is huge."""
-    low = 1.0
-    for value in row:
-        if not value < HUGE:
-            return 0.0
-        if value > 0.0:
-            low = min(low, value)
-    return low
 
 
 # -- four sentences side by side -------------------------------------------------------------------
