@@ -253,6 +253,12 @@ def test_draws_are_disjoint_and_the_rest_is_test_and_text(
     assert words(load(tmp_path, draw=9).splits["train"]) == train
 
 
+def test_punctuation_may_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    little_treebank(tmp_path, monkeypatch, dev=1, test=1)
+    assert load(tmp_path).rule is None
+    assert load(tmp_path, punct_constraint=True).rule == ud.PUNCTUATION
+
+
 @pytest.mark.parametrize("options", [{"draw": 10}, {"draw": -1}, {"draws": 1}])
 def test_bad_options_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, int]

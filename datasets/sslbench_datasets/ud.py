@@ -27,7 +27,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.corpus import CharacterRule, Column, Corpus, CorpusShards, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.checks import check_sizes, chosen
@@ -48,6 +48,7 @@ TAG_OF = {tag: tag for tag in _IN_BOTH} | {
     "PUNCT": ".",
 }
 N_DRAWS, DRAW_SENTENCES = 10, 100
+PUNCTUATION = CharacterRule("word", ".,!?:;", ".")
 # Part of the protocol: changing it changes every labelled sample.
 _DRAW_STREAM = 0x48475431
 
@@ -65,6 +66,13 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     size: Annotated[
         int, Meta(ge=1, description="sentences of such a set, for curves; the paper has 50 to 500")
     ] = DRAW_SENTENCES
+    punct_constraint: Annotated[
+        bool,
+        Meta(
+            description='tokens made of .,!?:; alone can only have the tag ".", for all methods, as'
+            " in the program of the paper's authors"
+        ),
+    ] = False
 
 
 def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
@@ -98,6 +106,7 @@ def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
         splits=splits,
         external=None if draw is None else partial(CorpusShards, raw),
         transductive=draw is not None,
+        rule=PUNCTUATION if asked.punct_constraint else None,
         facts={"commit": bank.commit},
     )
 

@@ -61,6 +61,8 @@ class GraphPropagationCRF:
             counts = np.zeros(len(problem.labels), np.int64)
             for shard in problem.unlabeled:
                 guess = hard_labels(rows, tokens.of(shard), shard.offsets, problem.legal)
+                if problem.rule is not None:
+                    guess = problem.rule.overrule(shard, problem.labels, guess)
                 counts += np.bincount(guess, minlength=len(counts))
                 weights = np.full(shard.n_sentences, params.eta)
                 parts.append((crf.encode(shard), HardLabels(guess, weights)))

@@ -14,7 +14,7 @@ and M-steps alternate from the supervised optimum; neither lowers J.  J is not j
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -24,11 +24,20 @@ from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.tune import SearchAxis
+from sslbench.graph.lookup import NgramLookup
 from sslbench.graph.regularisers import AtLeastOnce, GraphLaplacian, Regulariser
 from sslbench.types import I32
 
 from .graph_propagation import Column
-from .graph_text import MaxDf, Neighbours, Symmetry, Templates, problem_graph, with_dev
+from .graph_text import (
+    MaxDf,
+    Neighbours,
+    Symmetry,
+    Templates,
+    graph_text,
+    problem_graph,
+    with_dev,
+)
 from .posterior_regularisation import (
     Backtracking,
     Posterior,
@@ -37,13 +46,17 @@ from .posterior_regularisation import (
     Schedule,
     Value,
 )
-from .posterior_tagger import Decoding, PosteriorTagger
+from .posterior_tagger import Arrays, Decoding, OffsetTagger, PosteriorTagger
 from .supervised import TrainingParams, prepare
 
 #: rounds before the change of J may end the training (specification, section 6)
 LEAST_ROUNDS = 3
 #: J falls when it does so by more than this share of itself: sums over all text are rounded
 ROUNDING = 1e-9
+#: of saved taggers
+KIND = "graph_pr"
+
+Tagger: TypeAlias = ChainCRF | PosteriorTagger | OffsetTagger
 
 
 class RegularisationParams(TrainingParams, frozen=True, kw_only=True):
@@ -87,6 +100,13 @@ class RegularisationParams(TrainingParams, frozen=True, kw_only=True):
     m_iterations: Annotated[int, msgspec.Meta(ge=1, description="of L-BFGS in one M-step")] = 300
     m_ftol: Annotated[float, msgspec.Meta(ge=0, description="ftol of the M-steps")] = 1e-5
     decoding: Decoding = "posterior"
+    decode_from: Annotated[
+        Literal["model", "q"],
+        msgspec.Meta(
+            description="tag with the CRF, or with the regularised posterior: the CRF and what the"
+            " graph adds for the n-grams that it knows"
+        ),
+    ] = "model"
     search: ClassVar[tuple[SearchAxis, ...]] = (
         SearchAxis("sigma2", (1.0, 100.0, 1e4), via="supervised"),
         SearchAxis("lam", (0.1, 0.5, 1.0, 2.0)),
@@ -108,14 +128,16 @@ class GraphPR:
             float, msgspec.Meta(ge=0, description="EM stops at this relative change of J")
         ] = 1e-3
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train on the labelled sentences, then alternate."""
         return fit(problem, params, run, params.em_iters, params.em_tol)
 
     @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> PosteriorTagger:
+    def restore(arrays: Arrays, facts: dict[str, Any]) -> PosteriorTagger | OffsetTagger:
         """A saved tagger; one that decodes by Viterbi is saved as the CRF that it is."""
-        return PosteriorTagger(ChainCRF.from_arrays(arrays, facts), "graph_pr")
+        if "offset" in arrays:
+            return OffsetTagger.from_arrays(arrays, facts, KIND)
+        return PosteriorTagger(ChainCRF.from_arrays(arrays, facts), KIND)
 
 
 class PR1:
@@ -124,16 +146,18 @@ class PR1:
     class Params(RegularisationParams, frozen=True, kw_only=True):
         """Parameters of the first round."""
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train on the labelled sentences, then one round."""
         return fit(problem, params, run, 1, 0.0)
 
 
 def fit(
     problem: Problem, params: RegularisationParams, run: RunContext, rounds: int, tolerance: float
-) -> ChainCRF | PosteriorTagger:
+) -> Tagger:
     """Penalty, features, training; the record goes to "graph_pr"."""
-    penalty = penalty_of(problem, params, run)
+    if params.decode_from == "q" and (params.penalty, params.decoding) != ("graph", "posterior"):
+        raise UserError("decode_from=q", hint="it needs penalty=graph and decoding=posterior")
+    penalty, lookup = penalty_of(problem, params, run)
     with run.phase("features"):
         crf = prepare(problem, params, text=problem.unlabeled)
         parts = [crf.encode(shard) for shard in problem.unlabeled]
@@ -147,12 +171,25 @@ def fit(
     run.trace["graph_pr"] = trainer.train(rounds, tolerance)
     if params.decoding == "viterbi":
         return crf
-    first = {} if trainer.first is None else {"pr1": PosteriorTagger(trainer.first, "graph_pr")}
-    return PosteriorTagger(crf, "graph_pr", first)
+    others: dict[str, PosteriorTagger | OffsetTagger] = {}
+    if trainer.first is not None:
+        others["pr1"] = PosteriorTagger(trainer.first, KIND)
+    if trainer.q is None or lookup is None:  # nothing moved q away from the model
+        return PosteriorTagger(crf, KIND, others)
+    regularised = replace(crf, weights=trainer.q.weights)
+    if params.decode_from == "q":
+        return OffsetTagger(regularised, trainer.q.offset, lookup, KIND, others)
+    others["q"] = OffsetTagger(regularised, trainer.q.offset, lookup, KIND)
+    return PosteriorTagger(crf, KIND, others)
 
 
-def penalty_of(problem: Problem, params: RegularisationParams, run: RunContext) -> Regulariser:
-    """h on the unlabelled text of a problem; UserError for a label that nothing has."""
+def penalty_of(
+    problem: Problem, params: RegularisationParams, run: RunContext
+) -> tuple[Regulariser, NgramLookup | None]:
+    """h on the unlabelled text of a problem, and which of its rows new text belongs to, if any.
+
+    UserError for a label that nothing has.
+    """
     if params.penalty == "label_in_sentence":
         if params.required_label not in problem.labels:
             raise UserError(
@@ -161,16 +198,16 @@ def penalty_of(problem: Problem, params: RegularisationParams, run: RunContext) 
             )
         lengths = [shard.lengths for shard in problem.unlabeled]
         label = problem.labels.index(params.required_label)
-        return AtLeastOnce.build(
-            label, np.concatenate([np.empty(0, np.int64), *lengths]), len(problem.labels)
-        )
+        tokens = np.concatenate([np.empty(0, np.int64), *lengths])
+        return AtLeastOnce.build(label, tokens, len(problem.labels)), None
     graph, known = problem_graph(
         problem, run, params.column, templates=params.templates, k=params.neighbours,
         symmetry=params.symmetry, max_df=params.max_df,
     )  # fmt: skip
     of, n = known.vertex_of, known.n_labeled
     codes = problem.label_codes(problem.labeled)
-    return GraphLaplacian.build(graph.W, of[:n], codes, of[n:], len(problem.labels))
+    lookup = NgramLookup.of(graph_text(problem, params.column), graph.vertices)
+    return GraphLaplacian.build(graph.W, of[:n], codes, of[n:], len(problem.labels)), lookup
 
 
 @dataclass
@@ -190,6 +227,8 @@ class RegularisedEM:
     path: list[float] = field(default_factory=list)
     #: the model after the first of several rounds
     first: ChainCRF | None = None
+    #: of the last E-step
+    q: Posterior | None = None
 
     def train(self, most_rounds: int, tolerance: float) -> dict[str, Any]:
         """The supervised optimum, then rounds; what happened, for the record."""
@@ -220,6 +259,7 @@ class RegularisedEM:
             if number >= LEAST_ROUNDS and abs(change) < tolerance * abs(self.path[-3]):
                 trace["stopped"] = "converged"
                 break
+        self.q = q
         return {**trace, "falls": self.falls()}
 
     def e_step(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sslbench.checked import vector
-from sslbench.corpus import Corpus, Vocabulary
+from sslbench.corpus import CharacterRule, Corpus, Vocabulary
 from sslbench.crf import write_model
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
@@ -61,7 +61,7 @@ class GraphPropagation:
             problem, run, params.column, params.mode, templates=params.templates,
             k=params.neighbours, symmetry=params.symmetry, max_df=params.max_df,
         )  # fmt: skip
-        return GraphTagger(problem.labels, tokens, likeliest(rows))
+        return GraphTagger(problem.labels, tokens, likeliest(rows), problem.rule)
 
     @staticmethod
     def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> GraphTagger:
@@ -102,21 +102,25 @@ class GraphTagger:
     """One label for every row of `tokens`: int32[len(tokens)] codes into `labels`.
 
     Labels are chosen token by token: sequences of chunk tags may be ill-formed.
+    rule: tells the label of some tokens, whatever their row; None = of none.
     """
 
     labels: tuple[str, ...]
     tokens: TokenRows
     label: I32
+    rule: CharacterRule | None = None
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: label codes of a corpus."""
-        return self.label[self.tokens.of(corpus)]
+        codes = self.label[self.tokens.of(corpus)]
+        return codes if self.rule is None else self.rule.overrule(corpus, self.labels, codes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write n-grams and labels to one file."""
         arrays, facts = self.tokens.lookup.arrays()
         facts |= {"labels": list(self.labels), "outside": self.tokens.outside.strings,
-                  "templates": self.tokens.templates}  # fmt: skip
+                  "templates": self.tokens.templates,
+                  "rule": msgspec.to_builtins(self.rule)}  # fmt: skip
         write_model(path, "graph_propagation", {**arrays, "label": self.label}, facts)
 
     @classmethod
@@ -128,7 +132,7 @@ class GraphTagger:
         outside = Vocabulary(map(str, facts["outside"]))
         tokens = TokenRows(NgramLookup.from_arrays(arrays, facts), outside, templates)
         label = vector(arrays, "label", np.int32, len(tokens), (0, len(labels)))
-        return cls(labels, tokens, label)
+        return cls(labels, tokens, label, msgspec.convert(facts.get("rule"), CharacterRule | None))
 
 
 def propagated(

@@ -51,7 +51,7 @@ def prepare(
     crf: ChainCRF = problem.model.prepare(
         problem.featurizer, problem.labeled, problem.label_codes(problem.labeled), problem.labels,
         min_count=params.min_count, state_support=params.state_support, n_clique=n_clique,
-        mask=problem.legal, text=text,
+        mask=problem.legal, rule=problem.rule, text=text,
     )  # fmt: skip
     return crf
 

@@ -82,9 +82,15 @@ def decode(
     paths = [np.empty(0, np.int32)]
     for block in data.blocks:
         arcs = block_potentials(tables, data, block, crf.mask)
-        node = np.log(np.maximum(mixed[block.tokens], FLOOR)) + omega * arcs.node
-        paths.append(BlockPotentials(block, node, omega * arcs.edge).viterbi())
+        node, edge = _times(omega, arcs.node), _times(omega, arcs.edge)
+        node += np.log(np.maximum(mixed[block.tokens], FLOOR))
+        paths.append(BlockPotentials(block, node, edge).viterbi())
     return np.concatenate(paths)
+
+
+def _times(omega: float, scores: F64) -> F64:
+    """omega * scores; what is impossible stays so at omega = 0."""
+    return np.multiply(omega, scores, out=scores.copy(), where=np.isfinite(scores))
 
 
 def _transition_weights(layout: Layout, weights: F64, centred: bool) -> F64:

@@ -1,4 +1,4 @@
-"""Columnar sequences: coded columns, chunk encodings, reading CoNLL files, sharded text."""
+"""Columnar sequences: coded columns, chunk encodings, rules, reading CoNLL files, sharded text."""
 
 from sslbench.corpus.codecs import LabelCodec, PreviousType
 from sslbench.corpus.columns import Column, Corpus, Derived, Vocabulary, first_tokens, sentence_ids
@@ -18,6 +18,7 @@ from sslbench.corpus.encodings import (
     to_iob2,
 )
 from sslbench.corpus.files import RawBytes, read_bytes
+from sslbench.corpus.rules import CharacterRule
 from sslbench.corpus.shards import (
     ChainedShards,
     CorpusShards,
@@ -32,6 +33,7 @@ __all__ = [
     "SCHEMES",
     "TASKS",
     "ChainedShards",
+    "CharacterRule",
     "Column",
     "Corpus",
     "CorpusShards",

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from ..checked import vector
-from ..corpus import Corpus
+from ..corpus import CharacterRule, Corpus
 from ..features import AttributeIndex, TemplateFeaturizer
 from ..types import F64, I32, I64, Bool
 from . import lbfgs
@@ -34,6 +35,7 @@ class ChainCRF:
     """A CRF of order 1 or 2 over `labels`; the flat weights (layout in `layout`) start at zero.
 
     mask: bool[L+1, L] legal arcs (row L = START), used in training and in decoding; None = all.
+    rule: tells the one label of some tokens, likewise; None = all tokens may have all labels.
     """
 
     labels: tuple[str, ...]
@@ -41,14 +43,16 @@ class ChainCRF:
     layout: Layout
     weights: F64 = field(repr=False)
     mask: Bool | None = None
+    rule: CharacterRule | None = None
 
     def encode(self, corpus: Corpus, clique: CliqueFeatures | None = None) -> EncodedCorpus:
         """Attributes of a corpus as the engine reads them."""
-        return EncodedCorpus.build(self.layout, self.index.encode(corpus), clique)
+        only = None if self.rule is None else self.rule.only(corpus, self.labels)
+        return EncodedCorpus.build(self.layout, self.index.encode(corpus), clique, only)
 
     def reencode(self, data: EncodedCorpus) -> EncodedCorpus:
         """A corpus that was encoded for another layout over the same attributes."""
-        return EncodedCorpus.build(self.layout, data.attributes, data.clique)
+        return EncodedCorpus.build(self.layout, data.attributes, data.clique, data.only)
 
     def train(
         self, parts: Parts, sigma2: float, *, l1: float = 0.0, options: lbfgs.Options | None = None,
@@ -88,11 +92,14 @@ class ChainCRF:
         parts = [block_potentials(tables, data, b, self.mask).viterbi() for b in data.blocks]
         return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
-    def marginals(self, data: EncodedCorpus) -> F64:
-        """Node marginals float64[N, L]."""
-        tables = Tables.unpack(self.layout, self.weights)
-        blocks = (block_potentials(tables, data, b, self.mask) for b in data.blocks)
-        parts = [potentials.posterior().node for potentials in blocks]
+    def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
+        """Node marginals float64[N, L]; extra: float64[N, L], added to the scores of labels."""
+        tables, parts = Tables.unpack(self.layout, self.weights), []
+        for block in data.blocks:
+            potentials = block_potentials(tables, data, block, self.mask)
+            if extra is not None:
+                potentials.node[:] += extra[block.tokens]
+            parts.append(potentials.posterior().node)
         return np.concatenate(parts) if parts else np.empty((0, len(self.labels)))
 
     def predict(self, corpus: Corpus) -> I32:
@@ -115,6 +122,7 @@ class ChainCRF:
             "labels": list(self.labels), "index": facts, "n_columns": layout.n_columns,
             "n_clique": layout.n_clique, "use_start": layout.use_start,
             "use_stop": layout.use_stop, "order": layout.order,
+            "rule": msgspec.to_builtins(self.rule),
         }  # fmt: skip
 
     @classmethod
@@ -141,7 +149,9 @@ class ChainCRF:
         shape = (len(labels) + 1, len(labels))
         if mask is not None and (mask.dtype != np.bool_ or mask.shape != shape):
             raise ValueError(f"the mask is {mask.dtype} {mask.shape}")
-        return cls(labels, index, layout, weights, mask)
+        # models saved before there were rules have none
+        rule = msgspec.convert(facts.get("rule"), CharacterRule | None)
+        return cls(labels, index, layout, weights, mask, rule)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write weights and alphabets to one file (npz and JSON, no pickle)."""
@@ -190,7 +200,8 @@ class ChainModel:
         self, featurizer: TemplateFeaturizer, corpus: Corpus, label_codes: I32,
         labels: Sequence[str], *, min_count: int = 1, state_support: Support = "all",
         arc_support: Support = "observed", n_clique: int = 0, mask: Bool | None = None,
-        use_start: bool = True, use_stop: bool = True, text: Iterable[Corpus] = (),
+        rule: CharacterRule | None = None, use_start: bool = True, use_stop: bool = True,
+        text: Iterable[Corpus] = (),
     ) -> ChainCRF:  # fmt: skip
         """Index the attributes of a labelled corpus and lay out zero weights.
 
@@ -207,7 +218,7 @@ class ChainModel:
             n_edge=index.n_edge, state_support=state_support, arc_support=arc_support,
             n_clique=n_clique, use_start=use_start, use_stop=use_stop, order=self.order,
         )  # fmt: skip
-        return ChainCRF(tuple(labels), index, layout, np.zeros(layout.size), mask)
+        return ChainCRF(tuple(labels), index, layout, np.zeros(layout.size), mask, rule)
 
 
 class SecondOrderModel(ChainModel):

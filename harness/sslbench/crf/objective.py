@@ -63,19 +63,22 @@ class EncodedCorpus:
     """Attributes of a corpus as a layout's weights see them; clique features if any.
 
     number: int32[A + 1] engine code of every attribute id, -1 for id -1; None = the id itself.
+    only: int32[N] the one label that a token may have, -1 = any; None = any for all.
     """
 
     layout: Layout
     attributes: Attributes
     number: I32 | None
     clique: CliqueFeatures | None = None
+    only: I32 | None = None
 
     @classmethod
     def build(
-        cls, layout: Layout, attributes: Attributes, clique: CliqueFeatures | None = None
-    ) -> EncodedCorpus:
+        cls, layout: Layout, attributes: Attributes, clique: CliqueFeatures | None = None,
+        only: I32 | None = None,
+    ) -> EncodedCorpus:  # fmt: skip
         number = None if layout.states is None else layout.states.code
-        return cls(layout, attributes, number, clique)
+        return cls(layout, attributes, number, clique, only)
 
     def collapsed(self, collapse: Collapse) -> EncodedCorpus:
         """The same corpus for the reduced layout."""
@@ -138,11 +141,22 @@ def block_potentials(
         )  # fmt: skip
     if data.clique is not None:
         data.clique.add_scores(tables.clique, block, node, edge)
+    if tables.second is not None:
+        node[block.offsets[:-1]] += tables.second.first()
+        node[block.single] += tables.second.e2[L]
+    if data.only is not None:
+        leave_only(data.only[block.tokens], node)
     if tables.second is None:
         return BlockPotentials(block, node, edge)
-    node[block.offsets[:-1]] += tables.second.first()
-    node[block.single] += tables.second.e2[L]
     return TriplePotentials(block, node, edge, tables.second.potentials())
+
+
+def leave_only(labels: I32, node: F64) -> None:
+    """Make all other labels of a token impossible: labels int32[n], -1 = none of them."""
+    at = np.flatnonzero(labels >= 0)
+    kept = node[at, labels[at]]
+    node[at] = -np.inf
+    node[at, labels[at]] = kept
 
 
 def add_gradient(gradient: Tables, data: EncodedCorpus, block: Block, omega: CliqueWeights) -> None:

@@ -18,7 +18,7 @@ from sslbench.errors import UserError
 from sslbench.registrations import RemoteFile
 
 if TYPE_CHECKING:
-    from sslbench.corpus import Corpus, LabelCodec, Shards
+    from sslbench.corpus import CharacterRule, Corpus, LabelCodec, Shards
     from sslbench.experiment.metrics import Alternatives
 
 HOME_VARIABLE = "SSLBENCH_DATA"
@@ -50,6 +50,8 @@ class Dataset:
         unlabelled text too.
     codec: makes, from the tags of the labelled sample, the labels that models are trained on in
         their place; what is predicted is scored as tags. None: on the tags as they are.
+    rule: tells the label of some tokens; for all methods, in training and in tagging. What it says
+        of the labelled sample replaces the labels there, never those that are scored.
     alternatives: by split, spans that the task accepts besides those of the labels; adds
         alt_precision, alt_recall and alt_f1. With such a metric as the primary one, every split
         has them.
@@ -66,6 +68,7 @@ class Dataset:
     joined: bool = False
     transductive: bool = False
     codec: Callable[[Sequence[str]], LabelCodec] | None = None
+    rule: CharacterRule | None = None
     alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
 
 

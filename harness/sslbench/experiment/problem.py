@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, LabelCodec, Shards, Vocabulary
+from sslbench.corpus import CharacterRule, Column, Corpus, LabelCodec, Shards, Vocabulary
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import I32, I64, Bool
@@ -36,6 +36,8 @@ class Problem:
     threads: that the method may use; results must not depend on it.
     legal: bool[L + 1, L], which label may follow which (row L: which may begin a sentence), for
         training and for decoding; None = all.
+    rule: tells the one label of some tokens, for training and for decoding; `labeled` agrees with
+        it. None: nothing is told.
     tags: the tag that each of a codec's `labels` stands for; None = labels are tags.
     """
 
@@ -49,10 +51,13 @@ class Problem:
     model: Any
     threads: int = 1
     legal: Bool | None = None
+    rule: CharacterRule | None = None
     tags: tuple[str, ...] | None = None
 
     def coded(self, codec: LabelCodec) -> Problem:
-        """The same problem over the labels of a codec."""
+        """The same problem over the labels of a codec. ValueError with a rule, which tells tags."""
+        if self.rule is not None:
+            raise ValueError("a rule tells tags, but models are trained on a codec's labels")
         dev = None if self.dev is None else relabelled(codec.encode(self.dev), codec.labels)
         labeled = relabelled(codec.encode(self.labeled), codec.labels)
         return replace(
@@ -72,8 +77,8 @@ class Problem:
 class Fit(Protocol):
     """What training returns.
 
-    Optional: ``variants``, fits by name that training passed on its way (its first round, say),
-    whose primary metric the record tells as well, as ``accuracy_NAME``.
+    Optional: ``variants``, other fits of the same training by name (its first round, say), whose
+    primary metric the record tells as well, as ``accuracy_NAME``.
     """
 
     @property

@@ -79,6 +79,8 @@ class Bench:
         """The problem with these labelled sentences; nothing else of train keeps its label."""
         spec, dataset = self.task.spec, self.dataset
         labeled = labeled_part(dataset.splits["train"], sentences)
+        if dataset.rule is not None:
+            labeled = relabelled(dataset.rule.impose(labeled))
         labels = tuple(labeled.column("label").vocabulary.strings)
         dev = dataset.splits.get("dev")
         model = self.known.model(spec.model).load()
@@ -98,6 +100,7 @@ class Bench:
             featurizer=self.known.featurizer(spec.featurizer).load()(),
             model=model() if isinstance(model, type) else model,
             threads=self.task.threads,
+            rule=dataset.rule,
         )
         return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
 
