@@ -1,4 +1,4 @@
-"""Why there is no kernel over legal arcs: a message through a whole matrix, and through a list.
+"""Where lists of legal arcs pay: not for a message through one matrix, but for second-order chains.
 
 Label sets whose codec forbids most arcs: the 29 labels of Suzuki & Isozaki 2008 (169 of 841 arcs)
 and 60 labels of border and tag (960 of 3,600).
@@ -14,10 +14,14 @@ import pytest
 from numba import njit
 from problem import OUT, Figure
 
-from sslbench.crf.kernels import rows
-from sslbench.types import F64, I32, I64
+from sslbench.crf.data import Block
+from sslbench.crf.kernels import legal, rows
+from sslbench.crf.lattice import Triples
+from sslbench.crf.trigrams import TriplePotentials
+from sslbench.types import F64, I32, I64, Bool
 
 MESSAGES = 20_000 if OUT else 10
+SENTENCES = 100 if OUT else 2
 
 
 @njit
@@ -46,19 +50,66 @@ def nanoseconds(work: Callable[[int], None]) -> float:
     return 1e9 * best / MESSAGES
 
 
-@pytest.mark.parametrize(("labels", "legal"), [(29, 169), (60, 960)])
-def test_a_message(figure: Figure, labels: int, legal: int) -> None:
+@pytest.mark.parametrize(("labels", "arcs"), [(29, 169), (60, 960)])
+def test_a_message(figure: Figure, labels: int, arcs: int) -> None:
     rng, width = np.random.default_rng(0), -(-labels // 8) * 8
     M, v = np.zeros((labels, width)), rng.random(width)
-    at = rng.choice(labels * labels, legal, replace=False)
-    M[at // labels, at % labels] = rng.random(legal)
+    at = rng.choice(labels * labels, arcs, replace=False)
+    M[at // labels, at % labels] = rng.random(arcs)
     into = M[:, :labels].T
     start = np.concatenate([[0], np.cumsum((into > 0).sum(axis=1))])
     arc, value = np.nonzero(into > 0)[1].astype(np.int32), into[into > 0]
     whole, listed = np.zeros(width), np.zeros(labels)
     figure(
-        f"a message through {legal} of {labels**2} arcs", "ns",
+        f"a message through {arcs} of {labels**2} arcs", "ns",
         ours=nanoseconds(lambda times: by_matrix(v, M, whole, times)),
         legal_arcs=nanoseconds(lambda times: by_list(v, start, arc, value, listed, times)),
     )  # fmt: skip
     np.testing.assert_allclose(whole[:labels], listed)
+
+
+def typed(types: int) -> Bool:
+    """Legal pairs of (type before, tag) labels, as in Suzuki & Isozaki 2008: O and B-, I- of types.
+
+    Labels: O after each type or none; B- and I- of each type after each or none, I- after its own.
+    """
+    tags = [("O", "")] + [(p, k) for k in map(str, range(types)) for p in "BI"]
+    names = ["", *map(str, range(types))]
+    labels = [(a, p, k) for a in names for p, k in tags if p != "I" or a == k]
+    return np.array([[after == kind for after, _, _ in labels] for _, _, kind in labels])
+
+
+def bordered(tags: int) -> Bool:
+    """Legal pairs of (border, tag) labels: B, M, E, S of words with tags."""
+    labels = [(border, tag) for border in "BMES" for tag in range(tags)]
+    return np.array([[follow in "ME" and t == tag if border in "BM" else follow in "BS"
+                      for follow, t in labels] for border, tag in labels])  # fmt: skip
+
+
+@pytest.mark.parametrize("pairs", [typed(4), bordered(15)], ids=["29 labels", "60 labels"])
+def test_second_order(figure: Figure, pairs: Bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, L = np.random.default_rng(0), len(pairs)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(5, 45, SENTENCES))])
+    n = int(offsets[-1])
+    triples = Triples(*(rng.normal(size=(L,) * k) for k in (2, 3, 2)))
+    edge = np.where(pairs, rng.normal(size=(1, L, L)), -np.inf)
+    chains = TriplePotentials(
+        Block(0, n, 0, SENTENCES, offsets), rng.normal(size=(n, L)), edge, triples
+    )
+
+    def by(few: bool) -> tuple[float, F64]:
+        monkeypatch.setattr(legal, "few", lambda _: few)
+        chains.posterior()
+        best = np.inf
+        for _ in range(5):
+            begin = time.perf_counter()
+            found = chains.posterior()
+            best = min(best, time.perf_counter() - begin)
+        return 1e6 * best / n, found.node
+
+    (ours, node), (all_triples, other) = by(True), by(False)
+    figure(
+        f"forward-backward, second order, {int(pairs.sum())} of {L**2} arcs", "us/token",
+        ours=ours, all_triples=all_triples,
+    )  # fmt: skip
+    np.testing.assert_allclose(node, other, atol=1e-11)

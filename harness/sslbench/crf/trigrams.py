@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..types import F64, I32, I64
-from .kernels import triple_chain, triples
+from .kernels import legal, triple_chain, triples
 from .lattice import BlockPosterior, BlockPotentials, Triples, check_feasible
 
 #: tokens that a thread handles at a time: groups do not depend on the number of threads
@@ -48,8 +48,11 @@ class TriplePotentials(BlockPotentials):
         G = len(groups) - 1
         mu, step, status = np.empty((n, L)), np.empty(n), np.empty(len(weights), np.int8)
         first, inner, last = np.zeros((G, L, L)), np.zeros((G, L, L, L)), np.zeros((G, L, L))
-        if fixed:
-            begin, middle = of.begin + self.edge[0], of.inner + self.edge[0]
+        begin, middle = of.begin + self.edge[0], of.inner + self.edge[0]
+        if fixed and legal.few(pairs := np.isfinite(self.edge[0])):
+            legal.shared(pairs, self.node, begin, middle, of.end, block.offsets, groups, weights,
+                         mu, step, first, inner, last, status)  # fmt: skip
+        elif fixed:
             order = self._longest_first(groups)
             triples.shared(self.node, begin, middle, of.end, block.offsets, groups, order, weights,
                            mu, step, first, inner, last, status)  # fmt: skip
