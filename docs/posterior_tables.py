@@ -39,7 +39,8 @@ CURVE_SIZES = (50, 100, 150, 200, 300, 400, 500)
 
 @dataclass(frozen=True)
 class Run:
-    """One record. error, unseen: of test, in %; pr1: error after the first round."""
+    """One record. error, unseen: of test, in %; pr1: error after the first round; q: of the
+    regularised posterior."""
 
     run: str
     method: str
@@ -52,6 +53,7 @@ class Run:
     error: float
     unseen: float
     pr1: float
+    q: float
     cpu_s: float
     mb: float
 
@@ -75,6 +77,7 @@ def run_of(record: RunRecord) -> Run:
         mode=str(params.get("mode", "")), schedule=str(params.get("schedule", "")),
         rounds=int(params.get("em_iters", 0)), error=error("accuracy"),
         unseen=error("unseen_accuracy"), pr1=error("accuracy_pr1"),
+        q=error("accuracy_q"),
         cpu_s=float(record.cpu_s or 0.0), mb=float(record.peak_rss_mb or 0.0),
     )  # fmt: skip
 
@@ -118,8 +121,8 @@ def paper(name: str) -> str:
 def languages(runs: Sequence[Run]) -> None:
     """Error by language, and the gain of PR over the best of the three baselines."""
     print("\n### Languages\n")
-    print(row("", *BASELINES, "PR1", "PR", "gain", "unseen words: CRF", "PR", "gain", "draws"))
-    print(row(*["---"] * 11))
+    print(row("", *BASELINES, "PR1", "PR", "q", "gain", "unseen words: CRF", "PR", "gain", "draws"))
+    print(row(*["---"] * 12))
     gains, unseen_gains = [], []
     for dataset in sorted({r.dataset for r in runs}):
         own = [r for r in runs if r.dataset == dataset and r.size == 100]
@@ -137,6 +140,7 @@ def languages(runs: Sequence[Run]) -> None:
         print(row(
             dataset, *(mean_sd(by[name].error for by in draws) for name in BASELINES),
             mean_sd(by["PR"].pr1 for by in draws), mean_sd(by["PR"].error for by in draws),
+            mean_sd(by["PR"].q for by in draws),
             f"{mean_sd(gain)} ({best})", mean_sd(by["CRF"].unseen for by in draws),
             mean_sd(by["PR"].unseen for by in draws), mean_sd(unseen), str(len(draws)),
         ))  # fmt: skip

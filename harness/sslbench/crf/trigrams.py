@@ -7,8 +7,10 @@ Source: crf_engine specification, section 4.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..types import F64, I32, I64
 from .kernels import legal, triple_chain, triples
@@ -44,26 +46,29 @@ class TriplePotentials(BlockPotentials):
         """Log-partitions and marginals, times the weights float64[s] of the sentences."""
         block, (n, L) = self.block, self.node.shape
         weights = np.ones(len(block.offsets) - 1) if weights is None else weights
-        groups, of, fixed = self._groups(), self.triples, self.edge.shape[0] == 1
+        groups, fixed = self._groups(), self.edge.shape[0] == 1
         G = len(groups) - 1
         mu, step, status = np.empty((n, L)), np.empty(n), np.empty(len(weights), np.int8)
         first, inner, last = np.zeros((G, L, L)), np.zeros((G, L, L, L)), np.zeros((G, L, L))
-        begin, middle = of.begin + self.edge[0], of.inner + self.edge[0]
-        if fixed and legal.few(pairs := np.isfinite(self.edge[0])):
-            legal.shared(pairs, self.node, begin, middle, of.end, block.offsets, groups, weights,
-                         mu, step, first, inner, last, status)  # fmt: skip
-        elif fixed:
-            order = self._longest_first(groups)
-            triples.shared(self.node, begin, middle, of.end, block.offsets, groups, order, weights,
-                           mu, step, first, inner, last, status)  # fmt: skip
+        if fixed:
+            self._same_everywhere(groups, weights, mu, step, first, inner, last, status)
         else:
             arcs = np.empty((n, L, L))
-            triple_chain.varying(self.node, self.edge, *of, block.offsets, groups, weights, mu,
-                                 step, arcs, first, inner, last, status)  # fmt: skip
+            triple_chain.varying(self.node, self.edge, *self.triples, block.offsets, groups,
+                                 weights, mu, step, arcs, first, inner, last, status)  # fmt: skip
         check_feasible(block, status)
         found = Triples(first.sum(axis=0), inner.sum(axis=0), last.sum(axis=0))
         edge = found.pairs() if fixed else arcs
         return BlockPosterior(block, step, mu, edge, found)
+
+    def _same_everywhere(self, groups: I64, weights: F64, *out: NDArray[Any]) -> None:
+        """Forward-backward when all positions share their transitions; out: as the kernels'."""
+        of, w, offsets = self.triples, self.edge[0], self.block.offsets
+        chains = self.node, of.begin + w, of.inner + w, of.end, offsets, groups
+        if legal.few(pairs := np.isfinite(w)):
+            legal.shared(pairs, *chains, weights, *out)
+        else:
+            triples.shared(*chains, self._longest_first(groups), weights, *out)
 
     def viterbi(self) -> I32:
         """Best labels int32[n]."""
