@@ -21,10 +21,14 @@ from sslbench.corpus import CorpusShards
 from sslbench.crf import STRICT, ChainModel, Options, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
-from sslbench.experiment.data import DataHome
+from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.problem import Problem, labeled_part, without_labels
+from sslbench.experiment.protocol import draw
+from sslbench.experiment.record import ProtocolSpec, RunSpec
+from sslbench.experiment.training import Bench, Task, train
 from sslbench.features import TemplateFeaturizer
 from sslbench.graph.regularisers import AtLeastOnce
+from sslbench.plugins import registry
 from sslbench.types import I32
 from sslbench_methods import graph_pr
 from sslbench_methods.graph_pr import PR1, GraphPR
@@ -324,6 +328,25 @@ def test_the_release_carries_its_posterior(problem: Problem) -> None:
     close(first["etas"][:2], [0.2, 0.1])
     assert len(first["etas"]) <= 10
     assert second["start"] < first["R"]  # from the old posterior, under a model that is nearer
+
+
+def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
+    splits = synth.load(DataHome(), train=30, dev=8, test=5).splits
+    data = Dataset("d", "tagging", "accuracy", None, {k: splits[k] for k in ("train", "test")})
+    spec = RunSpec(
+        method="graph_pr", dataset="synth", featurizer="basic", model="crf1",
+        params={**FAST, "lam": 0.5, "m_iterations": 5},
+        protocol=ProtocolSpec(labeled=15, seed=0, tune=5),
+    )  # fmt: skip
+    opened = Bench(Task(spec, "accuracy"), registry(), data, draw(data, spec.protocol),
+                   RunContext(0))  # fmt: skip
+    trained = train(opened)
+    assert [(t.param, t.value) for t in trained.trials] == [
+        ("em_iters", rounds) for rounds in (1, 2, 4, 6, 10)
+    ]
+    best = max(trained.trials, key=lambda trial: trial.score or 0.0).value  # of equals the first
+    assert trained.params.em_iters == best
+    assert len(trained.run.trace["graph_pr"]["rounds"]) <= best
 
 
 # -- threads ---------------------------------------------------------------------------------------

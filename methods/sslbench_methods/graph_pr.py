@@ -127,6 +127,11 @@ class GraphPR:
         em_tol: Annotated[
             float, msgspec.Meta(ge=0, description="EM stops at this relative change of J")
         ] = 1e-3
+        # J goes on to rise while labels get worse, where the graph is wrong often enough
+        search: ClassVar[tuple[SearchAxis, ...]] = (
+            *RegularisationParams.search,
+            SearchAxis("em_iters", (1, 2, 4, 6, 10)),
+        )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train on the labelled sentences, then alternate."""
