@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,12 @@ def commands(page: Path) -> list[list[str]]:
     script = SHOWN + "\n".join(blocks)
     for letter, meaning in LETTERS.get(page.name, {}).items():
         script = re.sub(rf"(?<=[=_ ]){letter}(?=[.\s\"])", meaning, script)
-    shown = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True)
+    with tempfile.TemporaryDirectory() as folder:  # for redirections; nothing else can be run
+        shown = subprocess.run(
+            ["/bin/bash", "-uc", script], cwd=folder, env={"PATH": ""}, capture_output=True,
+            text=True, check=False,
+        )  # fmt: skip
+    assert "unbound variable" not in shown.stderr, shown.stderr
     return [line.rstrip("\t").split("\t") for line in shown.stdout.splitlines()]
 
 
