@@ -18,7 +18,7 @@ TOP = Path(__file__).parents[1]
 LETTERS = {
     "entropy_regularization.md": {"D": "genetag_jiao", "U": "B", "S": "0", "G": "0.1"},
     "graph_methods.md": {"D": "questions"},
-    "posterior_regularisation.md": {"N": "0", "L": "100", "LL": "da", "R": "1"},
+    "posterior_regularisation.md": {"N": "0", "LL": "da"},
 }
 SHOWN = r'sslbench() { printf "%s\t" "$@"; echo; }; '
 

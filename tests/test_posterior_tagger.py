@@ -19,7 +19,7 @@ from sslbench.experiment.problem import Problem
 from sslbench.types import F64
 from sslbench_methods.graph_pr import PR1, GraphPR
 from sslbench_methods.graph_text import problem_graph
-from sslbench_methods.posterior_tagger import OffsetTagger, PosteriorTagger
+from sslbench_methods.posterior_tagger import PosteriorTagger
 from test_graph_baselines import OPTIONS, random_problem
 
 
@@ -34,9 +34,9 @@ def fitted(problem: Problem, method: type[GraphPR | PR1] = GraphPR, **options: A
     return method().fit(problem, method.Params(**params), RunContext())
 
 
-def q_of(tagger: OffsetTagger, text: Corpus) -> F64:
-    shift = tagger.offset[tagger.lookup.vertices(text)]
-    return tagger.crf.marginals(tagger.crf.encode(text), shift)
+def q_of(tagger: PosteriorTagger, text: Corpus) -> F64:
+    assert tagger.shift is not None
+    return tagger.crf.marginals(tagger.crf.encode(text), tagger.shift.of(text))
 
 
 @pytest.mark.parametrize("model", [ChainModel(), SecondOrderModel()], ids=["crf1", "crf2"])
@@ -45,7 +45,7 @@ def test_it_is_the_fixed_point_of_the_e_step(model: ChainModel) -> None:
     from the dense Laplacian."""
     problem = replace(random_problem(7), model=model)
     tagger = fitted(problem, lam=0.7, decode_from="q")
-    assert isinstance(tagger, OffsetTagger)
+    assert isinstance(tagger, PosteriorTagger)
     graph, known = problem_graph(problem, RunContext(), "word", templates="hgt13", k=4,
                                  symmetry="mutual", max_df=None)  # fmt: skip
     gold = np.eye(len(problem.labels))[problem.label_codes(problem.labeled)]
@@ -58,15 +58,15 @@ def test_it_is_the_fixed_point_of_the_e_step(model: ChainModel) -> None:
             n[vertex] += 1
     mean, W = total / n[:, None], graph.W.toarray()
     G = 2.0 / n[:, None] * (W.sum(axis=1)[:, None] * mean - W @ mean)
-    assert np.abs(tagger.offset[:-1]).max() > 0.05
-    np.testing.assert_allclose(tagger.offset[:-1], -0.7 * G, atol=1e-3)
-    assert not tagger.offset[-1].any()
+    assert np.abs(tagger.shift.offset[:-1]).max() > 0.05
+    np.testing.assert_allclose(tagger.shift.offset[:-1], -0.7 * G, atol=1e-3)
+    assert not tagger.shift.offset[-1].any()
 
 
 def test_its_accuracy_stands_beside_the_models() -> None:
     problem = random_problem(7)
     model, q = fitted(problem), fitted(problem, decode_from="q")
-    assert isinstance(model, PosteriorTagger)
+    assert model.shift is None
     assert set(model.variants) == {"pr1", "q"}
     assert set(q.variants) == {"pr1"}
     (text, *_) = problem.unlabeled
@@ -93,7 +93,7 @@ def test_saved_and_restored(tmp_path: Path) -> None:
     kind, arrays, facts = read_model(tmp_path / "model")
     restored = GraphPR.restore(arrays, facts)
     assert kind == "graph_pr"
-    assert isinstance(restored, OffsetTagger)
+    assert restored.shift is not None
     (text, *_) = problem.unlabeled
     np.testing.assert_array_equal(restored.predict(text), tagger.predict(text))
     for damaged in (arrays["offset"][1:], arrays["offset"].astype(np.float32),
@@ -114,4 +114,4 @@ def test_without_unlabelled_text_there_is_no_q() -> None:
     problem = random_problem(7)
     (text, *_) = problem.unlabeled
     empty = replace(problem, unlabeled=CorpusShards(text.select(np.empty(0, np.int64))))
-    assert isinstance(fitted(empty, decode_from="q"), PosteriorTagger)
+    assert fitted(empty, decode_from="q").shift is None

@@ -30,6 +30,7 @@ from msgspec import Meta
 from sslbench.corpus import CharacterRule, Column, Corpus, CorpusShards, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench.graph import forms
 from sslbench_datasets.checks import check_sizes, chosen
 from sslbench_datasets.conllu import read_conllu
 from sslbench_datasets.registered.ud import TREEBANKS, Treebank
@@ -48,7 +49,7 @@ TAG_OF = {tag: tag for tag in _IN_BOTH} | {
     "PUNCT": ".",
 }
 N_DRAWS, DRAW_SENTENCES = 10, 100
-PUNCTUATION = CharacterRule("word", ".,!?:;", ".")
+PUNCTUATION = CharacterRule("word", forms.PUNCTUATION, ".")
 # Part of the protocol: changing it changes every labelled sample.
 _DRAW_STREAM = 0x48475431
 

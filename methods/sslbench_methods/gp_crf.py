@@ -75,7 +75,7 @@ class GraphPropagationCRF:
     @staticmethod
     def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> PosteriorTagger:
         """A saved tagger; one that decodes by Viterbi is saved as the CRF that it is."""
-        return PosteriorTagger(ChainCRF.from_arrays(arrays, facts), "gp_crf")
+        return PosteriorTagger.from_arrays(arrays, facts, "gp_crf")
 
 
 def hard_labels(rows: F64, row_of: I64, offsets: I64, legal: Bool | None) -> I32:

@@ -14,7 +14,7 @@ and M-steps alternate from the supervised optimum; neither lowers J.  J is not j
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -46,7 +46,7 @@ from .posterior_regularisation import (
     Schedule,
     Value,
 )
-from .posterior_tagger import Arrays, Decoding, OffsetTagger, PosteriorTagger
+from .posterior_tagger import Arrays, Decoding, PosteriorTagger, VertexShift
 from .supervised import TrainingParams, prepare
 
 #: rounds before the change of J may end the training (specification, section 6)
@@ -55,8 +55,6 @@ LEAST_ROUNDS = 3
 ROUNDING = 1e-9
 #: of saved taggers
 KIND = "graph_pr"
-
-Tagger: TypeAlias = ChainCRF | PosteriorTagger | OffsetTagger
 
 
 class RegularisationParams(TrainingParams, frozen=True, kw_only=True):
@@ -133,16 +131,14 @@ class GraphPR:
             SearchAxis("em_iters", (1, 2, 4, 6, 10)),
         )
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
         """Train on the labelled sentences, then alternate."""
         return fit(problem, params, run, params.em_iters, params.em_tol)
 
     @staticmethod
-    def restore(arrays: Arrays, facts: dict[str, Any]) -> PosteriorTagger | OffsetTagger:
+    def restore(arrays: Arrays, facts: dict[str, Any]) -> PosteriorTagger:
         """A saved tagger; one that decodes by Viterbi is saved as the CRF that it is."""
-        if "offset" in arrays:
-            return OffsetTagger.from_arrays(arrays, facts, KIND)
-        return PosteriorTagger(ChainCRF.from_arrays(arrays, facts), KIND)
+        return PosteriorTagger.from_arrays(arrays, facts, KIND)
 
 
 class PR1:
@@ -151,17 +147,17 @@ class PR1:
     class Params(RegularisationParams, frozen=True, kw_only=True):
         """Parameters of the first round."""
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
         """Train on the labelled sentences, then one round."""
         return fit(problem, params, run, 1, 0.0)
 
 
 def fit(
     problem: Problem, params: RegularisationParams, run: RunContext, rounds: int, tolerance: float
-) -> Tagger:
+) -> ChainCRF | PosteriorTagger:
     """Penalty, features, training; the record goes to "graph_pr"."""
     if params.decode_from == "q" and (params.penalty, params.decoding) != ("graph", "posterior"):
-        raise UserError("decode_from=q", hint="it needs penalty=graph and decoding=posterior")
+        raise UserError("decode_from=q needs penalty=graph and decoding=posterior")
     penalty, lookup = penalty_of(problem, params, run)
     with run.phase("features"):
         crf = prepare(problem, params, text=problem.unlabeled)
@@ -176,16 +172,14 @@ def fit(
     run.trace["graph_pr"] = trainer.train(rounds, tolerance)
     if params.decoding == "viterbi":
         return crf
-    others: dict[str, PosteriorTagger | OffsetTagger] = {}
-    if trainer.first is not None:
-        others["pr1"] = PosteriorTagger(trainer.first, KIND)
+    others = {} if trainer.first is None else {"pr1": PosteriorTagger(trainer.first, KIND)}
     if trainer.q is None or lookup is None:  # nothing moved q away from the model
         return PosteriorTagger(crf, KIND, others)
-    regularised = replace(crf, weights=trainer.q.weights)
+    shift = VertexShift(lookup, trainer.q.offset)
+    q = PosteriorTagger(replace(crf, weights=trainer.q.weights), KIND, shift=shift)
     if params.decode_from == "q":
-        return OffsetTagger(regularised, trainer.q.offset, lookup, KIND, others)
-    others["q"] = OffsetTagger(regularised, trainer.q.offset, lookup, KIND)
-    return PosteriorTagger(crf, KIND, others)
+        return replace(q, variants=others)
+    return PosteriorTagger(crf, KIND, {**others, "q": q})
 
 
 def penalty_of(

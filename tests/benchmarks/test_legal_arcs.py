@@ -14,6 +14,7 @@ import pytest
 from numba import njit
 from problem import OUT, Figure
 
+from sslbench.corpus import PreviousType
 from sslbench.crf.data import Block
 from sslbench.crf.kernels import legal, rows
 from sslbench.crf.lattice import Triples
@@ -68,17 +69,6 @@ def test_a_message(figure: Figure, labels: int, arcs: int) -> None:
     np.testing.assert_allclose(whole[:labels], listed)
 
 
-def typed(types: int) -> Bool:
-    """Legal pairs of (type before, tag) labels, as in Suzuki & Isozaki 2008: O and B-, I- of types.
-
-    Labels: O after each type or none; B- and I- of each type after each or none, I- after its own.
-    """
-    tags = [("O", "")] + [(p, k) for k in map(str, range(types)) for p in "BI"]
-    names = ["", *map(str, range(types))]
-    labels = [(a, p, k) for a in names for p, k in tags if p != "I" or a == k]
-    return np.array([[after == kind for after, _, _ in labels] for _, _, kind in labels])
-
-
 def bordered(tags: int) -> Bool:
     """Legal pairs of (border, tag) labels: B, M, E, S of words with tags."""
     labels = [(border, tag) for border in "BMES" for tag in range(tags)]
@@ -86,7 +76,19 @@ def bordered(tags: int) -> Bool:
                       for follow, t in labels] for border, tag in labels])  # fmt: skip
 
 
-@pytest.mark.parametrize("pairs", [typed(4), bordered(15)], ids=["29 labels", "60 labels"])
+def some(labels: int, share: float) -> Bool:
+    """Random legal pairs: where lists stop being faster."""
+    return np.random.default_rng(1).random((labels, labels)) < share
+
+
+TYPED = PreviousType(["O", *(f"{p}-{kind}" for kind in "1234" for p in "BI")]).legal[:-1]
+PAIRS = {"names": TYPED, "borders and tags": bordered(15)} | {
+    f"{share:.0%} of {labels} labels": some(labels, share)
+    for labels in (12, 26, 45) for share in (0.2, 0.35, 0.5)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pairs", PAIRS.values(), ids=PAIRS)
 def test_second_order(figure: Figure, pairs: Bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, L = np.random.default_rng(0), len(pairs)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(5, 45, SENTENCES))])

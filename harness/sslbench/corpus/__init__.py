@@ -18,7 +18,7 @@ from sslbench.corpus.encodings import (
     to_iob2,
 )
 from sslbench.corpus.files import RawBytes, read_bytes
-from sslbench.corpus.rules import CharacterRule
+from sslbench.corpus.rules import CharacterRule, made_of
 from sslbench.corpus.shards import (
     ChainedShards,
     CorpusShards,
@@ -53,6 +53,7 @@ __all__ = [
     "first_tokens",
     "from_spans",
     "head",
+    "made_of",
     "read_bytes",
     "read_conll",
     "sentence_ids",

@@ -26,7 +26,7 @@ class CharacterRule:
         """bool[N]: is the token made of these characters, at least one, and of no other?"""
         column, known = corpus.column(self.column), frozenset(self.characters)
         name = "made of " + "".join(sorted(known))
-        made = column.vocabulary.derived(name, lambda form: "yes" if _made_of(form, known) else "")
+        made = column.vocabulary.derived(name, lambda form: "yes" if made_of(form, known) else "")
         here: Bool = (made.codes() == made.vocabulary.lookup("yes"))[column.codes]
         return here
 
@@ -51,5 +51,6 @@ class CharacterRule:
         return np.where(only >= 0, only, codes)
 
 
-def _made_of(form: str, characters: frozenset[str]) -> bool:
+def made_of(form: str, characters: frozenset[str]) -> bool:
+    """Has it one of these characters at least, and no other?"""
     return bool(form) and characters.issuperset(form)

@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
 
+from sslbench.corpus import made_of
 from sslbench.errors import UserError
 
 NUMBER = "<num>"
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+|[0-9,]+)?")
-_PUNCTUATION = frozenset(".,!?:;")
+#: marks that are left out of the graph of He et al. (2013)
+PUNCTUATION = ".,!?:;"
+_MARKS = frozenset(PUNCTUATION)
 _FULL_WIDTH_DIGITS = "".join(map(chr, range(0xFF10, 0xFF1A)))
 _NUMERALS = frozenset("0123456789" + _FULL_WIDTH_DIGITS + "零〇一二三四五六七八九十百千万亿两")
 
@@ -46,7 +49,7 @@ def form_of(name: str | None) -> Callable[[str], str]:
 
 def is_punctuation(word: str) -> bool:
     """Made only of the marks . , ! ? : ; (the tokens that HGT13 leaves out of its graph)."""
-    return bool(word) and set(word) <= _PUNCTUATION
+    return made_of(word, _MARKS)
 
 
 def learned_suffixes(words: Iterable[str]) -> frozenset[str]:

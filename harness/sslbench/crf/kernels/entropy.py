@@ -29,7 +29,7 @@ from numba import njit, prange
 
 from ...types import F64, I8, I64
 from . import chain, dual, rows
-from .scaled import INFEASIBLE, OK, REDO, TINY, _prepare_varying, _safe, _smallest_positive
+from .scaled import INFEASIBLE, OK, REDO, TINY, _prepare_varying, _safe, smallest_positive
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -94,7 +94,7 @@ def _shared_forward(T, M, zeros, work, kappa):  # type: ignore[no-untyped-def]
         if c == 0.0:
             return REDO, 0.0, 0.0  # impossible or underflow: log space tells
         if zeros:
-            smallest = min(smallest, _smallest_positive(alpha[t]))
+            smallest = min(smallest, smallest_positive(alpha[t]))
         inverse = 1.0 / c
         shift = dc * inverse
         kappa[t] = shift
@@ -118,7 +118,7 @@ def _shared_backward(M, zeros, work, kappa, inverse, weight, omega, mass):  # ty
             dual.backward_row(x[t], u[t], kappa[t - 1] + rest, beta, dbeta)
             dual.vector_matrix(x[t], u[t], M[2], M[3], beta, dbeta)
             if zeros:
-                smallest = min(smallest, _smallest_positive(beta))
+                smallest = min(smallest, smallest_positive(beta))
     return REDO if zeros and smallest < TINY else OK
 
 
@@ -218,7 +218,7 @@ def _varying_forward(node, score, M, top, alpha, dalpha, scale, kappa, zeros):  
             dalpha[t, b] = (dalpha[t, b] - kappa[t] * alpha[t, b]) * scale[t]
             alpha[t, b] *= scale[t]
         if zeros:
-            smallest = min(smallest, _smallest_positive(alpha[t]))
+            smallest = min(smallest, smallest_positive(alpha[t]))
         entropy += math.log(c) - kappa[t]
     return REDO if zeros and smallest < TINY else OK, entropy
 
@@ -242,7 +242,7 @@ def _varying_backward(  # type: ignore[no-untyped-def]
                 M[t], beta, dbeta,
             )  # fmt: skip
             if zeros:
-                smallest = min(smallest, _smallest_positive(beta))
+                smallest = min(smallest, smallest_positive(beta))
     return REDO if zeros and smallest < TINY else OK
 
 

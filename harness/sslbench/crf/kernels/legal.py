@@ -22,8 +22,9 @@ from numba import njit, prange
 
 from ...types import F64, I8, I64, Bool
 from . import rows
-from .scaled import INFEASIBLE, OK, REDO, TINY, _smallest_positive
-from .triples import SAFE_RANGE_WITH_ZEROS, _alone, _single
+from .quads import exponential, extent
+from .scaled import INFEASIBLE, OK, REDO, TINY, smallest_positive
+from .triples import SAFE_RANGE_WITH_ZEROS, alone, single
 
 #: a legal triple costs this many times what one costs in `triples`, which takes them all: lists are
 #: used where there are fewer (tests/benchmarks/test_legal_arcs.py)
@@ -64,33 +65,30 @@ def pair_lists(legal):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _matrices(inner, top, lists):  # type: ignore[no-untyped-def]
-    """exp(inner - top) of the legal triples: M[b] row by row, and transposed."""
+def _of_triples(log, lists):  # type: ignore[no-untyped-def]
+    """What float64[L, L, L] has for the legal triples, as M: row by row of each block."""
     start, label, follow, after, block = lists
-    M, MT = np.empty(block[-1]), np.empty(block[-1])
+    out = np.empty(block[-1])
+    for b in range(len(start) - 1):
+        at = block[b]
+        for i in range(start[b], start[b + 1]):
+            for j in range(follow[b], follow[b + 1]):
+                out[at] = log[label[i, 0], b, label[after[j], 1]]
+                at += 1
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _transposed(M, lists):  # type: ignore[no-untyped-def]
+    """The blocks of M column by column."""
+    start, _, follow, _, block = lists
+    out = np.empty(len(M))
     for b in range(len(start) - 1):
         n, m = start[b + 1] - start[b], follow[b + 1] - follow[b]
         for i in range(n):
             for j in range(m):
-                a, c = label[start[b] + i, 0], label[after[follow[b] + j], 1]
-                value = math.exp(inner[a, b, c] - top)
-                M[block[b] + i * m + j] = value
-                MT[block[b] + j * n + i] = value
-    return M, MT
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _bounds(inner, lists):  # type: ignore[no-untyped-def]
-    """(max, smallest finite) log-potential of the legal triples; (-inf, inf) if there is none."""
-    start, label, follow, after, _ = lists
-    high, low = -np.inf, np.inf
-    for b in range(len(start) - 1):
-        for i in range(start[b], start[b + 1]):
-            for j in range(follow[b], follow[b + 1]):
-                value = inner[label[i, 0], b, label[after[j], 1]]
-                if value > -np.inf:
-                    high, low = max(high, value), min(low, value)
-    return high, low
+                out[block[b] + j * n + i] = M[block[b] + i * m + j]
+    return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -100,12 +98,6 @@ def _of_pairs(log, label):  # type: ignore[no-untyped-def]
     for p in range(label.shape[0]):
         out[p] = log[label[p, 0], label[p, 1]]
     return out
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _span(log):  # type: ignore[no-untyped-def]
-    high, low, _ = rows.bounds(log)
-    return high - low if high > -np.inf else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -178,7 +170,7 @@ def _sentence(  # type: ignore[no-untyped-def]
         if not total > 0.0:
             return REDO  # impossible or underflow: log space tells
         rows.scale(alpha[t], 1.0 / total)
-        least = min(least, _smallest_positive(alpha[t]))
+        least = min(least, smallest_positive(alpha[t]))
         step[t] += math.log(total) + (tops[0] if t == 1 else tops[1])
         for b in range(L):  # from here on x is x / c_t
             x[t, b] /= total
@@ -204,7 +196,7 @@ def _descend(  # type: ignore[no-untyped-def]
     for p in range(len(M4)):
         beta[p] = M4[p] / z
     for t in range(T - 1, 0, -1):
-        least = min(least, _smallest_positive(beta))
+        least = min(least, smallest_positive(beta))
         mu[t] = 0.0
         for p in range(len(M4)):
             mu[t, label[p, 1]] += weight * alpha[t, p] * beta[p]
@@ -242,15 +234,13 @@ def _scatter(part, tables, lists, first, triples, last):  # type: ignore[no-unty
 @njit(cache=True, nogil=True, error_model="numpy")
 def _tables(begin, inner, end, lists):  # type: ignore[no-untyped-def]
     """(M, its transpose, M2, M4, their log maxima), and the range of potentials at a position."""
-    label = lists[1]
-    high, low = _bounds(inner, lists)
-    two, four = _of_pairs(begin, label), _of_pairs(end, label)
-    tops = np.array([rows.bounds(two)[0], high, rows.bounds(four)[0]])
-    for k in range(3):
-        tops[k] = max(tops[k], -1e300)  # all -inf
-    M, MT = _matrices(inner, tops[1], lists)
-    span = max(_span(two), high - low if high > -np.inf else 0.0) + _span(four)
-    return (M, MT, np.exp(two - tops[0]), np.exp(four - tops[2]), tops), span
+    two, four = _of_pairs(begin, lists[1]), _of_pairs(end, lists[1])
+    three = _of_triples(inner, lists)
+    span = max(extent(two)[0], extent(three)[0]) + extent(four)[0]
+    M2, first = exponential(two)
+    M, middle = exponential(three)
+    M4, last = exponential(four)
+    return (M, _transposed(M, lists), M2, M4, np.array([first, middle, last])), span
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
@@ -274,14 +264,14 @@ def shared(legal: Bool, node: F64, begin: F64, inner: F64, end: F64, offsets: I6
                 status[i], mu[lo:hi], step[lo:hi] = OK, 0.0, 0.0
                 continue
             if hi - lo == 1:
-                status[i] = _single(node[lo:hi], weights[i], mu[lo:hi], step[lo:hi])
+                status[i] = single(node[lo:hi], weights[i], mu[lo:hi], step[lo:hi])
                 continue
             status[i] = _sentence(
                 node[lo:hi], tables, span, lists, weights[i], x, alpha, g, mu[lo:hi], step[lo:hi],
                 part,
             )  # fmt: skip
             if status[i] == REDO:
-                status[i] = _alone(
+                status[i] = alone(
                     node[lo:hi], (begin, inner, end), weights[i], mu[lo:hi], step[lo:hi], first[k],
                     triples[k], last[k],
                 )  # fmt: skip

@@ -129,7 +129,7 @@ def tables(inner):  # type: ignore[no-untyped-def]
     """M3 as forward float64[b, a, P of c] and backward float64[b, c, P of a]; its log maximum."""
     L = inner.shape[0]
     P = padded(L, WIDTH)
-    M, top = _exponential(inner)
+    M, top = exponential(inner)
     forward = rows.aligned(L * L, P).reshape(L, L, P)
     backward = rows.aligned(L * L, P).reshape(L, L, P)
     for a in range(L):
@@ -140,7 +140,7 @@ def tables(inner):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _exponential(log):  # type: ignore[no-untyped-def]
+def exponential(log):  # type: ignore[no-untyped-def]
     """exp(log - max) and the maximum."""
     out = log.copy()
     top = max(rows.bounds(out.reshape(out.size))[0], LEAST)
@@ -152,17 +152,17 @@ def _exponential(log):  # type: ignore[no-untyped-def]
 def prepared(begin, inner, end):  # type: ignore[no-untyped-def]
     """Exponentials of the transitions, their log maxima, their range at one position, any -inf?"""
     forward, backward, top = tables(inner)
-    M2, first = _exponential(begin)
-    M4, last = _exponential(end)
-    two, some2 = _range(begin)
-    three, some3 = _range(inner)
-    ending, some4 = _range(end)
+    M2, first = exponential(begin)
+    M4, last = exponential(end)
+    two, some2 = extent(begin)
+    three, some3 = extent(inner)
+    ending, some4 = extent(end)
     tops = np.array([first, top, last])
     return (M2, forward, backward, M4), tops, max(two, three) + ending, some2 or some3 or some4
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _range(log):  # type: ignore[no-untyped-def]
+def extent(log):  # type: ignore[no-untyped-def]
     """Largest less smallest finite value, and whether there is a -inf."""
     high, low, some = rows.bounds(log.reshape(log.size))
     return (high - low if high > -np.inf else 0.0), some

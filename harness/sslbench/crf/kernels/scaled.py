@@ -43,12 +43,12 @@ def _normalise(row, zeros):  # type: ignore[no-untyped-def]
     if total > 0.0:
         rows.scale(row, 1.0 / total)
         if zeros:
-            low = _smallest_positive(row)
+            low = smallest_positive(row)
     return total, low
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _smallest_positive(row):  # type: ignore[no-untyped-def]
+def smallest_positive(row):  # type: ignore[no-untyped-def]
     """0 if one is huge, too: beta grows without bound at labels that cannot be reached."""
     low = 1.0
     for b in range(row.shape[0]):
@@ -98,7 +98,7 @@ def _shared_sentence(  # type: ignore[no-untyped-def]
         if c == 0.0:
             return REDO  # impossible or underflow: log space tells
         if any_zeros:
-            smallest = min(smallest, _smallest_positive(alpha[t]))
+            smallest = min(smallest, smallest_positive(alpha[t]))
         inverse = 1.0 / c
         step[t] += math.log(c) + (e_top if t > 0 else 0.0)
     for b in range(P):
@@ -107,7 +107,7 @@ def _shared_sentence(  # type: ignore[no-untyped-def]
         rows.multiply(x[t], beta[t])  # the right-hand factor of xi
         rows.vector_matrix(x[t], ET, beta[t - 1])
         if any_zeros:
-            smallest = min(smallest, _smallest_positive(beta[t - 1]))
+            smallest = min(smallest, smallest_positive(beta[t - 1]))
     rows.add_outer(alpha[: T - 1], x[1:], pair)
     for t in range(T):
         rows.product(alpha[t], beta[t], mu[t])
@@ -165,7 +165,7 @@ def _varying_sentence(node, edge, zeros, mu, step, scale):  # type: ignore[no-un
         rows.scale(g, 1.0 / scale[t])
         rows.arc_posterior(edge[t], mu[t - 1], g, beta)
         if zeros:
-            smallest = min(smallest, _smallest_positive(beta))
+            smallest = min(smallest, smallest_positive(beta))
     rows.multiply(mu[0], beta)
     return REDO if zeros and smallest < TINY else OK
 

@@ -31,7 +31,7 @@ from numba import njit, prange
 from ...types import F64, I8, I64
 from . import lanes, rows, triple_chain
 from .quads import QUAD, add_triples, padded, prepared, products
-from .scaled import INFEASIBLE, OK, REDO, TINY, _smallest_positive
+from .scaled import INFEASIBLE, OK, REDO, TINY, smallest_positive
 
 SAFE_RANGE, SAFE_RANGE_WITH_ZEROS = 220.0, 150.0
 WIDTH = lanes.WIDTH
@@ -88,7 +88,7 @@ def _finish_pairs(alpha, x, g, mu, zeros):  # type: ignore[no-untyped-def]
             total += alpha[b, c] * g[c, b]
         mu[c] = total
         if zeros:
-            low = min(low, _smallest_positive(g[c]))
+            low = min(low, smallest_positive(g[c]))
         for b in range(L):
             g[c, b] *= x[c]
     return low
@@ -151,7 +151,7 @@ def _forward(x, T, tabs, tops, zeros, alpha, steps, low):  # type: ignore[no-unt
             inverse[s] = _note(c, steps, t, s, T[s], tops[1], low)
             if zeros:
                 for b in range(L):
-                    low[s] = min(low[s], _smallest_positive(alpha[t * QUAD + s, b]))
+                    low[s] = min(low[s], smallest_positive(alpha[t * QUAD + s, b]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -233,7 +233,7 @@ def _fill(node, span, zeros, x, s, steps):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _single(node, weight, mu, step):  # type: ignore[no-untyped-def]
+def single(node, weight, mu, step):  # type: ignore[no-untyped-def]
     """A sentence of one token: mu float64[1, L], step float64[1]."""
     top = rows.bounds(node[0])[0]
     if top == -np.inf:
@@ -274,7 +274,7 @@ def _clear(array):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _alone(node, logs, weight, mu, step, first, triples, last):  # type: ignore[no-untyped-def]
+def alone(node, logs, weight, mu, step, first, triples, last):  # type: ignore[no-untyped-def]
     """A sentence that must be done in log space."""
     L = node.shape[1]
     begin, inner, end = logs
@@ -311,7 +311,7 @@ def _group(  # type: ignore[no-untyped-def]
                 _clear(mu[a:b])
                 _clear(step[a:b])
             elif b - a == 1:
-                status[i] = _single(node[a:b], weights[i], mu[a:b], step[a:b])
+                status[i] = single(node[a:b], weights[i], mu[a:b], step[a:b])
             else:
                 status[i], has = _fill(node[a:b], span, zeros, x, count, steps)
                 if status[i] == OK:
@@ -330,9 +330,7 @@ def _group(  # type: ignore[no-untyped-def]
     for i in order:
         if status[i] == REDO:
             a, b = offsets[i], offsets[i + 1]
-            status[i] = _alone(
-                node[a:b], logs, weights[i], mu[a:b], step[a:b], first, triples, last
-            )
+            status[i] = alone(node[a:b], logs, weights[i], mu[a:b], step[a:b], first, triples, last)
     _add_up(sums, tabs[1], triples)
 
 
