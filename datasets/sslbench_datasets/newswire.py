@@ -1,7 +1,7 @@
-"""Raw text for ``conll00``: the stories of Reuters-21578, split, tokenised and tagged.
+"""Raw text for ``conll00``: the stories of Reuters-21578, split, tokenized and tagged.
 
 Source: D. D. Lewis, Reuters-21578 text categorization collection, distribution 1.0; seven of its 22
-files. Both steps are cached: the tokenised text by its files, the tagged text also by what its
+files. Both steps are cached: the tokenized text by its files, the tagged text also by what its
 tagger is made of, so that the tagger is trained once.
 """
 
@@ -22,8 +22,8 @@ from sslbench.corpus import Column, Corpus, CorpusShards, Shards, StoredShards, 
 from sslbench.corpus import write_shards as store
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
-from sslbench_datasets import ptb
 from sslbench_datasets.files import REUTERS
+from sslbench_datasets.treebank import text as ptb
 
 # To be raised with any change to what is kept of the stories.
 VERSION = 1
@@ -67,7 +67,7 @@ def _without_control(entity: re.Match[str]) -> str:
 
 
 def sentences(body: str) -> Iterator[list[str]]:
-    """Yield the tokenised sentences of a story's running text.
+    """Yield the tokenized sentences of a story's running text.
 
     An indented line starts a paragraph. A paragraph that does not end like a sentence is a heading
     or a row of a table (earnings reports are full of them) and is left out, like what is mostly
@@ -115,7 +115,7 @@ def read_stories(paths: Iterable[Path]) -> Corpus:
 
 
 def raw_shards(home: DataHome, vocabularies: dict[str, Vocabulary]) -> StoredShards:
-    """Return the tokenised stories (column word), from the cache when they are there.
+    """Return the tokenized stories (column word), from the cache when they are there.
 
     ``vocabularies`` are used and extended. UserError when a file is missing and cannot be fetched.
     """
@@ -163,7 +163,7 @@ def external(home: DataHome, train: Corpus, sha256: str) -> Shards:
     vocabularies = {name: train.column(name).vocabulary for name in ("word", "pos")}
     folder = home.derived("newswire-tagged", _tagged_key(sha256))
     if not folder.exists():
-        from sslbench.experiment.tagger import train_tagger
+        from sslbench.experiment.column_tagger import train_tagger
 
         words = raw_shards(home, vocabularies)
         templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
@@ -188,7 +188,7 @@ def _tagged_key(train_sha256: str) -> dict[str, object]:
 
     The recipe of the tagger instead of its digest: that would take training it to find the cache.
     """
-    from sslbench.experiment import tagger
+    from sslbench.experiment import column_tagger as tagger
 
     templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
     return {

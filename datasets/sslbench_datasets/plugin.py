@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from sslbench import DatasetInfo, hookimpl
+from sslbench_datasets.adaptation import info as adaptation
+from sslbench_datasets.chinese import info as chinese
+from sslbench_datasets.ctb import info as ctb
 from sslbench_datasets.files import CONLL2000, REUTERS
-from sslbench_datasets.registered import (
-    adaptation,
-    chinese,
-    ctb,
-    genes,
-    letters,
-    ner,
-    sighan,
-    treebank,
-    ud,
-)
+from sslbench_datasets.genes import info as genes
+from sslbench_datasets.letters import info as letters
+from sslbench_datasets.ner import info as ner
+from sslbench_datasets.sighan import info as sighan
+from sslbench_datasets.treebank import info as treebank
+from sslbench_datasets.ud import info as ud
 
 
 @hookimpl
@@ -24,8 +22,8 @@ def sslbench_datasets() -> list[DatasetInfo]:
         DatasetInfo(
             name="synth",
             summary="a generated language with a known Bayes-optimal accuracy; needs no file",
-            reference="sslbench's own generator (sslbench_datasets/synth.py)",
-            target="sslbench_datasets.synth:load",
+            reference="sslbench's own generator (sslbench_datasets/synth/load.py)",
+            target="sslbench_datasets.synth.load:load",
             licence="none needed: generated from a seed",
             task="tagging",
             metric="accuracy",
@@ -35,7 +33,7 @@ def sslbench_datasets() -> list[DatasetInfo]:
                 " text; the accuracy of the true model's posterior decoding on the same test"
                 " sentences is reported as bayes_accuracy"
             ),
-            options="sslbench_datasets.synth:Options",
+            options="sslbench_datasets.synth.load:Options",
         ),
         DatasetInfo(
             name="conll00",
@@ -44,7 +42,7 @@ def sslbench_datasets() -> list[DatasetInfo]:
                 "E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task:"
                 " chunking. CoNLL 2000"
             ),
-            target="sslbench_datasets.conll00:load",
+            target="sslbench_datasets.conll00.load:load",
             licence=CONLL2000.licence,
             task="spans",
             metric="f1",

@@ -1,4 +1,4 @@
-"""sslbench: compare semi-supervised learning methods for sequence labelling on equal terms.
+"""sslbench: compare semi-supervised learning methods for sequence labeling on equal terms.
 
 Everything here is imported on first use, so that ``import sslbench`` costs nothing and a plugin's
 registration module (``from sslbench import hookimpl, MethodInfo``) never pulls in numpy or numba.

@@ -196,7 +196,7 @@ def _load_plugin(found: Registry, origin: Origin, entry: EntryPoint) -> Iterator
     except (Exception, SystemExit) as problem:  # a script without a main guard may exit on import
         yield f"cannot be loaded: {_one_line(problem)}"
         return
-    yield from _misspelt_hooks(manager, plugin)
+    yield from _misspelled_hooks(manager, plugin)
     for kind, expected in KINDS.items():
         try:
             results = getattr(manager.hook, f"{GROUP}_{kind}")()
@@ -224,7 +224,7 @@ def _enter(
             yield f"{wanted}; one item is {type(item).__name__}"
 
 
-def _misspelt_hooks(manager: pluggy.PluginManager, plugin: object) -> Iterator[str]:
+def _misspelled_hooks(manager: pluggy.PluginManager, plugin: object) -> Iterator[str]:
     """Yield hook implementations that no hook answers to, and unmarked functions named like one."""
     known = [f"{GROUP}_{kind}" for kind in KINDS]
     marked = set()

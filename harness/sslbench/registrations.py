@@ -103,7 +103,7 @@ class RemoteFile:
     sha256: lower-case hexadecimal digest of the whole file.
     licence: what upstream says about use.
     bytes: length of the file.
-    extra: only needed when a protocol asks for external unlabelled text.
+    extra: only needed when a protocol asks for external unlabeled text.
     agreement: its licence restricts who may use it or for what, so that the user has to accept it
         before the file is downloaded; then `licence` is the text to accept.
     """
@@ -143,7 +143,7 @@ class DatasetInfo(Registration):
     files: what has to be in the data home.
     own: which files the user has to bring because nobody may give them away, "" for none.
     options: ``"module:Struct"`` with the options of ``load``, or "" when it has none.
-    tune: tuning trials of each method when all of train is labelled and the user gives no number.
+    tune: tuning trials of each method when all of train is labeled and the user gives no number.
     """
 
     licence: str

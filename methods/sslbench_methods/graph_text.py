@@ -1,6 +1,6 @@
 """What methods over a graph share: the graph of a problem, its parameters, scores of rounds.
 
-The vertices are the n-gram types of all text of the problem, labelled and unlabelled.
+The vertices are the n-gram types of all text of the problem, labeled and unlabeled.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from sslbench.graph.tokens import empirical
 from sslbench.types import F64, I32, Bool
 
 Templates = Annotated[
-    Literal["spp10", "hgt13", "zwct13", "letters"],
+    Literal["subramanya2010", "he2013", "zeng2013", "letters"],
     msgspec.Meta(
         description="context features of the graph: those of the paper of that name;"
         " or images of handwritten letters (He et al. 2013)"
     ),
 ]
-Neighbours = Annotated[int, msgspec.Meta(ge=1, description="nearest neighbours per vertex (k)")]
+Neighbors = Annotated[int, msgspec.Meta(ge=1, description="nearest neighbors per vertex (k)")]
 Symmetry = Annotated[
     Literal["union", "mutual"],
-    msgspec.Meta(description="an edge needs one of its ends to be the other's neighbour, or both"),
+    msgspec.Meta(description="an edge needs one of its ends to be the other's neighbor, or both"),
 ]
 MaxDf = Annotated[
     Annotated[int, msgspec.Meta(ge=2)] | None,
-    msgspec.Meta(description="context features of more vertices make no neighbours; None = all do"),
+    msgspec.Meta(description="context features of more vertices make no neighbors; None = all do"),
 ]
 
-Pairs = Annotated[
-    Literal["all", "plausible"],
+FeaturePruning = Annotated[
+    Literal["none", "posterior"],
     msgspec.Meta(
-        description="(attribute, label) pairs with a weight once the labelled sentences are learnt:"
+        description="(attribute, label) pairs with a weight once the labeled sentences are learned:"
         " all, or those seen there or likely somewhere (posterior 0.01)"
     ),
 ]
@@ -56,32 +56,35 @@ Keep = Annotated[
 class GraphText:
     """What the graph knows of a problem, from its text and the gold labels of its sample.
 
-    vertex_of: int32[N_l + N_u], the labelled tokens first, -1 = outside the graph;
-    n_labeled: N_l; r: float64[V, L] label distributions of vertices; labelled: bool[V].
+    vertex_of: int32[N_l + N_u], the labeled tokens first, -1 = outside the graph;
+    n_labeled: N_l; r: float64[V, L] label distributions of vertices; labeled: bool[V].
     """
 
     vertex_of: I32
     n_vertices: int
     n_labeled: int
     r: F64
-    labelled: Bool
+    labeled: Bool
 
     @classmethod
     def of(cls, problem: Problem, vertex_of: I32, n_vertices: int) -> GraphText:
         n, codes = problem.labeled.n_tokens, problem.label_codes(problem.labeled)
-        r, labelled = empirical(vertex_of[:n], codes, n_vertices, len(problem.labels))
-        return cls(vertex_of, n_vertices, n, r, labelled)
+        r, labeled = empirical(vertex_of[:n], codes, n_vertices, len(problem.labels))
+        return cls(vertex_of, n_vertices, n, r, labeled)
 
     def facts(self) -> dict[str, float | int]:
         """Sizes for the record."""
         at = self.vertex_of[self.n_labeled :]
-        known = np.append(self.labelled, False)[at]
-        return {"vertices": self.n_vertices, "labelled_vertices": int(self.labelled.sum()),
-                "known_tokens": float(known.mean()) if len(at) else 0.0}  # fmt: skip
+        known = np.append(self.labeled, False)[at]
+        return {
+            "vertices": self.n_vertices,
+            "labeled_vertices": int(self.labeled.sum()),
+            "known_tokens": float(known.mean()) if len(at) else 0.0,
+        }
 
 
 def graph_text(problem: Problem, column: str) -> Corpus:
-    """One column of the labelled sentences, then of the unlabelled ones, end to end."""
+    """One column of the labeled sentences, then of the unlabeled ones, end to end."""
     parts = [problem.labeled, *problem.unlabeled]
     return Corpus.concatenate(
         [Corpus({column: part.column(column)}, part.offsets) for part in parts]
@@ -97,13 +100,19 @@ def problem_graph(
     """
     with run.phase("graph"):
         graph = build_graph(
-            graph_text(problem, column), GraphOptions(**options), column=column,
-            cache=DataHome().cache, threads=run.threads, progress=run.progress,
-        )  # fmt: skip
+            graph_text(problem, column),
+            GraphOptions(**options),
+            column=column,
+            cache=DataHome().cache,
+            threads=run.threads,
+            progress=run.progress,
+        )
         known = GraphText.of(problem, graph.vertices.of, len(graph.vertices.count))
         run.trace["graph"] = {
-            **known.facts(), **graph.facts, **diagnostics(graph.W, known.labelled),
-        }  # fmt: skip
+            **known.facts(),
+            **graph.facts,
+            **diagnostics(graph.W, known.labeled),
+        }
     return graph, known
 
 

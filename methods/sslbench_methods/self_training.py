@@ -1,7 +1,7 @@
-"""Self-training: label the unlabelled text with the current CRF, retrain on both, repeat.
+"""Self-training: label the unlabeled text with the current CRF, retrain on both, repeat.
 
 The classic baseline (e.g. Jiao et al. 2006, section 5.1; Suzuki & Isozaki 2008): hard Viterbi
-labels, the whole unlabelled text at once, warm starts, until the labels stop changing or come back.
+labels, the whole unlabeled text at once, warm starts, until the labels stop changing or come back.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.tune import SearchAxis
 from sslbench.types import I32
-
-from .supervised import SIGMA2_GRID, TrainingParams, prepare
+from sslbench_methods.supervised import SIGMA2_GRID, TrainingParams, prepare
 
 
 class SelfTraining:
@@ -27,14 +26,14 @@ class SelfTraining:
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of self-training."""
 
-        rounds: Annotated[int, msgspec.Meta(ge=1, description="most relabelling rounds")] = 20
+        rounds: Annotated[int, msgspec.Meta(ge=1, description="most relabeling rounds")] = 20
         tolerance: Annotated[
             float,
             msgspec.Meta(ge=0, lt=1, description="stop when at most this share of labels changes"),
         ] = 0.0
         weight: Annotated[
             float,
-            msgspec.Meta(gt=0, description="weight of a self-labelled sentence (labelled: 1)"),
+            msgspec.Meta(gt=0, description="weight of a self-labeled sentence (labeled: 1)"),
         ] = 1.0
         features_from: Annotated[
             Literal["labeled", "labeled+unlabeled"],
@@ -73,8 +72,10 @@ class SelfTraining:
                 break
             guesses = new
             seen.add(digest)
-            targets = [_target(guess, data.lengths, params.weight)
-                       for guess, data in zip(guesses, unlabeled, strict=True)]  # fmt: skip
+            targets = [
+                _target(guess, data.lengths, params.weight)
+                for guess, data in zip(guesses, unlabeled, strict=True)
+            ]
             with run.phase("train"):
                 parts = [(gold, labels), *zip(unlabeled, targets, strict=True)]
                 result = crf.train(parts, params.sigma2, options=params.options())
@@ -89,7 +90,7 @@ class SelfTraining:
 
 
 def _changed(old: list[I32], new: list[I32]) -> float:
-    """Share of tokens whose label changed (1 in the first round, 0 without unlabelled text)."""
+    """Share of tokens whose label changed (1 in the first round, 0 without unlabeled text)."""
     total = sum(len(labels) for labels in new)
     if not old:
         return 1.0 if total else 0.0
@@ -98,7 +99,7 @@ def _changed(old: list[I32], new: list[I32]) -> float:
 
 
 def _digest(labels: list[I32]) -> bytes:
-    """What two labellings of the whole text share only if they are the same."""
+    """What two labelings of the whole text share only if they are the same."""
     digest = hashlib.sha256()
     for part in labels:
         digest.update(part.tobytes())

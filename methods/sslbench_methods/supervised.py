@@ -1,4 +1,4 @@
-"""The supervised CRF: labelled sentences only (Lafferty, McCallum & Pereira 2001).
+"""The supervised CRF: labeled sentences only (Lafferty, McCallum & Pereira 2001).
 
 The baseline of every comparison: same features, same engine, same prior as the semi-supervised
 methods.
@@ -40,24 +40,31 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     ] = 1e-4
 
     def options(self) -> Options:
-        """Stopping rules of the optimiser."""
+        """Stopping rules of the optimizer."""
         return Options(ftol=self.ftol, max_iterations=self.max_iterations)
 
 
 def prepare(
-    problem: Problem, params: TrainingParams, n_clique: int = 0, text: Iterable[Corpus] = ()
+    problem: Problem, params: TrainingParams, n_factors: int = 0, text: Iterable[Corpus] = ()
 ) -> ChainCRF:
-    """An untrained CRF over the attributes of the labelled part of a problem, and of `text`."""
+    """An untrained CRF over the attributes of the labeled part of a problem, and of `text`."""
     crf: ChainCRF = problem.model.prepare(
-        problem.featurizer, problem.labeled, problem.label_codes(problem.labeled), problem.labels,
-        min_count=params.min_count, state_support=params.state_support, n_clique=n_clique,
-        mask=problem.legal, rule=problem.rule, text=text,
-    )  # fmt: skip
+        problem.featurizer,
+        problem.labeled,
+        problem.label_codes(problem.labeled),
+        problem.labels,
+        min_count=params.min_count,
+        state_support=params.state_support,
+        n_factors=n_factors,
+        transition_mask=problem.transition_mask,
+        label_constraint=problem.label_constraint,
+        text=text,
+    )
     return crf
 
 
 class Supervised:
-    """Conditional log-likelihood of the labelled sentences with a Gaussian prior."""
+    """Conditional log-likelihood of the labeled sentences with a Gaussian prior."""
 
     uses_unlabeled = False
 
@@ -67,7 +74,7 @@ class Supervised:
         search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("sigma2", SIGMA2_GRID, refine=1),)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
-        """Train; the record says how the optimiser ended."""
+        """Train; the record says how the optimizer ended."""
         with run.phase("features"):
             crf = prepare(problem, params)
             data = crf.encode(problem.labeled)

@@ -1,4 +1,4 @@
-"""How the search for neighbours grows with the graph, beside sparse_dot_topn and scipy.
+"""How the search for neighbors grows with the graph, beside sparse_dot_topn and scipy.
 
     SSLBENCH_DATA=... python tests/benchmarks/graph_scale.py --out scale.jsonl
 
@@ -27,11 +27,11 @@ from scipy import sparse
 SIZES = (62_500, 125_000, 250_000, 500_000, 1_000_000)
 SAMPLE = {"sparse_dot_topn": 20_000, "scipy": 1_000}  # rows of a peer on more vertices than FULL
 FULL = 250_000
-BLOCK = 250  # rows of scipy's product at a time
+BATCH = 250  # rows of scipy's product at a time
 
 
 def text_of(vertices: int):
-    """Labelled and unlabelled words with about so many trigram types."""
+    """Labeled and unlabeled words with about so many trigram types."""
     from sslbench.corpus import Column, Corpus, Vocabulary
     from sslbench.experiment.data import DataHome
     from sslbench.graph.vertices import ngram_vertices
@@ -69,12 +69,12 @@ def make(vertices: int, path: Path) -> None:
     from sslbench.graph.vertices import ngram_vertices
 
     text = text_of(vertices)
-    X = context_vectors(text, ngram_vertices(text), TEMPLATE_SETS["spp10"])
+    X = context_vectors(text, ngram_vertices(text), TEMPLATE_SETS["subramanya2010"])
     sparse.save_npz(path, sparse.csr_matrix(X), compressed=False)
 
 
 def ours(X, k: int, rows) -> None:
-    from sslbench.graph.neighbours import nearest
+    from sslbench.graph.neighbors import nearest
 
     nearest(X, k, threads=1)
 
@@ -87,10 +87,10 @@ def sparse_dot_topn(X, k: int, rows) -> None:
 
 def scipy(X, k: int, rows) -> None:
     other = X.T.tocsr()
-    for start in range(0, len(rows), BLOCK):
-        block = X[rows[start : start + BLOCK]] @ other
-        for low, high in pairwise(block.indptr):
-            values = block.data[low:high]
+    for start in range(0, len(rows), BATCH):
+        batch = X[rows[start : start + BATCH]] @ other
+        for low, high in pairwise(batch.indptr):
+            values = batch.data[low:high]
             if len(values) > k + 1:
                 np.argpartition(values, -(k + 1))[-(k + 1) :]
 
@@ -109,11 +109,17 @@ def measure(system: str, path: Path, k: int) -> dict[str, object]:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     df = np.bincount(X.indices, minlength=X.shape[1]).astype(float)
     return {
-        "system": system, "vertices": n, "nnz": X.nnz, "k": k, "rows": size,
-        "multiply_adds": float((df[df > 1] ** 2).sum()), "wall_s": wall * n / size,
-        "cpu_s": cpu * n / size, "before_mb": before / 1024,
+        "system": system,
+        "vertices": n,
+        "nnz": X.nnz,
+        "k": k,
+        "rows": size,
+        "multiply_adds": float((df[df > 1] ** 2).sum()),
+        "wall_s": wall * n / size,
+        "cpu_s": cpu * n / size,
+        "before_mb": before / 1024,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -44,7 +44,7 @@ def _conll00() -> tuple[Corpus, Corpus]:
 
 def _synthetic() -> tuple[Corpus, Corpus]:
     """About as much generated text; two letters of the word stand in for a part of speech."""
-    from sslbench_datasets.synth import generate
+    from sslbench_datasets.synth.load import generate
 
     text = generate(8_936 + 2_012, seed=0, lexicon=10_000)
     words = text.column("word")
@@ -75,6 +75,9 @@ def find_text(folder: Path) -> Text:
         source, (train, test) = "generated text", _synthetic()
     train, test = _head(train, SENTENCES), _head(test, SENTENCES)
     return Text(
-        f"{source}, {train.n_sentences} sentences", train, test,
-        _write(folder / "train.txt", train), _write(folder / "test.txt", test),
-    )  # fmt: skip
+        f"{source}, {train.n_sentences} sentences",
+        train,
+        test,
+        _write(folder / "train.txt", train),
+        _write(folder / "test.txt", test),
+    )

@@ -1,4 +1,4 @@
-"""Child process: JESS-CM's unlabelled pass over REPEATS copies of FILE, from stored shards.
+"""Child process: JESS-CM's unlabeled pass over REPEATS copies of FILE, from stored shards.
 
 Prints peak memory and time; the parent compares them between one copy and ten.
 """
@@ -19,8 +19,8 @@ from sslbench.crf import ChainModel
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, labeled_part
 from sslbench.plugins import registry
-from sslbench_methods.hmm import EmbeddedModels
-from sslbench_methods.jess_cm import JessCM, JessCMTagger, Trainer
+from sslbench_methods.jess_cm.hmm import EmbeddedModels
+from sslbench_methods.jess_cm.method import JessCM, JessCMTagger, Trainer
 from sslbench_methods.supervised import prepare
 
 
@@ -34,14 +34,20 @@ def main() -> None:
         write_shards(Path(folder) / "text", ChainedShards(copies))
         text = StoredShards(Path(folder) / "text")
         problem = Problem(
-            "spans", "IOB2", tuple(labeled.column("label").vocabulary.strings), labeled, text, None,
-            featurizer, ChainModel(),
-        )  # fmt: skip
+            "spans",
+            "IOB2",
+            tuple(labeled.column("label").vocabulary.strings),
+            labeled,
+            text,
+            None,
+            featurizer,
+            ChainModel(),
+        )
         params = JessCM.Params(max_iterations=10)
         # each copy counts every symbol again: the cut-off that keeps the dictionaries of one copy
         cut = 2 * repeats
         models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, cut)
-        tagger = JessCMTagger(prepare(problem, params, n_clique=models.n_models), models)
+        tagger = JessCMTagger(prepare(problem, params, n_factors=models.n_models), models)
         trainer = Trainer(tagger, problem, params, RunContext(0))
         trainer.round(1)  # tables that are not uniform
         trainer.fit_weights()

@@ -140,9 +140,11 @@ def test_training_to_the_same_objective(trainings: Trainings, figure: Figure) ->
     whole = times[0] + trainings.prepare_ours, times[1] + trainings.prepare_peer
     figure("training: columns to the same objective", "s", ours=whole[0], peer=whole[1])
     figure(
-        "training: evaluations in all", "", ours=float(mine.evaluations),
+        "training: evaluations in all",
+        "",
+        ours=float(mine.evaluations),
         peer=float(theirs.evaluations),
-    )  # fmt: skip
+    )
     figure("training: objective reached", "", ours=mine.final, peer=theirs.final)
 
 
@@ -157,18 +159,20 @@ def test_one_evaluation(benchmark: Any, trainings: Trainings, text: Text, figure
     value = objective.value_and_gradient(crf.weights, gradient)
     assert -value == pytest.approx(trainings.ours.final, rel=1e-9)
     figure(
-        "iteration of L-BFGS, per evaluation", "s", ours=trainings.ours.per_evaluation,
+        "iteration of L-BFGS, per evaluation",
+        "s",
+        ours=trainings.ours.per_evaluation,
         peer=trainings.peer.per_evaluation,
-    )  # fmt: skip
+    )
 
 
-def test_optimiser_alone(benchmark: Any, trainings: Trainings, figure: Figure) -> None:
+def test_optimizer_alone(benchmark: Any, trainings: Trainings, figure: Figure) -> None:
     """Seconds per iteration on as many weights where the function itself costs next to nothing."""
     from time import perf_counter
 
     from scipy.optimize import minimize as scipy_minimize
 
-    from sslbench.crf.lbfgs import Options, minimize
+    from sslbench.crf.optim.lbfgs import Options, minimize
 
     n, iterations = len(trainings.crf.weights), 15
     curvature = np.random.default_rng(0).uniform(1.0, 100.0, n)
@@ -185,15 +189,20 @@ def test_optimiser_alone(benchmark: Any, trainings: Trainings, figure: Figure) -
     ours_s = timed(benchmark, lambda: minimize(function, np.ones(n), options))
     began = perf_counter()
     found = scipy_minimize(
-        both, np.ones(n), jac=True, method="L-BFGS-B",
+        both,
+        np.ones(n),
+        jac=True,
+        method="L-BFGS-B",
         options={"maxiter": iterations, "maxcor": options.memory, "ftol": 0.0, "gtol": 0.0},
-    )  # fmt: skip
+    )
     theirs_s = perf_counter() - began
     assert found.nit == iterations
     figure(
-        "optimiser alone, per iteration (peer: scipy)", "s", ours=ours_s / iterations,
+        "optimizer alone, per iteration (peer: scipy)",
+        "s",
+        ours=ours_s / iterations,
         peer=theirs_s / iterations,
-    )  # fmt: skip
+    )
 
 
 # -- tagging ---------------------------------------------------------------------------------------
@@ -243,15 +252,17 @@ def test_peak_memory(text: Text, figure: Figure, tmp_path: Path) -> None:
         words = [str(HERE / f"{side}.py"), str(text.train_file), str(TEMPLATES), str(ITERATIONS)]
         done = subprocess.run(
             [sys.executable, *words, str(tmp_path / "model")],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         peaks[side] = json.loads(done.stdout)["peak_mb"]
         assert peaks[side] > 1
     figure("peak memory: file to trained model", "MB", **peaks)
 
 
 # -- JESS-CM ---------------------------------------------------------------------------------------
-def test_jess_cm_unlabelled_pass(
+def test_jess_cm_unlabeled_pass(
     benchmark: Any, text: Text, figure: Figure, chunk39: TemplateFeaturizer
 ) -> None:
     import numba
@@ -259,25 +270,34 @@ def test_jess_cm_unlabelled_pass(
     from sslbench.corpus import CorpusShards
     from sslbench.experiment.context import RunContext
     from sslbench.experiment.problem import Problem, labeled_part
-    from sslbench_methods.hmm import EmbeddedModels
-    from sslbench_methods.jess_cm import JessCM, JessCMTagger, Trainer
+    from sslbench_methods.jess_cm.hmm import EmbeddedModels
+    from sslbench_methods.jess_cm.method import JessCM, JessCMTagger, Trainer
     from sslbench_methods.supervised import prepare
 
     labeled = labeled_part(text.train, np.arange(min(500, text.train.n_sentences)))
     raw = CorpusShards(text.train.drop("label"))
     problem = Problem(
-        "spans", "IOB2", tuple(labeled.column("label").vocabulary.strings), labeled, raw, None,
-        chunk39, ours.ChainModel(),
-    )  # fmt: skip
+        "spans",
+        "IOB2",
+        tuple(labeled.column("label").vocabulary.strings),
+        labeled,
+        raw,
+        None,
+        chunk39,
+        ours.ChainModel(),
+    )
     params = JessCM.Params(max_iterations=20)
     models = EmbeddedModels.build(chunk39.templates, len(problem.labels), raw, 2)
-    tagger = JessCMTagger(prepare(problem, params, n_clique=models.n_models), models)
+    tagger = JessCMTagger(prepare(problem, params, n_factors=models.n_models), models)
     trainer = Trainer(tagger, problem, params, RunContext(0))
     trainer.round(1)  # tables that are not uniform
     trainer.fit_weights()
     seconds = timed(benchmark, trainer.expected_counts, min(ROUNDS, 3))
     cores = min(numba.get_num_threads(), ours.cores())
-    figure("JESS-CM: one pass of unlabelled text", "us/token/core",
-           ours=1e6 * seconds * cores / raw.n_tokens)  # fmt: skip
+    figure(
+        "JESS-CM: one pass of unlabeled text",
+        "us/token/core",
+        ours=1e6 * seconds * cores / raw.n_tokens,
+    )
     counts = trainer.expected_counts()
     assert counts.chain.sum() == pytest.approx(raw.n_tokens)

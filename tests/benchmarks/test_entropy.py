@@ -1,4 +1,4 @@
-"""The entropy of unlabelled text beside its likelihood, and beside the nested dynamic programme.
+"""The entropy of unlabeled text beside its likelihood, and beside the nested dynamic program.
 
 Terms alone, on generated potentials; and whole evaluations (weights to gradient) on the text of the
 other benchmarks.  Exponents are slopes of log time over log size, sizes doubling.
@@ -17,9 +17,9 @@ from ours import label_codes
 from problem import OUT, ROUNDS, Figure, Text
 
 from sslbench.crf import ChainModel, HardLabels, LogPartition, Objective, Term
-from sslbench.crf.data import Block
+from sslbench.crf.data import Batch
 from sslbench.crf.entropy import Entropy
-from sslbench.crf.lattice import BlockPotentials
+from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.plugins import registry
 
 TOKENS = 2_000 if OUT else 48
@@ -28,18 +28,18 @@ LABELS = [3, 22, 60]
 LENGTHS, SIZES = ([25, 50, 100, 200], [10, 20, 40, 80]) if OUT else ([2, 4], [2, 4])
 
 
-def block(length: int, tokens: int) -> Block:
+def batch(length: int, tokens: int) -> Batch:
     """Sentences of one length."""
     offsets = np.arange(0, max(length, tokens) + 1, length)
-    return Block(0, int(offsets[-1]), 0, len(offsets) - 1, offsets)
+    return Batch(0, int(offsets[-1]), 0, len(offsets) - 1, offsets)
 
 
-def potentials(own: Block, labels: int, per_position: bool) -> Callable[[], BlockPotentials]:
+def potentials(own: Batch, labels: int, per_position: bool) -> Callable[[], BatchPotentials]:
     """Makes fresh ones: inference consumes scores per position."""
     rng = np.random.default_rng(0)
     node = rng.normal(size=(own.n_tokens, labels))
     edge = rng.normal(size=(own.n_tokens if per_position else 1, labels, labels))
-    return lambda: BlockPotentials(own, node, edge.copy())
+    return lambda: BatchPotentials(own, node, edge.copy())
 
 
 def fastest(work: Callable[[Any], object], make: Callable[[], Any]) -> float:
@@ -59,16 +59,19 @@ def fastest(work: Callable[[Any], object], make: Callable[[], Any]) -> float:
 @pytest.mark.parametrize("labels", LABELS)
 def test_the_term_alone(figure: Figure, labels: int, per_position: bool) -> None:
     tokens = min(TOKENS, 256) if per_position else TOKENS
-    make = potentials(block(24, tokens), labels, per_position)
+    make = potentials(batch(24, tokens), labels, per_position)
     plain, found = LogPartition().evaluate(make()), Entropy().evaluate(make())
     assert found.node.shape == plain.node.shape
     assert found.edge.shape == plain.edge.shape
     times = [fastest(term.evaluate, make) for term in (LogPartition(), Entropy())]
-    n, kind = make().block.n_tokens, "transitions per position" if per_position else "transitions"
+    n, kind = make().batch.n_tokens, "transitions per position" if per_position else "transitions"
     figure(
-        f"entropy, {labels} labels, {kind}", "us/token", ours=1e6 * times[1] / n,
-        log_partition=1e6 * times[0] / n, ratio=times[1] / times[0],
-    )  # fmt: skip
+        f"entropy, {labels} labels, {kind}",
+        "us/token",
+        ours=1e6 * times[1] / n,
+        log_partition=1e6 * times[0] / n,
+        ratio=times[1] / times[0],
+    )
 
 
 @pytest.mark.parametrize("name", ["chunk39", "basic", "gene2005"])
@@ -84,16 +87,19 @@ def test_a_whole_evaluation(text: Text, figure: Figure, name: str) -> None:
         work = partial(objective.value_and_gradient, gradient=gradient)
         seconds.append(fastest(work, lambda: crf.weights))
     figure(
-        f"entropy: value and gradient, {name}", "s", ours=seconds[1], likelihood=seconds[0],
+        f"entropy: value and gradient, {name}",
+        "s",
+        ours=seconds[1],
+        likelihood=seconds[0],
         ratio=seconds[1] / seconds[0],
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["dual numbers", "nested"])
 def test_growth(figure: Figure, nested: bool) -> None:
     """Milliseconds of a sentence by its length and by the number of labels, and the exponents."""
     term, tokens = Entropy(nested=nested), 1 if nested else TOKENS
-    name = f"entropy by {'the nested programme' if nested else 'dual numbers'}"
+    name = f"entropy by {'the nested program' if nested else 'dual numbers'}"
     by_length = {T: per_sentence(term, T, SIZES[0], tokens) for T in LENGTHS}
     by_labels = {L: per_sentence(term, LENGTHS[0], L, tokens) for L in SIZES}
     figure(f"{name}: tokens, {SIZES[0]} labels", "ms/sentence", **points(by_length))
@@ -101,7 +107,7 @@ def test_growth(figure: Figure, nested: bool) -> None:
 
 
 def per_sentence(term: Term, length: int, labels: int, tokens: int) -> float:
-    own = block(length, tokens)
+    own = batch(length, tokens)
     seconds = fastest(term.evaluate, potentials(own, labels, per_position=False))
     return seconds / (own.sentence_hi - own.sentence_lo)
 

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours of sparse vectors: ours, sparse_dot_topn, and scipy's product by blocks.
+"""Exact nearest neighbors of sparse vectors: ours, sparse_dot_topn, and scipy's product by batches.
 
 The matrix is generated: features of trigram types from Zipfian words, 11 a row, among them suffixes
 that thousands of rows share, and about as many multiply-adds a row as trigrams of newswire have.
@@ -16,11 +16,11 @@ import pytest
 from problem import OUT, ROUNDS, Figure
 from scipy import sparse
 
-from sslbench.graph.neighbours import nearest, predicted_cost
+from sslbench.graph.neighbors import nearest, predicted_cost
 
 VERTICES = int(os.environ.get("SSLBENCH_BENCH_VERTICES", "50000" if OUT else "2000"))
 WORDS = 30_000
-BLOCK = 500
+BATCH = 500
 KS = [5, 60]
 
 
@@ -31,8 +31,17 @@ def trigram_like(n: int, seed: int = 0) -> Any:
     a, b, c, d, e = (rng.choice(WORDS, n, p=weight / weight.sum()) for _ in range(5))
     suffix = rng.permutation(WORDS)[c]
     pairs = [a * WORDS + b, d * WORDS + e, b * WORDS + d]
-    features = [c, *pairs, pairs[2] * WORDS + e, pairs[0] * WORDS + d, suffix % 26, suffix % 400,
-                suffix % 3000, b, d]  # fmt: skip
+    features = [
+        c,
+        *pairs,
+        pairs[2] * WORDS + e,
+        pairs[0] * WORDS + d,
+        suffix % 26,
+        suffix % 400,
+        suffix % 3000,
+        b,
+        d,
+    ]
     columns, size = [], 0
     for feature in features:
         values, inverse = np.unique(feature, return_inverse=True)
@@ -53,17 +62,17 @@ def matrix() -> Any:
 
 
 def blockwise(X: Any, k: int) -> Any:
-    """Similarities of the k neighbours by scipy's product of blocks of rows: float[V, k]."""
+    """Similarities of the k neighbors by scipy's product of batches of rows: float[V, k]."""
     transposed, best = X.T.tocsr(), []
-    for begin in range(0, X.shape[0], BLOCK):
-        block = (X[begin : begin + BLOCK] @ transposed).toarray()
-        block[np.arange(len(block)), begin + np.arange(len(block))] = 0
-        best.append(-np.sort(-np.partition(block, -k, axis=1)[:, -k:], axis=1))
+    for begin in range(0, X.shape[0], BATCH):
+        batch = (X[begin : begin + BATCH] @ transposed).toarray()
+        batch[np.arange(len(batch)), begin + np.arange(len(batch))] = 0
+        best.append(-np.sort(-np.partition(batch, -k, axis=1)[:, -k:], axis=1))
     return np.maximum(np.concatenate(best), 0)
 
 
 def name(k: int) -> str:
-    return f"graph: exact {k} neighbours of {VERTICES:,} (peer: sparse_dot_topn)"
+    return f"graph: exact {k} neighbors of {VERTICES:,} (peer: sparse_dot_topn)"
 
 
 def timed(benchmark: Any, work: Any) -> float:
@@ -72,17 +81,18 @@ def timed(benchmark: Any, work: Any) -> float:
 
 
 @pytest.mark.parametrize("k", KS)
-def test_neighbours_ours(benchmark: Any, figure: Figure, matrix: Any, k: int) -> None:
+def test_neighbors_ours(benchmark: Any, figure: Figure, matrix: Any, k: int) -> None:
     nearest(matrix[:50], k)  # compile
     seconds = timed(benchmark, lambda: nearest(matrix, k))
     figure(name(k), "s", ours=seconds)
     adds = predicted_cost(matrix).multiply_adds
-    figure(f"graph: 1e6 multiply-adds of all pairs per second, k = {k}", "",
-           ours=adds / seconds / 1e6)  # fmt: skip
+    figure(
+        f"graph: 1e6 multiply-adds of all pairs per second, k = {k}", "", ours=adds / seconds / 1e6
+    )
 
 
 @pytest.mark.parametrize("k", KS)
-def test_neighbours_peer(benchmark: Any, figure: Figure, matrix: Any, k: int) -> None:
+def test_neighbors_peer(benchmark: Any, figure: Figure, matrix: Any, k: int) -> None:
     peer = pytest.importorskip("sparse_dot_topn", reason="sparse_dot_topn is not installed")
     transposed, threads = matrix.T.tocsr(), numba.get_num_threads()
 
@@ -100,9 +110,12 @@ def test_neighbours_peer(benchmark: Any, figure: Figure, matrix: Any, k: int) ->
         assert ours.similarity[i, : len(wanted)] == pytest.approx(wanted, abs=1e-6)
 
 
-def test_neighbours_by_blocks(benchmark: Any, figure: Figure, matrix: Any) -> None:
-    few = matrix[: min(VERTICES, 20_000)]  # a dense block of rows for each: quadratic
+def test_neighbors_by_blocks(benchmark: Any, figure: Figure, matrix: Any) -> None:
+    few = matrix[: min(VERTICES, 20_000)]  # a dense batch of rows for each: quadratic
     nearest(few[:50], 5)
-    figure(f"graph: exact 5 neighbours of {few.shape[0]:,} by scipy's product", "s",
-           peer=timed(benchmark, lambda: blockwise(few, 5)))  # fmt: skip
+    figure(
+        f"graph: exact 5 neighbors of {few.shape[0]:,} by scipy's product",
+        "s",
+        peer=timed(benchmark, lambda: blockwise(few, 5)),
+    )
     assert nearest(few, 5).similarity == pytest.approx(blockwise(few, 5), abs=1e-6)

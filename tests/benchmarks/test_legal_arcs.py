@@ -15,10 +15,11 @@ from numba import njit
 from problem import OUT, Figure
 
 from sslbench.corpus import PreviousType
-from sslbench.crf.data import Block
-from sslbench.crf.kernels import legal, rows
-from sslbench.crf.lattice import Triples
-from sslbench.crf.trigrams import TriplePotentials
+from sslbench.crf.data import Batch
+from sslbench.crf.first_order.batch import LabelTriples
+from sslbench.crf.second_order import sparse
+from sslbench.crf.second_order.batch import SecondOrderPotentials
+from sslbench.crf.simd import rows
 from sslbench.types import F64, I32, I64, Bool
 
 MESSAGES = 20_000 if OUT else 10
@@ -62,18 +63,26 @@ def test_a_message(figure: Figure, labels: int, arcs: int) -> None:
     arc, value = np.nonzero(into > 0)[1].astype(np.int32), into[into > 0]
     whole, listed = np.zeros(width), np.zeros(labels)
     figure(
-        f"a message through {arcs} of {labels**2} arcs", "ns",
+        f"a message through {arcs} of {labels**2} arcs",
+        "ns",
         ours=nanoseconds(lambda times: by_matrix(v, M, whole, times)),
         legal_arcs=nanoseconds(lambda times: by_list(v, start, arc, value, listed, times)),
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(whole[:labels], listed)
 
 
 def bordered(tags: int) -> Bool:
     """Legal pairs of (border, tag) labels: B, M, E, S of words with tags."""
     labels = [(border, tag) for border in "BMES" for tag in range(tags)]
-    return np.array([[follow in "ME" and t == tag if border in "BM" else follow in "BS"
-                      for follow, t in labels] for border, tag in labels])  # fmt: skip
+    return np.array(
+        [
+            [
+                follow in "ME" and t == tag if border in "BM" else follow in "BS"
+                for follow, t in labels
+            ]
+            for border, tag in labels
+        ]
+    )
 
 
 def some(labels: int, share: float) -> Bool:
@@ -81,11 +90,12 @@ def some(labels: int, share: float) -> Bool:
     return np.random.default_rng(1).random((labels, labels)) < share
 
 
-TYPED = PreviousType(["O", *(f"{p}-{kind}" for kind in "1234" for p in "BI")]).legal[:-1]
+TYPED = PreviousType(["O", *(f"{p}-{kind}" for kind in "1234" for p in "BI")]).transition_mask[:-1]
 PAIRS = {"names": TYPED, "borders and tags": bordered(15)} | {
     f"{share:.0%} of {labels} labels": some(labels, share)
-    for labels in (12, 26, 45) for share in (0.2, 0.35, 0.5)
-}  # fmt: skip
+    for labels in (12, 26, 45)
+    for share in (0.2, 0.35, 0.5)
+}
 
 
 @pytest.mark.parametrize("pairs", PAIRS.values(), ids=PAIRS)
@@ -93,14 +103,14 @@ def test_second_order(figure: Figure, pairs: Bool, monkeypatch: pytest.MonkeyPat
     rng, L = np.random.default_rng(0), len(pairs)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(5, 45, SENTENCES))])
     n = int(offsets[-1])
-    triples = Triples(*(rng.normal(size=(L,) * k) for k in (2, 3, 2)))
+    triples = LabelTriples(*(rng.normal(size=(L,) * k) for k in (2, 3, 2)))
     edge = np.where(pairs, rng.normal(size=(1, L, L)), -np.inf)
-    chains = TriplePotentials(
-        Block(0, n, 0, SENTENCES, offsets), rng.normal(size=(n, L)), edge, triples
+    chains = SecondOrderPotentials(
+        Batch(0, n, 0, SENTENCES, offsets), rng.normal(size=(n, L)), edge, triples
     )
 
     def by(few: bool) -> tuple[float, F64]:
-        monkeypatch.setattr(legal, "few", lambda _: few)
+        monkeypatch.setattr(sparse, "few", lambda _: few)
         chains.posterior()
         best = np.inf
         for _ in range(5):
@@ -111,7 +121,9 @@ def test_second_order(figure: Figure, pairs: Bool, monkeypatch: pytest.MonkeyPat
 
     (ours, node), (all_triples, other) = by(True), by(False)
     figure(
-        f"forward-backward, second order, {int(pairs.sum())} of {L**2} arcs", "us/token",
-        ours=ours, all_triples=all_triples,
-    )  # fmt: skip
+        f"forward-backward, second order, {int(pairs.sum())} of {L**2} arcs",
+        "us/token",
+        ours=ours,
+        all_triples=all_triples,
+    )
     np.testing.assert_allclose(node, other, atol=1e-11)

@@ -15,14 +15,14 @@ from problem import OUT, ROUNDS, Figure
 from scipy.optimize import linear_sum_assignment
 
 from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.graph.emd import emd
-from sslbench.graph.letters import image_bits, letters_of, nearest_letters
 from sslbench.graph.vertices import ngram_vertices
+from sslbench_datasets.letters.emd import emd
+from sslbench_datasets.letters.similarity import image_bits, letters_of, nearest_letters
 
 LETTERS = int(os.environ.get("SSLBENCH_BENCH_LETTERS", "10000" if OUT else "500"))
 PAIRS = 20 * LETTERS
 PEER_PAIRS = min(PAIRS, 5_000)  # of the peer, which is slower
-NEIGHBOURS = 20
+NEIGHBORS = 20
 DISTANCES = "letters: a distance (peer: scipy's assignment)"
 
 _Y, _X = np.divmod(np.arange(128), 8)
@@ -91,14 +91,14 @@ def test_distances_peer(benchmark: Any, figure: Figure, images: Any) -> None:
     np.testing.assert_allclose(found, by_assignment(P, Q), rtol=0, atol=1e-10)
 
 
-def test_neighbours(benchmark: Any, figure: Figure, images: Any) -> None:
+def test_neighbors(benchmark: Any, figure: Figure, images: Any) -> None:
     vocabulary = Vocabulary()
     column = Column(vocabulary, vocabulary.encode(strings(images)))
     text = Corpus({"image": column}, np.arange(0, LETTERS + 1, 5))
     letters = letters_of(text, ngram_vertices(text, "image"))
 
     def work() -> object:
-        return nearest_letters(letters, NEIGHBOURS, threads=1, progress=lambda _: None)
+        return nearest_letters(letters, NEIGHBORS, threads=1, progress=lambda _: None)
 
     work()  # compile
-    figure(f"letters: exact {NEIGHBOURS} nearest of {LETTERS:,}", "s", ours=timed(benchmark, work))
+    figure(f"letters: exact {NEIGHBORS} nearest of {LETTERS:,}", "s", ours=timed(benchmark, work))

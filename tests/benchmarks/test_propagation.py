@@ -10,7 +10,7 @@ import pytest
 from problem import ROUNDS, SENTENCES, Figure
 from scipy.sparse import coo_array, csr_array
 
-from sslbench.graph.propagation import propagate
+from sslbench.graph.propagation.quadratic import propagate
 
 VERTICES = 2_000 if SENTENCES else 400_000  # a plain run of the tests takes a small graph
 MEAN_DEGREE = 8
@@ -18,7 +18,7 @@ STEPS = 10
 
 
 def five_nearest(V: int) -> csr_array:
-    """As many edges as a union of five nearest neighbours has, near in number for the most part."""
+    """As many edges as a union of five nearest neighbors has, near in number for the most part."""
     rng = np.random.default_rng(0)
     u = rng.integers(0, V, MEAN_DEGREE * V // 2)
     near = rng.geometric(1e-3, len(u))
@@ -43,10 +43,10 @@ def bandwidth() -> float:
 def test_edges_per_second(benchmark: Any, figure: Figure, labels: int) -> None:
     W, rng = five_nearest(VERTICES), np.random.default_rng(1)
     start = rng.dirichlet(np.ones(labels), VERTICES)
-    labelled = rng.random(VERTICES) < 0.1
+    labeled = rng.random(VERTICES) < 0.1
 
     def work() -> object:
-        return propagate(W, start, start, labelled, 0.5, 0.01, STEPS)
+        return propagate(W, start, start, labeled, 0.5, 0.01, STEPS)
 
     benchmark.pedantic(work, rounds=ROUNDS, iterations=1, warmup_rounds=1)
     if not benchmark.enabled:

@@ -54,5 +54,8 @@ def test_conll2003_with_all_templates(benchmark: Any, figure: Figure) -> None:
         templates.index(train).encode(train)
 
     benchmark.pedantic(work, rounds=1)
-    figure(f"CoNLL-2003: all splits read, train with {NER_TEMPLATES}", "s",
-           ours=benchmark.stats.stats.median)  # fmt: skip
+    figure(
+        f"CoNLL-2003: all splits read, train with {NER_TEMPLATES}",
+        "s",
+        ours=benchmark.stats.stats.median,
+    )

@@ -1,4 +1,4 @@
-"""E-steps and M-steps of posterior regularisation against the multiply-adds they need.
+"""E-steps and M-steps of posterior regularization against the multiply-adds they need.
 
 A pass over a token takes 3 L^2 multiply-adds in a first-order chain and 3 L^3 in a second-order one
 (forward, backward, expected transitions), and two for every weight of its attributes. The bound is
@@ -19,9 +19,9 @@ from test_propagation import five_nearest
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.crf import ChainModel, LogPartition, Objective
 from sslbench.features import TemplateFeaturizer
-from sslbench.graph.regularisers import GraphLaplacian
+from sslbench.graph.regularizers import GraphLaplacian
 from sslbench.types import I32
-from sslbench_methods.posterior_regularisation import RegularisedPosterior
+from sslbench_methods.graph_pr.e_step import RegularizedPosterior
 
 TOKENS, LENGTH, SLOTS = (39_996, 12, 16) if OUT else (480, 12, 3)
 
@@ -77,7 +77,7 @@ def test_passes(figure: Figure, labels: int, order: int) -> None:
     vertex = np.random.default_rng(2).integers(0, V, n).astype(np.int32)
     nobody = np.empty(0, np.int32)
     penalty = GraphLaplacian.build(five_nearest(V), nobody, nobody, vertex, labels)
-    problem = RegularisedPosterior(crf, [data], penalty, 1.0)
+    problem = RegularizedPosterior(crf, [data], penalty, 1.0)
     model = problem.model(crf.weights)
     gradient = np.empty_like(crf.weights)
     text_alone = Objective(crf.layout, [(data, LogPartition())], 1e4)
@@ -91,7 +91,10 @@ def test_passes(figure: Figure, labels: int, order: int) -> None:
         work()
         took = seconds(work)
         figure(
-            f"{name}, {labels} labels, order {order}", "us/token", ours=1e6 * took / n,
-            bound=1e6 * (chain + features) / pace, share=(chain + features) / pace / (took / n),
+            f"{name}, {labels} labels, order {order}",
+            "us/token",
+            ours=1e6 * took / n,
+            bound=1e6 * (chain + features) / pace,
+            share=(chain + features) / pace / (took / n),
             bytes_per_token=peak_bytes(work) / n,
-        )  # fmt: skip
+        )

@@ -1,4 +1,4 @@
-"""JESS-CM over ever more unlabelled text: memory stays where it is, time grows with the text."""
+"""JESS-CM over ever more unlabeled text: memory stays where it is, time grows with the text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ HERE = Path(__file__).parent
 def run(file: Path, repeats: int) -> dict[str, float]:
     done = subprocess.run(
         [sys.executable, str(HERE / "stream.py"), str(file), str(repeats)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     found: dict[str, float] = json.loads(done.stdout)
     return found
 
 
-def test_memory_does_not_grow_with_the_unlabelled_text(text: Text, figure: Figure) -> None:
+def test_memory_does_not_grow_with_the_unlabeled_text(text: Text, figure: Figure) -> None:
     once, tenfold = run(text.train_file, 1), run(text.train_file, 10)
     assert tenfold["tokens"] == 10 * once["tokens"]
     assert tenfold["peak_mb"] == pytest.approx(once["peak_mb"], rel=0.25)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Trace:
-    """A training: (seconds since its start, objective to minimise) after each iteration.
+    """A training: (seconds since its start, objective to minimize) after each iteration.
 
     per_evaluation: seconds; n_weights, evaluations: counts.
     """

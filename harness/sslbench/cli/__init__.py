@@ -93,7 +93,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
     help="Show the version.",
 )
 def cli(debug: bool) -> None:
-    """Compare semi-supervised learning methods for sequence labelling on equal terms.
+    """Compare semi-supervised learning methods for sequence labeling on equal terms.
 
     \b
     A first run, which needs no file:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sslbench.cli.text import labelled, table
+from sslbench.cli.text import labeled, table
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
@@ -29,11 +29,14 @@ def command() -> None:
 
 @command.command("fetch")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--no-extra", is_flag=True, help="Leave out files only for external unlabelled text.")
+@click.option("--no-extra", is_flag=True, help="Leave out files only for external unlabeled text.")
 @click.option(
-    "--accept-licence", "--yes", "accepted", is_flag=True,
+    "--accept-licence",
+    "--yes",
+    "accepted",
+    is_flag=True,
     help="You accept the licences that restrict use; else you are asked.",
-)  # fmt: skip
+)
 def fetch(names: tuple[str, ...], no_extra: bool, accepted: bool) -> None:
     """Download what is missing and verify the rest; print the paths.
 
@@ -60,7 +63,7 @@ def _agree(home: DataHome, files: list[RemoteFile], names: tuple[str, ...]) -> N
             hint=f"sslbench data fetch --accept-licence {' '.join(names)} does so",
         )
     for licence, paths in wanted.items():
-        click.echo(f"{', '.join(dict.fromkeys(paths))}\n{labelled('licence', licence)}", err=True)
+        click.echo(f"{', '.join(dict.fromkeys(paths))}\n{labeled('licence', licence)}", err=True)
         if not click.confirm("Do you accept this licence?", err=True):
             raise UserError("licence not accepted; nothing was downloaded")
 
@@ -133,9 +136,10 @@ def path(names: tuple[str, ...]) -> None:
 @command.command("info")
 @click.argument("names", nargs=-1, required=True)
 @click.option(
-    "--audit", is_flag=True,
+    "--audit",
+    is_flag=True,
     help="Read it: sizes of the splits, and sentences that stand in several (slow).",
-)  # fmt: skip
+)
 @click.pass_context
 def info(ctx: click.Context, names: tuple[str, ...], audit: bool) -> None:
     """Show size, state, checksum, licence and origin of each file; downloads nothing.
@@ -158,14 +162,14 @@ def info(ctx: click.Context, names: tuple[str, ...], audit: bool) -> None:
 
 
 def _describe(home: DataHome, file: RemoteFile) -> None:
-    extra = " (only for external unlabelled text)" if file.extra else ""
+    extra = " (only for external unlabeled text)" if file.extra else ""
     accept = " (to be accepted before the download)" if file.agreement else ""
-    click.echo(labelled("file", f"{file.path}{extra}"))
-    click.echo(labelled("state", f"{home.state(file)}, {file.bytes:,} bytes"))
-    click.echo(labelled("sha256", file.sha256))
-    click.echo(labelled("licence", f"{file.licence}{accept}"))
+    click.echo(labeled("file", f"{file.path}{extra}"))
+    click.echo(labeled("state", f"{home.state(file)}, {file.bytes:,} bytes"))
+    click.echo(labeled("sha256", file.sha256))
+    click.echo(labeled("licence", f"{file.licence}{accept}"))
     for url in file.urls:
-        click.echo(labelled("from", url))
+        click.echo(labeled("from", url))
 
 
 def _audit(name: str) -> bool:
@@ -185,11 +189,11 @@ def _audit(name: str) -> bool:
         click.echo(f"sslbench: {name}: {error}", err=True)
         return False
     for split, corpus in dataset.splits.items():
-        click.echo(labelled(split, _size(corpus)))
+        click.echo(labeled(split, _size(corpus)))
     if dataset.external:
-        click.echo(labelled("external", _size(text)))
+        click.echo(labeled("external", _size(text)))
     for line in _duplicates(dataset, text):
-        click.echo(labelled("duplicates", line))
+        click.echo(labeled("duplicates", line))
     return True
 
 

@@ -44,9 +44,11 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
         (r.predictions[split].labels, r.predictions[split].codes(corpus.n_tokens)) for r in records
     ]
     found = patterns(
-        (gold.vocabulary.strings, gold.codes), systems, corpus.offsets,
+        (gold.vocabulary.strings, gold.codes),
+        systems,
+        corpus.offsets,
         None if dataset.task == "tagging" else cast("Scheme | None", dataset.encoding),
-    )  # fmt: skip
+    )
     if form == "json":
         ids = [record.run_id for record in records]
         rows = [asdict(pattern) for pattern in found]

@@ -30,14 +30,17 @@ def command() -> None:
 
 @command.command("stats")
 @click.option("--dataset", required=True, help="A registered dataset.")
-@click.option("--labeled", default="all", metavar="N|P%|all", help="Labelled sentences.")
-@click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabelled sentences.")
+@click.option("--labeled", default="all", metavar="N|P%|all", help="Labeled sentences.")
+@click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabeled sentences.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
-    "--templates", type=click.Choice(["spp10", "hgt13", "zwct13"]), default="spp10",
-    show_default=True, help="Features of a vertex.",
-)  # fmt: skip
-@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbours.")
+    "--templates",
+    type=click.Choice(["subramanya2010", "he2013", "zeng2013"]),
+    default="subramanya2010",
+    show_default=True,
+    help="Features of a vertex.",
+)
+@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbors.")
 @click.option(
     "--symmetry", type=click.Choice(["union", "mutual"]), default="union", show_default=True
 )
@@ -47,12 +50,12 @@ def command() -> None:
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def stats(**given: Any) -> None:
-    """Size, hubs, reach of the labelled vertices, agreement of neighbours, propagated labels.
+    """Size, hubs, reach of the labeled vertices, agreement of neighbors, propagated labels.
 
-    The graph is over the trigrams of the labelled sample and the unlabelled text of a run. Shares
-    are in [0, 1]; "none" is a mean over nothing. Gold labels of unlabelled text are looked at where
+    The graph is over the trigrams of the labeled sample and the unlabeled text of a run. Shares
+    are in [0, 1]; "none" is a mean over nothing. Gold labels of unlabeled text are looked at where
     the data set has them; no method ever sees these figures. Propagated are the label distributions
-    of the labelled vertices alone, to the optimum.
+    of the labeled vertices alone, to the optimum.
     """
     from sslbench.cli.messages import tell
     from sslbench.experiment.data import DataHome
@@ -79,7 +82,7 @@ def stats(**given: Any) -> None:
 
 
 def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus, I32, int]:
-    """Labelled and unlabelled words end to end, label codes (-1 = unknown), labelled tokens."""
+    """Labeled and unlabeled words end to end, label codes (-1 = unknown), labeled tokens."""
     import numpy as np
 
     from sslbench.corpus import Corpus
@@ -107,19 +110,19 @@ def _figures(
     from sslbench.graph.accuracy import label_accuracy
     from sslbench.graph.build import GraphOptions, build_graph
     from sslbench.graph.diagnostics import diagnostics, purity
-    from sslbench.graph.propagation import propagate_optimum
+    from sslbench.graph.propagation.quadratic import propagate_optimum
     from sslbench.graph.tokens import empirical
 
     names = ("templates", "k", "symmetry", "max_df")
     options = GraphOptions(**{name: given[name] for name in names})
     graph = build_graph(text, options, cache=home.cache, threads=given["threads"], progress=tell)
     of, V, K = graph.vertices.of, graph.W.shape[0], int(gold.max(initial=0)) + 1
-    r, labelled = empirical(of[:n_labeled], gold[:n_labeled], V, K)
-    q = propagate_optimum(graph.W, r, labelled, MU, NU)
+    r, labeled = empirical(of[:n_labeled], gold[:n_labeled], V, K)
+    q = propagate_optimum(graph.W, r, labeled, MU, NU)
     return {
-        **diagnostics(graph.W, labelled),
+        **diagnostics(graph.W, labeled),
         **purity(graph.W, *empirical(of, gold, V, K)),
-        **label_accuracy(q, labelled, of[n_labeled:], gold[n_labeled:]),
+        **label_accuracy(q, labeled, of[n_labeled:], gold[n_labeled:]),
     }
 
 

@@ -12,9 +12,12 @@ from sslbench.cli.text import counted, table
 @click.command("leaderboard")
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
 @click.option(
-    "--out", default="leaderboards", show_default=True, type=click.Path(path_type=Path),
+    "--out",
+    default="leaderboards",
+    show_default=True,
+    type=click.Path(path_type=Path),
     help="Folder of the tables.",
-)  # fmt: skip
+)
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if files would change.")
 @click.pass_context
 def command(ctx: click.Context, store: str, out: Path, check: bool) -> None:

@@ -95,7 +95,7 @@ class GridProgress:
 def describe(spec: Any) -> str:
     """A run in a few words."""
     return (
-        f"{spec.method} on {spec.dataset}, labelled {spec.protocol.labeled},"
+        f"{spec.method} on {spec.dataset}, labeled {spec.protocol.labeled},"
         f" seed {spec.protocol.seed}"
     )
 

@@ -12,24 +12,31 @@ if TYPE_CHECKING:
     from sslbench.experiment.plan import Request
 
 _OPTIONS = (
-    click.option("--labeled", default="all", metavar="N|P%|all", help="Labelled sentences."),
-    click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabelled sentences."),
+    click.option("--labeled", default="all", metavar="N|P%|all", help="Labeled sentences."),
+    click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabeled sentences."),
     click.option(
-        "--set", "settings", multiple=True, metavar="KEY=VALUE",
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
         help="Method parameter; METHOD.KEY or DATASET.KEY for one of them. May repeat.",
     ),
     click.option("--featurizer", help="Instead of the dataset's."),
     click.option("--model", help="Instead of the default."),
     click.option(
-        "--data", "data_path", type=click.Path(path_type=Path),
+        "--data",
+        "data_path",
+        type=click.Path(path_type=Path),
         help="Your own CoNLL file, or folder with train, dev, test and unlabeled files.",
     ),
     click.option(
-        "--columns", default="word,pos,label", show_default=True,
+        "--columns",
+        default="word,pos,label",
+        show_default=True,
         help="Columns of your own files; _ leaves one out.",
     ),
     click.option("--tune", type=click.IntRange(min=0), help="Tuning trials, the same per method."),
-)  # fmt: skip
+)
 _PASSED = ("unlabeled", "settings", "featurizer", "model", "data_path", "threads", "tune")
 
 

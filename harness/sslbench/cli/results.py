@@ -13,9 +13,23 @@ from sslbench.cli.text import table
 from sslbench.experiment.record import RunRecord, encode
 
 _FIXED = (
-    "run_id", "status", "method", "dataset", "featurizer", "model", "params", "labeled",
-    "unlabeled", "seed", "tune", "primary_metric", "wall_s", "cpu_s", "peak_rss_mb", "error",
-)  # fmt: skip
+    "run_id",
+    "status",
+    "method",
+    "dataset",
+    "featurizer",
+    "model",
+    "params",
+    "labeled",
+    "unlabeled",
+    "seed",
+    "tune",
+    "primary_metric",
+    "wall_s",
+    "cpu_s",
+    "peak_rss_mb",
+    "error",
+)
 
 
 def print_results(records: Sequence[RunRecord], form: str) -> None:
@@ -30,7 +44,7 @@ def print_results(records: Sequence[RunRecord], form: str) -> None:
 
 
 def _rows(records: Sequence[RunRecord]) -> list[list[str]]:
-    head = ["run", "method", "dataset", "labelled", "seed", "metric", "score %", "wall s", "MB", ""]
+    head = ["run", "method", "dataset", "labeled", "seed", "metric", "score %", "wall s", "MB", ""]
     return [head, *(_row(record) for record in records)]
 
 

@@ -29,9 +29,12 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds per run.")
 @click.option("--retry", is_flag=True, help="Run failed runs again.")
 @click.option(
-    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table",
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
     help="Of the results on standard output.",
-)  # fmt: skip
+)
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Run methods on datasets: every combination with every seed, each in its own process.

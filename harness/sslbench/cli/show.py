@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sslbench.cli.text import labelled, table, warn_of_problems
+from sslbench.cli.text import labeled, table, warn_of_problems
 from sslbench.errors import UserError
 from sslbench.plugins import KINDS, Registry, registry
 from sslbench.registrations import (
@@ -34,9 +34,9 @@ def command(name: str) -> None:
 def _show(found: Registry, info: Registration) -> None:
     kind = next(kind for kind, cls in KINDS.items() if isinstance(info, cls))
     click.echo(f"{info.kind} {info.name}: {info.summary}")
-    click.echo(labelled("reference", info.reference or "none given"))
-    click.echo(labelled("registered by", str(found.origins[kind, info.name])))
-    click.echo(labelled("code", info.target))
+    click.echo(labeled("reference", info.reference or "none given"))
+    click.echo(labeled("registered by", str(found.origins[kind, info.name])))
+    click.echo(labeled("code", info.target))
     try:
         if isinstance(info, DatasetInfo):
             _show_dataset(info)
@@ -44,38 +44,38 @@ def _show(found: Registry, info: Registration) -> None:
             _show_featurizer(info)
         else:
             if isinstance(info, MethodInfo) and info.baseline:
-                click.echo(labelled("role", "baseline: the others are compared against it"))
+                click.echo(labeled("role", "baseline: the others are compared against it"))
             _show_parameters(getattr(info.load(), "Params", None), "parameters")
     except UserError as problem:
         click.echo(f"sslbench: warning: {problem}", err=True)
 
 
 def _show_dataset(info: DatasetInfo) -> None:
-    click.echo(labelled("task", f"{info.task}, ranked by {info.metric}"))
-    click.echo(labelled("featurizer", info.featurizer))
-    click.echo(labelled("protocol", info.protocol))
+    click.echo(labeled("task", f"{info.task}, ranked by {info.metric}"))
+    click.echo(labeled("featurizer", info.featurizer))
+    click.echo(labeled("protocol", info.protocol))
     if info.own:
-        click.echo(labelled("needs", info.own))
+        click.echo(labeled("needs", info.own))
     if info.tune:
-        click.echo(labelled("tuning", f"{info.tune} trials per method when all of train is used"))
-    click.echo(labelled("licence", info.licence))
+        click.echo(labeled("tuning", f"{info.tune} trials per method when all of train is used"))
+    click.echo(labeled("licence", info.licence))
     for file in info.files:
-        click.echo(labelled("file", f"{file.path}, {file.bytes:,} bytes{_only_extra(file.extra)}"))
-        click.echo(labelled("", f"sha256 {file.sha256}"))
+        click.echo(labeled("file", f"{file.path}, {file.bytes:,} bytes{_only_extra(file.extra)}"))
+        click.echo(labeled("", f"sha256 {file.sha256}"))
         if file.licence != info.licence:
-            click.echo(labelled("", f"licence: {file.licence}"))
+            click.echo(labeled("", f"licence: {file.licence}"))
     if info.options:
         options = load_target(info.options, f"options of dataset {info.name}")
         _show_parameters(options, "options")
 
 
 def _only_extra(extra: bool) -> str:
-    return " (only for external unlabelled text)" if extra else ""
+    return " (only for external unlabeled text)" if extra else ""
 
 
 def _show_featurizer(info: FeaturizerInfo) -> None:
-    click.echo(labelled("needs columns", ", ".join(info.columns)))
-    click.echo(labelled("made for", ", ".join(info.tasks)))
+    click.echo(labeled("needs columns", ", ".join(info.columns)))
+    click.echo(labeled("made for", ", ".join(info.tasks)))
     templates = getattr(info.load()(), "templates", ())
     click.echo(f"  {len(templates)} templates")
     for template in templates:

@@ -24,7 +24,7 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
     return "\n".join(lines)
 
 
-def labelled(label: str, value: str) -> str:
+def labeled(label: str, value: str) -> str:
     """Return "label  value", the value wrapped beside its label on a terminal of any width."""
     import shutil  # these two cost `sslbench list`, which has no use for them, some milliseconds
     from textwrap import TextWrapper

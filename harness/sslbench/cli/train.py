@@ -13,7 +13,7 @@ from sslbench.cli.text import counted, percentages, warn_of_problems
 from sslbench.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.experiment.training import Bench, Trained
+    from sslbench.experiment.training import RunSetup, Trained
 
 
 @click.command("train")
@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 @click.option(
-    "--save", "target", type=click.Path(path_type=Path), required=True, metavar="MODEL",
+    "--save",
+    "target",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="MODEL",
     help="File to write the tagger to.",
-)  # fmt: skip
+)
 def command(**given: Any) -> None:
-    """Train one method on all the labelled data asked for, and keep the tagger.
+    """Train one method on all the labeled data asked for, and keep the tagger.
 
     A lone file of your own is used whole: nothing is cut off for a test. `sslbench tag` uses the
     tagger.
@@ -41,18 +45,18 @@ def command(**given: Any) -> None:
     target: Path = given["target"]
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
-    bench, trained = _train(given)
+    setup, trained = _train(given)
     from sslbench.experiment.saved import save_tagger
 
-    save_tagger(target, bench, trained)
-    _report(target, bench, trained)
+    save_tagger(target, setup, trained)
+    _report(target, setup, trained)
 
 
-def _train(given: dict[str, Any]) -> tuple[Bench, Trained]:
+def _train(given: dict[str, Any]) -> tuple[RunSetup, Trained]:
     from sslbench.cli.messages import tell
     from sslbench.experiment.context import RunContext
     from sslbench.experiment.plan import plan
-    from sslbench.experiment.training import Bench, train
+    from sslbench.experiment.training import RunSetup, train
     from sslbench.plugins import registry
 
     request = request_of(
@@ -64,26 +68,26 @@ def _train(given: dict[str, Any]) -> tuple[Bench, Trained]:
         quiet=False,
     )
     (task,) = plan(request, store=None, notice=tell)
-    clock = RunContext(given["seed"], threads=task.threads, quiet=False)
-    bench = Bench.open(task, registry(), clock)
-    return bench, train(bench)
+    timer = RunContext(given["seed"], threads=task.threads, quiet=False)
+    setup = RunSetup.open(task, registry(), timer)
+    return setup, train(setup)
 
 
-def _report(target: Path, bench: Bench, trained: Trained) -> None:
+def _report(target: Path, setup: RunSetup, trained: Trained) -> None:
     """One line per split that was not trained on, and one on what was."""
     from sslbench.cli.messages import tell
     from sslbench.experiment.training import predict, score_labels
 
-    dataset, fit, problem = bench.dataset, trained.fit, trained.problem
+    dataset, tagger, problem = setup.dataset, trained.tagger, trained.problem
     for name in ("dev", "test"):
         if name in dataset.splits:
             corpus = dataset.splits[name]
-            codes = predict(fit, corpus)
-            scores = score_labels(dataset.task, dataset.encoding, corpus, fit, codes)
+            codes = predict(tagger, corpus)
+            scores = score_labels(dataset.task, dataset.encoding, corpus, tagger, codes)
             size = counted(corpus.n_sentences, "sentence")
             tell(f"{name}, {size}: {percentages(scores.metrics)}")
     tell(
-        f"{bench.task.spec.method} trained on {problem.labeled.n_sentences} labelled and"
-        f" {problem.unlabeled.n_sentences} unlabelled sentences in"
-        f" {bench.clock.timing['fit']:.1f} s; saved to {target}"
+        f"{setup.task.spec.method} trained on {problem.labeled.n_sentences} labeled and"
+        f" {problem.unlabeled.n_sentences} unlabeled sentences in"
+        f" {setup.timer.timing['fit']:.1f} s; saved to {target}"
     )

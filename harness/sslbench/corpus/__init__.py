@@ -3,6 +3,7 @@
 from sslbench.corpus.codecs import LabelCodec, PreviousType
 from sslbench.corpus.columns import Column, Corpus, Derived, Vocabulary, first_tokens, sentence_ids
 from sslbench.corpus.conll import read_conll
+from sslbench.corpus.constraints import LabelConstraint, made_of
 from sslbench.corpus.encodings import (
     SCHEMES,
     TASKS,
@@ -18,7 +19,6 @@ from sslbench.corpus.encodings import (
     to_iob2,
 )
 from sslbench.corpus.files import RawBytes, read_bytes
-from sslbench.corpus.rules import CharacterRule, made_of
 from sslbench.corpus.shards import (
     ChainedShards,
     CorpusShards,
@@ -33,13 +33,13 @@ __all__ = [
     "SCHEMES",
     "TASKS",
     "ChainedShards",
-    "CharacterRule",
     "Column",
     "Corpus",
     "CorpusShards",
     "Derived",
     "HeadShards",
     "LabelCodec",
+    "LabelConstraint",
     "PreviousType",
     "RawBytes",
     "Scheme",

@@ -17,18 +17,19 @@ _BAR = "|"
 
 
 class LabelCodec(Protocol):
-    """Maps tags to labels and back; made from the tags of the labelled sample.
+    """Maps tags to labels and back; made from the tags of the labeled sample.
 
     Attributes
     ----------
     labels: that a model is trained on.
     tags: the tag that each of `labels` stands for.
-    legal: bool[L + 1, L], which label may follow which (row L: which may begin a sentence).
+    transition_mask: bool[L + 1, L], which label may follow which (row L: which may begin a
+    sentence).
     """
 
     labels: tuple[str, ...]
     tags: tuple[str, ...]
-    legal: Bool
+    transition_mask: Bool
 
     def encode(self, corpus: Corpus) -> Corpus:
         """Put labels in the place of tags; a tag not seen before gives a label not in `labels`."""
@@ -64,7 +65,9 @@ class PreviousType:
         self.labels = tuple(_BAR.join(pair) for pair in pairs)
         self.tags = tuple(tag for _, tag in pairs)
         left, here = np.array([p for p, _ in pairs]), np.array([_type(t) for _, t in pairs])
-        self.legal = np.vstack([here[:, None] == left[None, :], left[None, :] == _OUTSIDE])
+        self.transition_mask = np.vstack(
+            [here[:, None] == left[None, :], left[None, :] == _OUTSIDE]
+        )
 
     def encode(self, corpus: Corpus) -> Corpus:
         """See `LabelCodec`."""

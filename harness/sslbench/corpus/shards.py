@@ -1,6 +1,6 @@
 """Text that is read shard by shard, so that memory does not grow with it.
 
-A shard is a `Corpus`; unlabelled shards have no "label" column. Iterating twice gives the same
+A shard is a `Corpus`; unlabeled shards have no "label" column. Iterating twice gives the same
 shards in the same order.
 """
 
@@ -29,7 +29,7 @@ _FORMAT = 1
 
 @runtime_checkable
 class Shards(Protocol):
-    """What a method may do with unlabelled text: count it, and run over it as often as it likes."""
+    """What a method may do with unlabeled text: count it, and run over it as often as it likes."""
 
     @property
     def n_sentences(self) -> int: ...

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from .chain import InfeasibleSentenceError, Potentials
-from .lbfgs import STRICT, Options
-from .model import ChainCRF, ChainModel, TrainingResult
-from .objective import CliqueFeatures, EncodedCorpus, Objective
-from .persist import add_facts, read_model, write_model
-from .terms import HardLabels, LogPartition, PartialLabels, SoftTargets, Term
+from sslbench.crf.first_order.chain import InfeasibleSentenceError, Potentials
+from sslbench.crf.model import ChainCRF, ChainModel, TrainingResult
+from sslbench.crf.objective import EncodedCorpus, FactorFeatures, Objective
+from sslbench.crf.optim.lbfgs import STRICT, Options
+from sslbench.crf.persist import add_facts, read_model, write_model
+from sslbench.crf.terms import HardLabels, LogPartition, PartialLabels, SoftTargets, Term
 
 __all__ = [
     "STRICT",
     "ChainCRF",
     "ChainModel",
-    "CliqueFeatures",
     "EncodedCorpus",
+    "FactorFeatures",
     "HardLabels",
     "InfeasibleSentenceError",
     "LogPartition",

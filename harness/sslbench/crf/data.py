@@ -1,4 +1,4 @@
-"""What the engine reads: attributes of a corpus, cut into blocks of whole sentences."""
+"""What the engine reads: attributes of a corpus, cut into batches of whole sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..types import F64, I32, I64, Bool
+from sslbench.types import F64, I32, I64, Bool
 
 
 class Attributes(Protocol):
@@ -26,14 +26,14 @@ class Attributes(Protocol):
 
 
 @dataclass(frozen=True)
-class Block:
+class Batch:
     """Consecutive whole sentences: tokens lo:hi, sentences sentence_lo:sentence_hi."""
 
     lo: int
     hi: int
     sentence_lo: int
     sentence_hi: int
-    offsets: I64  # local to the block, int64[s + 1]
+    offsets: I64  # local to the batch, int64[s + 1]
 
     @property
     def n_tokens(self) -> int:
@@ -66,8 +66,8 @@ class Block:
         return np.append(np.arange(0, n, sentences_per_group), n).astype(np.int64)
 
 
-def blocks(offsets: I64, min_tokens: int) -> Iterator[Block]:
-    """Cut sentences into blocks of at least min_tokens tokens (the last one may be smaller).
+def batches(offsets: I64, min_tokens: int) -> Iterator[Batch]:
+    """Cut sentences into batches of at least min_tokens tokens (the last one may be smaller).
 
     ValueError if a sentence has no token: the kernels would read and write beyond it.
     """
@@ -78,7 +78,7 @@ def blocks(offsets: I64, min_tokens: int) -> Iterator[Block]:
         stop = int(np.searchsorted(offsets, offsets[start] + min_tokens, side="left"))
         stop = min(max(stop, start + 1), n)
         lo, hi = int(offsets[start]), int(offsets[stop])
-        yield Block(lo, hi, start, stop, offsets[start : stop + 1] - lo)
+        yield Batch(lo, hi, start, stop, offsets[start : stop + 1] - lo)
         start = stop
 
 

@@ -1,7 +1,7 @@
 """The linear-chain CRF: from a corpus to weights, from weights to labels.
 
 `ChainModel` is the model plugin ``crf1``, `SecondOrderModel` is ``crf2``: they index the attributes
-of the labelled corpus and lay out the weights.  `ChainCRF` holds these, trains on any sum of terms,
+of the labeled corpus and lay out the weights.  `ChainCRF` holds these, trains on any sum of terms,
 decodes, and is saved.
 """
 
@@ -16,16 +16,16 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checked import vector
-from ..corpus import CharacterRule, Corpus
-from ..features import AttributeIndex, TemplateFeaturizer
-from ..types import F64, I32, I64, Bool
-from . import lbfgs
-from .collapse import Collapse
-from .layout import Layout, Support, Tables, build_layout, saved_layout
-from .objective import CliqueFeatures, EncodedCorpus, Objective, block_potentials
-from .persist import write_model
-from .terms import Term
+from sslbench.checked import vector
+from sslbench.corpus import Corpus, LabelConstraint
+from sslbench.crf.objective import EncodedCorpus, FactorFeatures, Objective, batch_potentials
+from sslbench.crf.optim import lbfgs
+from sslbench.crf.persist import write_model
+from sslbench.crf.terms import Term
+from sslbench.crf.weights.deduplicate import Deduplication
+from sslbench.crf.weights.layout import Layout, Support, Tables, build_layout, saved_layout
+from sslbench.features import AttributeIndex, TemplateFeaturizer
+from sslbench.types import F64, I32, I64, Bool
 
 Parts = Sequence[tuple[EncodedCorpus, Term]]
 
@@ -34,71 +34,99 @@ Parts = Sequence[tuple[EncodedCorpus, Term]]
 class ChainCRF:
     """A CRF of order 1 or 2 over `labels`; the flat weights (layout in `layout`) start at zero.
 
-    mask: bool[L+1, L] legal arcs (row L = START), used in training and in decoding; None = all.
-    rule: tells the one label of some tokens, likewise; None = all tokens may have all labels.
+    transition_mask: bool[L+1, L] legal arcs (row L = START), used in training and in decoding;
+    None = all.
+    label_constraint: tells the one label of some tokens, likewise; None = all tokens may have
+    all labels.
     """
 
     labels: tuple[str, ...]
     index: AttributeIndex
     layout: Layout
     weights: F64 = field(repr=False)
-    mask: Bool | None = None
-    rule: CharacterRule | None = None
+    transition_mask: Bool | None = None
+    label_constraint: LabelConstraint | None = None
 
-    def encode(self, corpus: Corpus, clique: CliqueFeatures | None = None) -> EncodedCorpus:
+    def encode(self, corpus: Corpus, factors: FactorFeatures | None = None) -> EncodedCorpus:
         """Attributes of a corpus as the engine reads them."""
-        only = None if self.rule is None else self.rule.only(corpus, self.labels)
-        return EncodedCorpus.build(self.layout, self.index.encode(corpus), clique, only)
+        forced_labels = (
+            None
+            if self.label_constraint is None
+            else self.label_constraint.forced_labels(corpus, self.labels)
+        )
+        return EncodedCorpus.build(self.layout, self.index.encode(corpus), factors, forced_labels)
 
     def reencode(self, data: EncodedCorpus) -> EncodedCorpus:
         """A corpus that was encoded for another layout over the same attributes."""
-        return EncodedCorpus.build(self.layout, data.attributes, data.clique, data.only)
+        return EncodedCorpus.build(self.layout, data.attributes, data.factors, data.forced_labels)
 
     def train(
-        self, parts: Parts, sigma2: float, *, l1: float = 0.0, options: lbfgs.Options | None = None,
-        nonnegative: I64 | None = None, linear: F64 | None = None, callback: Any = None,
-    ) -> TrainingResult:  # fmt: skip
-        """Maximise the sum of the terms minus the priors, starting at the current weights.
+        self,
+        parts: Parts,
+        sigma2: float,
+        *,
+        l1: float = 0.0,
+        options: lbfgs.Options | None = None,
+        nonnegative: I64 | None = None,
+        expected_counts: F64 | None = None,
+        callback: Any = None,
+    ) -> TrainingResult:
+        """Maximize the sum of the terms minus the priors, starting at the current weights.
 
         sigma2: variance of the Gaussian prior; l1: weight of the L1 penalty (as c1 in the
         specification); nonnegative: indices of weights after the state weights kept >= 0;
-        linear: float64 per weight, adds linear . weights: expected counts over text of the parts.
+        expected_counts: float64 per weight, adds linear . weights: expected counts over text of
+        the parts.
         """
-        collapse = Collapse.build(self.layout, [data.attributes for data, _ in parts])
+        deduplication = Deduplication.build(self.layout, [data.attributes for data, _ in parts])
         objective = Objective(
-            collapse.reduced, [(data.collapsed(collapse), term) for data, term in parts], sigma2,
-            mask=self.mask, copies=collapse.copies_per_weight(),
-            linear=None if linear is None else collapse.project(linear),
-        )  # fmt: skip
-        cliques = [data.clique.metric for data, _ in parts if data.clique is not None]
+            deduplication.reduced,
+            [(data.deduplicated(deduplication), term) for data, term in parts],
+            sigma2,
+            transition_mask=self.transition_mask,
+            copies=deduplication.copies_per_weight(),
+            expected_counts=None
+            if expected_counts is None
+            else deduplication.project(expected_counts),
+        )
+        factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
         if nonnegative is not None:
-            nonnegative = nonnegative - (self.layout.size - collapse.reduced.size)
+            nonnegative = nonnegative - (self.layout.size - deduplication.reduced.size)
         found = lbfgs.minimize(
-            objective.scaled_loss, collapse.shrink(self.weights), options,
-            metric=collapse.metric(*cliques[:1]), nonnegative=nonnegative,
-            l1=l1 / objective.n_tokens, callback=callback,
-        )  # fmt: skip
-        self.weights = collapse.expand(found.weights)
+            objective.scaled_loss,
+            deduplication.merge(self.weights),
+            options,
+            preconditioner=deduplication.preconditioner(*factors[:1]),
+            nonnegative=nonnegative,
+            l1=l1 / objective.n_tokens,
+            callback=callback,
+        )
+        self.weights = deduplication.split(found.weights)
         return TrainingResult(
-            objective=-found.value * objective.n_tokens, status=found.status,
-            converged=found.converged, iterations=found.iterations,
-            evaluations=found.evaluations, gradient=found.gradient,
+            objective=-found.value * objective.n_tokens,
+            status=found.status,
+            converged=found.converged,
+            iterations=found.iterations,
+            evaluations=found.evaluations,
+            gradient=found.gradient,
             n_weights=self.layout.size,
-        )  # fmt: skip
+        )
 
     def decode(self, data: EncodedCorpus) -> I32:
         """Viterbi labels int32[N]."""
         tables = Tables.unpack(self.layout, self.weights)
-        parts = [block_potentials(tables, data, b, self.mask).viterbi() for b in data.blocks]
+        parts = [
+            batch_potentials(tables, data, b, self.transition_mask).viterbi() for b in data.batches
+        ]
         return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
     def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
         """Node marginals float64[N, L]; extra: float64[N, L], added to the scores of labels."""
         tables, parts = Tables.unpack(self.layout, self.weights), []
-        for block in data.blocks:
-            potentials = block_potentials(tables, data, block, self.mask)
+        for batch in data.batches:
+            potentials = batch_potentials(tables, data, batch, self.transition_mask)
             if extra is not None:
-                potentials.node[:] += extra[block.tokens]
+                potentials.node[:] += extra[batch.tokens]
             parts.append(potentials.posterior().node)
         return np.concatenate(parts) if parts else np.empty((0, len(self.labels)))
 
@@ -112,18 +140,25 @@ class ChainCRF:
         index, facts = self.index.arrays()
         arrays: dict[str, NDArray[Any]] = {f"index.{k}": v for k, v in index.items()}
         layout = self.layout
-        arrays |= {"weights": self.weights, "arc_start": layout.arc_start,
-                   "arc_code": layout.arc_code}  # fmt: skip
+        arrays |= {
+            "weights": self.weights,
+            "arc_start": layout.arc_start,
+            "arc_code": layout.arc_code,
+        }
         if layout.state_start is not None and layout.state_label is not None:
             arrays |= {"state_start": layout.state_start, "state_label": layout.state_label}
-        if self.mask is not None:
-            arrays["mask"] = self.mask
+        if self.transition_mask is not None:
+            arrays["mask"] = self.transition_mask
         return arrays, {
-            "labels": list(self.labels), "index": facts, "n_columns": layout.n_columns,
-            "n_clique": layout.n_clique, "use_start": layout.use_start,
-            "use_stop": layout.use_stop, "order": layout.order,
-            "rule": msgspec.to_builtins(self.rule),
-        }  # fmt: skip
+            "labels": list(self.labels),
+            "index": facts,
+            "n_columns": layout.n_columns,
+            "n_clique": layout.n_factors,
+            "use_start": layout.use_start,
+            "use_stop": layout.use_stop,
+            "order": layout.order,
+            "rule": msgspec.to_builtins(self.label_constraint),
+        }
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> ChainCRF:
@@ -145,13 +180,17 @@ class ChainCRF:
             raise ValueError(f"{len(weights)} weights, but the layout has {layout.size}")
         if not np.isfinite(weights).all():
             raise ValueError("a weight is not finite")
-        mask = arrays.get("mask")
+        transition_mask = arrays.get("mask")
         shape = (len(labels) + 1, len(labels))
-        if mask is not None and (mask.dtype != np.bool_ or mask.shape != shape):
-            raise ValueError(f"the mask is {mask.dtype} {mask.shape}")
+        if transition_mask is not None and (
+            transition_mask.dtype != np.bool_ or transition_mask.shape != shape
+        ):
+            raise ValueError(
+                f"the transition_mask is {transition_mask.dtype} {transition_mask.shape}"
+            )
         # models saved before there were rules have none
-        rule = msgspec.convert(facts.get("rule"), CharacterRule | None)
-        return cls(labels, index, layout, weights, mask, rule)
+        label_constraint = msgspec.convert(facts.get("rule"), LabelConstraint | None)
+        return cls(labels, index, layout, weights, transition_mask, label_constraint)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write weights and alphabets to one file (npz and JSON, no pickle)."""
@@ -197,28 +236,48 @@ class ChainModel:
     order: int = 1
 
     def prepare(
-        self, featurizer: TemplateFeaturizer, corpus: Corpus, label_codes: I32,
-        labels: Sequence[str], *, min_count: int = 1, state_support: Support = "all",
-        arc_support: Support = "observed", n_clique: int = 0, mask: Bool | None = None,
-        rule: CharacterRule | None = None, use_start: bool = True, use_stop: bool = True,
+        self,
+        featurizer: TemplateFeaturizer,
+        corpus: Corpus,
+        label_codes: I32,
+        labels: Sequence[str],
+        *,
+        min_count: int = 1,
+        state_support: Support = "all",
+        arc_support: Support = "observed",
+        n_factors: int = 0,
+        transition_mask: Bool | None = None,
+        label_constraint: LabelConstraint | None = None,
+        use_start: bool = True,
+        use_stop: bool = True,
         text: Iterable[Corpus] = (),
-    ) -> ChainCRF:  # fmt: skip
-        """Index the attributes of a labelled corpus and lay out zero weights.
+    ) -> ChainCRF:
+        """Index the attributes of a labeled corpus and lay out zero weights.
 
         label_codes: int32[N] gold labels as numbers into `labels`.
         state_support "all" gives every attribute a weight for every label, which SSL needs:
-        unlabelled text may move a pair that the labels never show.  "observed" keeps the pairs
+        unlabeled text may move a pair that the labels never show.  "observed" keeps the pairs
         seen in the labels.
         use_start, use_stop: weights for the label of the first and of the last token.
-        text: unlabelled text whose attributes are indexed too (iterated twice).
+        text: unlabeled text whose attributes are indexed too (iterated twice).
         """
         index = featurizer.index(_After(corpus, text), min_count)
         layout = build_layout(
-            index.encode(corpus), label_codes, len(labels), n_node=index.n_node,
-            n_edge=index.n_edge, state_support=state_support, arc_support=arc_support,
-            n_clique=n_clique, use_start=use_start, use_stop=use_stop, order=self.order,
-        )  # fmt: skip
-        return ChainCRF(tuple(labels), index, layout, np.zeros(layout.size), mask, rule)
+            index.encode(corpus),
+            label_codes,
+            len(labels),
+            n_node=index.n_node,
+            n_edge=index.n_edge,
+            state_support=state_support,
+            arc_support=arc_support,
+            n_factors=n_factors,
+            use_start=use_start,
+            use_stop=use_stop,
+            order=self.order,
+        )
+        return ChainCRF(
+            tuple(labels), index, layout, np.zeros(layout.size), transition_mask, label_constraint
+        )
 
 
 class SecondOrderModel(ChainModel):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..atomic import replacing
-from ..errors import UserError
+from sslbench.atomic import replacing
+from sslbench.errors import UserError
 
 FORMAT = "sslbench-model"
 VERSION = 1
@@ -27,8 +27,13 @@ def write_model(
 
     kind: which reader understands the arrays.
     """
-    header = {"format": FORMAT, "version": VERSION, "kind": kind, "facts": facts,
-              "arrays": list(arrays)}  # fmt: skip
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "facts": facts,
+        "arrays": list(arrays),
+    }
     encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with replacing(path) as file:
         np.savez(file, **{HEADER: encoded}, **arrays)  # type: ignore[arg-type]
@@ -51,8 +56,9 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any
             if header["version"] != VERSION:
                 raise UserError(
                     f"model of format version {header['version']}; this program reads {VERSION}",
-                    file=path, hint="train it again",
-                )  # fmt: skip
+                    file=path,
+                    hint="train it again",
+                )
             kind, facts = str(header["kind"]), dict(header["facts"])
             return kind, {name: archive[name] for name in header["arrays"]}, facts
     except UserError:

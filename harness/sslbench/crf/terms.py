@@ -1,9 +1,10 @@
-"""Terms of an objective: each gives values per sentence and clique weights.
+"""Terms of an objective: each gives values per sentence and potential gradients.
 
-A term looks at the potentials of a block and returns the value of each sentence and its derivative
-with respect to every log-potential (clique weights omega, specification section 7.7).  The model
-turns clique weights into a gradient; no term knows about weights, attributes or templates.
-Signs: every term is something to maximise.
+A term looks at the potentials of a batch and returns the value of each sentence and its derivative
+with respect to every log-potential (potential gradients omega, specification section 7.7).  The
+model
+turns potential gradients into a gradient; no term knows about weights, attributes or templates.
+Signs: every term is something to maximize.
 """
 
 from __future__ import annotations
@@ -13,16 +14,26 @@ from typing import Protocol
 
 import numpy as np
 
-from ..types import F64, I32, Bool
-from .chain import InfeasibleSentenceError
-from .data import Block
-from .kernels import scores
-from .lattice import BlockPosterior, BlockPotentials, Triples, per_sentence
-from .trigrams import TriplePotentials, add_triples, expected_steps, soft_triples
+from sslbench.crf.data import Batch
+from sslbench.crf.first_order.batch import (
+    BatchPosterior,
+    BatchPotentials,
+    LabelTriples,
+    per_sentence,
+)
+from sslbench.crf.first_order.chain import InfeasibleSentenceError
+from sslbench.crf.second_order.batch import (
+    SecondOrderPotentials,
+    add_label_triples,
+    expected_scores,
+    soft_label_triples,
+)
+from sslbench.crf.weights import scores
+from sslbench.types import F64, I32, Bool
 
 
 @dataclass(frozen=True)
-class CliqueWeights:
+class PotentialGradient:
     """value: float64[s]; node: float64[n, L], edge: float64[1 or n, L, L] and, of second-order
     chains, triples: d value / d phi.
     """
@@ -30,13 +41,13 @@ class CliqueWeights:
     value: F64
     node: F64
     edge: F64
-    triples: Triples | None = None
+    triples: LabelTriples | None = None
 
     @classmethod
     def difference(
-        cls, value: F64, plus: BlockPosterior, minus: BlockPosterior, factor: float = 1.0
-    ) -> CliqueWeights:
-        """factor (value, plus - minus): posteriors of one block."""
+        cls, value: F64, plus: BatchPosterior, minus: BatchPosterior, factor: float = 1.0
+    ) -> PotentialGradient:
+        """factor (value, plus - minus): posteriors of one batch."""
         triples = None
         if plus.triples is not None and minus.triples is not None:
             triples = plus.triples.plus(minus.triples, -1.0).times(factor)
@@ -47,7 +58,7 @@ class CliqueWeights:
 class Term(Protocol):
     """One summand of an objective over the sentences of one corpus."""
 
-    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         """May consume potentials.edge."""
         ...
 
@@ -56,9 +67,9 @@ class Term(Protocol):
         ...
 
 
-def _weights_of(weights: F64 | None, block: Block) -> F64:
-    n = block.sentence_hi - block.sentence_lo
-    return np.ones(n) if weights is None else weights[block.sentences]
+def _weights_of(weights: F64 | None, batch: Batch) -> F64:
+    n = batch.sentence_hi - batch.sentence_lo
+    return np.ones(n) if weights is None else weights[batch.sentences]
 
 
 def _weighted(weight: F64, value: F64) -> F64:
@@ -73,24 +84,24 @@ class HardLabels:
     labels: I32
     weights: F64 | None = None
 
-    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
-        block = potentials.block
-        weight = _weights_of(self.weights, block)
-        y = self.labels[block.tokens]
-        gold = potentials.gold_steps(y)
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        batch = potentials.batch
+        weight = _weights_of(self.weights, batch)
+        y = self.labels[batch.tokens]
+        gold = potentials.path_scores(y)
         posterior = potentials.posterior(None if self.weights is None else weight)
         node, edge, triples = posterior.node, posterior.edge, posterior.triples
         np.negative(node, out=node)
         np.negative(edge, out=edge)
-        scores.add_path(block.offsets, y, weight, node, edge)
+        scores.add_path(batch.offsets, y, weight, node, edge)
         if triples is not None:
             triples = triples.times(-1.0)
-            add_triples(y, block.offsets, weight, triples)
-        value = _weighted(weight, per_sentence(gold - posterior.step, block))
+            add_label_triples(y, batch.offsets, weight, triples)
+        value = _weighted(weight, per_sentence(gold - posterior.log_scale, batch))
         if np.isneginf(value).any():
-            i = block.sentence_lo + int(np.argmin(value))
+            i = batch.sentence_lo + int(np.argmin(value))
             raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
-        return CliqueWeights(value, node, edge, triples)
+        return PotentialGradient(value, node, edge, triples)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
@@ -108,35 +119,35 @@ class SoftTargets:
     edge: F64 | None = None
     weights: F64 | None = None
 
-    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
-        block = potentials.block
-        weight = _weights_of(self.weights, block)
-        q_node = self.node[block.tokens]
-        q_edge = self._edges(block, q_node)
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        batch = potentials.batch
+        weight = _weights_of(self.weights, batch)
+        q_node = self.node[batch.tokens]
+        q_edge = self._edges(batch, q_node)
         potentials = potentials.per_position()
         expected = _dot(q_node, potentials.node) + _dot(q_edge, potentials.edge)
         triples = None
-        if isinstance(potentials, TriplePotentials):
+        if isinstance(potentials, SecondOrderPotentials):
             if self.edge is not None:
                 raise ValueError("targets of arcs do not tell those of three labels in a row")
-            expected += expected_steps(potentials, q_node)
-            triples = soft_triples(q_node, block.offsets, weight)
+            expected += expected_scores(potentials, q_node)
+            triples = soft_label_triples(q_node, batch.offsets, weight)
         posterior = potentials.posterior(weight)
-        factor = np.repeat(weight, np.diff(block.offsets))
+        factor = np.repeat(weight, np.diff(batch.offsets))
         node = factor[:, None] * q_node - posterior.node
         edge = factor[:, None, None] * q_edge - posterior.edge
         if triples is not None and posterior.triples is not None:
             triples = triples.plus(posterior.triples, -1.0)
-        value = _weighted(weight, per_sentence(expected - posterior.step, block))
-        return CliqueWeights(value, node, edge, triples)
+        value = _weighted(weight, per_sentence(expected - posterior.log_scale, batch))
+        return PotentialGradient(value, node, edge, triples)
 
-    def _edges(self, block: Block, q_node: F64) -> F64:
+    def _edges(self, batch: Batch, q_node: F64) -> F64:
         if self.edge is not None:
-            edge = self.edge[block.tokens].copy()
+            edge = self.edge[batch.tokens].copy()
         else:
-            edge = np.empty((block.n_tokens, *q_node.shape[1:], q_node.shape[1]))
+            edge = np.empty((batch.n_tokens, *q_node.shape[1:], q_node.shape[1]))
             edge[1:] = q_node[:-1, :, None] * q_node[1:, None, :]
-        edge[block.first] = 0.0
+        edge[batch.first] = 0.0
         return edge
 
     def n_tokens(self, lengths: F64) -> float:
@@ -147,18 +158,19 @@ class SoftTargets:
 class LogPartition:
     """- weight log Z: what an expected log-likelihood has besides its linear part.
 
-    With ``ChainCRF.train(linear=)`` holding expected counts it is the M-step of any EM whose
+    With ``ChainCRF.train(expected_counts=)`` holding expected counts it is the M-step of any EM
+    whose
     E-step sums its posteriors up: neither arc marginals nor targets per token are kept.
     """
 
     weight: float = 1.0
 
-    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         posterior = potentials.posterior()
         of, factor = posterior.triples, -self.weight
         triples = None if of is None else of.times(factor)
         value = factor * posterior.log_z()
-        return CliqueWeights(value, factor * posterior.node, factor * posterior.edge, triples)
+        return PotentialGradient(value, factor * posterior.node, factor * posterior.edge, triples)
 
     def n_tokens(self, lengths: F64) -> float:
         return self.weight * float(lengths.sum())
@@ -176,16 +188,16 @@ class PartialLabels:
     log_evidence: F64 | None = None
     weights: F64 | None = None
 
-    def evaluate(self, potentials: BlockPotentials) -> CliqueWeights:
-        block = potentials.block
-        weight = _weights_of(self.weights, block)
-        unused = np.repeat(weight == 0, np.diff(block.offsets))  # may forbid everything
-        inside = potentials.restrict(self.allowed[block.tokens] | unused[:, None])
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        batch = potentials.batch
+        weight = _weights_of(self.weights, batch)
+        unused = np.repeat(weight == 0, np.diff(batch.offsets))  # may forbid everything
+        inside = potentials.restrict(self.allowed[batch.tokens] | unused[:, None])
         if self.log_evidence is not None:
-            inside.node[:] += np.where(unused[:, None], 0.0, self.log_evidence[block.tokens])
+            inside.node[:] += np.where(unused[:, None], 0.0, self.log_evidence[batch.tokens])
         numerator, free = inside.posterior(weight), potentials.posterior(weight)
-        value = _weighted(weight, per_sentence(numerator.step - free.step, block))
-        return CliqueWeights.difference(value, numerator, free)
+        value = _weighted(weight, per_sentence(numerator.log_scale - free.log_scale, batch))
+        return PotentialGradient.difference(value, numerator, free)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())

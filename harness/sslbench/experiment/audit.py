@@ -36,7 +36,7 @@ def duplicates(
     Returns
     -------
     ``{"test_in_labeled": n, "test_in_unlabeled": n, ...}``: how many sentences of test (each
-    occurrence counts) are also sentences of the labelled sample, and so on. {} without the column.
+    occurrence counts) are also sentences of the labeled sample, and so on. {} without the column.
     """
     if column not in labeled.columns:
         return {}

@@ -18,7 +18,7 @@ from sslbench.errors import UserError
 from sslbench.registrations import RemoteFile
 
 if TYPE_CHECKING:
-    from sslbench.corpus import CharacterRule, Corpus, LabelCodec, Shards
+    from sslbench.corpus import Corpus, LabelCodec, LabelConstraint, Shards
     from sslbench.experiment.metrics import Alternatives
 
 HOME_VARIABLE = "SSLBENCH_DATA"
@@ -41,17 +41,18 @@ class Dataset:
     splits: "train", "test" and, where there is one, "dev"; each Corpus has a "label" column, and
         all share one Vocabulary per column name. Others are scored like test, and methods get none
         of them: "transductive" is the external text with its labels.
-    external: makes the unlabelled text from outside; only called when a protocol needs it.
+    external: makes the unlabeled text from outside; only called when a protocol needs it.
     facts: what the record should repeat about the dataset (JSON-able).
     adaptation: train is of another domain than dev and test, and `external` of theirs: it is the
-        unlabelled text however many sentences are labelled. Else it is only when all are.
-    joined: the unlabelled text is what is left of train, and then `external`.
-    transductive: what is tested is unlabelled text; so in tuning, held-out labelled sentences are
-        unlabelled text too.
-    codec: makes, from the tags of the labelled sample, the labels that models are trained on in
+        unlabeled text however many sentences are labeled. Else it is only when all are.
+    joined: the unlabeled text is what is left of train, and then `external`.
+    transductive: what is tested is unlabeled text; so in tuning, held-out labeled sentences are
+        unlabeled text too.
+    codec: makes, from the tags of the labeled sample, the labels that models are trained on in
         their place; what is predicted is scored as tags. None: on the tags as they are.
-    rule: tells the label of some tokens; for all methods, in training and in tagging. What it says
-        of the labelled sample replaces the labels there, never those that are scored.
+    label_constraint: tells the label of some tokens; for all methods, in training and in
+    tagging. What it says
+        of the labeled sample replaces the labels there, never those that are scored.
     alternatives: by split, spans that the task accepts besides those of the labels; adds
         alt_precision, alt_recall and alt_f1. With such a metric as the primary one, every split
         has them.
@@ -68,7 +69,7 @@ class Dataset:
     joined: bool = False
     transductive: bool = False
     codec: Callable[[Sequence[str]], LabelCodec] | None = None
-    rule: CharacterRule | None = None
+    label_constraint: LabelConstraint | None = None
     alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
 
 

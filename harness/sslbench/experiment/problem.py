@@ -1,4 +1,4 @@
-"""What a method is handed: labelled sentences, unlabelled text, nothing that it must not see."""
+"""What a method is handed: labeled sentences, unlabeled text, nothing that it must not see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sslbench.corpus import CharacterRule, Column, Corpus, LabelCodec, Shards, Vocabulary
+from sslbench.corpus import Column, Corpus, LabelCodec, LabelConstraint, Shards, Vocabulary
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import I32, I64, Bool
@@ -19,24 +19,26 @@ from sslbench.types import I32, I64, Bool
 class Problem:
     """A semi-supervised learning problem.
 
-    Test sentences and hidden labels are not in the object: the unlabelled text has no label column,
-    and the label vocabulary of the labelled sample is made afresh from that sample.
+    Test sentences and hidden labels are not in the object: the unlabeled text has no label column,
+    and the label vocabulary of the labeled sample is made afresh from that sample.
 
     Attributes
     ----------
     task: "tagging", "spans", "segmentation" or "joint".
     encoding: of the labels, e.g. "IOB2"; None for plain tags. Under a label codec, of the tags.
-    labels: the labels that occur in the labelled sample, sorted; or those of a label codec.
+    labels: the labels that occur in the labeled sample, sorted; or those of a label codec.
     labeled: with the column "label".
     unlabeled: shards without the column "label".
     dev: development sentences with labels when the data set has its own; a label that does not
-        occur in the labelled sample has code -1 in `label_codes`.
+        occur in the labeled sample has code -1 in `label_codes`.
     featurizer: makes attributes from templates.
     model: the sequence model to train (an object of the model plugin).
     threads: that the method may use; results must not depend on it.
-    legal: bool[L + 1, L], which label may follow which (row L: which may begin a sentence), for
+    transition_mask: bool[L + 1, L], which label may follow which (row L: which may begin a
+    sentence), for
         training and for decoding; None = all.
-    rule: tells the one label of some tokens, for training and for decoding; `labeled` agrees with
+    label_constraint: tells the one label of some tokens, for training and for decoding;
+    `labeled` agrees with
         it. None: nothing is told.
     tags: the tag that each of a codec's `labels` stands for; None = labels are tags.
     """
@@ -50,18 +52,23 @@ class Problem:
     featurizer: TemplateFeaturizer
     model: Any
     threads: int = 1
-    legal: Bool | None = None
-    rule: CharacterRule | None = None
+    transition_mask: Bool | None = None
+    label_constraint: LabelConstraint | None = None
     tags: tuple[str, ...] | None = None
 
     def coded(self, codec: LabelCodec) -> Problem:
         """The same problem over the labels of a codec. ValueError with a rule, which tells tags."""
-        if self.rule is not None:
+        if self.label_constraint is not None:
             raise ValueError("a rule tells tags, but models are trained on a codec's labels")
-        dev = None if self.dev is None else relabelled(codec.encode(self.dev), codec.labels)
-        labeled = relabelled(codec.encode(self.labeled), codec.labels)
+        dev = None if self.dev is None else relabeled(codec.encode(self.dev), codec.labels)
+        labeled = relabeled(codec.encode(self.labeled), codec.labels)
         return replace(
-            self, labels=codec.labels, labeled=labeled, dev=dev, legal=codec.legal, tags=codec.tags
+            self,
+            labels=codec.labels,
+            labeled=labeled,
+            dev=dev,
+            transition_mask=codec.transition_mask,
+            tags=codec.tags,
         )
 
     def label_codes(self, corpus: Corpus) -> I32:
@@ -74,7 +81,7 @@ class Problem:
         return table[column.codes] if len(table) else np.empty(0, dtype=np.int32)
 
 
-class Fit(Protocol):
+class Tagger(Protocol):
     """What training returns.
 
     Optional: ``variants``, other fits of the same training by name (its first round, say), whose
@@ -89,18 +96,18 @@ class Fit(Protocol):
         """int32[N]: a label code per token of a corpus without labels."""
 
 
-class SavableFit(Fit, Protocol):
-    """A fit that can be kept."""
+class SavableTagger(Tagger, Protocol):
+    """A tagger that can be kept."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tagger to a file or folder."""
 
 
 @dataclass(frozen=True)
-class DecodedFit:
-    """A fit over the labels of a codec, as one over tags. tags: of each label of `fit`."""
+class DecodedTagger:
+    """A tagger over the labels of a codec, as one over tags. tags: of each label of `tagger`."""
 
-    fit: Fit
+    tagger: Tagger
     tags: tuple[str, ...]
 
     @property
@@ -111,20 +118,20 @@ class DecodedFit:
         """int32[N]: codes into `labels`."""
         number = {tag: code for code, tag in enumerate(self.labels)}
         table = np.array([number[tag] for tag in self.tags], dtype=np.int32)
-        return table[predicted(self.fit, corpus)]
+        return table[predicted(self.tagger, corpus)]
 
 
-def predicted(fit: Fit, corpus: Corpus) -> I32:
-    """int32[N]: what a fit predicts for a corpus without labels; RuntimeError when it is no code
+def predicted(tagger: Tagger, corpus: Corpus) -> I32:
+    """int32[N]: what a tagger predicts for a corpus without labels; RuntimeError when it is no code
     of its labels per token.
     """
-    codes = np.asarray(fit.predict(corpus))
+    codes = np.asarray(tagger.predict(corpus))
     if codes.shape != (corpus.n_tokens,) or codes.dtype.kind not in "iu":
         raise RuntimeError(
             f"predict() gave {codes.dtype}{list(codes.shape)}, expected int32[{corpus.n_tokens}]"
         )
-    if codes.size and not 0 <= codes.min() <= codes.max() < len(fit.labels):
-        raise RuntimeError(f"predict() gave codes outside 0..{len(fit.labels) - 1}")
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(tagger.labels):
+        raise RuntimeError(f"predict() gave codes outside 0..{len(tagger.labels) - 1}")
     return codes.astype(np.int32)
 
 
@@ -132,17 +139,17 @@ class Method(Protocol):
     """A method plugin: a class without constructor arguments, with a `Params` struct.
 
     Optional: ``Params.search``, a class attribute with a tuple of `SearchAxis` to tune; and
-    ``uses_unlabeled = False`` on the class of a method that never looks at unlabelled text, which
+    ``uses_unlabeled = False`` on the class of a method that never looks at unlabeled text, which
     spares it the making of that text (its `Problem.unlabeled` is then empty).
     """
 
     Params: type[Any]
 
-    def fit(self, problem: Problem, params: Any, run: RunContext) -> Fit:
+    def fit(self, problem: Problem, params: Any, run: RunContext) -> Tagger:
         """Train."""
 
 
-def relabelled(corpus: Corpus, known: Sequence[str] = ()) -> Corpus:
+def relabeled(corpus: Corpus, known: Sequence[str] = ()) -> Corpus:
     """Copy a corpus so that its label vocabulary holds `known` and its own labels only.
 
     The labels of the corpus that are not among `known` follow in sorted order. Sharing the
@@ -159,7 +166,7 @@ def relabelled(corpus: Corpus, known: Sequence[str] = ()) -> Corpus:
 
 def labeled_part(corpus: Corpus, sentences: I64) -> Corpus:
     """The given sentences, copied, with a label vocabulary of their own."""
-    return relabelled(corpus.select(sentences))
+    return relabeled(corpus.select(sentences))
 
 
 def without_labels(corpus: Corpus) -> Corpus:

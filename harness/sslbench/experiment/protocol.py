@@ -1,4 +1,4 @@
-"""Which sentences are labelled, which are not, and where development data comes from."""
+"""Which sentences are labeled, which are not, and where development data comes from."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sslbench.experiment.record import ProtocolSpec
 from sslbench.types import I64
 
 # Distinct constants keep the random streams of one seed apart. They are part of the protocol:
-# changing one changes every labelled sample.
+# changing one changes every labeled sample.
 SAMPLE_STREAM = 0x6C61626C
 DEV_STREAM = 0x64657673
 DEV_SHARE = 5  # one fifth, as in Suzuki and Isozaki (2008) for CoNLL-2000
@@ -30,13 +30,13 @@ class Draw:
     Attributes
     ----------
     labeled: int64[n], sentence numbers in train, ascending.
-    fit, dev: the labelled sample cut 4/5 to 1/5 for tuning (all and nothing when not needed).
-    hidden: int64[m], sentences of train that become unlabelled, ascending.
-    dev_source: "own" split of the data set, a "fifth" of the labelled sample, or "none".
+    train, dev: the labeled sample cut 4/5 to 1/5 for tuning (all and nothing when not needed).
+    hidden: int64[m], sentences of train that become unlabeled, ascending.
+    dev_source: "own" split of the data set, a "fifth" of the labeled sample, or "none".
     """
 
     labeled: I64
-    fit: I64
+    train: I64
     dev: I64
     hidden: I64
     dev_source: DevSource
@@ -55,14 +55,14 @@ def parse_labeled(text: str) -> int | str:
 
 
 def labeled_size(labeled: int | str, n_train: int) -> int:
-    """Number of labelled sentences that a request means for a train split of `n_train`."""
+    """Number of labeled sentences that a request means for a train split of `n_train`."""
     if labeled == "all":
         return n_train
     if isinstance(labeled, str):
         return max(1, round(n_train * float(labeled.rstrip("%")) / 100))
     if labeled > n_train:
         raise UserError(
-            f"{labeled} labelled sentences asked, but train has {n_train}",
+            f"{labeled} labeled sentences asked, but train has {n_train}",
             hint="give a smaller --labeled, or leave it out to use all",
         )
     return labeled
@@ -78,10 +78,10 @@ def sample(n_train: int, n_labeled: int, seed: int) -> tuple[I64, I64]:
 
 
 def split_fifth(sentences: I64) -> tuple[I64, I64]:
-    """Cut a labelled sample 4/5 to 1/5 at sentence level, always in the same way."""
+    """Cut a labeled sample 4/5 to 1/5 at sentence level, always in the same way."""
     if len(sentences) < 2:
         raise UserError(
-            "tuning needs at least 2 labelled sentences",
+            "tuning needs at least 2 labeled sentences",
             hint="the data set has no development split; give --tune 0 or more --labeled",
         )
     order = np.random.default_rng(DEV_STREAM).permutation(len(sentences))
@@ -90,7 +90,7 @@ def split_fifth(sentences: I64) -> tuple[I64, I64]:
 
 
 def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
-    """Draw the labelled sample and decide where development data comes from, never from test."""
+    """Draw the labeled sample and decide where development data comes from, never from test."""
     n_train = dataset.splits["train"].n_sentences
     n_labeled = labeled_size(protocol.labeled, n_train)
     labeled, hidden = sample(n_train, n_labeled, protocol.seed)
@@ -98,8 +98,8 @@ def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
     if "dev" in dataset.splits:
         return Draw(labeled, labeled, nothing, hidden, "own")
     if protocol.tune > 0:
-        fit, dev = split_fifth(labeled)
-        return Draw(labeled, fit, dev, hidden, "fifth")
+        train, dev = split_fifth(labeled)
+        return Draw(labeled, train, dev, hidden, "fifth")
     return Draw(labeled, labeled, nothing, hidden, "none")
 
 
@@ -108,12 +108,12 @@ def unlabeled_text(
 ) -> Shards:
     """The text without labels: the rest of train, or the data set's own.
 
-    It is the data set's own, if it has any, when all of train is labelled, and always in domain
+    It is the data set's own, if it has any, when all of train is labeled, and always in domain
     adaptation, where the rest of train is of the wrong domain; both, where the data set joins
     them. What is returned refers to no label: the column is dropped before sentences are copied,
     and the data set's own text is refused if it has one.
 
-    held_out: int64, labelled sentences of train that stand for the test while parameters are
+    held_out: int64, labeled sentences of train that stand for the test while parameters are
     chosen. On transductive data sets they follow, whatever the cap on the other text: methods that
     spread labels over their text alone have nothing to say of other text.
     """
@@ -140,5 +140,5 @@ def _external(name: str, shards: Shards) -> Shards:
 
 
 def no_text(dataset: Dataset) -> Shards:
-    """Empty unlabelled text, for methods that do not look at it."""
+    """Empty unlabeled text, for methods that do not look at it."""
     return CorpusShards(dataset.splits["train"].drop("label").select(np.empty(0, dtype=np.int64)))

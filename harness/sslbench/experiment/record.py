@@ -23,9 +23,9 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    labeled: number of labelled sentences, ``"all"`` or a share such as ``"10%"``.
-    unlabeled: cap on the unlabelled sentences; None = no cap.
-    seed: draws the labelled sample and feeds the method's random generator.
+    labeled: number of labeled sentences, ``"all"`` or a share such as ``"10%"``.
+    unlabeled: cap on the unlabeled sentences; None = no cap.
+    seed: draws the labeled sample and feeds the method's random generator.
     tune: tuning trials on development data; 0 = no tuning.
     """
 
@@ -36,9 +36,9 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def describe(self) -> str:
         """One line without the seed: the protocol of a leaderboard table."""
-        cap = "" if self.unlabeled is None else f", unlabelled at most {self.unlabeled}"
+        cap = "" if self.unlabeled is None else f", unlabeled at most {self.unlabeled}"
         tuned = f", {self.tune} tuning trials" if self.tune else ", no tuning"
-        return f"labelled {self.labeled}{cap}{tuned}"
+        return f"labeled {self.labeled}{cap}{tuned}"
 
 
 class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

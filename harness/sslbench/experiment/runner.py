@@ -20,7 +20,7 @@ from sslbench.experiment.metrics import Coverage, coverage
 from sslbench.experiment.predictions import Predictions
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.record import RunRecord, jsonable
-from sslbench.experiment.training import Bench, Task, Trained, predict, score_labels, train
+from sslbench.experiment.training import RunSetup, Task, Trained, predict, score_labels, train
 from sslbench.plugins import Registry, registry
 
 TRACEBACK_LINES = 12
@@ -32,15 +32,15 @@ def execute(task: Task, known: Registry | None = None) -> RunRecord:
     KeyboardInterrupt and SystemExit are not failures of the run and pass.
     """
     began, cpu = time.perf_counter(), _cpu_seconds()
-    clock = RunContext(task.spec.protocol.seed, threads=task.threads, quiet=task.quiet)
+    timer = RunContext(task.spec.protocol.seed, threads=task.threads, quiet=task.quiet)
     try:
-        record = _perform(task, known or registry(), clock)
+        record = _perform(task, known or registry(), timer)
     except UserError as error:
         record = failed(task, "input", str(error))
     except Exception as error:
         tail = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
         record = failed(task, "method", f"{type(error).__name__}: {error}".strip(), tail)
-    record.timing = {**record.timing, **clock.timing}
+    record.timing = {**record.timing, **timer.timing}
     record.wall_s = time.perf_counter() - began
     record.cpu_s = _cpu_seconds() - cpu
     return record
@@ -84,48 +84,48 @@ def _blank(task: Task, status: Literal["ok", "failed", "timeout"]) -> RunRecord:
     )
 
 
-def _perform(task: Task, known: Registry, clock: RunContext) -> RunRecord:
-    bench = Bench.open(task, known, clock)
-    trained = train(bench)
-    problem, splits = trained.problem, bench.dataset.splits
+def _perform(task: Task, known: Registry, timer: RunContext) -> RunRecord:
+    setup = RunSetup.open(task, known, timer)
+    trained = train(setup)
+    problem, splits = trained.problem, setup.dataset.splits
     record = _blank(task, "ok")
     record.params = jsonable(msgspec.to_builtins(trained.params))
-    record.protocol = {**record.protocol, "dev": bench.drawn.dev_source}
-    record.primary_metric = bench.dataset.metric
+    record.protocol = {**record.protocol, "dev": setup.drawn.dev_source}
+    record.primary_metric = setup.dataset.metric
     record.tuning = [msgspec.to_builtins(trial) for trial in trained.trials]
     record.trace = jsonable(trained.run.trace)
     record.timing = dict(trained.run.timing)
-    record.data = {**record.data, **_describe(bench, problem)}
+    record.data = {**record.data, **_describe(setup, problem)}
     names = dict.fromkeys(("dev", "test", *splits))
     held_out = {name: splits[name] for name in names if name in splits and name != "train"}
     for split, corpus in held_out.items():
-        _score_split(record, bench, trained, split, corpus)
-    with clock.phase("audit"):
+        _score_split(record, setup, trained, split, corpus)
+    with timer.phase("audit"):
         record.audit = {"duplicates": duplicates(problem.labeled, problem.unlabeled, held_out)}
     return record
 
 
 def _score_split(
-    record: RunRecord, bench: Bench, trained: Trained, split: str, corpus: Corpus
+    record: RunRecord, setup: RunSetup, trained: Trained, split: str, corpus: Corpus
 ) -> None:
-    fit, dataset = trained.fit, bench.dataset
-    with bench.clock.phase("predict"):
-        codes = predict(fit, corpus)
-    with bench.clock.phase("score"):
+    tagger, dataset = trained.tagger, setup.dataset
+    with setup.timer.phase("predict"):
+        codes = predict(tagger, corpus)
+    with setup.timer.phase("score"):
         cover = _coverage(corpus, trained.problem)
         others = dataset.alternatives.get(split)
-        scores = score_labels(dataset.task, dataset.encoding, corpus, fit, codes, cover, others)
+        scores = score_labels(dataset.task, dataset.encoding, corpus, tagger, codes, cover, others)
     record.metrics[split] = jsonable(scores.metrics)
-    for name, other in getattr(fit, "variants", {}).items():
+    for name, other in getattr(tagger, "variants", {}).items():
         own = score_labels(
             dataset.task, dataset.encoding, corpus, other, predict(other, corpus), cover, others
         )
         metric = dataset.metric
         record.metrics[split][f"{metric}_{name}"] = jsonable(own.metrics[metric])
     record.counts[split] = scores.counts.to_lists()
-    record.predictions[split] = Predictions.pack(fit.labels, codes)
+    record.predictions[split] = Predictions.pack(tagger.labels, codes)
     if split == "test":
-        names = "\0".join(fit.labels).encode()
+        names = "\0".join(tagger.labels).encode()
         digest = hashlib.sha256(names + b"\0\0" + codes.astype("<i4").tobytes())
         record.predictions_sha256 = digest.hexdigest()
 
@@ -138,18 +138,18 @@ def _coverage(corpus: Corpus, problem: Problem) -> Coverage | None:
     return coverage(corpus, problem.labeled, text if text.n_sentences else None)
 
 
-def _describe(bench: Bench, problem: Problem) -> dict[str, Any]:
+def _describe(setup: RunSetup, problem: Problem) -> dict[str, Any]:
     """Sizes, the data set's facts, and a hash that tells whether two runs share a test set."""
     parts: dict[str, Corpus | Shards] = {
         "labeled": problem.labeled,
         "unlabeled": problem.unlabeled,
     }
-    parts |= {name: part for name, part in bench.dataset.splits.items() if name != "train"}
+    parts |= {name: part for name, part in setup.dataset.splits.items() if name != "train"}
     return {
-        "task": bench.dataset.task,
+        "task": setup.dataset.task,
         "labels": len(problem.labels),
-        "facts": jsonable(bench.dataset.facts),
+        "facts": jsonable(setup.dataset.facts),
         "sentences": {name: part.n_sentences for name, part in parts.items()},
         "tokens": {name: part.n_tokens for name, part in parts.items()},
-        "test_sha256": corpus_hash(bench.dataset.splits["test"]),
+        "test_sha256": corpus_hash(setup.dataset.splits["test"]),
     }

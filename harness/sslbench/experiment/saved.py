@@ -15,9 +15,9 @@ import numpy as np
 from sslbench.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.crf import ChainCRF, add_facts, read_model
 from sslbench.errors import UserError
-from sslbench.experiment.problem import DecodedFit, Fit
+from sslbench.experiment.problem import DecodedTagger, Tagger
 from sslbench.experiment.record import jsonable
-from sslbench.experiment.training import Bench, Trained, predict, score_labels
+from sslbench.experiment.training import RunSetup, Trained, predict, score_labels
 from sslbench.plugins import Registry
 from sslbench.types import I32
 
@@ -42,18 +42,18 @@ class CorpusFacts(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] | None = None
 
 
-def save_tagger(path: Path, bench: Bench, trained: Trained) -> None:
+def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
     """Write a trained tagger with what `load_tagger` needs; the file appears whole or not at all.
 
-    UserError when the fit has no ``save``, or what it saves cannot be read back.
+    UserError when the tagger has no ``save``, or what it saves cannot be read back.
     """
-    spec = bench.task.spec
+    spec = setup.task.spec
     trouble = f"method {spec.method} cannot save its tagger"
-    save: Callable[[str], None] | None = getattr(_model(trained.fit), "save", None)
+    save: Callable[[str], None] | None = getattr(_model(trained.tagger), "save", None)
     if save is None:
         raise UserError(f"{trouble}: what its fit() returns has no save()")
     facts = {
-        _CORPUS: msgspec.to_builtins(_facts(bench, trained)),
+        _CORPUS: msgspec.to_builtins(_facts(setup, trained)),
         "trained": {**msgspec.to_builtins(spec), "params": msgspec.to_builtins(trained.params)},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,19 +62,19 @@ def save_tagger(path: Path, bench: Bench, trained: Trained) -> None:
         save(file)
         try:
             add_facts(file, cast(dict[str, Any], jsonable(facts)))
-            load_tagger(file, bench.known)
+            load_tagger(file, setup.known)
         except UserError as error:
             raise UserError(f"{trouble}: {error.message}", hint="see docs/plugins.md") from error
         os.replace(file, path)
 
 
-def _model(fit: Fit) -> Fit:
-    return fit.fit if isinstance(fit, DecodedFit) else fit
+def _model(tagger: Tagger) -> Tagger:
+    return tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
 
 
-def _facts(bench: Bench, trained: Trained) -> CorpusFacts:
-    dataset = bench.dataset
-    columns = bench.task.spec.data.columns or tuple(dataset.splits["train"].columns)
+def _facts(setup: RunSetup, trained: Trained) -> CorpusFacts:
+    dataset = setup.dataset
+    columns = setup.task.spec.data.columns or tuple(dataset.splits["train"].columns)
     scheme = dataset.facts.get("source_scheme", dataset.encoding)
     return CorpusFacts(
         columns,
@@ -89,19 +89,19 @@ def _facts(bench: Bench, trained: Trained) -> CorpusFacts:
 class SavedTagger:
     """A tagger read back; `corpus` is None for a model that was not saved by ``sslbench train``."""
 
-    fit: Fit
+    tagger: Tagger
     corpus: CorpusFacts | None
 
     def tag(self, corpus: Corpus) -> I32:
-        """int32[N]: codes into `fit.labels`; a label column is not looked at. UserError when the
+        """int32[N]: codes into `tagger.labels`; a label column is not looked at. UserError when the
         corpus lacks a column.
         """
-        parts = [predict(self.fit, shard) for shard in CorpusShards(corpus, _SHARD_TOKENS)]
+        parts = [predict(self.tagger, shard) for shard in CorpusShards(corpus, _SHARD_TOKENS)]
         return np.concatenate([np.empty(0, np.int32), *parts])
 
     def texts(self, corpus: Corpus, codes: I32) -> list[str]:
         """The labels as text, in the scheme of the training file."""
-        column = Column(Vocabulary(self.fit.labels), codes)
+        column = Column(Vocabulary(self.tagger.labels), codes)
         facts = self.corpus
         if facts is not None and facts.scheme != facts.encoding:
             tagged = corpus.with_column("label", column)
@@ -118,9 +118,9 @@ class SavedTagger:
         if facts.scheme != facts.encoding:
             source, target = cast(Scheme, facts.scheme), cast(Scheme, facts.encoding)
             corpus = convert_labels(corpus, source, target)
-        if not set(corpus.column("label").vocabulary.strings) & set(self.fit.labels):
+        if not set(corpus.column("label").vocabulary.strings) & set(self.tagger.labels):
             raise UserError("the tagger knows none of its labels")
-        return score_labels(facts.task, facts.encoding, corpus, self.fit, codes).metrics
+        return score_labels(facts.task, facts.encoding, corpus, self.tagger, codes).metrics
 
 
 def _dense_columns(facts: dict[str, Any], known: Registry) -> Any:
@@ -138,15 +138,15 @@ def load_tagger(path: str | os.PathLike[str], known: Registry) -> SavedTagger:
         if restore is None:
             restore = known.method(kind).load().restore
         facts["dense"] = _dense_columns(facts, known)
-        fit: Fit = restore(arrays, facts)
+        tagger: Tagger = restore(arrays, facts)
         if _CORPUS not in facts:
-            return SavedTagger(fit, None)
+            return SavedTagger(tagger, None)
         corpus = msgspec.convert(facts[_CORPUS], CorpusFacts)
         if corpus.tags is None:
-            return SavedTagger(fit, corpus)
-        if len(corpus.tags) != len(fit.labels):
-            raise ValueError(f"{len(corpus.tags)} tags for {len(fit.labels)} labels")
-        return SavedTagger(DecodedFit(fit, corpus.tags), corpus)
+            return SavedTagger(tagger, corpus)
+        if len(corpus.tags) != len(tagger.labels):
+            raise ValueError(f"{len(corpus.tags)} tags for {len(tagger.labels)} labels")
+        return SavedTagger(DecodedTagger(tagger, corpus.tags), corpus)
     except UserError as error:
         raise UserError(
             f"a model of {kind!r}: {error.message}", file=path, hint=error.hint

@@ -20,13 +20,13 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.identity import code_version
 from sslbench.experiment.metrics import Alternatives, Coverage, Scores, score
 from sslbench.experiment.problem import (
-    DecodedFit,
-    Fit,
+    DecodedTagger,
     Method,
     Problem,
+    Tagger,
     labeled_part,
     predicted,
-    relabelled,
+    relabeled,
     without_labels,
 )
 from sslbench.experiment.protocol import Draw, draw, no_text, unlabeled_text
@@ -59,32 +59,32 @@ class Task(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Bench:
+class RunSetup:
     """Everything a run holds: what is resolved once and used by trials and the final training."""
 
     task: Task
     known: Registry
     dataset: Dataset
     drawn: Draw
-    clock: RunContext
+    timer: RunContext
 
     @staticmethod
-    def open(task: Task, known: Registry, clock: RunContext) -> Bench:
-        """Load the data set and draw the labelled sample."""
-        with clock.phase("load"):
+    def open(task: Task, known: Registry, timer: RunContext) -> RunSetup:
+        """Load the data set and draw the labeled sample."""
+        with timer.phase("load"):
             dataset = load_dataset(task, known)
-        return Bench(task, known, dataset, draw(dataset, task.spec.protocol), clock)
+        return RunSetup(task, known, dataset, draw(dataset, task.spec.protocol), timer)
 
     def problem(self, sentences: I64, method: str) -> Problem:
-        """The problem with these labelled sentences; nothing else of train keeps its label."""
+        """The problem with these labeled sentences; nothing else of train keeps its label."""
         spec, dataset = self.task.spec, self.dataset
         labeled = labeled_part(dataset.splits["train"], sentences)
-        if dataset.rule is not None:
-            labeled = relabelled(dataset.rule.impose(labeled))
+        if dataset.label_constraint is not None:
+            labeled = relabeled(dataset.label_constraint.impose(labeled))
         labels = tuple(labeled.column("label").vocabulary.strings)
         dev = dataset.splits.get("dev")
         model = self.known.model(spec.model).load()
-        with self.clock.phase("unlabeled"):
+        with self.timer.phase("unlabeled"):
             if getattr(self.known.method(method).load(), "uses_unlabeled", True):
                 held_out = np.setdiff1d(self.drawn.labeled, sentences)
                 text = unlabeled_text(dataset, spec.protocol, self.drawn.hidden, held_out)
@@ -96,18 +96,18 @@ class Bench:
             labels=labels,
             labeled=labeled,
             unlabeled=text,
-            dev=None if dev is None else relabelled(dev.select(np.arange(dev.n_sentences)), labels),
+            dev=None if dev is None else relabeled(dev.select(np.arange(dev.n_sentences)), labels),
             featurizer=self.known.featurizer(spec.featurizer).load()(),
             model=model() if isinstance(model, type) else model,
             threads=self.task.threads,
-            rule=dataset.rule,
+            label_constraint=dataset.label_constraint,
         )
         return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
 
-    def fit(self, problem: Problem, params: Any, run: RunContext, method: str) -> Fit:
-        """Train a method; what the fit predicts are tags, also under a label codec."""
-        trained: Fit = self.known.method(method).load()().fit(problem, params, run)
-        return trained if problem.tags is None else DecodedFit(trained, problem.tags)
+    def fit(self, problem: Problem, params: Any, run: RunContext, method: str) -> Tagger:
+        """Train a method; what the tagger predicts are tags, also under a label codec."""
+        trained: Tagger = self.known.method(method).load()().fit(problem, params, run)
+        return trained if problem.tags is None else DecodedTagger(trained, problem.tags)
 
     def dev_corpus(self) -> Corpus:
         """Development sentences with their labels: for the harness's eyes."""
@@ -126,26 +126,26 @@ class Bench:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training gave: the fit, the problem and parameters it came from, trials, notes."""
+    """What training gave: the tagger, the problem and parameters it came from, trials, notes."""
 
-    fit: Fit
+    tagger: Tagger
     problem: Problem
     params: Any
     trials: list[Trial]
     run: RunContext
 
 
-def train(bench: Bench) -> Trained:
-    """Tune within the budget of the protocol, then train on the whole labelled sample."""
-    task, spec = bench.task, bench.task.spec
-    with bench.clock.phase("tune"):
-        chosen, trials = _tune(bench)
-    params = make_params(bench.known.method(spec.method).load(), {**spec.params, **chosen})
-    problem = bench.problem(bench.drawn.labeled, spec.method)
+def train(setup: RunSetup) -> Trained:
+    """Tune within the budget of the protocol, then train on the whole labeled sample."""
+    task, spec = setup.task, setup.task.spec
+    with setup.timer.phase("tune"):
+        chosen, trials = _tune(setup)
+    params = make_params(setup.known.method(spec.method).load(), {**spec.params, **chosen})
+    problem = setup.problem(setup.drawn.labeled, spec.method)
     run = RunContext(spec.protocol.seed, threads=task.threads, quiet=task.quiet)
-    with bench.clock.phase("fit"):
-        fit = bench.fit(problem, params, run, spec.method)
-    return Trained(fit, problem, params, trials, run)
+    with setup.timer.phase("fit"):
+        tagger = setup.fit(problem, params, run, spec.method)
+    return Trained(tagger, problem, params, trials, run)
 
 
 def load_dataset(task: Task, known: Registry) -> Dataset:
@@ -175,26 +175,26 @@ def search_axes(method: type[Method]) -> tuple[SearchAxis, ...]:
     return tuple(getattr(method.Params, "search", ()))
 
 
-def predict(fit: Fit, corpus: Corpus) -> I32:
+def predict(tagger: Tagger, corpus: Corpus) -> I32:
     """Predicted label codes of a corpus whose labels are taken away first."""
-    return predicted(fit, without_labels(corpus))
+    return predicted(tagger, without_labels(corpus))
 
 
 def score_labels(
     task: str,
     encoding: str | None,
     corpus: Corpus,
-    fit: Fit,
+    tagger: Tagger,
     codes: I32,
     cover: Coverage | None = None,
     alternatives: Alternatives | None = None,
 ) -> Scores:
-    """Score predicted codes (into `fit.labels`) against the label column of a corpus."""
+    """Score predicted codes (into `tagger.labels`) against the label column of a corpus."""
     gold = corpus.column("label")
     return score(
         cast(TaskKind, task),
         (gold.vocabulary.strings, gold.codes),
-        (fit.labels, codes),
+        (tagger.labels, codes),
         corpus.offsets,
         encoding=cast(Scheme | None, encoding),
         coverage=cover,
@@ -202,29 +202,29 @@ def score_labels(
     )
 
 
-def _tune(bench: Bench) -> tuple[dict[str, Any], list[Trial]]:
+def _tune(setup: RunSetup) -> tuple[dict[str, Any], list[Trial]]:
     """Choose the method's open parameters on development data; ({}, []) without a budget."""
-    spec = bench.task.spec
-    axes = search_axes(bench.known.method(spec.method).load())
+    spec = setup.task.spec
+    axes = search_axes(setup.known.method(spec.method).load())
     if not spec.protocol.tune or not axes:
         return {}, []
-    store = None if bench.task.store is None else Store(bench.task.store)
-    return search(axes, spec.protocol.tune, spec.params, _Trials(bench, store))
+    store = None if setup.task.store is None else Store(setup.task.store)
+    return search(axes, spec.protocol.tune, spec.params, _Trials(setup, store))
 
 
 class _Trials:
     """Runs trials, or takes them from the store when they have been run before."""
 
-    def __init__(self, bench: Bench, store: Store | None) -> None:
-        self.bench = bench
+    def __init__(self, setup: RunSetup, store: Store | None) -> None:
+        self.setup = setup
         self.store = store
-        self.dev = bench.dev_corpus()
-        self.alternatives = bench.dev_alternatives()
+        self.dev = setup.dev_corpus()
+        self.alternatives = setup.dev_alternatives()
         self._problems: dict[str, Problem] = {}
 
     def __call__(self, axis: SearchAxis, value: float, params: Mapping[str, Any]) -> Trial:
-        name = axis.via or self.bench.task.spec.method
-        fields = self.bench.known.method(name).load().Params.__struct_fields__
+        name = axis.via or self.setup.task.spec.method
+        fields = self.setup.known.method(name).load().Params.__struct_fields__
         # Another method's trial must not depend on parameters it does not have: then the same
         # trial serves every method that asks for it.
         own = {key: item for key, item in params.items() if key in fields}
@@ -232,7 +232,7 @@ class _Trials:
         trial = self.store.load_trial(trial_id) if self.store else None
         if trial is not None:
             # What the run would have cost without the store.
-            timing = self.bench.clock.timing
+            timing = self.setup.timer.timing
             timing["tune_stored"] = timing.get("tune_stored", 0.0) + trial.seconds
         else:
             trial = self._run(axis, value, name, own)
@@ -241,27 +241,27 @@ class _Trials:
         return trial
 
     def _identity(self, name: str, params: dict[str, Any]) -> RunSpec:
-        spec = self.bench.task.spec
+        spec = self.setup.task.spec
         protocol = msgspec.structs.replace(spec.protocol, tune=0)  # the budget changes no trial
-        code = code_version(plugin_targets(self.bench.known, spec, name))
+        code = code_version(plugin_targets(self.setup.known, spec, name))
         return msgspec.structs.replace(
             spec, method=name, params=params, protocol=protocol, code=code
         )
 
     def _run(self, axis: SearchAxis, value: float, name: str, params: dict[str, Any]) -> Trial:
-        bench, seed = self.bench, self.bench.task.spec.protocol.seed
+        setup, seed = self.setup, self.setup.task.spec.protocol.seed
         began = time.perf_counter()
-        dataset, metric, result, error = bench.dataset, bench.dataset.metric, None, None
-        run = RunContext(seed, threads=bench.task.threads, quiet=bench.task.quiet)
-        bench.clock.progress(f"trial: {name} {axis.param}={value:g}")
+        dataset, metric, result, error = setup.dataset, setup.dataset.metric, None, None
+        run = RunContext(seed, threads=setup.task.threads, quiet=setup.task.quiet)
+        setup.timer.progress(f"trial: {name} {axis.param}={value:g}")
         if name not in self._problems:
-            self._problems[name] = bench.problem(bench.drawn.fit, name)
+            self._problems[name] = setup.problem(setup.drawn.train, name)
         try:
-            values = make_params(bench.known.method(name).load(), params)
-            fit = bench.fit(self._problems[name], values, run, name)
-            codes = predict(fit, self.dev)
+            values = make_params(setup.known.method(name).load(), params)
+            tagger = setup.fit(self._problems[name], values, run, name)
+            codes = predict(tagger, self.dev)
             scores = score_labels(
-                *(dataset.task, dataset.encoding, self.dev, fit, codes),
+                *(dataset.task, dataset.encoding, self.dev, tagger, codes),
                 alternatives=self.alternatives,
             )
             result = scores.metrics[metric]

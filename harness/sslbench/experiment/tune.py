@@ -1,7 +1,7 @@
 """Choosing hyper-parameters on development data, with the same budget for every method.
 
 Each axis is searched as in Suzuki and Isozaki (2008), section 4.2 ("binary line search"):
-evaluate a grid, then bisect, in log space, between the best value and its neighbours.
+evaluate a grid, then bisect, in log space, between the best value and its neighbors.
 """
 
 from __future__ import annotations
@@ -125,11 +125,11 @@ class _Line:
         return sorted(self.trials, key=lambda trial: trial.value, reverse=falling)
 
     def _midpoints(self) -> list[float]:
-        """Geometric means of the best value and its evaluated neighbours."""
+        """Geometric means of the best value and its evaluated neighbors."""
         values = [trial.value for trial in self._ordered()]
         at = values.index(self.best())
-        neighbours = values[max(0, at - 1) : at] + values[at + 1 : at + 2]
-        return [math.sqrt(values[at] * other) for other in neighbours]
+        neighbors = values[max(0, at - 1) : at] + values[at + 1 : at + 2]
+        return [math.sqrt(values[at] * other) for other in neighbors]
 
 
 def _score(trial: Trial) -> float:

@@ -32,7 +32,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "train": ("train",),
     "dev": ("dev", "valid"),
     "test": ("test",),
-    "unlabeled": ("unlabeled", "unlabelled"),
+    "unlabeled": ("unlabeled", "unlabeled"),
 }
 SUFFIXES = (".conll", ".txt", ".tsv", ".gz")
 CUT_STREAM = 0x75736572
@@ -112,16 +112,16 @@ def load_user_data(
             hint="e.g. --columns word,pos,label",
         )
     vocabularies: dict[str, Vocabulary] = {}
-    labelled = {split: file for split, file in files.items() if split != "unlabeled"}
-    splits = {split: read_conll(file, columns, vocabularies) for split, file in labelled.items()}
-    scheme = _scheme_of(splits, labelled, columns)
+    labeled = {split: file for split, file in files.items() if split != "unlabeled"}
+    splits = {split: read_conll(file, columns, vocabularies) for split, file in labeled.items()}
+    scheme = _scheme_of(splits, labeled, columns)
     if "test" not in splits and cut:
         splits["train"], splits["test"] = _cut(splits["train"], files["train"])
         notice(
             f"{path}: no test file; every fit is tested on {splits['test'].n_sentences} sentences"
             " cut from train (a fixed fifth)"
         )
-    kind = _recognise(splits, scheme)
+    kind = _recognize(splits, scheme)
     raw = files.get("unlabeled")
     return Dataset(
         name=dataset_name(path),
@@ -186,7 +186,7 @@ def _share(labels: Counter[str], scheme: Scheme) -> float:
     return fits / max(1, labels.total())
 
 
-def _recognise(splits: dict[str, Corpus], scheme: Scheme | None) -> _Kind:
+def _recognize(splits: dict[str, Corpus], scheme: Scheme | None) -> _Kind:
     if scheme is None:
         return _Kind("tagging", None, splits)
     labels = splits["train"].column("label").vocabulary.strings
@@ -238,7 +238,7 @@ def _cut(corpus: Corpus, file: Path) -> tuple[Corpus, Corpus]:
 
 
 def _raw_text(file: Path, columns: Sequence[str], vocabularies: dict[str, Vocabulary]) -> Shards:
-    """The unlabelled file: with all columns (labels are dropped) or all but the label column."""
+    """The unlabeled file: with all columns (labels are dropped) or all but the label column."""
     known = {name: words for name, words in vocabularies.items() if name != "label"}
     blind = tuple("_" if name == "label" else name for name in columns)
     try:

@@ -1,4 +1,4 @@
-"""Attributes: the symbols that templates see in labelled text, numbered, and where they occur."""
+"""Attributes: the symbols that templates see in labeled text, numbered, and where they occur."""
 
 from __future__ import annotations
 
@@ -263,5 +263,5 @@ class TemplateFeaturizer:
         return f"TemplateFeaturizer({len(self.templates)} templates)"
 
     def index(self, corpus: Corpus | Iterable[Corpus], min_count: int = 1) -> AttributeIndex:
-        """Number the attributes of a labelled corpus; see `AttributeIndex.fit`."""
+        """Number the attributes of a labeled corpus; see `AttributeIndex.fit`."""
         return AttributeIndex.fit(self.templates, corpus, min_count, self.dense)

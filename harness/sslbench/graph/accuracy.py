@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from ..types import F64, I32, Bool
-from .diagnostics import Figures
+from sslbench.graph.diagnostics import Figures
+from sslbench.types import F64, I32, Bool
 
 
-def label_accuracy(q: F64, labelled: Bool, vertex_of: I32, gold: I32) -> Figures:
+def label_accuracy(q: F64, labeled: Bool, vertex_of: I32, gold: I32) -> Figures:
     """How right propagated labels are, over tokens inside the graph whose gold label is known.
 
-    q float64[V, K] label distributions; labelled bool[V]; vertex_of, gold int32[N] of unlabelled
+    q float64[V, K] label distributions; labeled bool[V]; vertex_of, gold int32[N] of unlabeled
     text, -1 = outside, unknown. propagated_accuracy: share of tokens whose vertex has the gold
-    label as its likeliest; propagated_accuracy_new: of those whose vertex has no labelled token.
+    label as its likeliest; propagated_accuracy_new: of those whose vertex has no labeled token.
     """
     known = (vertex_of >= 0) & (gold >= 0)
     right = q.argmax(axis=1)[vertex_of[known]] == gold[known]
     return {
         "propagated_accuracy": _share(right),
-        "propagated_accuracy_new": _share(right[~labelled[vertex_of[known]]]),
+        "propagated_accuracy_new": _share(right[~labeled[vertex_of[known]]]),
     }
 
 

@@ -1,6 +1,6 @@
 """From text to a similarity graph, once: the result is kept under the hash of text and options.
 
-No label is looked at, so one graph serves every labelled sample, seed, grid point and method.
+No label is looked at, so one graph serves every labeled sample, seed, grid point and method.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from scipy import sparse
 
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
-from sslbench.graph.cache import Arrays, kept
+from sslbench.graph.cache import Arrays, cached
 from sslbench.graph.contexts import context_vectors, excluded_tokens
-from sslbench.graph.edges import symmetrise
-from sslbench.graph.letters import NEIGHBOUR_WEIGHT, letters_of, nearest_letters
-from sslbench.graph.neighbours import Neighbours, nearest
+from sslbench.graph.edges import symmetrize
+from sslbench.graph.neighbors import Neighbors, nearest
 from sslbench.graph.templates import LETTERS, TEMPLATE_SETS, GraphTemplates
 from sslbench.graph.vertices import Vertices, ngram_vertices
 from sslbench.graph.words import Words
 from sslbench.types import AnyArray
+from sslbench_datasets.letters.similarity import NEIGHBOR_WEIGHT, letters_of, nearest_letters
 
 VERSION = 1
 """Of what is kept; to be raised whenever the same text and options give other numbers."""
@@ -34,20 +34,21 @@ Progress = Callable[[str], None]
 
 
 class GraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a graph is made; the defaults are those of SPP10.
+    """How a graph is made; the defaults are those of SUBRAMANYA2010.
 
-    templates: the template set of SPP10, HGT13 or ZWCT13; "letters" compares images (HGT13).
-    k: nearest neighbours of a vertex (SPP10 and ZWCT13: 5, HGT13: 60, for letters 20).
-    symmetry: an edge if one of two is a neighbour of the other, or if both are (HGT13).
+    templates: the template set of SUBRAMANYA2010, HE2013 or ZENG2013; "letters" compares images
+    (HE2013).
+    k: nearest neighbors of a vertex (SUBRAMANYA2010 and ZENG2013: 5, HE2013: 60, for letters 20).
+    symmetry: an edge if one of two is a neighbor of the other, or if both are (HE2013).
     max_df: features of more vertices than that match nothing; None: all match.
-    method: of the search for neighbours.
+    method: of the search for neighbors.
     clip_negative: leave out features that a vertex has less often than by chance.
     suffixes: the list for templates that ask for one; empty: learned from the text.
     min_count: n-grams with fewer occurrences are no vertices.
-    neighbour_weight: of each letter beside one, see `letters`; other templates take no notice.
+    neighbor_weight: of each letter beside one, see `letters`; other templates take no notice.
     """
 
-    templates: Literal["spp10", "hgt13", "zwct13", "letters"] = "spp10"
+    templates: Literal["subramanya2010", "he2013", "zeng2013", "letters"] = "subramanya2010"
     k: Annotated[int, msgspec.Meta(ge=1)] = 5
     symmetry: Literal["union", "mutual"] = "union"
     max_df: Annotated[int, msgspec.Meta(ge=2)] | None = None
@@ -55,7 +56,7 @@ class GraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     clip_negative: bool = False
     suffixes: tuple[str, ...] = ()
     min_count: Annotated[int, msgspec.Meta(ge=1)] = 1
-    neighbour_weight: Annotated[float, msgspec.Meta(ge=0)] = NEIGHBOUR_WEIGHT
+    neighbor_weight: Annotated[float, msgspec.Meta(ge=0)] = NEIGHBOR_WEIGHT
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,8 @@ def build_graph(
     Parameters
     ----------
     text: all text whose tokens want a vertex, end to end.
-    counting_text: more text, counted for the weights of features only (SPP10: all questions, of
+    counting_text: more text, counted for the weights of features only (SUBRAMANYA2010: all
+    questions, of
         which a sample is the text); shares the vocabulary.
     cache: folder for what takes long; None: make it anew.
     progress: told what is being done.
@@ -99,7 +101,7 @@ def build_graph(
     """
     job = _Job(text, options, column, counting_text, threads, progress or _silent)
     key = job.key()
-    arrays = kept(cache, "graphs", key, lambda: job.graph(cache, key))
+    arrays = cached(cache, "graphs", key, lambda: job.graph(cache, key))
     vertices = job.vertices(arrays)
     n = len(vertices)
     W = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(n, n))
@@ -128,7 +130,7 @@ class _Job:
         # a list of suffixes is a set
         options["suffixes"] = sorted(set(self.options.suffixes))
         if self.templates is not LETTERS:
-            del options["neighbour_weight"]
+            del options["neighbor_weight"]
         return {"version": VERSION, "texts": digests, "options": options}
 
     def vertices(self, arrays: Arrays) -> Vertices:
@@ -149,10 +151,10 @@ class _Job:
                 " out",
                 hint="give the graph some text",
             )
-        lists = self._neighbours(vertices, cache, key)
+        lists = self._neighbors(vertices, cache, key)
         self.progress(f"graph: joining the {self.options.k} nearest of {len(vertices):,} vertices")
-        W = symmetrise(
-            Neighbours(lists["index"], lists["similarity"]), self.options.k, self.options.symmetry
+        W = symmetrize(
+            Neighbors(lists["index"], lists["similarity"]), self.options.k, self.options.symmetry
         )
         facts = {
             "tokens": self.text.n_tokens,
@@ -168,11 +170,11 @@ class _Job:
         edges = {"data": W.data, "indices": W.indices, "indptr": W.indptr}
         return {**parts, **edges, "facts": np.array(json.dumps(facts))}
 
-    def _neighbours(self, vertices: Vertices, cache: Path | None, key: dict[str, Any]) -> Arrays:
+    def _neighbors(self, vertices: Vertices, cache: Path | None, key: dict[str, Any]) -> Arrays:
         """The lists, which take longest and are the same for both symmetries.
 
         Those of letters depend on the images alone, and not on where in the text they are: one
-        search does for all labelled samples of a corpus.
+        search does for all labeled samples of a corpus.
         """
         same = {name: value for name, value in key["options"].items() if name != "symmetry"}
         key, search = {**key, "options": same}, self._by_contexts
@@ -184,9 +186,9 @@ class _Job:
             found = search(vertices)
             return {"index": found.index, "similarity": found.similarity}
 
-        return kept(cache, "neighbours", key, arrays)
+        return cached(cache, "neighbors", key, arrays)
 
-    def _by_images(self, vertices: Vertices) -> Neighbours:
+    def _by_images(self, vertices: Vertices) -> Neighbors:
         options = self.options
         if self.counting_text is not None or (options.max_df, options.method) != (None, "exact"):
             raise UserError(
@@ -196,12 +198,12 @@ class _Job:
         return nearest_letters(
             letters_of(self.text, vertices),
             options.k,
-            neighbour_weight=options.neighbour_weight,
+            neighbor_weight=options.neighbor_weight,
             threads=self.threads,
             progress=self.progress,
         )
 
-    def _by_contexts(self, vertices: Vertices) -> Neighbours:
+    def _by_contexts(self, vertices: Vertices) -> Neighbors:
         options = self.options
         X = context_vectors(
             self.text,
@@ -211,7 +213,7 @@ class _Job:
             suffixes=options.suffixes or None,
             clip_negative=options.clip_negative,
         )
-        self.progress(f"graph: neighbours of {len(vertices):,} vertices, {X.nnz:,} features")
+        self.progress(f"graph: neighbors of {len(vertices):,} vertices, {X.nnz:,} features")
         return nearest(
             X,
             options.k,

@@ -16,7 +16,7 @@ from sslbench.types import AnyArray
 Arrays = Mapping[str, AnyArray]
 
 
-def kept(
+def cached(
     folder: Path | None, kind: str, key: Mapping[str, object], make: Callable[[], Arrays]
 ) -> Arrays:
     """The arrays that `make` gives, read back if they are in the folder, else made and put there.

@@ -4,7 +4,7 @@
 
 over the tokens of the counted text that are not excluded: N of them, n_t of type t, c_f firings of
 feature f (a value of one template), c_tf at tokens of t. The factor N is not in the printed formula
-of HGT13; without it all weights are negative and the cosines are others.
+of HE2013; without it all weights are negative and the cosines are others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAD = "pad"
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """Weights before they are normalised.
+    """Weights before they are normalized.
 
     pmi: csr float64[V, F]; only features that occur with two vertices or more, as others match
         nothing. Columns are in the order of templates, then of the features' words.
@@ -70,7 +70,7 @@ def context_vectors(
     suffixes: Iterable[str] | None = None,
     clip_negative: bool = False,
 ) -> sparse.csr_array:
-    """Normalised context vectors of the vertices, csr float32[V, F], see `Contexts`.
+    """Normalized context vectors of the vertices, csr float32[V, F], see `Contexts`.
 
     Parameters
     ----------

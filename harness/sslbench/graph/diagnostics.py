@@ -1,8 +1,8 @@
-"""What a graph looks like: reach of the labelled vertices, degrees, components, hubs.
+"""What a graph looks like: reach of the labeled vertices, degrees, components, hubs.
 
 The first part is table 3 of Subramanya, Petrov & Pereira (2010), which does not say what the
 length of a path is: hops, the sum of 1/w and the sum of 1 - w are all given. `purity` needs gold
-labels of unlabelled text and is for whoever scores, never for a method.
+labels of unlabeled text and is for whoever scores, never for a method.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from ..types import F64, I32, Bool
-from .propagation import roughness
-from .propagation_kernels import hops
-from .system import Edges
+from sslbench.graph.propagation.kernels import hops
+from sslbench.graph.propagation.quadratic import roughness
+from sslbench.graph.propagation.solver import Edges
+from sslbench.types import F64, I32, Bool
 
 #: a figure that has no value, e.g. a mean over no vertex, is None
 Figures: TypeAlias = dict[str, float | int | None]
@@ -24,37 +24,37 @@ Figures: TypeAlias = dict[str, float | int | None]
 HUB_SHARE = 0.001  # the vertices of largest degree, one in a thousand, at least one
 
 
-def diagnostics(W: csr_array, labelled: Bool) -> Figures:
-    """Figures of a symmetric graph csr[V, V] and its labelled vertices bool[V].
+def diagnostics(W: csr_array, labeled: Bool) -> Figures:
+    """Figures of a symmetric graph csr[V, V] and its labeled vertices bool[V].
 
     Counts are of undirected edges; degree is the number of edges of a vertex. Shares are in [0, 1].
     """
     return {
-        "vertices": len(labelled),
+        "vertices": len(labeled),
         "edges": W.nnz // 2,
-        "labelled": int(labelled.sum()),
-        **reach(W, labelled),
+        "labeled": int(labeled.sum()),
+        **reach(W, labeled),
         **components(W),
         **degrees(W),
-        **_weights(W, labelled),
+        **_weights(W, labeled),
     }
 
 
-def reach(W: csr_array, labelled: Bool) -> Figures:
-    """How far unlabelled vertices are from the nearest labelled one.
+def reach(W: csr_array, labeled: Bool) -> Figures:
+    """How far unlabeled vertices are from the nearest labeled one.
 
-    frac_unreachable: of the unlabelled ones, without a path. mean_hops, max_hops,
+    frac_unreachable: of the unlabeled ones, without a path. mean_hops, max_hops,
     mean_inverse_weight (sum of 1/w) and mean_complement (sum of 1 - w): of the shortest path in
     each length, over those with one.
     """
-    edges = Edges.of(W, len(labelled))
-    far = hops(edges.indptr, edges.indices, labelled)
-    unlabelled = ~labelled
-    reached = unlabelled & (far > 0)
-    inverse = _lengths(W, 1.0 / edges.weights, labelled)
-    complement = _lengths(W, np.maximum(1.0 - edges.weights, 0.0), labelled)
+    edges = Edges.of(W, len(labeled))
+    far = hops(edges.indptr, edges.indices, labeled)
+    unlabeled = ~labeled
+    reached = unlabeled & (far > 0)
+    inverse = _lengths(W, 1.0 / edges.weights, labeled)
+    complement = _lengths(W, np.maximum(1.0 - edges.weights, 0.0), labeled)
     return {
-        "frac_unreachable": _mean(far[unlabelled] < 0),
+        "frac_unreachable": _mean(far[unlabeled] < 0),
         "mean_hops": _mean(far[reached]),
         "max_hops": int(far[reached].max()) if reached.any() else None,
         "mean_inverse_weight": _mean(inverse[reached]),
@@ -87,7 +87,7 @@ def degrees(W: csr_array) -> Figures:
 
 
 def purity(W: csr_array, gold: F64, known: Bool) -> Figures:
-    """How far neighbours agree in gold labels, over edges between vertices with `known` gold.
+    """How far neighbors agree in gold labels, over edges between vertices with `known` gold.
 
     gold float64[V, K]: label distribution of each vertex (`empirical`). edge_purity: share of edges
     whose ends have the same most frequent label; weighted_purity: the same by weight; agreement:
@@ -111,10 +111,10 @@ def purity(W: csr_array, gold: F64, known: Bool) -> Figures:
     }
 
 
-def _weights(W: csr_array, labelled: Bool) -> Figures:
-    """mean_weight of an edge; labelled_edges: share of edges that join two labelled vertices."""
-    between = labelled[W.indices] & np.repeat(labelled, np.diff(W.indptr))
-    return {"mean_weight": _mean(W.data), "labelled_edges": _mean(between)}
+def _weights(W: csr_array, labeled: Bool) -> Figures:
+    """mean_weight of an edge; labeled_edges: share of edges that join two labeled vertices."""
+    between = labeled[W.indices] & np.repeat(labeled, np.diff(W.indptr))
+    return {"mean_weight": _mean(W.data), "labeled_edges": _mean(between)}
 
 
 def _lengths(W: csr_array, lengths: F64, sources: Bool) -> F64:

@@ -1,4 +1,4 @@
-"""From lists of neighbours to the undirected graph."""
+"""From lists of neighbors to the undirected graph."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 from scipy import sparse
 
 from sslbench.errors import UserError
-from sslbench.graph.neighbours import Neighbours
+from sslbench.graph.neighbors import Neighbors
 
 
-def symmetrise(
-    neighbours: Neighbours, k: int, how: Literal["union", "mutual"]
+def symmetrize(
+    neighbors: Neighbors, k: int, how: Literal["union", "mutual"]
 ) -> sparse.csr_matrix[Any]:
-    """Edges between a vertex and its first k neighbours: float64 CSR [V, V], int32 indices.
+    """Edges between a vertex and its first k neighbors: float64 CSR [V, V], int32 indices.
 
     "union" joins u and v if either has the other among its first k, "mutual" if both have. The
     matrix equals its transpose bit for bit, has no diagonal, and all its entries are above 0.
@@ -23,12 +23,12 @@ def symmetrise(
     ------
     UserError: the lists are shorter than k, or `how` is neither.
     """
-    stored = neighbours.index.shape[1]
+    stored = neighbors.index.shape[1]
     if not 1 <= k <= stored:
-        raise UserError(f"{k} neighbours of lists of {stored}", hint=f"take 1 to {stored}")
+        raise UserError(f"{k} neighbors of lists of {stored}", hint=f"take 1 to {stored}")
     if how not in ("union", "mutual"):
         raise UserError(f"no graph of kind {how!r}", hint='"union" or "mutual"')
-    W = _directed(neighbours, k)
+    W = _directed(neighbors, k)
     # The two directions can differ in the last bits when lists come from elsewhere.
     W = W.maximum(W.T) if how == "union" else W.minimum(W.T)
     W = sparse.csr_matrix(W)
@@ -37,10 +37,10 @@ def symmetrise(
     return W
 
 
-def _directed(neighbours: Neighbours, k: int) -> sparse.csr_matrix[Any]:
-    """Similarities above 0 of each row's first k neighbours, in the order of the indices."""
-    n = len(neighbours.index)
-    index, similarity = neighbours.index[:, :k], neighbours.similarity[:, :k]
+def _directed(neighbors: Neighbors, k: int) -> sparse.csr_matrix[Any]:
+    """Similarities above 0 of each row's first k neighbors, in the order of the indices."""
+    n = len(neighbors.index)
+    index, similarity = neighbors.index[:, :k], neighbors.similarity[:, :k]
     kept = (index >= 0) & (similarity > 0) & (index != np.arange(n)[:, None])
     ptr = np.concatenate(([0], np.cumsum(kept.sum(axis=1))))
     W = sparse.csr_matrix((similarity[kept], index[kept], ptr), shape=(n, n))

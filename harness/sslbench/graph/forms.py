@@ -48,7 +48,7 @@ def form_of(name: str | None) -> Callable[[str], str]:
 
 
 def is_punctuation(word: str) -> bool:
-    """Made only of the marks . , ! ? : ; (the tokens that HGT13 leaves out of its graph)."""
+    """Made only of the marks . , ! ? : ; (the tokens that HE2013 leaves out of its graph)."""
     return made_of(word, _MARKS)
 
 
@@ -71,7 +71,9 @@ def longest_suffix(word: str, suffixes: frozenset[str]) -> str:
 
 
 def character_class(word: str) -> str:
-    """Class of characters (ZWCT13): number, punctuation, letter (Latin) if all are, else other."""
+    """Class of characters (ZENG2013): number, punctuation, letter (Latin) if all are, else
+    other.
+    """
     kinds = set(map(_class, word))
     return kinds.pop() if len(kinds) == 1 else "other"
 

@@ -1,4 +1,4 @@
-"""Vertices of new text: which of a graph's n-grams each of its tokens is the centre of."""
+"""Vertices of new text: which of a graph's n-grams each of its tokens is the center of."""
 
 from __future__ import annotations
 
@@ -66,8 +66,12 @@ class NgramLookup:
 
     def arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays and JSON-able facts that `from_arrays` restores the lookup from."""
-        facts = {"forms": self.forms.strings, "n": self.grams.shape[1], "column": self.column,
-                 "derive": self.derive}  # fmt: skip
+        facts = {
+            "forms": self.forms.strings,
+            "n": self.grams.shape[1],
+            "column": self.column,
+            "derive": self.derive,
+        }
         return {"grams": self.grams.ravel()}, facts
 
     @classmethod

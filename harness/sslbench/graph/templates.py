@@ -2,9 +2,9 @@
 
 The context of a token is x1 x2 x3 x4 x5 with the token itself in the middle, x3.
 
-SPP10: Subramanya, Petrov & Pereira, EMNLP 2010, table 1 ("Center Word" is printed x2).
-HGT13: He, Gillenwater & Taskar, CoNLL 2013; their w0 ... w4 are x1 ... x5.
-ZWCT13: Zeng, Wong, Chao & Trancoso, ACL 2013, table 2 ("Right Word + Left Context" is printed
+SUBRAMANYA2010: Subramanya, Petrov & Pereira, EMNLP 2010, table 1 ("Center Word" is printed x2).
+HE2013: He, Gillenwater & Taskar, CoNLL 2013; their w0 ... w4 are x1 ... x5.
+ZENG2013: Zeng, Wong, Chao & Trancoso, ACL 2013, table 2 ("Right Word + Left Context" is printed
 x1 x2 x3).
 """
 
@@ -25,7 +25,7 @@ class Atom:
 
     kind: "form" is the word as features see it; "suffix" its longest listed suffix, "" if none;
         "tailN" its last N characters, absent if it has no more than those; "class" of characters.
-    offset: in tokens from the centre.
+    offset: in tokens from the center.
     """
 
     kind: Kind
@@ -56,7 +56,7 @@ class GraphTemplates:
 
     @property
     def reach(self) -> int:
-        """The largest distance of an atom from the centre."""
+        """The largest distance of an atom from the center."""
         return max(abs(atom.offset) for t in self.templates for atom in t.atoms)
 
 
@@ -79,8 +79,8 @@ _TRIGRAM_CONTEXTS = (
     _words("left context + right word", 1, 2, 4),
 )
 
-SPP10 = GraphTemplates(
-    "spp10",
+SUBRAMANYA2010 = GraphTemplates(
+    "subramanya2010",
     (
         *_TRIGRAM_CONTEXTS,
         # HasSuffix is not defined in the paper: every ending of 1 to 3 characters of a longer word
@@ -90,8 +90,8 @@ SPP10 = GraphTemplates(
     ),
 )
 
-HGT13 = GraphTemplates(
-    "hgt13",
+HE2013 = GraphTemplates(
+    "he2013",
     (
         _words("w12", 2, 3),
         _words("w13", 2, 4),
@@ -115,12 +115,14 @@ HGT13 = GraphTemplates(
     excludes=is_punctuation,
 )
 
-ZWCT13 = GraphTemplates(
-    "zwct13",
+ZENG2013 = GraphTemplates(
+    "zeng2013",
     (*_TRIGRAM_CONTEXTS, GraphTemplate("type of trigram", _atoms("class", 2, 3, 4))),
 )
 
 #: images are compared, not their contexts, see `letters`
 LETTERS = GraphTemplates("letters", ())
 
-TEMPLATE_SETS = {templates.name: templates for templates in (SPP10, HGT13, ZWCT13, LETTERS)}
+TEMPLATE_SETS = {
+    templates.name: templates for templates in (SUBRAMANYA2010, HE2013, ZENG2013, LETTERS)
+}

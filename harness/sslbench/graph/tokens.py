@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..types import F32, F64, I32, I64, Bool
-from .propagation_kernels import add_labels, add_rows
+from sslbench.graph.propagation.kernels import add_labels, add_rows
+from sslbench.types import F32, F64, I32, I64, Bool
 
 
 def type_means(vertex_of: I32, marginals: F64 | F32, vertices: int) -> tuple[F64, I64]:
@@ -34,10 +34,10 @@ def add_type_sums(vertex_of: I32, marginals: F64 | F32, sums: F64, counts: I64) 
 
 
 def empirical(vertex_of: I32, labels: I32, vertices: int, n_labels: int) -> tuple[F64, Bool]:
-    """Label distribution of each vertex over its labelled tokens: (r float64[V, K], bool[V]).
+    """Label distribution of each vertex over its labeled tokens: (r float64[V, K], bool[V]).
 
-    vertex_of, labels int32[N], -1 = outside the graph, not labelled. r is zero where the second is
-    False: the vertex has no labelled token. ValueError if the arrays do not fit.
+    vertex_of, labels int32[N], -1 = outside the graph, not labeled. r is zero where the second is
+    False: the vertex has no labeled token. ValueError if the arrays do not fit.
     """
     if len(labels) != len(vertex_of):
         raise ValueError(f"{len(vertex_of)} tokens, {len(labels)} labels")

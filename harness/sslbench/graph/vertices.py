@@ -1,7 +1,8 @@
 """Vertices of a similarity graph: the n-gram types of a text, and the type of each of its tokens.
 
-SPP10, HGT13 and ZWCT13 take trigrams around the token. Pads are no words: <s1> stands before the
-first token, </s1> after the last, so that every token of every sentence is the centre of exactly
+SUBRAMANYA2010, HE2013 and ZENG2013 take trigrams around the token. Pads are no words: <s1>
+stands before the
+first token, </s1> after the last, so that every token of every sentence is the center of exactly
 one n-gram.
 """
 
@@ -68,7 +69,7 @@ def ngram_vertices(
     Parameters
     ----------
     text: all graph text end to end.
-    excluded: bool[N], tokens that are no vertices (they are still neighbours of others).
+    excluded: bool[N], tokens that are no vertices (they are still neighbors of others).
     derive: normal form of the words, see `forms.FORMS`.
 
     Raises

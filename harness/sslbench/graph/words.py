@@ -65,7 +65,7 @@ def numbered(values: Sequence[str]) -> tuple[list[str], I32]:
 
 @dataclass(frozen=True)
 class Windows:
-    """Tokens with their neighbours: sentences laid end to end with pads between them.
+    """Tokens with their neighbors: sentences laid end to end with pads between them.
 
     A pad differs by side and distance: code `d - 1` is <sd>, the pad d before the first token, code
     `reach + d - 1` is </sd>, the pad d after the last; word c has the code `2 * reach + c`.

@@ -1,4 +1,4 @@
-"""Learning curves: the primary metric over the number of labelled, or of unlabelled, sentences."""
+"""Learning curves: the primary metric over the number of labeled, or of unlabeled, sentences."""
 
 from __future__ import annotations
 
@@ -30,12 +30,10 @@ class Axis:
     size: Callable[[Table, Row], int | None]
 
 
-LABELED = Axis(
-    "labelled sentences", lambda table: table.curve, lambda _, row: row.labeled_sentences
-)
+LABELED = Axis("labeled sentences", lambda table: table.curve, lambda _, row: row.labeled_sentences)
 # The text that there was: a supervised baseline, which has none, is a line to compare with.
 UNLABELED = Axis(
-    "unlabelled sentences",
+    "unlabeled sentences",
     lambda table: table.text_curve,
     lambda table, _: table.unlabeled_sentences or None,
 )

@@ -71,8 +71,8 @@ class Table:
     """A data set under one protocol.
 
     `data` tells apart versions of a data set (hash of its files and options), `options` are those
-    that the user set. Tables that share `curve` differ in the labelled sentences alone, those that
-    share `text_curve` in the unlabelled ones, of which any method could have
+    that the user set. Tables that share `curve` differ in the labeled sentences alone, those that
+    share `text_curve` in the unlabeled ones, of which any method could have
     `unlabeled_sentences`.
     """
 
@@ -118,10 +118,10 @@ def _table_key(record: RunRecord) -> _TableKey:
 
 
 def _curve(record: RunRecord) -> str:
-    """The protocol without the labelled size: tables that share it form a learning curve."""
+    """The protocol without the labeled size: tables that share it form a learning curve."""
     protocol = record.spec.protocol
     text = "all of it" if protocol.unlabeled is None else f"at most {protocol.unlabeled}"
-    return f"unlabelled text: {text}; {_tuning(record)}"
+    return f"unlabeled text: {text}; {_tuning(record)}"
 
 
 def _tuning(record: RunRecord) -> str:
@@ -141,9 +141,9 @@ def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
     return Table(
         dataset=key[0],
         options=", ".join(f"{k}={v}" for k, v in sorted(newest.spec.data.options.items())),
-        protocol=f"labelled: {newest.spec.protocol.labeled}; {key[2]}",
+        protocol=f"labeled: {newest.spec.protocol.labeled}; {key[2]}",
         curve=key[2],
-        text_curve=f"labelled: {newest.spec.protocol.labeled}; {_tuning(newest)}",
+        text_curve=f"labeled: {newest.spec.protocol.labeled}; {_tuning(newest)}",
         unlabeled_sentences=max(
             record.data.get("sentences", {}).get("unlabeled", 0) for record in records
         ),

@@ -46,8 +46,12 @@ def patterns(
     n = len(kinds)
     sizes = np.bincount(units.kind, minlength=n)
     # one more column: borders that were not found (called -1)
-    tables = [np.bincount(units.kind.astype(np.int64) * (n + 1) + called + 1,
-                          minlength=n * (n + 1)).reshape(n, n + 1) for called in found]  # fmt: skip
+    tables = [
+        np.bincount(
+            units.kind.astype(np.int64) * (n + 1) + called + 1, minlength=n * (n + 1)
+        ).reshape(n, n + 1)
+        for called in found
+    ]
     counts = np.stack(tables)
     counts[:, np.arange(n), np.arange(n) + 1] = 0  # right ones
     names = kinds.strings

@@ -13,9 +13,21 @@ from sslbench.report.curves import curve_files
 from sslbench.report.leaderboard import Row, Table, leaderboard
 
 HEADINGS = (
-    "rank", "method", "{metric} (%)", "sd", "seeds", "vs supervised", "95 % interval",
-    "p", "p (Holm)", "wall s", "CPU s", "peak MB", "failed", "notes",
-)  # fmt: skip
+    "rank",
+    "method",
+    "{metric} (%)",
+    "sd",
+    "seeds",
+    "vs supervised",
+    "95 % interval",
+    "p",
+    "p (Holm)",
+    "wall s",
+    "CPU s",
+    "peak MB",
+    "failed",
+    "notes",
+)
 NUMERIC = (0, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12)
 _TITLE = "sslbench leaderboard"
 
@@ -60,9 +72,9 @@ svg { max-width: 100%; height: auto; }
 
 LEGEND = (
     "Scores and differences are percentages on the test split; mean and standard deviation (sd)"
-    " over seeds. Each seed draws its own labelled sample, the same for every method.",
+    " over seeds. Each seed draws its own labeled sample, the same for every method.",
     "vs supervised: mean difference on the seeds that both have; 95 % bootstrap interval over"
-    " sentences and seeds; p: paired approximate randomisation test over sentences, and"
+    " sentences and seeds; p: paired approximate randomization test over sentences, and"
     " corrected by Holm's method for the comparisons of the table.",
     "Rows without a run for every seed of the table are not ranked and have no place in it.",
     "Wall time, CPU time and peak memory are medians over runs, with tuning trials unless these"
@@ -162,10 +174,31 @@ def csv_text(tables: Sequence[Table]) -> str:
 
 
 _FLAT = (
-    "dataset", "data", "protocol", "metric", "rank", "method", "featurizer", "model", "params",
-    "mean", "sd", "seeds", "missing_seeds", "failed", "difference", "low", "high", "p", "p_holm",
-    "wall_s", "cpu_s", "peak_rss_mb", "labeled_sentences", "code",
-)  # fmt: skip
+    "dataset",
+    "data",
+    "protocol",
+    "metric",
+    "rank",
+    "method",
+    "featurizer",
+    "model",
+    "params",
+    "mean",
+    "sd",
+    "seeds",
+    "missing_seeds",
+    "failed",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_holm",
+    "wall_s",
+    "cpu_s",
+    "peak_rss_mb",
+    "labeled_sentences",
+    "code",
+)
 
 
 def _flat(table: Table, row: Row) -> dict[str, Any]:

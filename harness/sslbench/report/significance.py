@@ -17,7 +17,7 @@ from sslbench.experiment.metrics import CountTable, SentenceCounts, ratio
 from sslbench.experiment.record import RunRecord
 from sslbench.types import F64, I64
 
-RANDOMISATIONS = 9_999
+RANDOMIZATIONS = 9_999
 RESAMPLES = 2_000
 RANDOM_SEED = 20_080_615  # fixed: the same records give the same table
 _BLOCK_CELLS = 2**22  # bounds the memory of a block of random masks
@@ -31,7 +31,7 @@ class Paired:
     ----------
     difference: mean over seeds of metric(A) - metric(B).
     low, high: 95 % bootstrap interval of the difference, over sentences and seeds.
-    p_value: two-sided, approximate randomisation.
+    p_value: two-sided, approximate randomization.
     n_sentences, n_seeds: what it rests on.
     """
 
@@ -73,16 +73,16 @@ def compare_counts(a: CountTable, b: CountTable, metric: str) -> Paired:
         difference=observed,
         low=low,
         high=high,
-        p_value=randomisation_p_value(a, b, metric),
+        p_value=randomization_p_value(a, b, metric),
         n_sentences=n_sentences,
         n_seeds=n_seeds,
     )
 
 
-def randomisation_p_value(
-    a: CountTable, b: CountTable, metric: str, n_randomisations: int = RANDOMISATIONS
+def randomization_p_value(
+    a: CountTable, b: CountTable, metric: str, n_randomizations: int = RANDOMIZATIONS
 ) -> float:
-    """Two-sided p-value of the paired approximate randomisation test (Noreen 1989).
+    """Two-sided p-value of the paired approximate randomization test (Noreen 1989).
 
     Under the null hypothesis A and B may be swapped on any sentence (in all its seeds at once).
     p = (1 + number of swaps with |difference| >= observed) / (1 + number of swaps).
@@ -94,13 +94,13 @@ def randomisation_p_value(
     gain = gain[gain.any(axis=1)]
     rng = np.random.default_rng(RANDOM_SEED)
     at_least = 0
-    for size in _blocks(n_randomisations, len(gain)):
+    for size in _blocks(n_randomizations, len(gain)):
         swap = rng.integers(0, 2, size=(size, len(gain)), dtype=np.int8).astype(np.float64)
         moved = (swap @ gain).reshape(size, *total_a.shape)
         found = np.abs(_difference(total_a + moved, total_b - moved, a.fields, metric))
         # Sums of counts are exact; the ratios need a hair's breadth for ties.
         at_least += int((found >= observed - 1e-12).sum())
-    return (1 + at_least) / (1 + n_randomisations)
+    return (1 + at_least) / (1 + n_randomizations)
 
 
 def bootstrap_interval(

@@ -9,7 +9,7 @@ correct iff its first token, its last token and its type agree. The conversion c
 conlleval itself miscounts IOBES (`S` is unknown to it). Accuracies compare labels as given.
 
 Words of a segmentation are its chunks: seg_f1 wants both borders right, joint_f1 (equal to f1) the
-tag too. oov_recall is the recall, by borders, of gold words that are no word of the labelled data
+tag too. oov_recall is the recall, by borders, of gold words that are no word of the labeled data
 (SIGHAN bakeoffs, R. Sproat and T. Emerson 2003); joint_oov_recall wants the tag too.
 
 alt_precision, alt_recall and alt_f1 also accept the other answers that a task lists

@@ -44,7 +44,7 @@ class ChunkList:
 
 
 def find_chunks(labels: Labels, offsets: I64, encoding: Scheme, kinds: Vocabulary) -> ChunkList:
-    """The chunks of a labelling; `kinds` takes up their types.
+    """The chunks of a labeling; `kinds` takes up their types.
 
     UserError for a label that occurs and is illegal in `encoding`.
     """

@@ -24,7 +24,7 @@ class SentenceCounts:
     """int64[S] each: what the metrics are made of, sentence by sentence.
 
     None where it does not apply: chunks to "tagging", words (both borders right) to "spans",
-    `*_tagged` (the tag right too) to any task but "joint", `oov_*` where labelled data are unknown;
+    `*_tagged` (the tag right too) to any task but "joint", `oov_*` where labeled data are unknown;
     correct_alternatives (gold chunks found, themselves or by another answer) and false_positives
     (predicted chunks that are neither) where no other answers are listed.
     """

@@ -1,4 +1,4 @@
-"""Scores by what the labelled data and the unlabelled text hold of the words."""
+"""Scores by what the labeled data and the unlabeled text hold of the words."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sslbench.types import Bool
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Which text a corpus shares with what was learnt from.
+    """Which text a corpus shares with what was learned from.
 
-    unseen: bool[N], the word form of the token does not occur in the labelled data.
-    app: bool[S], every word form of the sentence occurs in the labelled data (L.app).
-    u_app: bool[S], every word form occurs in the unlabelled text (U.app); None without such text.
-    texts: the corpus and the labelled data; their `column` tells which segmented words are new.
+    unseen: bool[N], the word form of the token does not occur in the labeled data.
+    app: bool[S], every word form of the sentence occurs in the labeled data (L.app).
+    u_app: bool[S], every word form occurs in the unlabeled text (U.app); None without such text.
+    texts: the corpus and the labeled data; their `column` tells which segmented words are new.
     """
 
     unseen: Bool

@@ -1,4 +1,4 @@
-"""Comparing two labellings."""
+"""Comparing two labelings."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def score(
     coverage: Coverage | None = None,
     alternatives: Alternatives | None = None,
 ) -> Scores:
-    """Compare two labellings of N tokens in S sentences.
+    """Compare two labelings of N tokens in S sentences.
 
     gold, predicted: (label names, codes int[N]); the two may name different labels in any order.
     offsets: int64[S + 1].
     encoding: of the labels, needed unless the task is "tagging", where chunks do not exist.
     coverage: adds share_app, sentence_accuracy and f1 with suffix _app / _notapp, unseen_accuracy
-        and, with unlabelled text, u_app, u_app_app, u_app_notapp (U.app in all sentences and in
+        and, with unlabeled text, u_app, u_app_app, u_app_notapp (U.app in all sentences and in
         the two groups), and the recall of words that are out of vocabulary where the task has
         words. A metric of an empty group is left out: it is not 0.
     alternatives: spans accepted besides the gold chunks; adds alt_precision, alt_recall, alt_f1.
@@ -141,7 +141,7 @@ def _oov_lists(
 def _out_of_vocabulary(
     gold: ChunkList, texts: tuple[Corpus, Corpus], column: str, encoding: Scheme
 ) -> Bool:
-    """bool[gold words]: no word of the labelled data is spelt so."""
+    """bool[gold words]: no word of the labeled data is spelled so."""
     (corpus, labeled), label = texts, texts[1].column("label")
     labels = label.vocabulary.strings, label.codes
     known = find_chunks(labels, labeled.offsets, encoding, Vocabulary([""]))

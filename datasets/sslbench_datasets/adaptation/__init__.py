@@ -1,0 +1,1 @@
+"""Domain adaptation: questions and biology."""

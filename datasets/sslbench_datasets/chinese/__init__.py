@@ -1,0 +1,1 @@
+"""Chinese Universal Dependencies and bakeoff corpora."""

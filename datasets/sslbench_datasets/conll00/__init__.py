@@ -1,0 +1,1 @@
+"""CoNLL-2000 chunking."""

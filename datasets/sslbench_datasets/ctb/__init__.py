@@ -1,0 +1,1 @@
+"""Chinese Treebank 7."""

@@ -1,0 +1,44 @@
+"""Registration of ``ocr``: handwritten letters in words."""
+
+from __future__ import annotations
+
+from sslbench import DatasetInfo, RemoteFile
+
+_SHOGUN = (
+    "https://raw.githubusercontent.com/shogun-toolbox/shogun-data/"
+    "8b407372f396a95f4b8fafdbee5e7b7755fddef9/"
+)
+
+LETTERS = RemoteFile(
+    path="shogun-data-ocr/ocr_taskar.mat",
+    urls=(f"{_SHOGUN}ocr/ocr_taskar.mat",),
+    sha256="6cb63f47f6c0f6f5fc6754c6e45ae408115778a54d29ad9ea197a183d80af1cb",
+    licence="none stated upstream; a public research data set",
+    bytes=783375,
+)
+
+DATASETS: tuple[DatasetInfo, ...] = (
+    DatasetInfo(
+        name="ocr",
+        summary="handwritten letters in words, 16 x 8 binary pixels each (Kassel, Taskar)",
+        reference=(
+            "R. H. Kassel: A comparison of approaches to on-line handwritten character recognition."
+            " PhD thesis, MIT 1995; B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks."
+            " NIPS 2003; set-up: L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior"
+            " Regularization for Semi-Supervised Structured Prediction. CoNLL 2013"
+        ),
+        target="sslbench_datasets.letters.load:load",
+        licence=LETTERS.licence,
+        task="tagging",
+        metric="accuracy",
+        featurizer="pixels3",
+        protocol=(
+            "6,877 words (52,152 letters) of 55 spellings, shuffled once: train 5,502, test 1,375"
+            " words, no development split; every spelling is in both. Transductive as in He et al.,"
+            " two copies of each spelling labeled and all other words test: --set ocr.draw=0 (to"
+            " 9) with --labeled all"
+        ),
+        files=(LETTERS,),
+        options="sslbench_datasets.letters.load:Options",
+    ),
+)

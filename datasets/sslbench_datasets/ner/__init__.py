@@ -1,0 +1,1 @@
+"""Named entities: CoNLL-2002 and CoNLL-2003."""

@@ -1,1 +1,0 @@
-"""Light registrations of the corpus families: files, licences, protocols; no reader."""

@@ -1,0 +1,1 @@
+"""SIGHAN bakeoff segmentation."""

@@ -1,0 +1,1 @@
+"""Wall Street Journal tagging."""

@@ -1,0 +1,1 @@
+"""First-order chains: potentials and inference."""

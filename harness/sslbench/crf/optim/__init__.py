@@ -1,0 +1,1 @@
+"""The optimizer: L-BFGS and its vector kernels."""

@@ -1,0 +1,1 @@
+"""Second-order chains: potentials and inference."""

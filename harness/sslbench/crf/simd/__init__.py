@@ -1,0 +1,1 @@
+"""Numba extensions: vector registers and operations on rows of labels."""

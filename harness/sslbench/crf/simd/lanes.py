@@ -1,0 +1,301 @@
+"""Eight numbers at a time: a vector type for kernels whose inner loop is one row of L labels.
+
+A row of 22 labels is too short for the compiler's own vectorizer: it prepares for long loops and
+leaves most of the row to the scalar remainder.  Here a kernel says what it wants: rows are read
+in groups of eight lanes, the last of them masked, and sums stay in registers.  A processor with
+narrower vectors splits the groups; the order of every sum is that of the source, so results do not
+depend on the width.
+
+    k = 16 (say), L = 22:   load(row, 0), load(row, 8), load_first(row, 16, first(6), 0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+WIDTH = 8
+_I32, _F64, _F32 = ir.IntType(32), ir.DoubleType(), ir.FloatType()
+_VECTOR, _BITS = ir.VectorType(_F64, WIDTH), ir.VectorType(ir.IntType(1), WIDTH)
+_INDEX = ir.VectorType(_I32, WIDTH)
+
+
+class Lanes(types.Type):
+    """Eight float64 in one register (or two, or four)."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
+
+
+class LaneMask(types.Type):
+    """Which of eight lanes take part."""
+
+    def __init__(self) -> None:
+        super().__init__(name="LaneMask")
+
+
+LANES, MASK = Lanes(), LaneMask()
+#: the first argument of the functions below, numba's typing context, is not the caller's
+_operation: Any = intrinsic
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, _VECTOR)  # type: ignore[no-untyped-call]
+
+
+@register_model(LaneMask)
+class _MaskModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, _BITS)  # type: ignore[no-untyped-call]
+
+
+# -- pieces of generated code ----------------------------------------------------------------
+def _call(builder: Any, name: str, result: Any, args: list[Any]) -> Any:
+    """Call an LLVM intrinsic."""
+    kind = ir.FunctionType(result, [a.type for a in args])
+    declared = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    return builder.call(declared, args)
+
+
+def _spread(builder: Any, scalar: Any, vector: Any) -> Any:
+    """A scalar in all lanes."""
+    empty = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(empty, scalar, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, empty, ir.Constant(_INDEX, [0] * WIDTH))
+
+
+def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> tuple[Any, int]:
+    """Pointer to eight items of an array from a flat index on, and the bits of an item."""
+    bits = kind.dtype.bitwidth
+    vector = ir.VectorType(_F32 if bits == 32 else _F64, WIDTH)
+    data = context.make_array(kind)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer()), bits
+
+
+def _widen(builder: Any, value: Any) -> Any:
+    """To float64."""
+    return value if value.type == _VECTOR else builder.fpext(value, _VECTOR)
+
+
+def _check(array: Any, *dtypes: Any) -> None:
+    if not isinstance(array, types.Array) or array.layout != "C" or array.dtype not in dtypes:
+        raise TypeError(f"lanes need a C-contiguous array of {dtypes}, not {array}")
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    def operation(_typing: Any, x: Any, y: Any) -> Any:
+        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return getattr(builder, name)(*args)
+
+        return LANES(LANES, LANES), code
+
+    return operation
+
+
+def _choice(order: str) -> Callable[..., Any]:
+    def operation(_typing: Any, x: Any, y: Any) -> Any:
+        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return builder.select(builder.fcmp_ordered(order, *args), *args)
+
+        return LANES(LANES, LANES), code
+
+    return operation
+
+
+def _reduction(step: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+    """Combine halves, then quarters, then pairs: a fixed tree."""
+
+    def operation(_typing: Any, x: Any) -> Any:
+        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            value, width = args[0], WIDTH
+            while width > 1:
+                width //= 2
+                undefined = ir.Constant(value.type, ir.Undefined)
+                picks = ir.VectorType(_I32, width)
+                low = builder.shuffle_vector(value, undefined, ir.Constant(picks, [*range(width)]))
+                high = builder.shuffle_vector(
+                    value, undefined, ir.Constant(picks, [*range(width, 2 * width)])
+                )
+                value = step(builder, low, high)
+            return builder.extract_element(value, ir.Constant(_I32, 0))
+
+        return types.float64(LANES), code
+
+    return operation
+
+
+def _larger(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+
+def _smaller(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", x, y), x, y)
+
+
+# -- what kernels use --------------------------------------------------------------------------
+add = _operation(_binary("fadd"))
+subtract = _operation(_binary("fsub"))
+multiply = _operation(_binary("fmul"))
+maximum = _operation(_choice(">"))
+minimum = _operation(_choice("<"))
+#: sum, largest and smallest of the eight lanes
+total = _operation(_reduction(lambda builder, x, y: builder.fadd(x, y)))
+largest = _operation(_reduction(_larger))
+smallest = _operation(_reduction(_smaller))
+
+
+@_operation
+def first(_typing, count):  # type: ignore[no-untyped-def]
+    """Mask of the first `count` lanes (all, if count >= 8)."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        number = _spread(builder, builder.trunc(args[0], _I32), _INDEX)
+        return builder.icmp_signed("<", ir.Constant(_INDEX, [*range(WIDTH)]), number)
+
+    return MASK(types.int64), code
+
+
+@_operation
+def splat(_typing, value):  # type: ignore[no-untyped-def]
+    """The same number in all lanes."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return _spread(builder, args[0], _VECTOR)
+
+    return LANES(types.float64), code
+
+
+@_operation
+def spread(_typing, array, index):  # type: ignore[no-untyped-def]
+    """One item of an array, counted flat, in all lanes."""
+    _check(array, types.float64)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        return _spread(builder, builder.load(builder.gep(data, [args[1]])), _VECTOR)
+
+    return LANES(array, types.int64), code
+
+
+@_operation
+def fma(_typing, x, y, z):  # type: ignore[no-untyped-def]
+    """x * y + z, fused where the processor can."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return _call(builder, "llvm.fmuladd.v8f64", _VECTOR, list(args))
+
+    return LANES(LANES, LANES, LANES), code
+
+
+@_operation
+def power_of_two(_typing, shifted):  # type: ignore[no-untyped-def]
+    """2^k, given k + 1023 in the lowest bits of the float (`vexp` puts it there): those bits become
+    the exponent, without a conversion to integers.
+    """
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        integers = ir.VectorType(ir.IntType(64), WIDTH)
+        bits = builder.bitcast(args[0], integers)
+        return builder.bitcast(builder.shl(bits, ir.Constant(integers, [52] * WIDTH)), _VECTOR)
+
+    return LANES(LANES), code
+
+
+@_operation
+def where_at_least(_typing, x, bound, value):  # type: ignore[no-untyped-def]
+    """value where x >= bound, else 0."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        condition = builder.fcmp_ordered(">=", args[0], args[1])
+        return builder.select(condition, args[2], ir.Constant(_VECTOR, [0.0] * WIDTH))
+
+    return LANES(LANES, LANES, LANES), code
+
+
+@_operation
+def load(_typing, array, index):  # type: ignore[no-untyped-def]
+    """Items index .. index + 7 of a C-contiguous array, counted flat; float32 is widened."""
+    _check(array, types.float64, types.float32)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, bits = _address(context, builder, signature.args[0], *args)
+        return _widen(builder, builder.load(pointer, align=bits // 8))
+
+    return LANES(array, types.int64), code
+
+
+@_operation
+def load_first(_typing, array, index, mask, fill):  # type: ignore[no-untyped-def]
+    """As `load` for the lanes of the mask; the others hold `fill` and are not read."""
+    _check(array, types.float64, types.float32)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, bits = _address(context, builder, signature.args[0], *args[:2])
+        other = args[3] if bits == 64 else builder.fptrunc(args[3], _F32)
+        vector = ir.VectorType(other.type, WIDTH)
+        value = _call(
+            builder,
+            f"llvm.masked.load.v8f{bits}.p0v8f{bits}",
+            vector,
+            [pointer, ir.Constant(_I32, bits // 8), args[2], _spread(builder, other, vector)],
+        )
+        return _widen(builder, value)
+
+    return LANES(array, types.int64, MASK, types.float64), code
+
+
+@_operation
+def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
+    """Write items index .. index + 7 (float64)."""
+    _check(array, types.float64)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, _ = _address(context, builder, signature.args[0], *args[:2])
+        builder.store(args[2], pointer, align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, LANES), code
+
+
+@_operation
+def store_first(_typing, array, index, mask, value):  # type: ignore[no-untyped-def]
+    """Write the lanes of the mask only."""
+    _check(array, types.float64)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, _ = _address(context, builder, signature.args[0], *args[:2])
+        _call(
+            builder,
+            "llvm.masked.store.v8f64.p0v8f64",
+            ir.VoidType(),
+            [args[3], pointer, ir.Constant(_I32, 8), args[2]],
+        )
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, MASK, LANES), code
+
+
+@_operation
+def prefetch(_typing, array, index):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of a flat index that will be read soon; no effect on values."""
+    _check(array, types.float64, types.float32)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        _call(
+            builder,
+            "llvm.prefetch.p0i8",
+            ir.VoidType(),
+            [byte, *(ir.Constant(_I32, flag) for flag in (0, 3, 1))],
+        )
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code

@@ -1,0 +1,374 @@
+"""Short rows of float64, eight lanes at a time (`lanes`).
+
+A row of up to 24 labels is three registers; wider rows are cut into strips of 24, and what is left
+of at most 16 into single registers.  Rows are C-contiguous; ``i`` is always a flat index.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sslbench.crf.simd import lanes
+from sslbench.crf.simd.exp import exp_lanes
+
+WIDTH = lanes.WIDTH
+STRIP = 3 * WIDTH
+#: a strip is worth its three registers if more than two would be used
+WIDE = 2 * WIDTH
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sum_rows(rows, begin, end, table, column, width, out, i):  # type: ignore[no-untyped-def]
+    """out[i:i+width] = sum of table[rows[e], column:column+width] for begin <= e < end.
+
+    rows int32; table float64[R, K]; out 1-d.
+    """
+    K = table.shape[1]
+    k = 0
+    while width - k > WIDE:
+        tail = lanes.first(width - k - 16)
+        s0 = s1 = s2 = lanes.splat(0.0)
+        for e in range(begin, end):
+            r = rows[e] * K + column + k
+            s0 = lanes.add(s0, lanes.load(table, r))
+            s1 = lanes.add(s1, lanes.load(table, r + 8))
+            s2 = lanes.add(s2, lanes.load_first(table, r + 16, tail, 0.0))
+        lanes.store(out, i + k, s0)
+        lanes.store(out, i + k + 8, s1)
+        lanes.store_first(out, i + k + 16, tail, s2)
+        k += STRIP
+    while k < width:
+        tail = lanes.first(width - k)
+        s0 = lanes.splat(0.0)
+        for e in range(begin, end):
+            r = rows[e] * K + column + k
+            s0 = lanes.add(s0, lanes.load_first(table, r, tail, 0.0))
+        lanes.store_first(out, i + k, tail, s0)
+        k += WIDTH
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_to_rows(rows, begin, end, source, i, table, column, width):  # type: ignore[no-untyped-def]
+    """table[rows[e], column:column+width] += source[i:i+width] for begin <= e < end."""
+    K = table.shape[1]
+    k = 0
+    while width - k > WIDE:
+        tail = lanes.first(width - k - 16)
+        s0, s1 = lanes.load(source, i + k), lanes.load(source, i + k + 8)
+        s2 = lanes.load_first(source, i + k + 16, tail, 0.0)
+        for e in range(begin, end):
+            r = rows[e] * K + column + k
+            lanes.store(table, r, lanes.add(lanes.load(table, r), s0))
+            lanes.store(table, r + 8, lanes.add(lanes.load(table, r + 8), s1))
+            old = lanes.load_first(table, r + 16, tail, 0.0)
+            lanes.store_first(table, r + 16, tail, lanes.add(old, s2))
+        k += STRIP
+    while k < width:
+        tail = lanes.first(width - k)
+        s0 = lanes.load_first(source, i + k, tail, 0.0)
+        for e in range(begin, end):
+            r = rows[e] * K + column + k
+            old = lanes.load_first(table, r, tail, 0.0)
+            lanes.store_first(table, r, tail, lanes.add(old, s0))
+        k += WIDTH
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_weighted_rows(  # type: ignore[no-untyped-def]
+    rows, factors, count, table, column, width, out, i
+):
+    """out[i:i+width] += sum of factors[e] * table[rows[e], column:column+width] for e < count.
+
+    table float32 or float64.
+    """
+    K = table.shape[1]
+    k = 0
+    while width - k > WIDE:
+        tail = lanes.first(width - k - 16)
+        s0, s1 = lanes.load(out, i + k), lanes.load(out, i + k + 8)
+        s2 = lanes.load_first(out, i + k + 16, tail, 0.0)
+        for e in range(count):
+            f, r = lanes.splat(factors[e]), rows[e] * K + column + k
+            s0 = lanes.fma(f, lanes.load(table, r), s0)
+            s1 = lanes.fma(f, lanes.load(table, r + 8), s1)
+            s2 = lanes.fma(f, lanes.load_first(table, r + 16, tail, 0.0), s2)
+        lanes.store(out, i + k, s0)
+        lanes.store(out, i + k + 8, s1)
+        lanes.store_first(out, i + k + 16, tail, s2)
+        k += STRIP
+    while k < width:
+        tail = lanes.first(width - k)
+        s0 = lanes.load_first(out, i + k, tail, 0.0)
+        for e in range(count):
+            row = lanes.load_first(table, rows[e] * K + column + k, tail, 0.0)
+            s0 = lanes.fma(lanes.splat(factors[e]), row, s0)
+        lanes.store_first(out, i + k, tail, s0)
+        k += WIDTH
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def inner(x, i, table, r, width):  # type: ignore[no-untyped-def]
+    """Inner product of x[i:i+width] and the items r:r+width of a table, counted flat."""
+    s0 = s1 = lanes.splat(0.0)
+    k = 0
+    while width - k >= WIDE:
+        s0 = lanes.fma(lanes.load(x, i + k), lanes.load(table, r + k), s0)
+        s1 = lanes.fma(lanes.load(x, i + k + 8), lanes.load(table, r + k + 8), s1)
+        k += WIDE
+    while k < width:
+        tail = lanes.first(width - k)
+        row = lanes.load_first(table, r + k, tail, 0.0)
+        s0 = lanes.fma(lanes.load_first(x, i + k, tail, 0.0), row, s0)
+        k += WIDTH
+    return lanes.total(lanes.add(s0, s1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def vector_matrix(v, M, out):  # type: ignore[no-untyped-def]
+    """out = v M: M float64[n, P] and out float64[P] padded, v float64[>= n].
+
+    Even and odd rows are added up apart, so that two chains of multiply-adds run side by side.
+    """
+    n, P = M.shape
+    k = 0
+    while P - k > WIDE:
+        s0 = s1 = s2 = u0 = u1 = u2 = lanes.splat(0.0)
+        for a in range(0, n - 1, 2):
+            f, g, i = lanes.spread(v, a), lanes.spread(v, a + 1), a * P + k
+            s0 = lanes.fma(f, lanes.load(M, i), s0)
+            s1 = lanes.fma(f, lanes.load(M, i + 8), s1)
+            s2 = lanes.fma(f, lanes.load(M, i + 16), s2)
+            u0 = lanes.fma(g, lanes.load(M, i + P), u0)
+            u1 = lanes.fma(g, lanes.load(M, i + P + 8), u1)
+            u2 = lanes.fma(g, lanes.load(M, i + P + 16), u2)
+        if n % 2:
+            f, i = lanes.spread(v, n - 1), (n - 1) * P + k
+            s0 = lanes.fma(f, lanes.load(M, i), s0)
+            s1 = lanes.fma(f, lanes.load(M, i + 8), s1)
+            s2 = lanes.fma(f, lanes.load(M, i + 16), s2)
+        lanes.store(out, k, lanes.add(s0, u0))
+        lanes.store(out, k + 8, lanes.add(s1, u1))
+        lanes.store(out, k + 16, lanes.add(s2, u2))
+        k += STRIP
+    while k < P:
+        s0 = u0 = lanes.splat(0.0)
+        for a in range(0, n - 1, 2):
+            i = a * P + k
+            s0 = lanes.fma(lanes.spread(v, a), lanes.load(M, i), s0)
+            u0 = lanes.fma(lanes.spread(v, a + 1), lanes.load(M, i + P), u0)
+        if n % 2:
+            s0 = lanes.fma(lanes.spread(v, n - 1), lanes.load(M, (n - 1) * P + k), s0)
+        lanes.store(out, k, lanes.add(s0, u0))
+        k += WIDTH
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_outer(left, right, out):  # type: ignore[no-untyped-def]
+    """out += left^T right: float64[T, P], float64[T, P], float64[K, P], K <= P, all padded.
+
+    Tiles of three rows by three registers stay in registers while t runs.
+    """
+    T, P = right.shape
+    K = out.shape[0]
+    k = 0
+    while P - k > WIDE:
+        for a in range(0, K - 2, 3):
+            i = a * P + k
+            s0, s1, s2 = lanes.load(out, i), lanes.load(out, i + 8), lanes.load(out, i + 16)
+            i += P
+            u0, u1, u2 = lanes.load(out, i), lanes.load(out, i + 8), lanes.load(out, i + 16)
+            i += P
+            w0, w1, w2 = lanes.load(out, i), lanes.load(out, i + 8), lanes.load(out, i + 16)
+            for t in range(T):
+                j = t * P + k
+                r0, r1, r2 = (
+                    lanes.load(right, j),
+                    lanes.load(right, j + 8),
+                    lanes.load(right, j + 16),
+                )
+                f = lanes.spread(left, t * P + a)
+                s0, s1, s2 = lanes.fma(f, r0, s0), lanes.fma(f, r1, s1), lanes.fma(f, r2, s2)
+                f = lanes.spread(left, t * P + a + 1)
+                u0, u1, u2 = lanes.fma(f, r0, u0), lanes.fma(f, r1, u1), lanes.fma(f, r2, u2)
+                f = lanes.spread(left, t * P + a + 2)
+                w0, w1, w2 = lanes.fma(f, r0, w0), lanes.fma(f, r1, w1), lanes.fma(f, r2, w2)
+            lanes.store(out, i, w0)
+            lanes.store(out, i + 8, w1)
+            lanes.store(out, i + 16, w2)
+            i -= P
+            lanes.store(out, i, u0)
+            lanes.store(out, i + 8, u1)
+            lanes.store(out, i + 16, u2)
+            i -= P
+            lanes.store(out, i, s0)
+            lanes.store(out, i + 8, s1)
+            lanes.store(out, i + 16, s2)
+        for a in range(K - K % 3, K):
+            for c in range(k, k + STRIP, WIDTH):
+                _outer_register(left, right, out, a, c)
+        k += STRIP
+    while k < P:
+        for a in range(K):
+            _outer_register(left, right, out, a, k)
+        k += WIDTH
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _outer_register(left, right, out, a, k):  # type: ignore[no-untyped-def]
+    """out[a, k:k+8] += sum over t of left[t, a] right[t, k:k+8]."""
+    T, P = right.shape
+    s = lanes.load(out, a * P + k)
+    for t in range(T):
+        s = lanes.fma(lanes.spread(left, t * P + a), lanes.load(right, t * P + k), s)
+    lanes.store(out, a * P + k, s)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bounds(x):  # type: ignore[no-untyped-def]
+    """Largest value, smallest finite value, and whether there is a -inf.
+
+    -inf is rare, so the smallest finite value is looked for only then.
+    """
+    n = x.shape[0]
+    high, low = lanes.splat(-np.inf), lanes.splat(np.inf)
+    for k in range(0, n, WIDTH):
+        tail = lanes.first(n - k)
+        high = lanes.maximum(high, lanes.load_first(x, k, tail, -np.inf))
+        low = lanes.minimum(low, lanes.load_first(x, k, tail, np.inf))
+    top, bottom = lanes.largest(high), lanes.smallest(low)
+    if bottom > -np.inf:
+        return top, bottom, False
+    bottom = np.inf
+    for i in range(n):
+        if x[i] > -np.inf:
+            bottom = min(bottom, x[i])
+    return top, bottom, True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def total(x):  # type: ignore[no-untyped-def]
+    """Sum of a row."""
+    s = lanes.splat(0.0)
+    for k in range(0, x.shape[0], WIDTH):
+        s = lanes.add(s, lanes.load_first(x, k, lanes.first(x.shape[0] - k), 0.0))
+    return lanes.total(s)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def multiply(x, y):  # type: ignore[no-untyped-def]
+    """x *= y."""
+    for k in range(0, x.shape[0], WIDTH):
+        tail = lanes.first(x.shape[0] - k)
+        product = lanes.multiply(
+            lanes.load_first(x, k, tail, 0.0), lanes.load_first(y, k, tail, 0.0)
+        )
+        lanes.store_first(x, k, tail, product)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def scale(x, factor):  # type: ignore[no-untyped-def]
+    """x *= factor."""
+    f = lanes.splat(factor)
+    for k in range(0, x.shape[0], WIDTH):
+        tail = lanes.first(x.shape[0] - k)
+        lanes.store_first(x, k, tail, lanes.multiply(lanes.load_first(x, k, tail, 0.0), f))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_to_each(M, x):  # type: ignore[no-untyped-def]
+    """Every row of M += x; the largest and the smallest value of the result."""
+    n, L = M.shape
+    high, low = lanes.splat(-np.inf), lanes.splat(np.inf)
+    for k in range(0, L, WIDTH):
+        tail = lanes.first(L - k)
+        # the lanes beyond the row repeat no value of it: they must not count as bounds
+        up, down = lanes.load_first(x, k, tail, -np.inf), lanes.load_first(x, k, tail, np.inf)
+        for a in range(n):
+            i = a * L + k
+            value = lanes.load_first(M, i, tail, 0.0)
+            raised = lanes.add(value, up)
+            lanes.store_first(M, i, tail, raised)
+            high = lanes.maximum(high, raised)
+            low = lanes.minimum(low, lanes.add(value, down))
+    return lanes.largest(high), lanes.smallest(low)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exp_product(M, shift, v, out):  # type: ignore[no-untyped-def]
+    """M = exp(M - shift) in place, then out = v M: float64[n, L], float64[n], float64[L]."""
+    n, L = M.shape
+    s = lanes.splat(shift)
+    k = 0
+    while k < L:
+        tail, rest = lanes.first(L - k), lanes.first(L - k - WIDTH)
+        s0 = s1 = lanes.splat(0.0)
+        for a in range(n):
+            i = a * L + k
+            f = lanes.spread(v, a)
+            m0 = exp_lanes(lanes.subtract(lanes.load_first(M, i, tail, -np.inf), s))
+            m1 = exp_lanes(lanes.subtract(lanes.load_first(M, i + 8, rest, -np.inf), s))
+            lanes.store_first(M, i, tail, m0)
+            lanes.store_first(M, i + 8, rest, m1)
+            s0, s1 = lanes.fma(f, m0, s0), lanes.fma(f, m1, s1)
+        lanes.store_first(out, k, tail, s0)
+        lanes.store_first(out, k + 8, rest, s1)
+        k += WIDE
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def arc_posterior(M, alpha, g, beta):  # type: ignore[no-untyped-def]
+    """M[a, b] *= alpha[a] g[b], and beta[a] = sum over b of M[a, b] g[b] before that."""
+    n, L = M.shape
+    for a in range(n):
+        f, s = lanes.splat(alpha[a]), lanes.splat(0.0)
+        for k in range(0, L, WIDTH):
+            tail = lanes.first(L - k)
+            m = lanes.multiply(
+                lanes.load_first(M, a * L + k, tail, 0.0), lanes.load_first(g, k, tail, 0.0)
+            )
+            s = lanes.add(s, m)
+            lanes.store_first(M, a * L + k, tail, lanes.multiply(m, f))
+        beta[a] = lanes.total(s)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def aligned(n, width):  # type: ignore[no-untyped-def]
+    """Zeros float64[n, width] that start on a cache line: a row that straddles two lines costs
+    two accesses for every register.
+    """
+    line = 64 // 8
+    room = np.zeros(n * width + line)
+    begin = (-(room.ctypes.data // 8)) % line
+    return room[begin : begin + n * width].reshape(n, width)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def exp_padded(x, shift, out):  # type: ignore[no-untyped-def]
+    """out = exp(x - shift) for the first len(x) items, 0 beyond; out is whole lanes long."""
+    s = lanes.splat(shift)
+    for k in range(0, out.shape[0], WIDTH):
+        tail = lanes.first(x.shape[0] - k)
+        value = lanes.subtract(lanes.load_first(x, k, tail, -np.inf), s)
+        lanes.store(out, k, exp_lanes(value))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def multiply_both(x, y, factor):  # type: ignore[no-untyped-def]
+    """y *= factor, then x *= y (whole lanes); return the sum of x."""
+    f, s = lanes.splat(factor), lanes.splat(0.0)
+    for k in range(0, x.shape[0], WIDTH):
+        scaled = lanes.multiply(lanes.load(y, k), f)
+        product = lanes.multiply(lanes.load(x, k), scaled)
+        lanes.store(y, k, scaled)
+        lanes.store(x, k, product)
+        s = lanes.add(s, product)
+    return lanes.total(s)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def product(x, y, out):  # type: ignore[no-untyped-def]
+    """out = x y, for padded x and y."""
+    for k in range(0, out.shape[0], WIDTH):
+        value = lanes.multiply(lanes.load(x, k), lanes.load(y, k))
+        lanes.store_first(out, k, lanes.first(out.shape[0] - k), value)

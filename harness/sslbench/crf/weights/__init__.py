@@ -1,0 +1,1 @@
+"""The flat weight vector: layout, tables, scores and gradients."""

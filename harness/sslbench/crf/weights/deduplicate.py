@@ -1,0 +1,143 @@
+"""Attributes that occur at exactly the same tokens are one attribute to the objective.
+
+In CoNLL-2000 half of the 613,701 attributes are copies of another (most of them occur once).
+Copies have equal gradients, so a strictly concave objective gives them equal weights.  Training
+with one attribute in place of k copies is exact: with s the sum of their weights the score is
+unchanged, the Gaussian prior sum w^2 / sigma^2 becomes s^2 / (k sigma^2) and the L1 penalty stays
+|s|.  After training each copy gets s / k, so that text where only some of them occur is scored as
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sslbench.crf.data import Attributes
+from sslbench.crf.weights.layout import Layout
+from sslbench.crf.weights.scores import occurrence_hash
+from sslbench.types import F64, I32, I64
+
+#: tokens get random 64-bit keys; an attribute's key is their sum.  Two different sets of tokens
+#: collide with probability 2^-64 per pair (attributes with different counts never do).
+KEY_SEED = 0x55AA
+
+
+@dataclass(frozen=True)
+class Deduplication:
+    """full: the model's layout; reduced: that of the training; group: int32[A] reduced attribute of
+    each attribute (-1 = never occurs); keep: int32[A + 1] the same, but -1 for all copies save one.
+    """
+
+    full: Layout
+    reduced: Layout
+    group: I32
+    keep: I32
+
+    @classmethod
+    def build(cls, layout: Layout, corpora: Sequence[Attributes]) -> Deduplication:
+        """Find the copies over all corpora of a training."""
+        rng = np.random.default_rng(KEY_SEED)
+        keys = np.zeros(layout.n_node, np.uint64)
+        counts = np.zeros(layout.n_node, np.int64)
+        for corpus in corpora:
+            n = corpus.node.shape[1]
+            tokens = np.frombuffer(rng.bytes(8 * n), np.uint64)
+            occurrence_hash(corpus.node, tokens, keys, counts)
+        if layout.state_start is not None and layout.state_label is not None:
+            # on text other than the indexed one, the same tokens need not mean the same labels
+            labels = rng.integers(0, 2**64, layout.n_labels, dtype=np.uint64)[layout.state_label]
+            total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(labels)])
+            keys += total[layout.state_start[1:]] - total[layout.state_start[:-1]]
+        order = np.lexsort((keys, counts))
+        new = np.ones(len(order), np.bool_)
+        new[1:] = (keys[order][1:] != keys[order][:-1]) | (counts[order][1:] != counts[order][:-1])
+        first = np.minimum.reduceat(order, np.flatnonzero(new)) if len(order) else order
+        owner = np.empty(len(order), np.int64)
+        owner[order] = first[np.cumsum(new) - 1]
+        representative = np.flatnonzero((owner == np.arange(len(owner))) & (counts > 0))
+        number = np.full(layout.n_node, -1, np.int32)
+        number[representative] = np.arange(len(representative), dtype=np.int32)
+        group = np.where(counts > 0, number[owner], -1).astype(np.int32)
+        return cls(layout, _select(layout, representative), group, np.append(number, np.int32(-1)))
+
+    @cached_property
+    def copies(self) -> F64:
+        """k of every reduced attribute: float64[A']."""
+        used = self.group[self.group >= 0]
+        return np.bincount(used, minlength=self.reduced.n_node).astype(np.float64)
+
+    @cached_property
+    def _weight_group(self) -> I64:
+        """Reduced weight of each state weight of the full layout, -1 for attributes never seen."""
+        full, reduced = self.full, self.reduced
+        if full.state_start is None or reduced.state_start is None:
+            cells = self.group[:, None].astype(np.int64) * full.n_labels + np.arange(full.n_labels)
+            return np.where(self.group[:, None] >= 0, cells, -1).reshape(-1)
+        sizes = np.diff(full.state_start)
+        within = np.arange(full.state_start[-1]) - np.repeat(full.state_start[:-1], sizes)
+        group = np.repeat(self.group, sizes)
+        return np.where(group >= 0, reduced.state_start[:-1][group] + within, -1)
+
+    def copies_per_weight(self) -> F64:
+        """k of every reduced state weight."""
+        if self.reduced.state_start is None:
+            return np.repeat(self.copies, self.reduced.n_labels)
+        return np.repeat(self.copies, np.diff(self.reduced.state_start))
+
+    def preconditioner(self, clique: float = 1.0) -> F64:
+        """Squared length of a reduced weight's unit step in the full space, up to a constant: with
+        it the optimizer takes the very steps that it would take on all copies.
+
+        clique: `FactorFeatures.preconditioner`, for their weights.
+        """
+        cut = self.reduced.bounds
+        preconditioner = np.ones(self.reduced.size)
+        preconditioner[: cut[1]] = self.copies_per_weight()
+        preconditioner[cut[6] :] = clique
+        return preconditioner
+
+    @cached_property
+    def codes(self) -> I32:
+        """Engine code in the reduced layout of every attribute id, int32[A + 1]."""
+        states = self.reduced.states
+        return self.keep if states is None else states.code[self.keep]
+
+    def merge(self, weights: F64) -> F64:
+        """Full flat weights -> reduced: sums over the copies."""
+        target = self._weight_group
+        known = target >= 0
+        state = np.bincount(
+            target[known], self.full.part(weights, 0)[known], int(self.reduced.bounds[1])
+        )
+        return np.concatenate([state, weights[self.full.bounds[1] :]])
+
+    def project(self, expected_counts: F64) -> F64:
+        """Coefficients of the full weights -> of the reduced ones, which are sums over copies.
+
+        Exact when copies have equal coefficients, as anything has that sums over their tokens.
+        """
+        state = np.empty(int(self.reduced.bounds[1]))
+        target = self._weight_group
+        known = target >= 0
+        state[target[known]] = self.full.part(expected_counts, 0)[known]
+        return np.concatenate([state, expected_counts[self.full.bounds[1] :]])
+
+    def split(self, weights: F64) -> F64:
+        """Reduced flat weights -> full: each copy gets its share, unseen attributes 0."""
+        share = np.append(self.reduced.part(weights, 0) / self.copies_per_weight(), 0.0)
+        return np.concatenate([share[self._weight_group], weights[self.reduced.bounds[1] :]])
+
+
+def _select(layout: Layout, attributes: I64) -> Layout:
+    """The layout with some of the node attributes."""
+    if layout.state_start is None or layout.state_label is None:
+        return replace(layout, n_node=len(attributes))
+    sizes = np.diff(layout.state_start)[attributes]
+    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    inside = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
+    label = layout.state_label[np.repeat(layout.state_start[attributes], sizes) + inside]
+    return replace(layout, n_node=len(attributes), state_start=start, state_label=label)

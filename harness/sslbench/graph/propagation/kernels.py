@@ -1,0 +1,250 @@
+"""Products of a graph with rows of K numbers, with everything around them in the same pass.
+
+A graph is CSR: indptr int[V + 1], indices int[E], weights float64[E]; both directions of every
+edge. Rows are written by one thread each, and column sums are made in fixed chunks: the same bits
+for any number of threads. Searches and sums over tokens are sequential.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from sslbench.types import F32, F64, I32, I64, Bool
+
+CHUNK = 1024  # rows of a partial sum
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_neighbors(u, indptr, indices, weights, factor, q, out, at):  # type: ignore[no-untyped-def]
+    """out[at] += factor * sum_v w_uv q_v. No views of rows: each costs about as much as an edge."""
+    K = q.shape[1]
+    for e in range(indptr[u], indptr[u + 1]):
+        v = indices[e]
+        w = factor * weights[e]
+        for k in range(K):
+            out[at, k] += w * q[v, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def jacobi_step(
+    indptr: I32,
+    indices: I32,
+    weights: F64,
+    q: F64,
+    r: F64,
+    labeled: Bool,
+    coupling: float,
+    prior: float,
+    scale: F64,
+    out: F64,
+) -> None:
+    """out_u = scale_u (labeled_u r_u + coupling sum_v w_uv q_v + prior).
+
+    q, r, out float64[V, K]; scale float64[V], 0 where nothing pulls at a vertex: it stays put.
+    """
+    K = q.shape[1]
+    for u in prange(out.shape[0]):
+        if scale[u] == 0.0:
+            for k in range(K):
+                out[u, k] = q[u, k]
+            continue
+        for k in range(K):
+            out[u, k] = r[u, k] + prior if labeled[u] else prior
+        _add_neighbors(u, indptr, indices, weights, coupling, q, out, u)
+        for k in range(K):
+            out[u, k] *= scale[u]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def row_energy(indptr: I32, indices: I32, weights: F64, q: F64, out: F64) -> None:
+    """out_u = sum_v w_uv |q_u - q_v|^2; q float64[V, K], out float64[V]."""
+    for u in prange(q.shape[0]):
+        total = 0.0
+        for e in range(indptr[u], indptr[u + 1]):
+            v = indices[e]
+            square = 0.0
+            for k in range(q.shape[1]):
+                square += (q[u, k] - q[v, k]) ** 2
+            total += weights[e] * square
+        out[u] = total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _chunk_sums(partial, out):  # type: ignore[no-untyped-def]
+    out[:] = 0.0
+    for c in range(partial.shape[0]):
+        for k in range(partial.shape[1]):
+            out[k] += partial[c, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def system_product(
+    indptr: I32,
+    indices: I32,
+    weights: F64,
+    coupling: float,
+    diagonal: F64,
+    p: F64,
+    out: F64,
+    dots: F64,
+) -> None:
+    """out = (diag - coupling W) p and dots_k = p_k . out_k of each column.
+
+    diagonal float64[V]; p, out float64[V, K]; dots float64[K].
+    """
+    V, K = p.shape
+    chunks = (V + CHUNK - 1) // CHUNK
+    partial = np.zeros((chunks, K))
+    for c in prange(chunks):
+        for u in range(c * CHUNK, min(V, (c + 1) * CHUNK)):
+            for k in range(K):
+                out[u, k] = diagonal[u] * p[u, k]
+            _add_neighbors(u, indptr, indices, weights, -coupling, p, out, u)
+            for k in range(K):
+                partial[c, k] += p[u, k] * out[u, k]
+    _chunk_sums(partial, dots)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def advance(
+    step: F64, p: F64, product: F64, inverse: F64, x: F64, residual: F64, dots: F64, squares: F64
+) -> None:
+    """x += step p; residual -= step product; dots = residual . inverse residual; squares = its
+    square: a step of conjugate gradients, with the inner products that the next one needs.
+
+    step, dots, squares float64[K]; inverse float64[V]; the rest float64[V, K].
+    """
+    V, K = p.shape
+    chunks = (V + CHUNK - 1) // CHUNK
+    partial = np.zeros((chunks, 2 * K))
+    total = np.empty(2 * K)
+    for c in prange(chunks):
+        for u in range(c * CHUNK, min(V, (c + 1) * CHUNK)):
+            for k in range(K):
+                x[u, k] += step[k] * p[u, k]
+                left = residual[u, k] - step[k] * product[u, k]
+                residual[u, k] = left
+                partial[c, k] += left * left * inverse[u]
+                partial[c, K + k] += left * left
+    _chunk_sums(partial, total)
+    dots[:] = total[:K]
+    squares[:] = total[K:]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def turn(inverse: F64, residual: F64, keep: F64, p: F64) -> None:
+    """p = inverse residual + keep p: the next direction; keep float64[K]."""
+    for u in prange(p.shape[0]):
+        for k in range(p.shape[1]):
+            p[u, k] = inverse[u] * residual[u, k] + keep[k] * p[u, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def shared_threshold(b: F64, ratio: float) -> float:
+    """The t with t = ratio * sum_k max(0, b_k - t); b float64[K], ratio = lambda / kappa.
+
+    Newton on a convex decreasing function from its left: the active entries only get fewer.
+    """
+    threshold, active = 0.0, -1
+    while True:
+        total, n = 0.0, 0
+        for k in range(b.shape[0]):
+            if b[k] > threshold:
+                total += b[k]
+                n += 1
+        if n == active or n == 0:
+            return threshold
+        active = n
+        threshold = ratio * total / (1.0 + n * ratio)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sparse_sweep(
+    indptr: I32,
+    indices: I32,
+    weights: F64,
+    r: F64,
+    labeled: Bool,
+    coupling: float,
+    curvature: F64,
+    lam: float,
+    shared: bool,
+    order: I64,
+    q: F64,
+) -> float:
+    """Minimize over one vertex after the other in `order`, in place; the largest gradient met.
+
+    curvature float64[V] = labeled + coupling * degree (kappa); shared: the penalty is
+    lam (sum_k q_k)^2 and else lam sum_k q_k, both with q >= 0. A gradient is 2 kappa times the
+    change, so that it is zero at the optimum. Sequential: later vertices see earlier ones.
+    """
+    K, worst = q.shape[1], 0.0
+    rows = np.empty((1, K))
+    row = rows[0]
+    for u in order:
+        kappa = curvature[u]
+        if kappa == 0.0:  # no edge and no label: only the penalty is left
+            q[u] = 0.0
+            continue
+        if labeled[u]:
+            row[:] = r[u]
+        else:
+            row[:] = 0.0
+        _add_neighbors(u, indptr, indices, weights, coupling, q, rows, 0)
+        row /= kappa
+        cut = shared_threshold(row, lam / kappa) if shared else 0.5 * lam / kappa
+        for k in range(K):
+            value = max(0.0, row[k] - cut)
+            worst = max(worst, 2.0 * kappa * abs(value - q[u, k]))
+            q[u, k] = value
+    return worst
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def hops(indptr: I32, indices: I32, sources: Bool) -> I32:
+    """int32[V]: edges on the shortest way to the nearest source, -1 where there is none."""
+    V = sources.shape[0]
+    far = np.full(V, -1, dtype=np.int32)
+    queue = np.empty(V, dtype=np.int64)
+    end = 0
+    for u in range(V):
+        if sources[u]:
+            far[u] = 0
+            queue[end] = u
+            end += 1
+    head = 0
+    while head < end:
+        u = queue[head]
+        head += 1
+        for e in range(indptr[u], indptr[u + 1]):
+            v = indices[e]
+            if far[v] < 0:
+                far[v] = far[u] + 1
+                queue[end] = v
+                end += 1
+    return far
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_rows(vertex_of: I32, rows: F64 | F32, sums: F64, counts: I64) -> None:
+    """sums[vertex_of[t]] += rows[t] and counts[...] += 1; tokens at vertex -1 are passed over.
+
+    vertex_of int32[N]; rows float[N, K]; sums float64[V, K]; counts int64[V].
+    """
+    for t in range(vertex_of.shape[0]):
+        u = vertex_of[t]
+        if u >= 0:
+            counts[u] += 1
+            for k in range(rows.shape[1]):
+                sums[u, k] += rows[t, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def add_labels(vertex_of: I32, labels: I32, sums: F64, counts: I64) -> None:
+    """The same with one-hot rows: labels int32[N], -1 = a token without a known label."""
+    for t in range(vertex_of.shape[0]):
+        u = vertex_of[t]
+        if u >= 0 and labels[t] >= 0:
+            counts[u] += 1
+            sums[u, labels[t]] += 1.0

@@ -1,0 +1,1 @@
+"""Entropy regularization (Jiao et al. 2006)."""

@@ -1,0 +1,1 @@
+"""Template sets and dense columns."""

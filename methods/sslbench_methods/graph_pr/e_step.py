@@ -1,0 +1,251 @@
+"""The E-step of posterior regularization: exponentiated gradient on the posteriors of all text.
+
+He, Gillenwater & Taskar, "Graph-Based Posterior Regularization for Semi-Supervised Structured
+Prediction", CoNLL 2013, section 4.  Over distributions q of whole label sequences, minimize
+
+    R(q) = sum_i KL(q_i || p_theta(. | x_i)) + lam h(m(q)).
+
+The penalty h sees marginals of tokens through rows (`sslbench.graph.regularizers`), so that q keeps
+the form of a CRF with weights theta~ and one number a more per row and label; a step of length eta
+(equation 20) is
+
+    theta~ <- (1 - eta) theta~ + eta theta,    a <- (1 - eta) a - eta lam dh/dm.          (*)
+
+One forward-backward a step; what is kept has the size of the weights and of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from sslbench.crf import ChainCRF, EncodedCorpus, LogPartition
+from sslbench.crf.objective import add_gradient, batch_potentials
+from sslbench.crf.optim.vectors import combine, dot
+from sslbench.crf.weights.layout import Tables
+from sslbench.graph.regularizers import Regularizer
+from sslbench.graph.tokens import add_type_sums
+from sslbench.types import F64
+
+#: a search for the length of a step gives up below this
+SHORTEST = 1e-9
+#: steps get longer only while divergences are this many times what rounding makes of them: a longer
+#: step still has to be found out at the next one
+DECISIVE = 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """q = CRF with `weights` (theta~) and `offset` (a): float64[R + 1, K], the last row zero.
+
+    log_z: float64[S]; sums: float64[R, K] of marginals; rows: what the penalty sees of them;
+    penalty: h; gradient: float64[R, K], dh by the marginal of a token; counts: float64 per weight,
+    expected features, where they were asked for.
+    """
+
+    weights: F64
+    offset: F64
+    log_z: F64
+    sums: F64
+    rows: F64
+    penalty: float
+    gradient: F64
+    counts: F64 | None
+
+    @cached_property
+    def rounding(self) -> float:
+        """Differences of log Z summed over the text mean nothing below this."""
+        return 4.0 * np.finfo(float).eps * float(np.abs(self.log_z).sum())
+
+
+class Value(NamedTuple):
+    """R and its parts: KL from the model, and the penalty h."""
+
+    r: float
+    kl: float
+    h: float
+
+
+class Schedule(Protocol):
+    """How long the steps are, and when to stop."""
+
+    @property
+    def most_steps(self) -> int: ...
+    @property
+    def checked(self) -> bool:
+        """Is a step halved until it is sure to lower R?"""
+        ...
+
+    def rate(self, step: int, last: float) -> float:
+        """Length to try at step 0, 1, ...; last: of the step before."""
+        ...
+
+    def done(self, old: float, new: float, residual: float) -> bool:
+        """old, new: R before and after a step; residual: largest |a + lam dh/dm|, 0 at the end."""
+        ...
+
+
+@dataclass(frozen=True)
+class Backtracking:
+    """Steps that are sure to lower R, until it is flat and the fixed point reached."""
+
+    first: float = 0.5
+    longest: float = 0.9
+    growth: float = 1.25
+    most_steps: int = 50
+    tolerance: float = 1e-6
+    residual: float = 1e-3
+    checked: bool = True
+
+    def rate(self, step: int, last: float) -> float:
+        return self.first if step == 0 else min(self.longest, self.growth * last)
+
+    def done(self, old: float, new: float, residual: float) -> bool:
+        return old - new <= self.tolerance * abs(new) and residual < self.residual
+
+
+@dataclass(frozen=True)
+class Release:
+    """What the authors' program does: few steps that shrink; it stops early, or when R rises."""
+
+    first: float = 0.2
+    most_steps: int = 10
+    tolerance: float = 0.01
+    checked: bool = False
+
+    def rate(self, step: int, last: float) -> float:
+        return self.first / (1.0 + step)
+
+    def done(self, old: float, new: float, residual: float) -> bool:
+        return old - new < self.tolerance * abs(old)
+
+
+@dataclass(frozen=True, eq=False)
+class RegularizedPosterior:
+    """The problem of the E-step. parts: the unlabeled text, in the order of `penalty.rows`."""
+
+    crf: ChainCRF
+    parts: Sequence[EncodedCorpus]
+    penalty: Regularizer
+    lam: float
+
+    def model(self, weights: F64) -> Posterior:
+        """p_theta."""
+        rows, labels = self.penalty.rows.fixed.shape
+        return self.posterior(weights, np.zeros((rows + 1, labels)))
+
+    def posterior(self, weights: F64, offset: F64, *, counted: bool = False) -> Posterior:
+        """One forward-backward over the text; counted: with expected features."""
+        tables = Tables.unpack(self.crf.layout, weights)
+        counts = np.empty(self.crf.layout.size) if counted else None
+        gathered = None if counts is None else Tables.gradient(self.crf.layout, counts)
+        rows = self.penalty.rows
+        sums, seen = np.zeros_like(rows.fixed), np.zeros(len(rows.fixed), np.int64)
+        log_z, lo = [np.empty(0)], 0
+        for data in self.parts:
+            for batch in data.batches:
+                row_of = rows.row_of[lo : lo + batch.n_tokens]
+                potentials = batch_potentials(tables, data, batch, self.crf.transition_mask)
+                potentials.node[:] += offset[row_of]  # row -1 is the last one, zero
+                expected = LogPartition(-1.0).evaluate(potentials)
+                add_type_sums(row_of, expected.node, sums, seen)
+                log_z.append(expected.value)
+                if gathered is not None:
+                    add_gradient(gathered, data, batch, expected)
+                lo += batch.n_tokens
+        if gathered is not None and counts is not None:
+            gathered.pack(counts)
+        m = rows.of(sums)
+        h, slope = self.penalty.value_and_gradient(m)
+        return Posterior(weights, offset, np.concatenate(log_z), sums, m, h, slope, counts)
+
+    def restarted(self, q: Posterior, model: Posterior) -> Posterior:
+        """The model's weights under the offsets of q."""
+        return self.posterior(model.weights, q.offset) if q.offset.any() else model
+
+    def counted(self, q: Posterior) -> Posterior:
+        """The same with its expected features."""
+        return q if q.counts is not None else self.posterior(q.weights, q.offset, counted=True)
+
+    def divergence(self, q: Posterior, p: Posterior) -> float:
+        """sum_i KL(q_i || p_i); q needs its counts unless both have the same weights."""
+        total = float(np.vdot(q.sums, (q.offset - p.offset)[:-1]))
+        total -= math.fsum(q.log_z - p.log_z)
+        if q.weights is p.weights:
+            return total
+        if q.counts is None:
+            raise ValueError("a divergence between CRFs of other weights needs expected features")
+        return total + dot(q.counts, q.weights - p.weights)
+
+    def value(self, q: Posterior, model: Posterior) -> Value:
+        """R(q) under a model."""
+        kl = self.divergence(q, model)
+        return Value(kl + self.lam * q.penalty, kl, q.penalty)
+
+    def residual(self, q: Posterior) -> float:
+        """Largest |a + lam dh/dm|: 0 at the optimum, if theta~ = theta."""
+        return float(np.abs(q.offset[:-1] + self.lam * q.gradient).max(initial=0.0))
+
+    def step(self, q: Posterior, model: Posterior, eta: float) -> Posterior:
+        """The step (*) of length eta."""
+        weights = model.weights
+        if moved := q.weights is not weights:
+            weights = np.empty_like(q.weights)
+            combine(1.0 - eta, q.weights, eta, model.weights, weights)
+        offset = (1.0 - eta) * q.offset
+        offset[:-1] -= eta * self.lam * q.gradient
+        return self.posterior(weights, offset, counted=moved)
+
+    def descends(self, new: Posterior, old: Posterior, eta: float, gap: float) -> bool:
+        """lam D_h(new, old) <= (1 / eta - 1) KL(new || old): then R(new) <= R(old).
+
+        gap: KL(new || old).
+        """
+        bend = self.lam * self.penalty.divergence(new.rows, old.rows)
+        return bend <= (1.0 / eta - 1.0) * (gap + new.rounding)
+
+    def minimize(
+        self, start: Posterior, model: Posterior, schedule: Schedule
+    ) -> tuple[Posterior, dict[str, Any]]:
+        """Steps from `start`: the best q that was met, and what happened, for the record."""
+        q, value = start, self.value(start, model)
+        best, least = q, value.r
+        found: dict[str, Any] = {"start": value.r, "etas": [], "halvings": 0, "stopped": "steps"}
+        eta, grows = 0.0, True
+        for number in range(schedule.most_steps):
+            eta = schedule.rate(number, eta) if grows else eta
+            new = self.step(q, model, eta)
+            if schedule.checked:
+                new, eta, grows, halvings = self._halved(new, q, model, eta)
+                found["halvings"] += halvings
+                if eta < SHORTEST:
+                    found["stopped"] = "no step"
+                    break
+            found["etas"].append(eta)
+            q, before, value = new, value, self.value(new, model)
+            if value.r <= least + q.rounding:  # of equals the last: nearest to the fixed point
+                best, least = q, min(least, value.r)
+            if schedule.done(before.r, value.r, self.residual(q)):
+                rose = value.r > before.r + q.rounding
+                found["stopped"] = "rise" if rose else "converged"
+                break
+        return best, {**found, "residual": self.residual(best)}
+
+    def _halved(
+        self, new: Posterior, q: Posterior, model: Posterior, eta: float
+    ) -> tuple[Posterior, float, bool, int]:
+        """The first step of length eta, eta / 2, ... that descends; its length; whether the next
+        may be longer, which rounding cannot tell; halvings.
+        """
+        halvings = 0
+        while not self.descends(new, q, eta, gap := self.divergence(new, q)):
+            eta, halvings = eta / 2.0, halvings + 1
+            if eta < SHORTEST:
+                break
+            new = self.step(q, model, eta)
+        return new, eta, gap > DECISIVE * new.rounding, halvings

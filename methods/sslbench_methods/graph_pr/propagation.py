@@ -1,0 +1,221 @@
+"""Labels spread over a similarity graph, without a sequence model: the baseline GP.
+
+He, Gillenwater & Taskar, "Graph-Based Posterior Regularization for Semi-Supervised Structured
+Prediction", CoNLL 2013, equation 22 (the superscript k on w is a slip).  Vertices with labeled
+tokens keep their label distribution, every other vertex takes the mean of its neighbors; a token
+gets the likeliest label of its trigram, whatever the labels beside it.  The method is
+transductive: it knows the trigrams of its text and no others.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from sslbench.checked import vector
+from sslbench.corpus import Corpus, LabelConstraint, Vocabulary
+from sslbench.crf import write_model
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.problem import Problem
+from sslbench.graph.contexts import excluded_tokens
+from sslbench.graph.lookup import NgramLookup
+from sslbench.graph.propagation.quadratic import roughness
+from sslbench.graph.propagation.sparse import harmonic, harmonic_descent
+from sslbench.graph.templates import TEMPLATE_SETS
+from sslbench.graph.words import Words
+from sslbench.types import F64, I32, I64, Bool
+from sslbench_methods.graph_text import (
+    MaxDf,
+    Neighbors,
+    Symmetry,
+    Templates,
+    graph_text,
+    problem_graph,
+)
+
+Column = Annotated[str, msgspec.Meta(description="column whose n-grams are the vertices")]
+Mode: TypeAlias = Annotated[
+    Literal["solve", "gd"],
+    msgspec.Meta(description="harmonic solution, or the gradient steps of the paper's release"),
+]
+
+#: probabilities closer than this are equal: more than the solver leaves undecided
+TIE = 1e-6
+
+
+class GraphPropagation:
+    """Likeliest label of a token's trigram after label propagation."""
+
+    class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """Parameters of graph propagation (the paper's values)."""
+
+        column: Column = "word"
+        templates: Templates = "he2013"
+        neighbors: Neighbors = 60
+        symmetry: Symmetry = "mutual"
+        max_df: MaxDf = None
+        mode: Mode = "solve"
+
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> GraphTagger:
+        """Build the graph, spread the labels; the fit remembers the label of every trigram."""
+        tokens, rows = propagated(
+            problem,
+            run,
+            params.column,
+            params.mode,
+            templates=params.templates,
+            k=params.neighbors,
+            symmetry=params.symmetry,
+            max_df=params.max_df,
+        )
+        return GraphTagger(problem.labels, tokens, likeliest(rows), problem.label_constraint)
+
+    @staticmethod
+    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> GraphTagger:
+        """A saved tagger."""
+        return GraphTagger.from_arrays(arrays, facts)
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRows:
+    """Which row of a table holds what is known of a token.
+
+    Rows are the vertices; then the forms outside the graph (punctuation) that have gold labels;
+    then all other forms outside the graph; then n-grams that are no vertices.
+
+    outside: these forms; templates: the set that leaves them out.
+    """
+
+    lookup: NgramLookup
+    outside: Vocabulary
+    templates: str
+
+    def __len__(self) -> int:
+        return len(self.lookup) + len(self.outside) + 2
+
+    def of(self, text: Corpus) -> I64:
+        """int64[N]: the row of every token."""
+        vertex = self.lookup.vertices(text).astype(np.int64)
+        words = Words.of(text.column(self.lookup.column))
+        form = np.array([self.outside.lookup(word) for word in words.strings], dtype=np.int64)
+        form[form < 0] = len(self.outside)
+        left_out = excluded_tokens(text, self.lookup.column, TEMPLATE_SETS[self.templates])
+        alone = np.where(left_out, len(self.lookup) + form[words.codes], len(self) - 1)
+        return np.where(vertex >= 0, vertex, alone)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphTagger:
+    """One label for every row of `tokens`: int32[len(tokens)] codes into `labels`.
+
+    Labels are chosen token by token: sequences of chunk tags may be ill-formed.
+    label_constraint: tells the label of some tokens, whatever their row; None = of none.
+    """
+
+    labels: tuple[str, ...]
+    tokens: TokenRows
+    label: I32
+    label_constraint: LabelConstraint | None = None
+
+    def predict(self, corpus: Corpus) -> I32:
+        """int32[N]: label codes of a corpus."""
+        codes = self.label[self.tokens.of(corpus)]
+        return (
+            codes
+            if self.label_constraint is None
+            else self.label_constraint.overrule(corpus, self.labels, codes)
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write n-grams and labels to one file."""
+        arrays, facts = self.tokens.lookup.arrays()
+        facts |= {
+            "labels": list(self.labels),
+            "outside": self.tokens.outside.strings,
+            "templates": self.tokens.templates,
+            "rule": msgspec.to_builtins(self.label_constraint),
+        }
+        write_model(path, "graph_propagation", {**arrays, "label": self.label}, facts)
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> GraphTagger:
+        """Restore; ValueError when arrays and facts do not fit together."""
+        labels, templates = tuple(map(str, facts["labels"])), str(facts["templates"])
+        if templates not in TEMPLATE_SETS:
+            raise ValueError(f"there are no templates {templates!r}")
+        outside = Vocabulary(map(str, facts["outside"]))
+        tokens = TokenRows(NgramLookup.from_arrays(arrays, facts), outside, templates)
+        label = vector(arrays, "label", np.int32, len(tokens), (0, len(labels)))
+        return cls(
+            labels, tokens, label, msgspec.convert(facts.get("rule"), LabelConstraint | None)
+        )
+
+
+def propagated(
+    problem: Problem, run: RunContext, column: str, mode: Mode, **options: Any
+) -> tuple[TokenRows, F64]:
+    """Rows of tokens and their label distributions, float64[rows, L]; facts go to the trace.
+
+    A vertex without a way to a labeled one stays uniform; such rows, and that of n-grams that are
+    no vertices, become the majority label of the labeled sample.  A form outside the graph has
+    the distribution of its own gold labels, one without any that of all such forms.
+
+    options: of `sslbench.graph.build.GraphOptions`.
+    """
+    graph, known = problem_graph(problem, run, column, **options)
+    with run.phase("propagate"):
+        spread = harmonic if mode == "solve" else harmonic_descent
+        q = spread(graph.W, known.r, known.labeled)
+        forms, counts = outside_counts(problem, column, graph.options.templates)
+        rows = np.concatenate([q, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)])
+        open_rows = undecided(rows)
+        gold = np.bincount(problem.label_codes(problem.labeled), minlength=len(problem.labels))
+        rows[open_rows] = 0.0
+        rows[open_rows, gold.argmax()] = 1.0
+    decided, at = ~open_rows[: len(q)], known.vertex_of[known.n_labeled :]
+    run.trace["graph_propagation"] = {
+        "majority": problem.labels[gold.argmax()],
+        "roughness": roughness(graph.W, q),
+        "decided_vertices": _share(decided[~known.labeled]),
+        "decided_tokens": _share(np.append(decided, False)[at]),
+        "outside_tokens": _share(at < 0),
+    }
+    lookup = NgramLookup.of(graph_text(problem, column), graph.vertices)
+    return TokenRows(lookup, forms, graph.options.templates), rows
+
+
+def outside_counts(problem: Problem, column: str, templates: str) -> tuple[Vocabulary, F64]:
+    """Forms that the templates leave out of the graph, and how often they have which gold label.
+
+    float64[E + 2, L]: E forms of the labeled sample, all of them together, zeros.
+    """
+    text, L = problem.labeled, len(problem.labels)
+    words = Words.of(text.column(column))
+    out = excluded_tokens(text, column, TEMPLATE_SETS[templates])
+    used, form = np.unique(words.codes[out], return_inverse=True)
+    pairs = form * L + problem.label_codes(text)[out]
+    counts = np.bincount(pairs, minlength=len(used) * L).reshape(-1, L).astype(np.float64)
+    forms = Vocabulary(words.strings[code] for code in used.tolist())
+    return forms, np.concatenate([counts, counts.sum(axis=0, keepdims=True), np.zeros((1, L))])
+
+
+def undecided(rows: F64) -> Bool:
+    """bool[n]: no label of the row float64[n, L] is likelier than another."""
+    flat: Bool = rows.max(axis=1) - rows.min(axis=1) <= TIE
+    return flat
+
+
+def likeliest(rows: F64) -> I32:
+    """int32[n]: the label of largest probability; of equal ones the first."""
+    near = rows >= rows.max(axis=1, keepdims=True) - TIE
+    first: I32 = near.argmax(axis=1).astype(np.int32)
+    return first
+
+
+def _share(true: Bool) -> float:
+    return float(true.mean()) if len(true) else 0.0

@@ -1,0 +1,1 @@
+"""Graph-based self-training (Subramanya et al. 2010)."""

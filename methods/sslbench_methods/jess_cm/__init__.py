@@ -1,0 +1,1 @@
+"""JESS-CM (Suzuki & Isozaki 2008)."""

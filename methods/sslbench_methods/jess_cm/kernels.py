@@ -1,0 +1,191 @@
+"""Kernels of the embedded models of JESS-CM: table rows to potentials, posteriors to counts.
+
+A token reads one row per model slot: ``row = start[s] + code + unknown``, ``code`` being the symbol
+of the slot's stream at the slot's window offset and ``unknown`` 1 if row ``start[s]`` is <UNK>, 0
+if unknown symbols say nothing about the label.  State rows have L entries, arc rows (L+1) L,
+previous label major, the last L of them for START.  Rows are float32 logarithms (an error of 1e-6
+in a log-probability is harmless and halves the traffic), all sums float64.
+
+Counting is parallel over models: each table is written by one thread, in token order.  So
+counts have the same bits for any number of threads, without copies of the tables.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from sslbench.crf.simd import rows
+from sslbench.types import F64, I8, I32, I64, AnyArray, Bool
+
+CHUNK = 64  # tokens per parallel task
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def slot_rows(
+    codes: I32,
+    position: I64,
+    inside: I32,
+    stream: I32,
+    offset: I32,
+    bag: I8,
+    start: I64,
+    unknown: int,
+    found: I32,
+) -> None:
+    """Table row of every slot at every token; -1 where there is none: outside the sentence (bags),
+    or an unknown symbol without <UNK>.
+
+    codes int32[P, padded]; position int64[n] padded position of the tokens; inside int32[n, 2]
+    tokens to the left and to the right within the sentence; found int32[n, S] out.
+    """
+    for c in prange((position.shape[0] + CHUNK - 1) // CHUNK):
+        for n in range(c * CHUNK, min(position.shape[0], (c + 1) * CHUNK)):
+            for s in range(stream.shape[0]):
+                o = offset[s]
+                if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
+                    found[n, s] = -1
+                    continue
+                code = codes[stream[s], position[n] + o] + unknown
+                found[n, s] = start[s] + code if code >= 0 else -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def add_state_scores(
+    found: I32, owner: I32, weights: F64, table: AnyArray, lo: int, node: F64
+) -> None:
+    """node[n] += weight of the model * its log row, over the state slots.
+
+    found int32[N, S] (`slot_rows`); owner int32[S] model of the slot; table float32[R, L];
+    node float64[n, L] of the tokens lo, lo + 1, ...
+    """
+    N, L = node.shape
+    flat = node.reshape(N * L)
+    for c in prange((N + CHUNK - 1) // CHUNK):
+        row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
+        for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
+            count = _pick(found[lo + n], owner, weights, row, factor)
+            rows.add_weighted_rows(row, factor, count, table, 0, L, flat, n * L)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def add_arc_scores(
+    found: I32,
+    owner: I32,
+    weights: F64,
+    table: AnyArray,
+    lo: int,
+    first: Bool,
+    chain: F64,
+    node: F64,
+    edge: F64,
+) -> None:
+    """The same for arc slots, and the transitions that all models share.
+
+    table float32[R, (L+1) L]; chain float64[(L+1) L]: sum over models of weight * log a.
+    At the first token of a sentence START rows go to node float64[n, L], elsewhere the rest goes
+    to edge float64[n, L, L].
+    """
+    N, L = node.shape
+    K = L * L
+    nodes, edges = node.reshape(N * L), edge.reshape(N * K)
+    for c in prange((N + CHUNK - 1) // CHUNK):
+        row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
+        for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
+            count = _pick(found[lo + n], owner, weights, row, factor)
+            if first[n]:
+                for b in range(L):
+                    node[n, b] += chain[K + b]
+                rows.add_weighted_rows(row, factor, count, table, K, L, nodes, n * L)
+            else:
+                for k in range(K):
+                    edges[n * K + k] += chain[k]
+                rows.add_weighted_rows(row, factor, count, table, 0, K, edges, n * K)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pick(found, owner, weights, row, factor):  # type: ignore[no-untyped-def]
+    """The rows that count at a token, with the weights of their models; how many."""
+    count = 0
+    for s in range(found.shape[0]):
+        f = weights[owner[s]]
+        if f != 0.0 and found[s] >= 0:
+            row[count], factor[count] = found[s], f
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def state_expectation(found: I32, table: AnyArray, lo: int, node: F64, out: F64) -> None:
+    """out[chunk, s] = sum over the chunk's tokens of omega . log row (float64[chunks, S])."""
+    N, L = node.shape
+    flat = node.reshape(N * L)
+    for c in prange(out.shape[0]):
+        out[c] = 0.0
+        for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
+            for s in range(found.shape[1]):
+                r = np.int64(found[lo + n, s])
+                if r >= 0:
+                    out[c, s] += rows.inner(flat, n * L, table, r * L, L)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def arc_expectation(
+    found: I32, table: AnyArray, lo: int, first: Bool, node: F64, edge: F64, out: F64
+) -> None:
+    """As `state_expectation` for arc rows; START rows meet node at first tokens."""
+    N, L = node.shape
+    K = L * L
+    nodes, edges = node.reshape(N * L), edge.reshape(N * K)
+    for c in prange(out.shape[0]):
+        out[c] = 0.0
+        for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
+            for s in range(found.shape[1]):
+                r = np.int64(found[lo + n, s]) * (K + L)
+                if r < 0:
+                    continue
+                if first[n]:
+                    out[c, s] += rows.inner(nodes, n * L, table, r + K, L)
+                else:
+                    out[c, s] += rows.inner(edges, n * K, table, r, K)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def count_states(found: I32, shares: I32, lo: int, node: F64, counts: F64) -> None:
+    """counts[row] += mu: float64[R, L].  shares int32[T + 1]: slots that one thread counts."""
+    N, L = node.shape
+    flat = node.reshape(N * L)
+    for g in prange(shares.shape[0] - 1):
+        row = np.empty(found.shape[1], np.int64)
+        for n in range(N):
+            count = _present(found[lo + n], shares[g], shares[g + 1], row)
+            rows.add_to_rows(row, 0, count, flat, n * L, counts, 0, L)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def count_arcs(
+    found: I32, shares: I32, lo: int, first: Bool, node: F64, edge: F64, counts: F64
+) -> None:
+    """counts[row] += xi (or mu from START at first tokens): float64[R, (L+1) L]."""
+    N, L = node.shape
+    K = L * L
+    nodes, edges = node.reshape(N * L), edge.reshape(N * K)
+    for g in prange(shares.shape[0] - 1):
+        row = np.empty(found.shape[1], np.int64)
+        for n in range(N):
+            count = _present(found[lo + n], shares[g], shares[g + 1], row)
+            if first[n]:
+                rows.add_to_rows(row, 0, count, nodes, n * L, counts, K, L)
+            else:
+                rows.add_to_rows(row, 0, count, edges, n * K, counts, 0, K)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _present(found, begin, end, row):  # type: ignore[no-untyped-def]
+    """The rows of some slots at a token; how many."""
+    count = 0
+    for s in range(begin, end):
+        if found[s] >= 0:
+            row[count] = found[s]
+            count += 1
+    return count

@@ -1,0 +1,1 @@
+"""Virtual evidence (Zeng et al. 2013)."""

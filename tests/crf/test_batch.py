@@ -1,0 +1,468 @@
+"""Many chains at once: the scaled path against the chain form, and the exponential under it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from sslbench.crf import InfeasibleSentenceError, Potentials
+from sslbench.crf.data import batches
+from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
+from sslbench.crf.first_order.chain import infer, viterbi
+from sslbench.crf.simd.exp import exp_shifted
+from sslbench.types import F64
+from support.crf_oracle import INF, block_of, log_sum, random_mask, same_up_to, varying
+
+LENGTHS = [1, 2, 1, 7, 3, 1, 1, 30, 2, 12, 1]
+
+
+def random_chains(
+    rng: np.random.Generator,
+    L: int,
+    scale: float,
+    holes: float,
+    per_position: bool,
+    lengths: list[int] = LENGTHS,
+) -> list[Potentials]:
+    """Chains that share one transition matrix or have one per position; all are possible."""
+    chains: list[Potentials] = []
+    shared = _with_holes(rng, scale * rng.normal(size=(1, L, L)), holes)
+    while len(chains) < len(lengths):
+        T = lengths[len(chains)]
+        node = _with_holes(rng, scale * rng.normal(size=(T, L)), holes)
+        edge = shared
+        if per_position:
+            edge = _with_holes(rng, scale * rng.normal(size=(T, L, L)), holes)
+        p = Potentials(node, edge)
+        if holes and not possible(p):
+            if T > 2:  # a path is hard to hit: open one
+                y = rng.integers(0, L, T)
+                node[np.arange(T), y] = scale * rng.normal(size=T)
+                if per_position:
+                    edge[np.arange(1, T), y[:-1], y[1:]] = scale * rng.normal(size=T - 1)
+            if not possible(p):
+                shared = _with_holes(rng, scale * rng.normal(size=(1, L, L)), holes)
+                chains.clear()
+                continue
+        chains.append(p)
+    return chains
+
+
+def _with_holes(rng: np.random.Generator, x: F64, holes: float) -> F64:
+    if holes:
+        x[~random_mask(rng, x.shape, holes)] = -INF
+    return x
+
+
+def possible(p: Potentials) -> bool:
+    try:
+        infer(p)
+    except InfeasibleSentenceError:
+        return False
+    return True
+
+
+def sentences(posterior: BatchPosterior) -> Iterator[slice]:
+    offsets = posterior.batch.offsets
+    yield from (slice(a, b) for a, b in pairwise(offsets))
+
+
+def check_against_chains(
+    chains: list[Potentials], posterior: BatchPosterior, log_z: float = 1e-12
+) -> None:
+    """log Z relative, marginals absolute and relative; -inf give marginals of exactly 0."""
+    references = [infer(p) for p in chains]
+    np.testing.assert_allclose(
+        posterior.log_z(), [r.log_z for r in references], rtol=log_z, atol=1e-12
+    )
+    total, marginal = 0.0, 1e-10
+    for p, r, tokens in zip(chains, references, sentences(posterior), strict=True):
+        same_up_to(posterior.node[tokens], r.node, marginal)
+        assert (posterior.node[tokens][np.isneginf(p.node)] == 0).all()
+        assert abs(posterior.node[tokens].sum(axis=1) - 1).max() < 1e-9
+        if posterior.edge.shape[0] > 1:
+            same_up_to(posterior.edge[tokens], r.edges(), marginal)
+        total = total + r.edges().sum(axis=0)
+    same_up_to(posterior.edge.sum(axis=0), total, marginal * 10)
+
+
+def scaled(posterior: BatchPosterior) -> list[bool]:
+    """Which sentences of two or more tokens took the fast path?  (Log space puts log Z in the first
+    step and 0 in the others.)
+    """
+    steps = [posterior.log_scale[tokens] for tokens in sentences(posterior)]
+    return [bool((s[1:] != 0).any()) for s in steps if len(s) > 1]
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize("holes", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("scale", [0.5, 10.0, 60.0, 300.0, 3e3, 3e4])
+def test_block_equals_chains(scale: float, holes: float, per_position: bool) -> None:
+    rng = np.random.default_rng([int(scale), int(10 * holes), per_position])
+    for L in (1, 2, 3, 4, 5, 9):
+        if L == 1 and holes:
+            continue
+        chains = random_chains(rng, L, scale, holes, per_position)
+        check_against_chains(chains, block_of(chains).posterior())
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_potentials_up_to_1e5(per_position: bool) -> None:
+    rng = np.random.default_rng(1)
+    for holes in (0.0, 0.3):
+        chains = random_chains(rng, 4, 1.0, holes, per_position)
+        biggest = [
+            Potentials(1e5 * np.sign(p.node), 1e5 * np.sign(p.edge)) for p in chains
+        ]  # many paths tie: 0 < mu < 1
+        if not per_position:
+            biggest = [Potentials(p.node, biggest[0].edge) for p in biggest]
+        with np.errstate(invalid="raise"):
+            check_against_chains(biggest, block_of(biggest).posterior(), log_z=1e-10)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_range_300_is_scaled_and_right(per_position: bool) -> None:
+    """Oracle 19, with the widest potentials that the guard lets through."""
+    rng = np.random.default_rng(2)
+    for L in (2, 3, 8):
+        for _ in range(5):
+            chains = []
+            edge = rng.uniform(0, 150, (1, L, L))
+            for T in LENGTHS:
+                if per_position:
+                    edge = rng.uniform(-75, 75, (T, L, L))
+                chains.append(Potentials(rng.uniform(-1000, -850, (T, L)), edge))
+            posterior = block_of(chains).posterior()
+            assert all(scaled(posterior))
+            check_against_chains(chains, posterior)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_beyond_the_guard_is_done_in_log_space(per_position: bool) -> None:
+    rng = np.random.default_rng(3)
+    chains = random_chains(rng, 3, 1.0, 0.0, per_position)
+    chains[3].node[4, 1] -= 700
+    chains[7].node[0, 2] += 650
+    if not per_position:
+        chains = [Potentials(p.node, chains[0].edge) for p in chains]
+    posterior = block_of(chains).posterior()
+    long = [i for i, p in enumerate(chains) if len(p.node) > 1]
+    expected = [i not in (3, 7) for i in long]
+    assert scaled(posterior) == expected
+    check_against_chains(chains, posterior)
+
+
+# -- messages that leave the range of floats although every potential is harmless ------------------
+
+
+def only_stay() -> F64:
+    return np.array([[[0.0, -INF], [-INF, 0.0]]])
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_underflow_is_not_mistaken_for_impossible(per_position: bool) -> None:
+    """Label 1 loses 150 nats a token to label 0, which the last token forbids."""
+    node = np.tile([0.0, -150.0], (7, 1))
+    node[6] = [-INF, 0.0]
+    p = Potentials(node, only_stay())
+    chains = [varying(p) if per_position else p]
+    posterior = block_of(chains).posterior()
+    assert posterior.log_z()[0] == pytest.approx(-900, abs=1e-9)
+    check_against_chains(chains, posterior)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_overflow_at_a_label_that_cannot_be_reached(per_position: bool) -> None:
+    """Label 1 would gain 150 nats a token over label 0, but no sequence can start there."""
+    node = np.tile([-150.0, 0.0], (9, 1))
+    node[0] = [0.0, -INF]
+    p = Potentials(node, only_stay())
+    chains = [varying(p) if per_position else p]
+    posterior = block_of(chains).posterior()
+    assert posterior.log_z()[0] == pytest.approx(-1200, abs=1e-9)
+    assert np.isfinite(posterior.node).all()
+    assert np.isfinite(posterior.edge).all()
+    check_against_chains(chains, posterior)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_underflow_in_both_directions_at_once(per_position: bool) -> None:
+    """As oracle 11, with forbidden arcs: each end drops label 1 from above 1e-200 to 0 in one step,
+    and the middle would have made up for it.
+    """
+    steps = [-345.0, -500.0, 450.0, 450.0, 450.0, 450.0, -500.0, -345.0]
+    node = np.array([[min(0.0, -s), min(0.0, s)] for s in steps])
+    p = Potentials(node, only_stay())
+    chains = [varying(p) if per_position else p]
+    posterior = block_of(chains).posterior()
+    assert posterior.log_z()[0] == pytest.approx(-1690, abs=1e-9)
+    check_against_chains(chains, posterior)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_long_sentences_with_holes(per_position: bool) -> None:
+    """Ranges just inside the guard for -inf, on long sentences: messages drift far apart."""
+    rng = np.random.default_rng(4)
+    for L in (2, 3, 4):
+        for _ in range(20):
+            lengths = [60, 1, 25]
+            edge = rng.uniform(-90, 0, (1, L, L))
+            edge[0][~np.eye(L, dtype=bool) & (rng.random((L, L)) < 0.7)] = -INF
+            chains = []
+            for T in lengths:
+                node = rng.uniform(-90, 0, (T, L))
+                node[rng.random(node.shape) < 0.05] = -INF
+                p = Potentials(node, edge)
+                chains.append(varying(p) if per_position else p)
+            if all(map(possible, chains)):
+                check_against_chains(chains, block_of(chains).posterior())
+
+
+# -- infeasible sentences -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 2000.0])
+def test_infeasible_sentences_are_named(per_position: bool, scale: float) -> None:
+    rng = np.random.default_rng(5)
+    chains = random_chains(rng, 3, scale, 0.0, per_position)
+    bad = 7
+    broken = chains.copy()
+    node = chains[bad].node.copy()
+    node[11] = -INF
+    broken[bad] = Potentials(node, chains[bad].edge)
+    potentials = block_of(broken, first_sentence=100)
+    with pytest.raises(InfeasibleSentenceError, match=r"\b107\b"):
+        potentials.viterbi()
+    with pytest.raises(InfeasibleSentenceError, match=r"\b107\b"):
+        potentials.posterior()
+    allowed = np.ones((sum(LENGTHS), 3), bool)
+    allowed[3] = False  # the fourth token alone is sentence 3's first
+    with pytest.raises(InfeasibleSentenceError, match=r"\b102\b"):
+        block_of(chains, first_sentence=100).restrict(allowed).posterior()
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_infeasible_through_arcs_only(per_position: bool) -> None:
+    edge = np.array([[[-INF, 0.0], [-INF, -INF]]])
+    fine, dead = Potentials(np.zeros((2, 2)), edge), Potentials(np.zeros((3, 2)), edge)
+    chains = [varying(p) if per_position else p for p in (fine, fine, dead, fine)]
+    check_against_chains(chains[:2], block_of(chains[:2]).posterior())
+    for function in (BatchPotentials.posterior, BatchPotentials.viterbi):
+        with pytest.raises(InfeasibleSentenceError, match=r"\b2\b"):
+            function(block_of(chains))
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_no_arc_is_legal(per_position: bool) -> None:
+    edge = np.full((1, 2, 2), -INF)
+    one, two = Potentials(np.zeros((1, 2)), edge), Potentials(np.zeros((2, 2)), edge)
+    chains = [varying(p) if per_position else p for p in (one, one, two)]
+    check_against_chains(chains[:2], block_of(chains[:2]).posterior())
+    with pytest.raises(InfeasibleSentenceError, match=r"\b2\b"):
+        block_of(chains).posterior()
+
+
+# -- what the cut into batches may not change -----------------------------------------------------
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize("holes", [0.0, 0.3])
+def test_blocks_change_nothing(per_position: bool, holes: float) -> None:
+    rng = np.random.default_rng(6)
+    chains = random_chains(rng, 3, 20.0, holes, per_position, LENGTHS * 3)
+    whole = block_of(chains)
+    path = whole.viterbi()
+    offsets, node = whole.batch.offsets, whole.node
+    edge = whole.edge.copy()
+    reference = whole.posterior()
+    log_z = reference.log_z()
+    for size in (1, 2, 9, 64, 10_000):
+        pieces = []
+        for batch in batches(offsets, size):
+            own = edge if len(edge) == 1 else edge[batch.tokens].copy()
+            piece = BatchPotentials(batch, node[batch.tokens], own)
+            np.testing.assert_array_equal(piece.viterbi(), path[batch.tokens])
+            pieces.append(piece.posterior())
+        np.testing.assert_array_equal(np.concatenate([p.node for p in pieces]), reference.node)
+        np.testing.assert_array_equal(np.concatenate([p.log_z() for p in pieces]), log_z)
+        if per_position:
+            xi = np.concatenate([p.edge.reshape(-1, 3, 3) for p in pieces])
+            np.testing.assert_array_equal(xi, reference.edge)
+        else:
+            same_up_to(sum(p.edge for p in pieces), reference.edge, 1e-12)
+
+
+def test_cut_into_blocks() -> None:
+    offsets = np.cumsum([0, *LENGTHS])
+    for size in (1, 2, 5, 30, 61, 1000):
+        found = list(batches(offsets, size))
+        assert [b.lo for b in found] == [0, *(b.hi for b in found[:-1])]
+        assert found[-1].hi == offsets[-1]
+        assert found[-1].sentence_hi == len(LENGTHS)
+        for i, b in enumerate(found):
+            assert b.n_tokens >= size or i == len(found) - 1
+            assert b.n_tokens - (b.offsets[-1] - b.offsets[-2]) < size  # no sentence too many
+            np.testing.assert_array_equal(
+                b.offsets + b.lo, offsets[b.sentence_lo : b.sentence_hi + 1]
+            )
+            assert np.flatnonzero(b.first).tolist() == b.offsets[:-1].tolist()
+            groups = b.groups()
+            assert (groups[0], groups[-1]) == (0, len(b.offsets) - 1)
+            assert (np.diff(groups) > 0).all()
+    assert list(batches(np.array([0]), 10)) == []
+
+
+def test_sentences_without_tokens_are_refused() -> None:
+    """They would make the kernels write outside their arrays."""
+    with pytest.raises(ValueError, match="sentence 1 has no token"):
+        list(batches(np.array([0, 2, 2, 4]), 10))
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_one_and_two_tokens(per_position: bool) -> None:
+    rng = np.random.default_rng(7)
+    for lengths in ([1], [2], [1, 1], [1, 2], [2, 1], [2, 2, 1]):
+        chains = random_chains(rng, 3, 2.0, 0.0, per_position, lengths)
+        potentials = block_of(chains)
+        path = potentials.viterbi()
+        posterior = potentials.posterior()
+        check_against_chains(chains, posterior)
+        for p, tokens in zip(chains, sentences(posterior), strict=True):
+            if len(p.node) == 1:
+                same_up_to(infer(p).log_z, log_sum(p.node[0]), 1e-14)
+            assert path[tokens].tolist() == viterbi(p)[1].tolist()
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_best_labels_and_scores_of_a_block(per_position: bool) -> None:
+    rng = np.random.default_rng(8)
+    for holes in (0.0, 0.3):
+        chains = random_chains(rng, 3, 1.0, holes, per_position)
+        for p in chains:  # few distinct values: ties
+            p.node[:] = np.round(p.node)
+            p.edge[:] = np.round(p.edge)
+        potentials = block_of(chains)
+        path = potentials.viterbi()
+        best = [viterbi(p) for p in chains]
+        assert path.tolist() == [label for _, labels in best for label in labels]
+        steps = potentials.path_scores(path)
+        totals = np.add.reduceat(steps, potentials.batch.offsets[:-1])
+        assert totals.tolist() == [score for score, _ in best]
+
+
+@pytest.mark.parametrize("size", [1.0, 700.0, 1e5])
+def test_log_likelihood_of_a_long_sentence(size: float) -> None:
+    """S(y) - log Z, step by step: the two sums alone are of size 1e5 * 5000."""
+    T = 5000
+    p = Potentials(np.zeros((T, 2)), size * np.array([[[1.0, -1.0], [-1.0, 1.0]]]))
+    labels = np.zeros(T, np.int32)
+    truth = np.log(0.5) - (T - 1) * np.log1p(np.exp(-2 * size))
+    assert infer(p).log_probability(labels) == pytest.approx(truth, rel=1e-11)
+    for chain in (p, varying(p)):
+        potentials = block_of([chain])
+        gold = potentials.path_scores(labels)
+        found = (gold - potentials.posterior().log_scale).sum()
+        assert found == pytest.approx(truth, rel=1e-11, abs=1e-8)
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+def test_potentials_are_left_alone(per_position: bool) -> None:
+    """All but per-position transitions, which become the arc marginals by contract."""
+    rng = np.random.default_rng(9)
+    for scale in (1.0, 1000.0):
+        potentials = block_of(random_chains(rng, 3, scale, 0.0, per_position))
+        node, edge = potentials.node.copy(), potentials.edge.copy()
+        inside = potentials.restrict(np.ones(node.shape, bool))
+        inside.posterior()
+        np.testing.assert_array_equal(potentials.edge, edge)
+        potentials.viterbi()
+        np.testing.assert_array_equal(potentials.edge, edge)
+        potentials.posterior()
+        np.testing.assert_array_equal(potentials.node, node)
+        if not per_position:
+            np.testing.assert_array_equal(potentials.edge, edge)
+
+
+# -- the exponential ----------------------------------------------------------------------------
+
+
+def errors_in_ulp(x: F64) -> F64:
+    """Error of exp_shifted(x, 0) in units of the last place, against extended precision."""
+    truth = np.exp(x.astype(np.longdouble))
+    found = x.copy()
+    exp_shifted(found, 0.0)
+    return np.abs((found - truth) / np.spacing(truth.astype(np.float64))).astype(np.float64)
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="needs an extended long double")
+def test_exponential_to_two_units_in_the_last_place() -> None:
+    rng = np.random.default_rng(10)
+    x = np.concatenate(
+        [
+            -rng.uniform(0, 708, 400_000),
+            -rng.uniform(0, 1, 200_000),
+            -rng.exponential(1e-8, 10_000),
+            -np.arange(0, 1021) * np.log(2),
+            -(np.arange(0, 1020) + 0.5) * np.log(2),
+            [0.0, -708.0, -1e-300],
+        ]
+    )
+    assert errors_in_ulp(x).max() < 2.0
+
+
+def test_exponential_at_the_ends() -> None:
+    x = np.array([0.0, -INF, -708.5, -1e4, -1e308, -707.999])
+    exp_shifted(x, 0.0)
+    assert x[0] == 1.0
+    assert x[1:5].tolist() == [0.0] * 4
+    assert x[5] == pytest.approx(np.exp(-707.999), rel=1e-15)
+    shifted = np.array([1e5, 1e5 - 1, -INF])
+    exp_shifted(shifted, 1e5)
+    same_up_to(shifted, [1.0, np.exp(-1), 0.0], 1e-15)
+
+
+# -- memory -------------------------------------------------------------------------------------
+
+MEMORY = """
+import json, re
+import numpy as np
+from sslbench.crf.data import Batch
+from sslbench.crf.first_order.batch import BatchPotentials
+
+def peak():
+    return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
+
+def potentials(T, scale, L=100):
+    rng = np.random.default_rng(0)
+    batch = Batch(0, T, 0, 1, np.array([0, T]))
+    return BatchPotentials(batch, scale * rng.normal(size=(T, L)), rng.normal(size=(1, L, L)))
+
+potentials(3, 1).posterior()
+for scale in (1, 1000):
+    p = potentials(4000, scale)
+    before = peak()
+    p.posterior()
+    print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads the peak from /proc")
+def test_memory_of_long_sentences() -> None:
+    """O(T L), in log space too: T L is 3.2 MB here, T L^2 320 MB."""
+    run = subprocess.run(
+        [sys.executable, "-c", MEMORY],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+    )
+    extra = json.loads("[" + ",".join(run.stdout.split()) + "]")
+    assert max(extra) < 50e6

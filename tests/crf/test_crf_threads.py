@@ -1,0 +1,93 @@
+"""Training and counting have the same bits whatever the number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numba
+import numpy as np
+import pytest
+
+from sslbench.corpus import Corpus
+from sslbench.crf import ChainModel, HardLabels, Options
+from sslbench.features import TemplateFeaturizer
+from sslbench.types import F64, I32
+from sslbench_datasets.synth.load import generate
+from sslbench_methods.jess_cm.hmm import EmbeddedModels
+from sslbench_methods.jess_cm.method import JessCMTagger, add_counts
+
+TEMPLATES = [
+    "word[0]",
+    "word[-1]|word[0]",
+    "bag: word[-3..-1]",
+    "word.suffix2[0]",
+    "edge: word[0]",
+    "edge: word.suffix1[-1]",
+    "edge: word.suffix2[0]",
+]
+THREADS = [1, 2, 3, 5]
+
+pytestmark = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
+
+
+@contextmanager
+def using(threads: int) -> Iterator[None]:
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def text() -> tuple[Corpus, I32, tuple[str, ...]]:
+    corpus = generate(300, seed=1)
+    column = corpus.column("label")
+    return corpus, column.codes.astype(np.int32), tuple(column.vocabulary.strings)
+
+
+def trained(support: str) -> F64:
+    corpus, codes, labels = text()
+    crf = ChainModel().prepare(
+        TemplateFeaturizer(TEMPLATES), corpus, codes, labels, state_support=support
+    )
+    crf.train([(crf.encode(corpus), HardLabels(codes))], 1.0, options=Options(max_iterations=12))
+    return crf.weights
+
+
+def counted() -> list[F64]:
+    corpus, codes, labels = text()
+    featurizer = TemplateFeaturizer(TEMPLATES)
+    models = EmbeddedModels.build(featurizer.templates, len(labels), [corpus], 2)
+    crf = ChainModel().prepare(featurizer, corpus, codes, labels, n_factors=models.n_models)
+    rng = np.random.default_rng(0)
+    crf.weights = rng.normal(0, 0.3, len(crf.weights))
+    models.state[:] = rng.normal(-5, 1, models.state.shape)
+    models.arc[:] = rng.normal(-5, 1, models.arc.shape)
+    tagger = JessCMTagger(crf, models)
+    tagger.weights[:] = np.abs(tagger.weights)
+    counts = models.zero_counts()
+    add_counts(tagger, corpus, counts)
+    bound = models.bind(corpus)
+    assert bound.arc_rows.shape[1] >= 2
+    assert bound.state_rows.shape[1] >= 3
+    return [counts.chain, counts.state, counts.arc, counts.log_g]
+
+
+@pytest.mark.parametrize("support", ["all", "observed"])
+def test_training(support: str) -> None:
+    with using(1):
+        expected = trained(support)
+    for threads in THREADS[1:]:
+        with using(threads):
+            np.testing.assert_array_equal(trained(support), expected)
+
+
+def test_counts_of_jess_cm() -> None:
+    with using(1):
+        expected = counted()
+    for threads in THREADS[1:]:
+        with using(threads):
+            for found, wanted in zip(counted(), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)

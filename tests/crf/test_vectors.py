@@ -1,0 +1,89 @@
+"""Sums over long vectors: right, and the same bits for any number of threads."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import pytest
+
+from sslbench.crf.optim.inverse_hessian import Curvature
+from sslbench.crf.optim.lbfgs import minimize
+from sslbench.crf.optim.vectors import CHUNK, dot, max_abs, subtract_prior
+from sslbench.types import F64
+
+N = 99 * CHUNK + 13  # many partial sums: with a few, another order may round alike
+
+
+def direction(pairs: list[tuple[F64, F64]], preconditioner: F64 | None, gradient: F64) -> F64:
+    memory = Curvature(3, len(gradient), preconditioner)
+    out = np.empty_like(gradient)
+    for s, y in pairs:
+        for row, vector in zip(memory.room(), (s, y), strict=True):
+            row[:] = vector
+        memory.direction(gradient, out)  # takes the pair in
+    return out
+
+
+def sums(threads: int) -> list[float]:
+    rng = np.random.default_rng(0)
+    x, y, z, precision = (rng.normal(size=N) for _ in range(4))
+    before = numba.get_num_threads()
+    numba.set_num_threads(threads)
+    try:
+        return [
+            dot(x, y),
+            max_abs(y),
+            subtract_prior(np.abs(precision), x, z),
+            float(z.sum()),
+            *direction([(x, x + 0.1 * y)], np.abs(precision), z)[::CHUNK],
+        ]
+    finally:
+        numba.set_num_threads(before)
+
+
+def test_values() -> None:
+    rng = np.random.default_rng(0)
+    x, y, z, precision = (rng.normal(size=N) for _ in range(4))
+    found = sums(1)
+    assert found[0] == pytest.approx(math.fsum(x * y))
+    assert found[1] == np.abs(y).max()
+    assert found[2] == pytest.approx(math.fsum(0.5 * np.abs(precision) * x**2))
+    assert found[3] == pytest.approx(float((z - np.abs(precision) * x).sum()))
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
+def test_threads_change_no_bit() -> None:
+    assert sums(1) == sums(2)
+
+
+@pytest.mark.parametrize("n", [1, 7, 40, 3000])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_direction_is_that_of_the_two_loops(n: int, scaled: bool) -> None:
+    """Against algorithm 7.4 as printed, on the last three of five pairs; one has no curvature."""
+    rng = np.random.default_rng(n)
+    preconditioner = rng.uniform(0.5, 2.0, n) if scaled else None
+    pairs = []
+    for i in range(5):
+        s = rng.normal(size=n)
+        pairs.append((s, -s if i == 3 else s * rng.uniform(0.5, 2.0, n)))
+    gradient = rng.normal(size=n)
+    kept = [pairs[1], pairs[2], pairs[4]]
+    q, alphas = gradient.copy(), []
+    for s, y in reversed(kept):
+        alphas.append(s @ q / (s @ y))
+        q -= alphas[-1] * y
+    s, y = kept[-1]
+    D = np.ones(n) if preconditioner is None else preconditioner
+    q *= D * (s @ y) / (y @ (D * y))
+    for (s, y), alpha in zip(kept, reversed(alphas), strict=True):
+        q += s * (alpha - y @ q / (s @ y))
+    np.testing.assert_allclose(
+        direction(pairs, preconditioner, gradient), -q, rtol=1e-9, atol=1e-11
+    )
+
+
+def test_bounds_and_l1_are_not_combined_silently() -> None:
+    with pytest.raises(ValueError, match="cannot be combined"):
+        minimize(lambda x, g: 0.0, np.zeros(2), nonnegative=np.array([0]), l1=1.0)

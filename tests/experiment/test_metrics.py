@@ -1,0 +1,472 @@
+"""Scores against conlleval itself, written out as a loop, and its table of known results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sslbench.corpus import SCHEMES, Column, Corpus, CorpusShards, Scheme, Task, Vocabulary, to_iob2
+from sslbench.errors import UserError
+from sslbench.experiment.metrics import (
+    Coverage,
+    Scores,
+    SentenceCounts,
+    conlleval_report,
+    coverage,
+    metrics_from_counts,
+    ratio,
+    ratios,
+    score,
+)
+
+Sentences = list[list[str]]
+
+
+# --- conlleval.pl (2004-01-26), line by line: the oracle --------------------------------------
+
+
+def parts(tag: str) -> tuple[str, str]:
+    prefix, hyphen, kind = tag.partition("-")
+    return (prefix, kind) if hyphen else (tag, "")
+
+
+def chunk_ends(before: tuple[str, str], here: tuple[str, str]) -> bool:
+    (p, p_type), (t, t_type) = before, here
+    return (
+        (p in "BI" and t in "BO")
+        or (p == "E" and t in "EIO")
+        or (p not in "O." and p_type != t_type)
+        or p in "[]"
+    )
+
+
+def chunk_starts(before: tuple[str, str], here: tuple[str, str]) -> bool:
+    (p, p_type), (t, t_type) = before, here
+    return (
+        (p in "BIO" and t == "B")
+        or (p == "O" and t in "IE")
+        or (p == "E" and t in "EI")
+        or (t not in "O." and p_type != t_type)
+        or t in "[]"
+    )
+
+
+def conlleval(gold: Sentences, predicted: Sentences) -> tuple[int, int, int, int]:
+    """Chunks in gold, found, correct; correct tags."""
+    n_gold = n_found = n_correct = tags = 0
+    inside = False
+    g_last = p_last = ("O", "")
+    for g_tags, p_tags in zip(gold, predicted, strict=True):
+        lines = [*zip(map(parts, g_tags), map(parts, p_tags), strict=True), (("O", ""), ("O", ""))]
+        for position, (g, p) in enumerate(lines):
+            g_ends, p_ends = chunk_ends(g_last, g), chunk_ends(p_last, p)
+            if inside and g_ends and p_ends and g_last[1] == p_last[1]:
+                inside = False
+                n_correct += 1
+            elif inside and (g_ends != p_ends or g[1] != p[1]):
+                inside = False
+            g_starts, p_starts = chunk_starts(g_last, g), chunk_starts(p_last, p)
+            inside |= g_starts and p_starts and g[1] == p[1]
+            n_gold += g_starts
+            n_found += p_starts
+            tags += g == p and position < len(g_tags)
+            g_last, p_last = g, p
+    return n_gold, n_found, n_correct + inside, tags
+
+
+# --- helpers ------------------------------------------------------------------------------------
+
+
+def coded(sentences: Sentences, order: int = 1) -> tuple[list[str], np.ndarray]:
+    """Labels in sorted (or reversed) order, and codes."""
+    flat = [tag for tags in sentences for tag in tags]
+    names = sorted(set(flat))[::order]
+    return names, np.array([names.index(tag) for tag in flat], dtype=np.int32)
+
+
+def score_text(gold: Sentences, predicted: Sentences, encoding: Scheme | None = "IOB2") -> Scores:
+    task = "spans" if encoding else "tagging"
+    offsets = np.cumsum([0, *map(len, gold)])
+    # the two vocabularies differ in content and order
+    return score(task, coded(gold), coded(predicted, -1), offsets, encoding=encoding)
+
+
+def sums(scores: Scores) -> tuple[int, int, int]:
+    lists = scores.counts.to_lists()
+    return tuple(sum(lists[f"{which}_chunks"]) for which in ("gold", "predicted", "correct"))
+
+
+def typed(text: str) -> Sentences:
+    """'B I O / O B' -> two sentences with the type X where none is written."""
+    return [
+        [tag if tag == "O" or "-" in tag else f"{tag}-X" for tag in sentence.split()]
+        for sentence in text.split("/")
+    ]
+
+
+def plain(text: str) -> Sentences:
+    return [sentence.split() for sentence in text.split("/")]
+
+
+# --- the table of anchors/crf.md, section 6: perl conlleval, gold/found/correct --------------
+
+TABLE = [
+    (typed("B I O"), typed("I I O"), (1, 1, 1)),
+    (typed("B I O"), typed("B I-Y O"), (1, 2, 0)),
+    (typed("O B / I O"), typed("O B / I O"), (2, 2, 2)),
+    (plain("B I O B"), plain("B I O O"), (2, 1, 1)),
+    (plain("O O O O"), plain("O O B O"), (0, 1, 0)),
+    (plain("O O"), plain("O O"), (0, 0, 0)),
+    (typed("I I B O"), typed("I I I O"), (2, 1, 0)),
+    (plain("B-a-b"), plain("I-a-c"), (1, 1, 0)),
+    (plain("B-a-b I-a-b"), plain("I-a-b I-a-c"), (1, 2, 0)),
+    (plain("B-Y I-X I-X"), plain("B-Y I-X I-X"), (2, 2, 2)),
+]
+# conlleval itself on E, S and M; after conversion to IOB2 (ours); where seqeval knows the tags its
+# default F1 agrees with ours: 0, 0, .667
+IOBES_TABLE = [
+    ("B I E", "B E S", "IOBES", (1, 1, 1), (1, 2, 0)),
+    ("B E B E", "B I I E", "IOBES", (1, 1, 1), (2, 1, 0)),
+    ("S S O", "S O O", "IOBES", (1, 1, 0), (2, 1, 1)),
+    ("B M E O", "B E M O", "BMES", (1, 1, 1), (1, 2, 0)),
+]
+
+
+@pytest.mark.parametrize(("gold", "predicted", "expected"), TABLE)
+def test_conlleval_table(
+    gold: Sentences, predicted: Sentences, expected: tuple[int, int, int]
+) -> None:
+    assert conlleval(gold, predicted)[:3] == expected
+    for scheme in ("IOB1", "IOB2"):
+        scores = score_text(gold, predicted, scheme)
+        assert sums(scores) == expected
+        both = expected[0] + expected[1]
+        assert scores.metrics["f1"] == pytest.approx(2 * expected[2] / both if both else 0)
+
+
+@pytest.mark.parametrize(("gold", "predicted", "scheme", "raw", "converted"), IOBES_TABLE)
+def test_iobes_is_converted_first(
+    gold: str,
+    predicted: str,
+    scheme: Scheme,
+    raw: tuple[int, int, int],
+    converted: tuple[int, int, int],
+) -> None:
+    assert conlleval(typed(gold), typed(predicted))[:3] == raw
+    assert sums(score_text(typed(gold), typed(predicted), scheme)) == converted
+
+
+@given(st.data(), st.sampled_from(SCHEMES))
+def test_counts_are_conllevals_on_any_tags(data: st.DataObject, scheme: Scheme) -> None:
+    prefixes = {"IOBES": "BIES", "BMES": "BMES"}.get(scheme, "BI")
+    tag = st.sampled_from(["O"] + [p + t for p in prefixes for t in ("", "-X", "-Y")])
+    lengths = data.draw(st.lists(st.integers(0, 6), max_size=5))
+    gold = [data.draw(st.lists(tag, min_size=n, max_size=n)) for n in lengths]
+    # mostly right, or nothing would ever be correct
+    predicted = [
+        [data.draw(tag) if data.draw(st.integers(0, 4)) == 0 else t for t in tags] for tags in gold
+    ]
+    scores = score_text(gold, predicted, scheme)
+    rows = scores.counts.table().rows
+    for i, (g, p) in enumerate(zip(gold, predicted, strict=True)):
+        chunks = conlleval([to_iob2(g, scheme)], [to_iob2(p, scheme)])[:3]
+        right = sum(a == b for a, b in zip(g, p, strict=True))
+        assert rows[i].tolist() == [1, g == p, len(g), right, *chunks]
+    if scheme in ("IOB1", "IOB2"):  # read by conlleval as they are, mixed and ill-formed
+        assert (*sums(scores), int(rows[:, 3].sum())) == conlleval(gold, predicted)
+    by_type = [(t.gold, t.predicted, t.correct) for t in scores.types.values()]
+    assert tuple(np.sum(by_type or [(0, 0, 0)], axis=0).tolist()) == sums(scores)
+
+
+def test_worked_example() -> None:
+    gold = typed("B I O / B-Y O B / O")
+    predicted = typed("B I O / B-Y O O / B-Z")
+    scores = score_text(gold, predicted)
+    assert scores.metrics == pytest.approx(
+        {
+            "accuracy": 5 / 7,
+            "sentence_accuracy": 1 / 3,
+            "precision": 2 / 3,
+            "recall": 2 / 3,
+            "f1": 2 / 3,
+        }
+    )
+    table = {name: (t.gold, t.predicted, t.correct) for name, t in scores.types.items()}
+    assert table == {"X": (2, 1, 1), "Y": (1, 1, 1), "Z": (0, 1, 0)}
+    x = scores.types["X"]
+    assert (x.precision, x.recall, x.f1) == pytest.approx((1, 0.5, 2 / 3))
+    z = scores.types["Z"]
+    assert (z.precision, z.recall, z.f1) == (0, 0, 0)
+
+
+def test_report_is_conllevals_text() -> None:
+    report = conlleval_report(score_text(typed("B I O / B-Y O B"), typed("B I O / B-Y O O")))
+    assert report.splitlines() == [
+        "processed 6 tokens with 3 phrases; found: 2 phrases; correct: 2.",
+        "accuracy:  83.33%; precision: 100.00%; recall:  66.67%; FB1:  80.00",
+        "                X: precision: 100.00%; recall:  50.00%; FB1:  66.67  1",
+        "                Y: precision: 100.00%; recall: 100.00%; FB1: 100.00  1",
+    ]
+    with pytest.raises(ValueError, match="no chunks"):
+        conlleval_report(score_text([["a"]], [["a"]], None))
+
+
+def test_tagging_has_no_chunks() -> None:
+    scores = score_text([["DT", "NN"], ["B-X"]], [["DT", "VB"], ["B-X"]], None)
+    assert scores.metrics == pytest.approx({"accuracy": 2 / 3, "sentence_accuracy": 1 / 2})
+    assert scores.counts.gold_chunks is None
+    assert scores.types == {}
+
+
+def test_nothing_to_score() -> None:
+    metrics = score_text([], []).metrics
+    assert set(metrics.values()) == {0.0}
+
+
+def test_wrong_arguments() -> None:
+    offsets = np.array([0, 2])
+    good = (["O"], np.zeros(2, dtype=np.int32))
+    with pytest.raises(ValueError, match="encoding"):
+        score("spans", good, good, offsets)
+    with pytest.raises(ValueError, match=r"int\[2\]"):
+        score("tagging", good, (["O"], np.zeros(3, dtype=np.int32)), offsets)
+    for code in (-1, 1):
+        with pytest.raises(ValueError, match="for 1 labels"):
+            score("tagging", (["O"], np.array([0, code])), good, offsets)
+    with pytest.raises(UserError, match="label 'NN' does not fit IOB2"):
+        score("spans", good, (["O", "NN"], np.array([0, 1])), offsets, encoding="IOB2")
+
+
+counts_strategy = st.lists(st.tuples(*[st.integers(0, 5)] * 5), max_size=6)
+
+
+@given(counts_strategy, st.data())
+def test_metrics_are_functions_of_summed_counts(
+    rows: list[tuple[int, ...]], data: st.DataObject
+) -> None:
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 5)
+    columns[:, 1] = np.minimum(columns[:, 1], columns[:, 0])
+    counts = SentenceCounts(*columns.T)
+    weights = np.array(
+        data.draw(
+            st.lists(
+                st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)),
+                min_size=2,
+                max_size=2,
+            )
+        ),
+        dtype=np.int64,
+    ).reshape(2, len(rows))
+    table = counts.table()
+    sums = weights @ table.rows  # as a bootstrap does it
+    batch = ratios(sums, table.fields)
+    for name, value in batch.items():
+        assert np.array_equal(ratio(sums, table.fields, name), value)
+    for i, weight in enumerate(weights):
+        drawn = metrics_from_counts(counts, np.repeat(np.arange(len(rows)), weight))
+        assert {name: value[i] for name, value in batch.items()} == drawn
+    again = SentenceCounts.from_lists(counts.to_lists())
+    assert metrics_from_counts(again) == metrics_from_counts(counts)
+
+
+# --- by vocabulary ----------------------------------------------------------------------------
+
+
+def words_of(sentences: Sentences, vocabulary: Vocabulary | None = None) -> Corpus:
+    word = Vocabulary() if vocabulary is None else vocabulary
+    codes = word.encode(w for sentence in sentences for w in sentence)
+    return Corpus({"word": Column(word, codes)}, np.cumsum([0, *map(len, sentences)]))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_coverage(shared: bool) -> None:
+    vocabulary = Vocabulary() if shared else None
+    test = words_of([["a", "b"], ["a", "C"], ["d"], ["c", "a"]], vocabulary)
+    labeled = words_of([["a"], ["b", "c", "later"]], vocabulary)
+    text = CorpusShards(words_of([["x", "a"], ["C"], ["d", "b"]], vocabulary), 2)
+    found = coverage(test, labeled, text)
+    assert found.unseen.tolist() == [False, False, False, True, True, False, False]
+    assert found.app.tolist() == [True, False, False, True]
+    assert found.u_app is not None
+    assert found.u_app.tolist() == [True, True, True, False]
+    assert coverage(test, labeled).u_app is None
+
+
+def test_metrics_by_vocabulary() -> None:
+    gold = typed("B I / O B / B-Y / O O")
+    predicted = typed("B I / O O / B-Y / O B")
+    cover = Coverage(
+        unseen=np.array([0, 0, 0, 1, 1, 0, 0], dtype=bool),
+        app=np.array([1, 0, 0, 1], dtype=bool),
+        u_app=np.array([1, 1, 1, 0], dtype=bool),
+    )
+    offsets = np.array([0, 2, 4, 5, 7])
+    metrics = score(
+        "spans", coded(gold), coded(predicted), offsets, encoding="IOB2", coverage=cover
+    ).metrics
+    expected = {
+        "sentence_accuracy_app": 1 / 2,
+        "sentence_accuracy_notapp": 1 / 2,
+        "f1_app": 2 / 3,
+        "f1_notapp": 2 / 3,
+        "share_app": 1 / 2,
+        "u_app": 3 / 4,
+        "u_app_app": 1 / 2,
+        "u_app_notapp": 1,
+        "unseen_accuracy": 1 / 2,
+    }
+    assert {name: metrics[name] for name in expected} == pytest.approx(expected)
+    assert len(metrics) == len(expected) + 5
+
+
+def test_empty_groups_have_no_metric() -> None:
+    gold = typed("B I")
+    cover = Coverage(np.zeros(2, dtype=bool), np.ones(1, dtype=bool))
+    metrics = score(
+        "spans", coded(gold), coded(gold), np.array([0, 2]), encoding="IOB2", coverage=cover
+    ).metrics
+    assert set(metrics) == {
+        *("accuracy", "sentence_accuracy", "precision", "recall", "f1"),
+        *("sentence_accuracy_app", "f1_app", "share_app"),
+    }
+    assert all(value == 1 for value in metrics.values())
+
+
+# --- words of a segmentation ----------------------------------------------------------------------
+
+
+def borders(tags: list[str]) -> list[tuple[int, int, str]]:
+    """(first, last, tag) of each word, read from BMES as a loop: another way than the module's."""
+    words: list[tuple[int, int, str]] = []
+    before, before_tag = "E", ""
+    for at, label in enumerate(tags):
+        place, _, tag = label.partition("-")
+        if place in "ME" and before in "BM" and tag == before_tag:
+            words[-1] = (words[-1][0], at, tag)
+        else:
+            words.append((at, at, tag))
+        before, before_tag = place, tag
+    return words
+
+
+def spelled(text: list[str], tags: Sentences, vocabulary: Vocabulary | None = None) -> Corpus:
+    corpus = words_of([list(sentence) for sentence in text], vocabulary)
+    names, codes = coded(tags)
+    return corpus.with_column("label", Column(Vocabulary(names), codes))
+
+
+def score_words(
+    task: Task, text: list[str], gold: Sentences, predicted: Sentences, labeled: Corpus | None
+) -> Scores:
+    corpus = spelled(text, gold)
+    cover = None if labeled is None else coverage(corpus, labeled)
+    labels = corpus.column("label")
+    return score(
+        task,
+        (labels.vocabulary.strings, labels.codes),
+        coded(predicted, -1),
+        corpus.offsets,
+        encoding="BMES",
+        coverage=cover,
+    )
+
+
+WORD_METRICS = ("precision", "recall", "f1", "seg_f1", "joint_f1", "oov_recall", "joint_oov_recall")
+
+
+def test_segmentation_by_hand() -> None:
+    """Gold ab|c|de and f|gh, predicted ab|cd|e and f|gh; labeled text holds ab, de and g, h."""
+    labeled = spelled(["abdegh"], [["B", "E", "B", "E", "S", "S"]])
+    gold, predicted = plain("B E S B E / S B E"), plain("B E B E S / S B E")
+    scores = score_words("segmentation", ["abcde", "fgh"], gold, predicted, labeled)
+    # 5 gold words, 5 predicted, 3 right; new words c (wrong), f and gh (right: its characters are
+    # known, the word is not)
+    found = {name: scores.metrics[name] for name in WORD_METRICS if name in scores.metrics}
+    assert found == pytest.approx(
+        {"precision": 3 / 5, "recall": 3 / 5, "f1": 3 / 5, "seg_f1": 3 / 5, "oov_recall": 2 / 3}
+    )
+    lists = scores.counts.to_lists()
+    assert lists["correct_words"] == [1, 2]
+    assert (lists["oov_words"], lists["oov_correct"]) == ([1, 2], [0, 2])
+    assert "oov_tagged" not in lists
+
+
+def test_joint_by_hand() -> None:
+    """A word counts for seg_f1 with a wrong tag; a new tag for a known word is not a new word."""
+    labeled = spelled(["ab"], [["B-V", "E-V"]])
+    gold = plain("B-N E-N S-V B-N M-N E-N")
+    predicted = plain("B-N E-N S-N B-N E-N S-N")
+    scores = score_words("joint", ["abcdef"], gold, predicted, labeled)
+    # gold ab/N c/V def/N; predicted ab/N c/N de/N f/N: borders right: ab, c; tag too: ab
+    found = {name: scores.metrics[name] for name in WORD_METRICS if name in scores.metrics}
+    assert found == pytest.approx(
+        {
+            "precision": 1 / 4,
+            "recall": 1 / 3,
+            "f1": 2 / 7,
+            "seg_f1": 4 / 7,
+            "joint_f1": 2 / 7,
+            "oov_recall": 1 / 2,
+            "joint_oov_recall": 0,
+        }
+    )
+
+
+def test_words_without_labeled_text_or_without_new_words() -> None:
+    gold = plain("B-N E-N S-V")
+    labeled = spelled(["abc"], gold)
+    known = score_words("joint", ["abc"], gold, gold, labeled)
+    assert not [name for name in known.metrics if "oov" in name]  # nothing to find is not 0
+    assert known.counts.to_lists()["oov_words"] == [0]  # so that rows of all seeds are equally long
+    alone = score_words("joint", ["abc"], gold, gold, None)
+    assert (alone.metrics["seg_f1"], alone.metrics["joint_f1"]) == (1, 1)
+    assert "oov_words" not in alone.counts.to_lists()
+
+
+def test_a_report_of_words_is_conllevals() -> None:
+    gold = plain("B-N E-N S-V")
+    report = conlleval_report(score_words("joint", ["abc"], gold, gold, spelled(["a"], [["S-N"]])))
+    assert report.startswith("processed 3 tokens with 2 phrases; found: 2 phrases; correct: 2.")
+
+
+@given(st.data(), st.sampled_from(["segmentation", "joint"]), st.booleans())
+def test_word_counts_on_any_tags(data: st.DataObject, task: Task, covered: bool) -> None:
+    kinds = ["-X", "-Y"] if task == "joint" else [""]
+    tag = st.sampled_from([place + kind for place in "BMES" for kind in kinds])
+    text, gold, predicted = [], [], []
+    for length in data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4)):
+        text.append(data.draw(st.text("abc", min_size=length, max_size=length)))
+        gold.append(data.draw(st.lists(tag, min_size=length, max_size=length)))
+        # mostly right, or nothing would ever be correct
+        predicted.append(
+            [data.draw(tag) if data.draw(st.integers(0, 3)) == 0 else t for t in gold[-1]]
+        )
+    known = data.draw(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=4))
+    tags = [["S"] if len(w) == 1 else ["B", *"M" * (len(w) - 2), "E"] for w in known]
+    scores = score_words(task, text, gold, predicted, spelled(known, tags) if covered else None)
+    expected: dict[str, list[int]] = {name: [] for name in scores.counts.to_lists()}
+    for string, g_tags, p_tags in zip(text, gold, predicted, strict=True):
+        g, p = set(borders(g_tags)), set(borders(p_tags))
+        spans = {word[:2] for word in p}
+        new = {word for word in g if string[word[0] : word[1] + 1] not in known}
+        row = {
+            "n_tokens": len(string),
+            "correct_tokens": sum(map(str.__eq__, g_tags, p_tags)),
+            "gold_chunks": len(g),
+            "predicted_chunks": len(p),
+            "correct_chunks": len(g & p),
+            "correct_words": sum(word[:2] in spans for word in g),
+            "correct_tagged": len(g & p),
+            "oov_words": len(new),
+            "oov_correct": sum(word[:2] in spans for word in new),
+            "oov_tagged": len(new & p),
+        }
+        for name in expected:
+            expected[name].append(row[name])
+    assert scores.counts.to_lists() == expected
+    assert len(expected) == 6 + (task == "joint") + covered * (2 + (task == "joint"))
+    again = SentenceCounts.from_lists(expected)
+    expected_metrics = {n: v for n, v in scores.metrics.items() if n in metrics_from_counts(again)}
+    assert {n: metrics_from_counts(again)[n] for n in expected_metrics} == expected_metrics

@@ -1,0 +1,194 @@
+"""Runs in processes: hostile methods, timeouts, memory, kill -9 of the parent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sslbench.errors import UserError
+from sslbench.experiment.cluster import run_on_dask
+from sslbench.experiment.pool import run_all
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.runner import execute
+from sslbench.experiment.training import Task
+from sslbench.plugins import registry
+from support import run_fakes
+from support.run_fakes import install, task
+
+
+@pytest.fixture(autouse=True)
+def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    install(tmp_path, monkeypatch)
+    yield
+    registry.cache_clear()
+
+
+def hostile(how: str) -> Task:
+    return task("hostile", params={"how": how})
+
+
+def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def sleepers() -> list[psutil.Process]:
+    """The grandchildren that the hanging method starts."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if os.environ["RUN_FAKES_MARK"] in (process.info["cmdline"] or [])
+    ]
+
+
+def test_whatever_a_method_does_becomes_a_record_and_the_others_go_on() -> None:
+    hows = ("raise", "exit", "kill", "allocate", "negative", "large")
+    tasks = [hostile(how) for how in hows] + [task(labeled=20)]
+    records = {r.run_id: r for r in run_all(tasks, jobs=2)}
+    assert len(records) == len(tasks)
+    by_how = {how: records[hostile(how).spec.run_id] for how in hows}
+    assert {how: (r.status, r.error_kind) for how, r in by_how.items()} == {
+        "raise": ("failed", "method"),
+        "exit": ("failed", "process"),
+        "kill": ("failed", "process"),
+        "allocate": ("failed", "method"),
+        "negative": ("failed", "method"),
+        "large": ("ok", None),
+    }
+    assert by_how["raise"].error == "ValueError: a bug over two lines"
+    assert any("run_fakes.py" in line for line in by_how["raise"].traceback)
+    assert "exit status 3" in str(by_how["exit"].error)
+    assert "SIGKILL" in str(by_how["kill"].error)
+    assert "codes outside" in str(by_how["negative"].error)
+    honest = records[tasks[-1].spec.run_id]
+    assert honest.status == "ok"
+    assert honest.score == execute(tasks[-1]).score
+    # 300 MiB of the large one, counted in its own process.
+    assert by_how["large"].peak_rss_mb - honest.peak_rss_mb == pytest.approx(300, abs=40)
+    assert honest.wall_s > 0
+    assert honest.cpu_s is not None
+
+
+def test_a_hanging_run_is_killed_with_its_children() -> None:
+    assert not sleepers()
+    began = time.monotonic()
+    (record,) = run_all([hostile("hang")], timeout=3.0)
+    assert (record.status, record.error_kind) == ("timeout", "timeout")
+    assert "3 s" in str(record.error)
+    assert time.monotonic() - began < 8
+    assert record.wall_s >= 2.9
+    assert record.peak_rss_mb is not None
+    assert until(lambda: not sleepers())
+
+
+def test_children_are_fresh_interpreters_with_the_threads_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "7")
+    monkeypatch.setattr(run_fakes.Majority, "fit", None)  # a forked child would inherit this
+    (record,) = run_all([task(labeled=20)])
+    assert record.status == "ok"
+    assert record.environment["threads"] == 1
+    assert os.environ["NUMBA_NUM_THREADS"] == "7"
+
+
+def test_what_a_method_prints_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+    assert next(run_all([task(labeled=20)])).status == "ok"
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "chats on standard output" in err
+
+
+def test_leaving_the_iterator_kills_what_runs() -> None:
+    runs = run_all([task(labeled=20), hostile("hang")], jobs=2)
+    assert next(runs).status == "ok"
+    assert until(lambda: bool(sleepers()))
+    runs.close()
+    assert until(lambda: not sleepers())
+
+
+def test_a_killed_parent_takes_a_busy_run_with_it(tmp_path: Path) -> None:
+    words = [
+        sys.executable,
+        "-c",
+        "from sslbench.cli import main; main()",
+        "run",
+        "--method",
+        "hostile",
+        "--set",
+        "how=spin",
+        "--dataset",
+        "toy",
+        "--labeled",
+        "20",
+        "--model",
+        "nothing",
+        "--store",
+        str(tmp_path / "runs"),
+    ]
+    parent = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+    marks = tmp_path / "spinning"
+    assert until(lambda: marks.exists() and bool(marks.read_text()))
+    child = psutil.Process(int(marks.read_text()))
+    assert child.is_running()
+    parent.kill()
+    parent.wait()
+    assert until(lambda: not child.is_running())
+
+
+class FakeFuture:
+    def __init__(self, call: Callable[[], bytes]) -> None:
+        self.call = call
+
+    def result(self) -> bytes:
+        return self.call()
+
+
+class FakeClient:
+    """Enough of distributed.Client: runs at once, loses the worker of every second task."""
+
+    def __init__(self, address: str | None = None) -> None:
+        if address == "tcp://nobody:1":
+            raise OSError("cannot connect")
+        self.count = 0
+
+    def __enter__(self) -> FakeClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, function: Callable[[bytes], bytes], data: bytes, *, pure: bool) -> FakeFuture:
+        assert not pure
+        self.count += 1
+
+        def lost() -> bytes:
+            raise RuntimeError("worker died")
+
+        return FakeFuture(lost if self.count % 2 == 0 else lambda: function(data))
+
+
+def test_dask_executor(monkeypatch: pytest.MonkeyPatch) -> None:
+    import types
+
+    fake = types.SimpleNamespace(Client=FakeClient, as_completed=lambda futures: futures)
+    monkeypatch.setitem(sys.modules, "distributed", fake)
+    records: list[RunRecord] = list(
+        run_on_dask([task(labeled=20), task(labeled=30)], address="tcp://x:1")
+    )
+    assert [record.status for record in records] == ["ok", "failed"]
+    assert "worker died" in str(records[1].error)
+    with pytest.raises(UserError, match="no dask scheduler"):
+        list(run_on_dask([task()], address="tcp://nobody:1"))
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UserError, match=r"pip install 'sslbench\[dask\]'"):
+        list(run_on_dask([task()], address=None))

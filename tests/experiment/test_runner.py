@@ -1,0 +1,285 @@
+"""One run in this process, the grid around it, and the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from sslbench.cli import cli
+from sslbench.errors import UserError
+from sslbench.experiment.plan import Request, carry_out, plan
+from sslbench.experiment.record import decode
+from sslbench.experiment.runner import execute
+from sslbench.experiment.store import Store
+from sslbench.plugins import registry
+from support import run_fakes
+from support.run_fakes import MajorityFit, install, task
+
+
+@pytest.fixture(autouse=True)
+def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    install(tmp_path, monkeypatch)
+    yield
+    registry.cache_clear()
+
+
+def planned(store: Path, **request: object) -> list[object]:
+    base = {"methods": ["majority"], "datasets": ["toy"], "model": "nothing"}
+    asked = Request(**{**base, **request})
+    return plan(asked, store=Store(store), notice=lambda text: None)
+
+
+def test_a_record_tells_the_whole_run() -> None:
+    record = execute(task(labeled=20, params={"weight": 0.5}))
+    assert (record.status, record.error) == ("ok", None)
+    assert record.params == {"weight": 0.5, "sleep": 0.0}
+    assert record.protocol == {
+        "labeled": 20,
+        "unlabeled": None,
+        "seed": 0,
+        "tune": 0,
+        "dev": "none",
+    }
+    counts = record.counts["test"]
+    accuracy = sum(counts["correct_tokens"]) / sum(counts["n_tokens"])
+    assert record.metrics["test"]["accuracy"] == pytest.approx(accuracy)
+    assert len(counts["n_tokens"]) == 30
+    assert {"load", "fit", "predict", "score", "count"} <= set(record.timing)
+    assert record.trace["unlabeled"] == 40
+    assert record.data["sentences"] == {"labeled": 20, "unlabeled": 40, "test": 30}
+    assert record.data["facts"] == {"fact": 1}
+    assert record.environment["libraries"]["numpy"] == np.__version__
+
+
+def test_variants_of_a_fit_are_scored_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def variants(fit: MajorityFit) -> dict[str, MajorityFit]:
+        flat = MajorityFit(fit.labels, np.zeros_like(fit.table))
+        return {} if not fit.table.any() else {"flat": flat}
+
+    monkeypatch.setattr(MajorityFit, "variants", property(variants), raising=False)
+    record = execute(task(labeled=20))
+    assert record.status == "ok"
+    metrics = record.metrics["test"]
+    assert 0 < metrics["accuracy_flat"] < metrics["accuracy"]
+    assert "f1_flat" not in metrics
+
+
+def test_same_seed_same_record() -> None:
+    first, second = execute(task(labeled=20, seed=3)), execute(task(labeled=20, seed=3))
+    assert first.predictions_sha256 == second.predictions_sha256
+    assert first.metrics == second.metrics
+    assert first.trace == second.trace
+    assert execute(task(labeled=20, seed=4)).trace["draw"] != first.trace["draw"]
+
+
+def test_tuning_uses_a_fifth_and_retrains_on_all(tmp_path: Path) -> None:
+    record = execute(task(store=tmp_path, labeled=20, tune=5))
+    assert record.protocol["dev"] == "fifth"
+    assert [trial["value"] for trial in record.tuning[:3]] == [100.0, 1.0, 0.01]
+    assert 3 < len(record.tuning) <= 5
+    best = max(trial["score"] for trial in record.tuning)
+    chosen = [t["value"] for t in record.tuning if t["score"] == best]
+    assert record.params["weight"] == max(chosen)  # ties: the first of the grid is the largest
+    assert record.data["sentences"]["labeled"] == 20
+
+
+def test_trials_are_shared_between_methods_and_survive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = execute(task("follower", store=tmp_path, labeled=20, tune=4, params={"other": 3.0}))
+    assert first.status == "ok", first.traceback
+    files = sorted((tmp_path / "trials").iterdir())
+    stamps = [file.stat().st_mtime_ns for file in files]
+    fits = []
+    honest = run_fakes.Majority.fit
+
+    def counted(self: object, problem: object, params: object, run: object) -> object:
+        fits.append(params)
+        return honest(self, problem, params, run)
+
+    monkeypatch.setattr(run_fakes.Majority, "fit", counted)
+    second = execute(task(store=tmp_path, labeled=20, tune=4))
+    assert second.tuning == first.tuning
+    assert [trial["method"] for trial in first.tuning] == ["majority"] * len(first.tuning)
+    assert len(fits) == 1  # the final training alone
+    # A larger budget takes up where the smaller one ended; other data does not.
+    execute(task(store=tmp_path, labeled=20, tune=5))
+    assert len(fits) <= 3
+    assert [file.stat().st_mtime_ns for file in files] == stamps
+    before = len(fits)
+    execute(task(store=tmp_path, labeled=21, tune=4))
+    assert len(fits) - before == len(first.tuning) + 1
+
+
+def test_set_parameters_are_not_tuned() -> None:
+    record = execute(task(labeled=20, tune=5, params={"weight": 3.0}))
+    assert record.tuning == []
+    assert record.params["weight"] == 3.0
+
+
+def test_bad_parameters_and_missing_data_are_input_errors() -> None:
+    record = execute(task(params={"weight": "x"}))
+    assert (record.status, record.error_kind) == ("failed", "input")
+    assert "$.weight" in str(record.error)
+    record = execute(task(dataset="missing"))
+    assert record.error == "/nowhere: no such corpus; buy it"
+
+
+def test_plan_makes_the_grid_with_defaults(tmp_path: Path) -> None:
+    tasks = planned(tmp_path, methods=["majority", "hostile"], seeds=[1, 2], labeled=20)
+    specs = [each.spec for each in tasks]
+    assert [(s.protocol.seed, s.method) for s in specs] == [
+        (1, "majority"),
+        (1, "hostile"),
+        (2, "majority"),
+        (2, "hostile"),
+    ]
+    assert {s.featurizer for s in specs} == {"none"}
+    assert len({s.run_id for s in specs}) == 4
+    assert {s.protocol.tune for s in specs} == {0}
+    # The data set's own budget holds for the full data only, and only when none is asked.
+    assert planned(tmp_path)[0].spec.protocol.tune == 5
+    assert planned(tmp_path, tune=0)[0].spec.protocol.tune == 0
+
+
+def test_settings_are_typed_and_go_to_whom_they_belong(tmp_path: Path) -> None:
+    both = planned(
+        tmp_path,
+        methods=["majority", "hostile"],
+        settings=["weight=3", "hostile.how=exit", "toy.train=12"],
+    )
+    assert [each.spec.params for each in both] == [{"weight": 3.0}, {"how": "exit"}]
+    assert both[0].spec.data.options == {"train": 12}
+    for bad, message in [
+        ("wieght=1", "did you mean weight"),
+        ("weight", "key=value"),
+        ("weight=x", "Expected `float`"),
+        ("weight=-1", ">= 0"),
+        ("other.weight=1", "takes no part"),
+        ("toy.train=x", "option of toy"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            planned(tmp_path, settings=[bad])
+
+
+def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+
+    def in_process(tasks: list[object], **_: object) -> Iterator[object]:
+        for each in tasks:
+            ran.append(each.spec.method)
+            yield execute(each)
+
+    monkeypatch.setattr("sslbench.experiment.plan.run_all", in_process)
+    store = Store(tmp_path)
+    tasks = planned(tmp_path, methods=["majority", "hostile"], labeled=20)
+    tasks += planned(tmp_path, datasets=["missing"])
+    first = carry_out(tasks, store)
+    assert ran == ["majority", "hostile", "majority"]
+    assert [r.error_kind for r in first.records] == [None, "method", "input"]
+    assert first.exit_status == 1
+    assert len(store.records()) == 2  # bad input is to be mended, not remembered
+    again = carry_out(tasks[:2], store)
+    assert (again.skipped, again.skipped_failed, len(ran)) == (2, 1, 3)
+    assert again.exit_status == 1
+    retried = carry_out(tasks[:2], store, retry=True)
+    assert (retried.skipped, ran[3:]) == (1, ["hostile"])
+    assert carry_out(tasks[2:], store).exit_status == 2
+    with pytest.raises(UserError, match="executor"):
+        carry_out(planned(tmp_path, seeds=[9]), store, executor="cloud")
+
+
+def sslbench(*words: str) -> Result:
+    return CliRunner().invoke(cli, words)
+
+
+def test_command_line_end_to_end(tmp_path: Path) -> None:
+    store = str(tmp_path / "runs")
+    grid = (
+        "run",
+        "--method",
+        "majority",
+        "--method",
+        "hostile",
+        "--dataset",
+        "toy",
+        "--labeled",
+        "20",
+        "--store",
+        store,
+        "--model",
+        "nothing",
+    )
+    result = sslbench(*grid, "--format", "json")
+    assert result.exit_code == 1, result.output
+    tree = json.loads(result.stdout)
+    assert [record["status"] for record in tree] == ["ok", "failed"]
+    assert decode(json.dumps(tree[0]).encode()).method == "majority"
+    assert "2 runs, 1 failed" in result.stderr
+    rows = sslbench(*grid, "--format", "csv").stdout.splitlines()
+    assert rows[0].startswith("run_id,status,method")
+    assert len(rows) == 3
+    table = sslbench(*grid)
+    assert "2 of them found in the store" in table.stderr
+    assert tree[0]["run_id"] in table.stdout
+    out = str(tmp_path / "boards")
+    assert sslbench("leaderboard", "--store", store, "--out", out, "--check").exit_code == 1
+    assert not Path(out).exists()
+    assert sslbench("leaderboard", "--store", store, "--out", out).exit_code == 0
+    assert sslbench("leaderboard", "--store", store, "--out", out, "--check").exit_code == 0
+    assert "majority" in (Path(out) / "leaderboard.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--method", "majorty", "--dataset", "toy"), "did you mean majority"),
+        (("--method", "majority", "--dataset", "toi"), "did you mean toy"),
+        (("--method", "majority"), "give --dataset NAME or --data PATH"),
+        (("--method", "majority", "--dataset", "toy", "--labeled", "x"), "--labeled"),
+        (("--method", "majority", "--data", "/no/file"), "no such file"),
+        (("--method", "majority", "--dataset", "toy", "--set", "x=1"), "no parameter 'x'"),
+        (("--method", "majority", "--dataset", "missing", "--labeled", "1"), "buy it"),
+    ],
+)
+def test_bad_input_ends_in_one_line_and_status_two(
+    tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    result = sslbench("run", *words, "--store", str(tmp_path / "runs"), "--model", "nothing")
+    assert result.exit_code == 2, result.output
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_compare(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    runs = [execute(task(labeled=n, params={"weight": w})) for n, w in ((5, 100.0), (40, 0.1))]
+    other = execute(task(labeled=20, data=msgspec.structs.replace(runs[0].spec.data)))
+    other.data["test_sha256"] = "another"
+    other.spec = msgspec.structs.replace(other.spec, code="x")
+    other.run_id = other.spec.run_id
+    bad = execute(task("hostile"))
+    for record in (*runs, other, bad):
+        store.save(record)
+    ids = [record.run_id for record in runs]
+    result = sslbench("compare", *ids, "--store", str(tmp_path), "--format", "json")
+    assert result.exit_code == 0, result.output
+    tree = json.loads(result.stdout)
+    assert tree["difference"] == pytest.approx(runs[0].score - runs[1].score)
+    assert tree["low"] <= tree["difference"] <= tree["high"] < 0
+    assert tree["p_value"] < 0.01
+    assert "the protocols differ" in result.stderr
+    text = sslbench("compare", ids[0][:8], str(store.path(ids[1])), "--store", str(tmp_path))
+    assert "A - B: -" in text.stdout
+    for second, message in [(other, "different test sets"), (bad, "nothing to compare")]:
+        refused = sslbench("compare", ids[0], second.run_id, "--store", str(tmp_path))
+        assert refused.exit_code == 2
+        assert message in refused.stderr

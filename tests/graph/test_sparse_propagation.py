@@ -1,0 +1,215 @@
+"""Unnormalized propagation under its penalties (G11, G12) and harmonic propagation (P11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from sslbench.graph.propagation.kernels import shared_threshold
+from sslbench.graph.propagation.solver import EdgeCount
+from sslbench.graph.propagation.sparse import (
+    Penalty,
+    harmonic,
+    harmonic_descent,
+    propagate_unnormalized,
+    release_rate,
+    unnormalized_objective,
+)
+from sslbench.types import F64
+from support.propagation_oracle import (
+    LABELED,
+    distributions,
+    graph,
+    laplacian,
+    penalized,
+    random_graph,
+    rows_at,
+    six,
+)
+
+R = rows_at({0: (1, 0, 0), 3: (0, 0.25, 0.75)})
+MU, LAM = 0.5, 0.3
+PENALTIES: list[Penalty] = ["l2sq", "l1sq", "l1"]
+DIGITS = {"rtol": 0, "atol": 6e-11}
+PRINTED: dict[Penalty, tuple[list[list[float]], float]] = {
+    "l2sq": (
+        [
+            [0.6015026561, 0.0132069380, 0.0396208141],
+            [0.3592287148, 0.0322836263, 0.0968508790],
+            [0.1386728495, 0.0859918410, 0.2579755231],
+            [0.0528277522, 0.1518064156, 0.4554192469],
+        ],
+        0.6439813048,
+    ),
+    "l1sq": (
+        [
+            [0.5903415387, 0, 0],
+            [0.3319459834, 0, 0.0003132305],
+            [0.0661895123, 0, 0.2002325736],
+            [0, 0.0583204126, 0.4250904453],
+        ],
+        0.7012605242,
+    ),
+    "l1": (
+        [
+            [0.5702702703, 0, 0],
+            [0.2594594595, 0, 0],
+            [0, 0, 0.1235294118],
+            [0, 0.0555555556, 0.3882352941],
+        ],
+        0.9592218689,
+    ),
+}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_g11_g12_each_edge_twice(penalty: Penalty) -> None:
+    rows, value = PRINTED[penalty]
+    found = propagate_unnormalized(six(), R, LABELED, MU, LAM, penalty, tolerance=1e-12)
+    np.testing.assert_allclose(found[:4], rows, **DIGITS)
+    np.testing.assert_array_equal(found[4:], 0)  # no way to a label: exactly no mass
+    np.testing.assert_array_equal(found[:4] == 0, np.array(rows) == 0)
+    objective = unnormalized_objective(six(), found, R, LABELED, MU, LAM, penalty)
+    assert objective == pytest.approx(value, abs=6e-11)
+
+
+def test_g11_each_edge_once() -> None:
+    found = propagate_unnormalized(six(), R, LABELED, MU, LAM, edge_count="once")
+    np.testing.assert_allclose(found[0], [0.6529342709, 0.0054461617, 0.0163384850], **DIGITS)
+    np.testing.assert_allclose(found[3], [0.0217846467, 0.1646858775, 0.4940576325], **DIGITS)
+
+
+def test_the_closed_form_of_one_vertex() -> None:
+    b = np.array([0.8, 0.3, 0.1])
+    np.testing.assert_allclose(
+        np.maximum(b - shared_threshold(b, 0.5), 0), [0.525, 0.025, 0], atol=1e-15
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from([0.0, 0.1, 0.1, 0.25, 0.5, 0.9, 1.7]), min_size=1, max_size=9),
+    st.sampled_from([0.01, 0.3, 1.0, 20.0]),
+)
+def test_the_threshold_is_that_of_the_sorted_entries(values: list[float], ratio: float) -> None:
+    b = np.array(values)
+    found = shared_threshold(b, ratio)
+    ordered = np.sort(b)[::-1]
+    sums = ratio * np.cumsum(ordered) / (1 + ratio * np.arange(1, len(b) + 1))
+    fitting = [t for a, t in enumerate(sums) if ordered[a] > t and t >= (*ordered, 0)[a + 1]]
+    assert found == pytest.approx(fitting[0] if fitting else 0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("count", ["once", "twice"])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_lbfgsb_from_random_starts_agrees(penalty: Penalty, count: EdgeCount, seed: int) -> None:
+    """Two random starts, graphs with isolated vertices and components without labels."""
+    V, K = 14, 4
+    W, labeled = random_graph(seed, V, 0.12), np.arange(V) % 5 == seed % 5
+    r = np.where(labeled[:, None], distributions(seed, V, K), np.nan)
+    found = propagate_unnormalized(W, r, labeled, 0.4, 0.2, penalty, count, tolerance=1e-12)
+    value = unnormalized_objective(W, found, r, labeled, 0.4, 0.2, penalty, count)
+    known, c = np.where(labeled[:, None], r, 0.0), 0.4 * (1 + (count == "twice"))
+    for start in range(2):
+        rows = np.random.default_rng(start).random((V, K))
+        other, lowest = penalized(W, known, labeled, c, 0.2, penalty, rows)
+        np.testing.assert_allclose(found, other, rtol=0, atol=2e-6)
+        assert value == pytest.approx(lowest, abs=1e-11)
+        assert value <= lowest + 1e-13
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_where_no_label_leads_there_is_no_mass(penalty: Penalty) -> None:
+    W = csr_array(np.pad(six().toarray(), (0, 2)))
+    labeled = np.append(LABELED, [False, True])
+    r = np.vstack([R, [[0, 0, 0], [0, 0.6, 0.4]]])
+    found = propagate_unnormalized(W, r, labeled, MU, LAM, penalty)
+    np.testing.assert_array_equal(found[4:7], 0)
+    assert found[7, 1] > found[7, 2] > 0  # a labeled vertex without edges keeps some of its own
+    nothing = propagate_unnormalized(W, r, np.zeros(8, dtype=np.bool_), MU, LAM, penalty)
+    np.testing.assert_array_equal(nothing, 0)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_permuted_vertices_and_labels(penalty: Penalty) -> None:
+    W, labeled = random_graph(3, 40, 0.15), np.arange(40) % 4 == 0
+    r, order = distributions(4, 40, 5), np.random.default_rng(6).permutation(40)
+    labels = np.array([3, 0, 4, 1, 2])
+    found = propagate_unnormalized(W, r, labeled, MU, LAM, penalty, tolerance=1e-13)
+    moved = propagate_unnormalized(
+        W[order][:, order].tocsr(),
+        r[order][:, labels],
+        labeled[order],
+        MU,
+        LAM,
+        penalty,
+        tolerance=1e-13,
+    )
+    np.testing.assert_allclose(moved, found[order][:, labels], rtol=0, atol=1e-11)
+
+
+def test_without_a_penalty_there_is_no_one_minimum() -> None:
+    with pytest.raises(ValueError, match="lam must be positive"):
+        propagate_unnormalized(six(), R, LABELED, MU, 0.0)
+
+
+def test_too_few_sweeps_are_no_silent_optimum() -> None:
+    with pytest.raises(ArithmeticError, match="after 2 sweeps"):
+        propagate_unnormalized(six(), R, LABELED, MU, LAM, "l1sq", max_steps=2)
+
+
+FIVE = graph(5, [(0, 1, 0.9), (1, 2, 0.5), (2, 3, 0.8), (1, 4, 0.3)])
+ENDS = np.array([True, False, False, True, False])
+R5 = rows_at({0: (1, 0), 3: (0.25, 0.75)}, 5)
+
+
+def test_p11_harmonic() -> None:
+    found = harmonic(FIVE, R5, ENDS)
+    np.testing.assert_allclose(
+        found[[1, 2, 4], 0], [0.8089171975, 0.4649681529, 0.8089171975], **DIGITS
+    )
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found[[0, 3]], R5[[0, 3]])
+
+
+def test_p11_steps() -> None:
+    def constant(step: int) -> float:
+        return 0.2
+
+    def after(steps: int, rate: Callable[[int], float] = constant) -> F64:
+        return harmonic_descent(FIVE, R5, ENDS, rate=rate, max_steps=steps, tolerance=0)
+
+    np.testing.assert_allclose(after(1)[[1, 2, 4], 0], [0.59, 0.46, 0.5], atol=1e-15)
+    np.testing.assert_allclose(
+        after(10)[[1, 2, 4], 0], [0.7509151854, 0.4350873937, 0.5879112732], **DIGITS
+    )
+    np.testing.assert_allclose(after(3000), harmonic(FIVE, R5, ENDS), rtol=0, atol=1e-9)
+    L = laplacian(FIVE)[np.ix_(~ENDS, ~ENDS)]
+    assert 2 / np.linalg.eigvalsh(L).max() == pytest.approx(0.9644069073)
+    assert [release_rate(t) for t in (0, 1, 4)] == pytest.approx([0.05, 0.025, 0.05 / 3])
+    np.testing.assert_allclose(after(1, release_rate)[[1, 2, 4], 0], [0.5225, 0.49, 0.5])
+
+
+def test_descent_stops_at_its_tolerance() -> None:
+    far, near = (harmonic_descent(FIVE, R5, ENDS, tolerance=t) for t in (1e-2, 1e-4))
+    best = harmonic(FIVE, R5, ENDS)
+    assert np.abs(near - best).max() < np.abs(far - best).max() < 0.5
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 14), st.sampled_from([0.0, 0.15, 0.5]))
+def test_harmonic_is_the_mean_of_neighbors_or_uniform(seed: int, V: int, density: float) -> None:
+    W, labeled = random_graph(seed, V, density), np.random.default_rng(seed).random(V) < 0.3
+    r = np.where(labeled[:, None], distributions(seed, V, 3), np.nan)
+    found, degree = harmonic(W, r, labeled, tolerance=1e-13), np.asarray(W.sum(axis=1)).ravel()
+    free = ~labeled & (degree > 0)
+    mean = (W @ found)[free] / degree[free, None]
+    np.testing.assert_allclose(found[free], mean, rtol=0, atol=1e-11)
+    reach = np.linalg.matrix_power(np.eye(V) + W.toarray(), V) @ labeled > 0
+    np.testing.assert_array_equal(found[~reach], 1 / 3)

@@ -1,0 +1,161 @@
+"""The methods over a graph, from a problem to a tagger."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sslbench.graph.build", reason="no graphs in this installation")
+
+from test_leak import both_ways
+
+import sslbench_datasets.synth.load as synth
+from sslbench.corpus import CorpusShards
+from sslbench.crf import ChainModel
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.data import DataHome
+from sslbench.experiment.problem import Problem, labeled_part, without_labels
+from sslbench.features import TemplateFeaturizer
+from sslbench.types import I32
+from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
+from sslbench_methods.supervised import Supervised
+from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
+from support.run_fakes import task
+
+METHODS = {
+    "graph_self_training": GraphSelfTraining,
+    "type_self_training": TypeSelfTraining,
+    "virtual_evidence": VirtualEvidenceTraining,
+}
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """Eight labeled sentences; one of them and sixteen others without labels, in two shards."""
+    splits = synth.load(DataHome(), train=24, dev=8, test=1).splits
+    labeled = labeled_part(splits["train"], np.arange(8))
+    text = without_labels(splits["train"].select(np.r_[0, 8:24]))
+    shards = CorpusShards(text, text.n_tokens // 2 + 20)
+    assert len(list(shards)) == 2
+    labels = tuple(labeled.column("label").vocabulary.strings)
+    featurizer = TemplateFeaturizer(["word[0]", "word.suffix2[0]", "word[-1]"])
+    return Problem(
+        "tagging", None, labels, labeled, shards, splits["dev"], featurizer, ChainModel()
+    )
+
+
+def fitted(name: str, problem: Problem, **options: Any) -> tuple[I32, dict[str, Any]]:
+    """Labels of the development sentences, and the record."""
+    method, run = METHODS[name](), RunContext()
+    fit = method.fit(problem, method.Params(**options), run)
+    return fit.predict(without_labels(problem.dev)), run.trace
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_record(name: str, problem: Problem) -> None:
+    labels, trace = fitted(name, problem)
+    json.dumps(trace)
+    assert labels.shape == (problem.dev.n_tokens,)
+    assert trace["graph"]["vertices"] > trace["graph"]["labeled_vertices"] > 0
+    assert 0 < trace["graph"]["known_tokens"] < 1
+    assert trace[name]["rounds"]
+    assert ("edges" in trace["graph"] or "frac_unreachable" in trace["graph"]) == (
+        name != "type_self_training"
+    )
+
+
+def test_no_steps_are_no_graph(problem: Problem) -> None:
+    graph, trace = fitted("graph_self_training", problem, steps=0, eta=0.5, rounds=2)
+    types, other = fitted("type_self_training", problem, eta=0.5, rounds=2)
+    np.testing.assert_array_equal(graph, types)
+    assert trace["graph_self_training"] == other["type_self_training"]
+
+
+def test_the_graph_matters(problem: Problem) -> None:
+    objectives = set()
+    for options in ({}, {"propagation": "optimum"}, {"mu": 0.0}):
+        trace = fitted("graph_self_training", problem, eta=0.5, rounds=2, **options)[1]
+        objectives.add(trace["graph_self_training"]["rounds"][-1]["objective"])
+    assert len(objectives) == 3
+
+
+def test_both_solvers_gain(problem: Problem) -> None:
+    em = fitted("virtual_evidence", problem, rounds=5, tolerance=0.0)[1]
+    direct = fitted("virtual_evidence", problem, solver="direct")[1]
+    ends = [found["virtual_evidence"]["rounds"] for found in (em, direct)]
+    assert all(rounds[-1]["F"] > rounds[0]["F"] for rounds in ends)
+    assert ends[0][0]["F"] == pytest.approx(ends[1][0]["F"], rel=1e-3)
+    slow, fast = (rounds[-1]["F"] - rounds[0]["F"] for rounds in ends)
+    assert 0.5 * fast < slow < fast
+    assert 0 < em["virtual_evidence"]["evidence_tokens"] <= 1
+    scaled = fitted("virtual_evidence", problem, normalize=True, rounds=1)[1]["virtual_evidence"]
+    assert scaled["rounds"][0]["F"] != em["virtual_evidence"]["rounds"][0]["F"]
+
+
+def test_without_unlabeled_text(problem: Problem) -> None:
+    alone = replace(problem, unlabeled=CorpusShards(next(iter(problem.unlabeled)).select([])))
+    for name in METHODS:
+        method = METHODS[name]()
+        params = method.Params(sigma2=10.0)
+        fit = method.fit(alone, params, RunContext())
+        wanted = Supervised().fit(alone, Supervised.Params(sigma2=10.0), RunContext())
+        np.testing.assert_array_equal(fit.weights, wanted.weights)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_permuting_hidden_gold_changes_no_prediction(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = synth.load(DataHome(), train=40, dev=0, test=20)
+    asked = task(method, dataset="synth", featurizer="basic", model="crf1", labeled=12, seed=3)
+    one, other = both_ways(base, asked, synth, monkeypatch)
+    assert one.predictions_sha256 == other.predictions_sha256
+    assert one.trace == other.trace
+
+
+def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
+    records = []
+    for threads in ("1", "2"):
+        words = [
+            "run",
+            *(word for name in METHODS for word in ("--method", name)),
+            "--dataset",
+            "synth",
+            "--labeled",
+            "15",
+            "--unlabeled",
+            "30",
+            *(word for name in METHODS for word in ("--set", f"{name}.max_iterations=15")),
+            *(word for name in METHODS for word in ("--set", f"{name}.rounds=2")),
+            "--set",
+            "synth.test=20",
+            "--store",
+            str(tmp_path / threads),
+            "--threads",
+            threads,
+            "--format",
+            "json",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        records.append(json.loads(done.stdout))
+        for file in (tmp_path / "cache").rglob("*.npz"):
+            file.unlink()  # each makes its own graph
+    for one, two in zip(*records, strict=True):
+        assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
+        for key in ("predictions_sha256", "metrics", "counts", "trace", "params", "audit"):
+            assert one[key] == two[key], (one["method"], key)

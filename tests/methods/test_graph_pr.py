@@ -1,0 +1,399 @@
+"""Posterior regularization from a problem to a tagger, and what holds for any text."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.regularization_toys import SOLVED, Params, em_b
+from test_graph_baselines import random_problem
+from test_graph_self_training import close
+
+import sslbench_datasets.synth.load as synth
+from sslbench.corpus import CorpusShards
+from sslbench.crf import STRICT, ChainModel, Options, read_model
+from sslbench.errors import UserError
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.problem import Problem, labeled_part, without_labels
+from sslbench.experiment.protocol import draw
+from sslbench.experiment.record import ProtocolSpec, RunSpec
+from sslbench.experiment.training import RunSetup, Task, train
+from sslbench.features import TemplateFeaturizer
+from sslbench.graph.regularizers import AtLeastOnce
+from sslbench.plugins import registry
+from sslbench.types import I32
+from sslbench_methods.graph_pr import method as graph_pr
+from sslbench_methods.graph_pr.e_step import (
+    Backtracking,
+    RegularizedPosterior,
+    Release,
+    Value,
+)
+from sslbench_methods.graph_pr.method import PR1, GraphPR
+from sslbench_methods.graph_pr.tagger import PosteriorTagger
+from sslbench_methods.supervised import Supervised
+from support.graph_toys import corpus
+
+FAST: dict[str, Any] = {"neighbors": 5, "symmetry": "union", "sigma2": 10.0}
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
+
+
+class StrictPR(GraphPR):
+    """Trainings that run to the optimum."""
+
+    class Params(GraphPR.Params, frozen=True, kw_only=True):
+        """The same parameters."""
+
+        def options(self) -> Options:
+            return STRICT
+
+        def m_options(self) -> Options:
+            return STRICT
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    """Eight labeled sentences, sixteen others without labels, in two shards."""
+    splits = synth.load(DataHome(), train=24, dev=8, test=1).splits
+    labeled = labeled_part(splits["train"], np.arange(8))
+    text = without_labels(splits["train"].select(np.arange(8, 24)))
+    shards = CorpusShards(text, text.n_tokens // 2 + 20)
+    assert len(list(shards)) == 2
+    labels = tuple(labeled.column("label").vocabulary.strings)
+    featurizer = TemplateFeaturizer(["word[0]", "word.suffix2[0]", "word[-1]"])
+    return Problem(
+        "tagging", None, labels, labeled, shards, splits["dev"], featurizer, ChainModel()
+    )
+
+
+def fitted(
+    problem: Problem, method: type[GraphPR | PR1] = GraphPR, **options: Any
+) -> tuple[Any, dict[str, Any]]:
+    run = RunContext()
+    fit = method().fit(problem, method.Params(**{**FAST, **options}), run)
+    return fit, run
+
+
+def test_the_record(problem: Problem) -> None:
+    fit, run = fitted(problem, em_iters=3)
+    trace = run.trace["graph_pr"]
+    json.dumps(run.trace)
+    assert isinstance(fit, PosteriorTagger)
+    assert {"graph", "features", "train", "estep", "mstep"} <= set(run.timing)
+    assert trace["falls"] == []
+    assert len(trace["rounds"]) == 3
+    J = trace["J"]
+    for entry in trace["rounds"]:
+        assert J < entry["J_E"] < entry["J_M"]
+        assert entry["J_M"] - J == pytest.approx(entry["J_gain"], abs=1e-9)
+        J = entry["J_M"]
+        assert entry["R"] == pytest.approx(entry["KL"] + entry["h"])
+        assert entry["stopped"] == "converged"
+        assert entry["residual"] < 1e-3
+        assert entry["etas"]
+        assert 0 <= entry["dev_accuracy"] <= 1
+    assert "dev_accuracy" in trace["first"]
+    assert run.trace["graph"]["vertices"] > 0
+
+
+def test_pr1_is_the_first_round(problem: Problem) -> None:
+    one, other = fitted(problem, PR1)[0], fitted(problem, em_iters=1)[0]
+    np.testing.assert_array_equal(one.crf.weights, other.crf.weights)
+    more = fitted(problem, em_iters=2)[0]
+    assert np.abs(more.crf.weights - one.crf.weights).max() > 1e-3
+    np.testing.assert_array_equal(more.variants["pr1"].crf.weights, one.crf.weights)
+    assert set(one.variants) == {"q"}
+    assert not hasattr(PR1.Params(), "em_iters")
+
+
+@pytest.mark.parametrize("options", [{"lam": 0.0}, {"W": 0}])
+def test_without_a_penalty_it_is_the_supervised_crf(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch, options: dict[str, float]
+) -> None:
+    """Exactly so for lam = 0; for a graph without edges, as far as trainings are exact."""
+    lam, exact = options.get("lam", 1.0), "lam" in options
+    if not exact:
+        built = graph_pr.problem_graph
+
+        def no_edges(*args: Any, **options: Any) -> Any:
+            graph, known = built(*args, **options)
+            return replace(graph, W=(0.0 * graph.W).tocsr()), known
+
+        monkeypatch.setattr(graph_pr, "problem_graph", no_edges)
+    params = StrictPR.Params(**FAST, lam=lam, em_iters=2)
+    fit = StrictPR().fit(problem, params, RunContext())
+    wanted = StrictPR().fit(problem, StrictPR.Params(**FAST, lam=0.0), RunContext())
+    close(fit.crf.weights, wanted.crf.weights, 0.0 if exact else 1e-6)
+    plain = Supervised().fit(problem, Supervised.Params(sigma2=10.0, ftol=1e-9), RunContext())
+    labels = without_labels(problem.dev)
+    close(fit.crf.marginals(fit.crf.encode(labels)), plain.marginals(plain.encode(labels)), 1e-3)
+
+
+def test_without_unlabeled_text(problem: Problem) -> None:
+    alone = replace(problem, unlabeled=CorpusShards(next(iter(problem.unlabeled)).select([])))
+    wanted = Supervised().fit(alone, Supervised.Params(sigma2=10.0), RunContext())
+    for penalty in ("graph", "label_in_sentence"):
+        label = problem.labels[0]
+        fit, run = fitted(alone, penalty=penalty, required_label=label)
+        np.testing.assert_array_equal(fit.crf.weights, wanted.weights)
+        assert run.trace["graph_pr"]["stopped"] == "no penalty"
+
+
+def test_isolated_vertices_and_punctuation_are_left_alone() -> None:
+    """Offsets are zero where no edge is, and tokens outside the graph have none."""
+    problem = random_problem(3)
+    run = RunContext()
+    params = GraphPR.Params(**FAST, max_df=2)
+    penalty, _ = graph_pr.penalty_of(problem, params, run)
+    crf = graph_pr.prepare(problem, params, text=problem.unlabeled)
+    parts = [crf.encode(shard) for shard in problem.unlabeled]
+    crf.weights[:] = np.random.default_rng(0).normal(size=len(crf.weights))
+    text = RegularizedPosterior(crf, parts, penalty, 1.0)
+    model = text.model(crf.weights)
+    q, _ = text.minimize(model, model, Backtracking())
+    isolated = penalty.edges.degree == 0
+    assert 0 < isolated.sum() < len(isolated)
+    assert (penalty.rows.row_of == -1).any()
+    np.testing.assert_array_equal(q.offset[:-1][isolated], 0.0)
+    assert q.offset[:-1][~isolated].any(axis=1).mean() > 0.5
+    np.testing.assert_array_equal(q.offset[-1], 0.0)
+
+
+def test_shards_and_order_of_the_text(problem: Problem) -> None:
+    """One shard or two: the same bits; another order of the sentences: the same optimum."""
+    parts = list(problem.unlabeled)
+    whole = type(parts[0]).concatenate(parts)
+    one = replace(problem, unlabeled=CorpusShards(whole))
+    turned = replace(problem, unlabeled=CorpusShards(whole.select(np.arange(16)[::-1])))
+    weights = []
+    for either in (problem, one, turned):
+        fit = StrictPR().fit(either, StrictPR.Params(**FAST, em_iters=1), RunContext())
+        index = fit.crf.index
+        order = np.argsort([index.node_text(i) for i in range(index.n_node)])
+        state = fit.crf.layout.part(fit.crf.weights, 0).reshape(index.n_node, -1)[order]
+        weights.append(state)
+    close(weights[0], weights[1], 1e-4)
+    close(weights[0], weights[2], 1e-4)
+
+
+def test_saved_and_restored(problem: Problem, tmp_path: Path) -> None:
+    text = without_labels(problem.dev)
+    for method in (GraphPR, PR1):
+        fit, _ = fitted(
+            problem, method, m_iterations=20, **({"em_iters": 1} if method is GraphPR else {})
+        )
+        fit.save(tmp_path / "model")
+        kind, arrays, facts = read_model(tmp_path / "model")
+        assert kind == "graph_pr"
+        restored = GraphPR.restore(arrays, facts)
+        np.testing.assert_array_equal(restored.predict(text), fit.predict(text))
+        np.testing.assert_array_equal(restored.crf.weights, fit.crf.weights)
+
+
+def test_decoding(problem: Problem) -> None:
+    posterior, viterbi = (
+        fitted(problem, em_iters=1, decoding=way)[0] for way in ("posterior", "viterbi")
+    )
+    np.testing.assert_array_equal(posterior.crf.weights, viterbi.weights)
+    text = without_labels(problem.dev)
+    best: I32 = viterbi.marginals(viterbi.encode(text)).argmax(axis=1)
+    np.testing.assert_array_equal(posterior.predict(text), best)
+
+
+# -- another penalty -------------------------------------------------------------------------------
+
+
+def test_a_label_in_every_sentence(problem: Problem) -> None:
+    gold = list(problem.labeled.column("label").strings())
+    label = min(problem.labels, key=gold.count)
+    fit, run = fitted(
+        problem, penalty="label_in_sentence", required_label=label, lam=5.0, em_iters=3
+    )
+    trace = run.trace["graph_pr"]
+    assert trace["falls"] == []
+    assert "graph" not in run.trace
+    assert trace["rounds"][-1]["h"] < 0.5 * trace["rounds"][0]["h"]
+    plain = Supervised().fit(problem, Supervised.Params(sigma2=10.0), RunContext())
+    code, shard = problem.labels.index(label), next(iter(problem.unlabeled))
+    more, less = (crf.marginals(crf.encode(shard))[:, code].sum() for crf in (fit.crf, plain))
+    assert more > less
+
+
+def test_a_label_that_nothing_has_is_refused(problem: Problem) -> None:
+    with pytest.raises(UserError, match=r"required_label=nope.*labels are"):
+        fitted(problem, penalty="label_in_sentence", required_label="nope")
+
+
+# -- J ---------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    lam=st.sampled_from([0.1, 1.0, 20.0]),
+    beta=st.sampled_from([0.3, 1.0]),
+    kind=st.sampled_from(["graph", "label"]),
+    way=st.sampled_from(["restart", "carry", "one step"]),
+)
+def test_p14_j_never_falls(seed: int, lam: float, beta: float, kind: str, way: str) -> None:
+    rng = np.random.default_rng(seed)
+    sentences = [rng.integers(0, 4, rng.integers(1, 6)).tolist() for _ in range(4)]
+    text = corpus(*sentences)
+    W = np.triu(rng.uniform(0, 1, (4, 4)), 1)
+    vertices = rng.integers(-1, 4, text.n_tokens).astype(np.int32)
+    params = Params(lam=lam, beta=beta, warm="restart" if way == "restart" else "carry")
+    em = em_b(params, W + W.T, text, vertices)
+    if kind == "label":
+        em.text = replace(em.text, penalty=AtLeastOnce.build(1, np.diff(text.offsets), 2))
+    em.e_schedule = {
+        "restart": SOLVED,
+        "carry": Backtracking(most_steps=2),
+        "one step": Backtracking(most_steps=1),
+    }[way]
+    trace = em.train(5, 0.0)
+    assert trace["falls"] == []
+    assert np.diff(em.path).min() >= -1e-9
+    for entry in trace["rounds"]:
+        assert entry["stopped"] in ("converged", "steps")
+
+
+def test_beta_weighs_all_of_r() -> None:
+    one, other = em_b(Params(beta=1.0)), em_b(Params(beta=0.25))
+    value = Value(8.0, 5.0, 3.0)
+    close(other.objective(value) - one.objective(value), 6.0, 1e-14)
+
+
+def test_a_restart_that_is_cut_short_is_not_worse_than_the_old_posterior() -> None:
+    em = em_b(Params(beta=10.0, sigma2=1e4))
+    em.crf.train([em._labeled], 1e4, options=Options())
+    model = em.text.model(em.crf.weights)
+    q, _ = em.e_step(model, em.text.value(model, model), model)
+    model, value, _ = em.m_step(q)
+    assert em.text.value(em.text.restarted(q, model), model).r > value.r + 1e-3
+    em.e_schedule = Backtracking(first=0.01, most_steps=1)
+    kept, entry = em.e_step(q, value, model)
+    assert entry["kept_old"]
+    assert kept is q
+    assert entry["R"] == value.r
+    em.e_schedule = SOLVED
+    _, entry = em.e_step(q, value, model)
+    assert not entry["kept_old"]
+    assert entry["R"] < value.r
+
+
+def test_a_fall_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    em = em_b()
+    em.run = RunContext(quiet=False)
+    em.train(1, 0.0)
+    em.path[-1] = em.path[-2] - 1e-3
+    assert em.falls() == [2]
+    em.tell(1, {"J_M": 0.0, "etas": [], "stopped": "steps", "m_step": {"iterations": 0}})
+    assert "J fell" in capsys.readouterr().err
+
+
+def test_r_never_rises_within_an_e_step() -> None:
+    for seed in range(5):
+        em = em_b(Params(lam=30.0))
+        em.crf.weights[:] = np.random.default_rng(seed).normal(size=12)
+        model = em.text.model(em.crf.weights)
+        q, R = model, [em.text.value(model, model).r]
+        for steps in range(1, 12):
+            q, _ = em.text.minimize(model, model, Backtracking(most_steps=steps, residual=0.0))
+            R.append(em.text.value(q, model).r)
+        assert (np.diff(R) <= q.rounding).all()
+        assert R[-1] < R[0]
+
+
+def test_the_stop_of_the_release() -> None:
+    rule = Release()
+    assert rule.done(1.0, 0.995, 1.0)
+    assert rule.done(1.0, 1.1, 0.0)
+    assert not rule.done(1.0, 0.98, 1.0)
+    close([rule.rate(t, 0.0) for t in range(10)], 0.2 / np.arange(1, 11), 1e-16)
+    close(np.prod([1 - rule.rate(t, 0.0) for t in range(10)]), 0.538, 5e-4)
+
+
+def test_the_release_carries_its_posterior(problem: Problem) -> None:
+    _, run = fitted(problem, schedule="release", em_iters=2)
+    first, second = run.trace["graph_pr"]["rounds"]
+    close(first["etas"][:2], [0.2, 0.1])
+    assert len(first["etas"]) <= 10
+    assert second["start"] < first["R"]  # from the old posterior, under a model that is nearer
+
+
+def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
+    splits = synth.load(DataHome(), train=30, dev=8, test=5).splits
+    data = Dataset("d", "tagging", "accuracy", None, {k: splits[k] for k in ("train", "test")})
+    spec = RunSpec(
+        method="graph_pr",
+        dataset="synth",
+        featurizer="basic",
+        model="crf1",
+        params={**FAST, "lam": 0.5, "m_iterations": 5},
+        protocol=ProtocolSpec(labeled=15, seed=0, tune=5),
+    )
+    opened = RunSetup(
+        Task(spec, "accuracy"), registry(), data, draw(data, spec.protocol), RunContext(0)
+    )
+    trained = train(opened)
+    assert [(t.param, t.value) for t in trained.trials] == [
+        ("em_iters", rounds) for rounds in (1, 2, 4, 6, 10)
+    ]
+    best = max(trained.trials, key=lambda trial: trial.score or 0.0).value  # of equals the first
+    assert trained.params.em_iters == best
+    assert len(trained.run.trace["graph_pr"]["rounds"]) <= best
+
+
+# -- threads ---------------------------------------------------------------------------------------
+
+
+def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
+    records = []
+    for threads in ("1", "2"):
+        words = [
+            "run",
+            "--method",
+            "graph_pr",
+            "--dataset",
+            "synth",
+            "--labeled",
+            "15",
+            "--unlabeled",
+            "30",
+            "--set",
+            "graph_pr.em_iters=2",
+            "--set",
+            "m_iterations=15",
+            "--set",
+            "synth.test=20",
+            "--store",
+            str(tmp_path / threads),
+            "--threads",
+            threads,
+            "--format",
+            "json",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        records.append(json.loads(done.stdout))
+        for file in (tmp_path / "cache").rglob("*.npz"):
+            file.unlink()  # each makes its own graph
+    for one, two in zip(*records, strict=True):
+        assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
+        for key in ("predictions_sha256", "metrics", "counts", "trace", "params", "audit"):
+            assert one[key] == two[key], (one["method"], key)

@@ -1,0 +1,56 @@
+"""Propagation has the same bits whatever the number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csr_array
+
+from sslbench.graph.propagation.quadratic import propagate, propagate_optimum, propagation_objective
+from sslbench.graph.propagation.sparse import harmonic, harmonic_descent, propagate_unnormalized
+from sslbench.types import F64, Bool
+from support.propagation_oracle import distributions
+
+pytestmark = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
+
+Solver = Callable[[csr_array, F64, F64, Bool], F64]
+
+SOLVERS: dict[str, Solver] = {
+    "steps": lambda W, q, r, s: propagate(W, q, r, s, 0.5, 0.01),
+    "optimum": lambda W, q, r, s: propagate_optimum(W, r, s, 0.5, 0.01),
+    "objective": lambda W, q, r, s: np.array(propagation_objective(W, q, r, s, 0.5, 0.01)),
+    "l2sq": lambda W, q, r, s: propagate_unnormalized(W, r, s, 0.5, 0.3),
+    "l1sq": lambda W, q, r, s: propagate_unnormalized(W, r, s, 0.5, 0.3, "l1sq"),
+    "harmonic": lambda W, q, r, s: harmonic(W, r, s),
+    "descent": lambda W, q, r, s: harmonic_descent(W, r, s, max_steps=5, tolerance=0),
+}
+
+
+def sparse_graph(V: int, seed: int) -> csr_array:
+    rng = np.random.default_rng(seed)
+    u, v = rng.integers(0, V, (2, 3 * V))
+    kept = u != v
+    half = coo_array((rng.uniform(0.1, 1, kept.sum()), (u[kept], v[kept])), shape=(V, V)).tocsr()
+    return (half + half.T).tocsr()
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_same_bits(name: str) -> None:
+    """More vertices than a chunk of the column sums holds, several times over."""
+    V, K = 5000, 7
+    W, labeled = sparse_graph(V, 1), np.arange(V) % 9 == 0
+    q, r = distributions(2, V, K), distributions(3, V, K)
+    before = numba.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            found.append(SOLVERS[name](W, q, r, labeled))
+    finally:
+        numba.set_num_threads(before)
+    assert np.isfinite(found[0]).all()
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])

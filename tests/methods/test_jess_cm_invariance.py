@@ -1,0 +1,88 @@
+"""JESS-CM: what must change nothing, and that it helps on real text (oracles 16 and 19)."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.crf import STRICT, ChainModel
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.data import DataHome
+from sslbench.experiment.problem import Problem
+from sslbench.experiment.record import ProtocolSpec, RunSpec
+from sslbench.experiment.runner import execute
+from sslbench.experiment.training import Task
+from sslbench.features import TemplateFeaturizer
+from sslbench.plugins import registry
+from sslbench_datasets.files import CONLL2000
+from sslbench_methods.jess_cm.method import JessCM
+
+LABELS, WORDS = ("a", "b", "c"), tuple(f"w{i}" for i in range(9))
+
+
+def text(labels: tuple[str, ...], words: tuple[str, ...], known: bool) -> Corpus:
+    """The same sentences of words that lean to a label, whatever numbers the strings have."""
+    rng = np.random.default_rng(3 if known else 4)
+    lengths = rng.integers(1, 7, 6 if known else 25)
+    gold = rng.integers(0, 3, lengths.sum())
+    forms = [WORDS[3 * g + w] for g, w in zip(gold, rng.integers(0, 5, len(gold)) % 3, strict=True)]
+    noise = rng.random(len(gold)) < 0.3
+    forms = [
+        WORDS[i] if n else f
+        for f, n, i in zip(forms, noise, rng.integers(0, 9, len(gold)), strict=True)
+    ]
+    word, label = Vocabulary(words), Vocabulary(labels)
+    columns = {"word": Column(word, word.encode(forms))}
+    if known:
+        columns["label"] = Column(label, label.encode([LABELS[g] for g in gold]))
+    return Corpus(columns, np.cumsum([0, *lengths]).astype(np.int64))
+
+
+def fitted(labels: tuple[str, ...], words: tuple[str, ...]) -> tuple[list[float], list[str]]:
+    """L1 of each round, and the labels of the unlabeled text."""
+    raw = text(labels, words, known=False)
+    problem = Problem(
+        "tagging",
+        None,
+        labels,
+        text(labels, words, known=True),
+        CorpusShards(raw),
+        None,
+        TemplateFeaturizer(["word[0]", "word[-1]", "edge: word[0]"]),
+        ChainModel(),
+    )
+    run = RunContext()
+    fit = JessCM().fit(problem, JessCM.Params(eta=0.1, rounds=3, sigma2=1.0), run)
+    values = [entry["L1"] for entry in run.trace["jess_cm"]["rounds"]]
+    return values, [labels[code] for code in fit.predict(raw)]
+
+
+def test_numbering_labels_and_symbols_otherwise_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(JessCM.Params, "options", lambda self: STRICT)
+    values, predicted = fitted(LABELS, WORDS)
+    assert len(set(values)) == len(values) == 3
+    for labels, words in ((LABELS[::-1], WORDS), (LABELS, WORDS[::-1]), (("c", "a", "b"), WORDS)):
+        others, again = fitted(labels, words)
+        assert others == pytest.approx(values, rel=1e-6)
+        assert again == predicted
+
+
+@pytest.mark.corpus
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("SSLBENCH_SLOW"), reason="minutes; SSLBENCH_SLOW=1 runs it")
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_jess_cm_beats_its_baseline_on_conll2000(seed: int) -> None:
+    if DataHome(offline=True).state(CONLL2000) != "ok":
+        pytest.skip(f"no {CONLL2000.path} in the data home")
+    f1 = {}
+    for method in ("supervised", "jess_cm"):
+        protocol = ProtocolSpec(labeled=100, unlabeled=2_000, seed=seed)
+        spec = RunSpec(method, "conll00", "chunk39", "crf1", {}, protocol)
+        record = execute(Task(spec, "f1"), registry())
+        f1[method] = record.metrics["test"]["f1"]
+    assert f1["jess_cm"] > f1["supervised"]

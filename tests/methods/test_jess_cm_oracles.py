@@ -1,0 +1,386 @@
+"""JESS-CM against the worked numbers of its specification (section 13)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.crf import STRICT, ChainCRF, ChainModel, EncodedCorpus, HardLabels, Objective
+from sslbench.crf.weights.layout import Layout
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.problem import Problem
+from sslbench.features import Template, TemplateFeaturizer
+from sslbench_methods.jess_cm import method as module
+from sslbench_methods.jess_cm.hmm import EmbeddedModels
+from sslbench_methods.jess_cm.method import JessCM, JessCMTagger, Trainer, add_counts, rising
+
+STATE, ARC, CONSTANT = Template.parse("x[0]"), Template.parse("edge: x[0]"), Template(())
+LAMBDA0 = np.array([0.3, -0.2, 0.1, 0.4, -0.5, 0.25, 0.2, -0.1, -0.3, 0.15, 0.05, -0.05, 0.1, -0.1])
+LAMBDA_H = np.array([0.7, 0.4])
+A1 = [[0.7, 0.3], [0.4, 0.6], [0.55, 0.45]]
+B1 = [[0.5, 0.3, 0.2], [0.1, 0.3, 0.6]]
+A2 = [[0.6, 0.4], [0.2, 0.8], [0.5, 0.5]]
+B2 = [
+    [[0.2, 0.5, 0.3], [0.4, 0.4, 0.2]],
+    [[0.3, 0.3, 0.4], [0.25, 0.25, 0.5]],
+    [[0.6, 0.2, 0.2], [0.1, 0.7, 0.2]],
+]
+VOCABULARY = Vocabulary(["0", "1", "2"])
+
+
+def corpus(*sentences: list[int]) -> Corpus:
+    codes = np.array([x for s in sentences for x in s], np.int32)
+    offsets = np.cumsum([0, *map(len, sentences)]).astype(np.int64)
+    return Corpus({"x": Column(VOCABULARY, codes)}, offsets)
+
+
+LABELED, Y = corpus([0, 1, 2], [1, 0]), np.array([0, 1, 1, 1, 0], np.int32)
+UNLABELED = corpus([2, 2, 0, 1], [1], [0, 2])
+
+
+def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> JessCMTagger:
+    """The specification's toy: CRF with state weights, w, e; one model per template."""
+    options = {"dtype": np.float64, "unknown": 0, "bare_chain": False, **options}
+    # the dictionary in the order 0, 1, 2, as the tables are printed
+    models = EmbeddedModels.build(templates, 2, [corpus([0, 1, 2])], 1, **options)
+    index = TemplateFeaturizer([STATE]).index(corpus([0, 1, 2]))
+    layout = Layout(
+        2, 3, 0, 0, None, None, np.zeros(1, np.int64), np.zeros(0, np.int32), models.n_models
+    )
+    return JessCMTagger(ChainCRF(("a", "b"), index, layout, np.zeros(layout.size)), models)
+
+
+def printed_tables(tagger: JessCMTagger) -> JessCMTagger:
+    tagger.crf.weights[:14] = LAMBDA0
+    tagger.weights[:] = LAMBDA_H
+    m = tagger.models
+    m.chain[:] = np.log([np.ravel(A1), np.ravel(A2)])
+    m.state[:] = np.log(np.transpose(B1))
+    m.arc[:] = np.log(np.reshape(B2, (6, 3)).T)
+    m.uniform = False
+    return tagger
+
+
+def counts_of(tagger: JessCMTagger, text: Corpus = UNLABELED) -> module.Counts:
+    counts = tagger.models.zero_counts()
+    add_counts(tagger, text, counts)
+    return counts
+
+
+def l1(tagger: JessCMTagger, sigma2: float = 10.0) -> Objective:
+    data = tagger.crf.encode(LABELED, tagger.models.bind(LABELED))
+    return Objective(tagger.crf.layout, [(data, HardLabels(Y))], sigma2)
+
+
+def test_discriminant_sums() -> None:
+    tagger = printed_tables(toy())
+    one_by_one = [counts_of(tagger, UNLABELED.select(np.array([i]))).log_g[0] for i in range(3)]
+    np.testing.assert_allclose(
+        one_by_one, [-4.7646028192, -1.0426659495, -2.3968898492], atol=1e-10
+    )
+    assert counts_of(tagger).log_g[0] == pytest.approx(-8.2041586179, abs=1e-10)
+
+
+def test_l1_and_its_gradient() -> None:
+    tagger = printed_tables(toy())
+    objective, w = l1(tagger), tagger.crf.weights
+    gradient = np.empty_like(w)
+    assert objective.value_and_gradient(w, gradient) == pytest.approx(-2.1989079092, abs=1e-10)
+    np.testing.assert_allclose(gradient[14:], [-0.0785681744, 0.5604685140], atol=1e-10)
+    for i in range(len(w)):
+        up, down, unused = w.copy(), w.copy(), np.empty_like(w)
+        up[i] += 1e-6
+        down[i] -= 1e-6
+        slope = (
+            objective.value_and_gradient(up, unused) - objective.value_and_gradient(down, unused)
+        ) / 2e-6
+        assert gradient[i] == pytest.approx(slope, abs=1e-8)
+
+
+def test_expected_counts() -> None:
+    counts = counts_of(printed_tables(toy()))
+    np.testing.assert_allclose(
+        counts.chain.reshape(3, 2),
+        [[1.2021137331, 0.7016412408], [0.7077128354, 1.3885321906], [1.4105961718, 1.5894038282]],
+        atol=1e-10,
+    )
+    np.testing.assert_allclose(
+        counts.state.T,
+        [[1.5734286014, 1.0012455107, 0.7457486283], [0.4265713986, 0.9987544893, 2.2542513717]],
+        atol=1e-10,
+    )
+    np.testing.assert_allclose(
+        counts.arc.T,
+        [
+            [0.1747482010, 0.5306331934, 0.4967323387],
+            [0.0118801134, 0.1867029838, 0.5030581436],
+            [0.5425879762, 0.0598066278, 0.1053182315],
+            [0.2707837094, 0.2228571950, 0.8948912862],
+            [0.8560924241, 0.4108056895, 0.1436980582],
+            [0.1439075759, 0.5891943105, 0.8563019418],
+        ],
+        atol=1e-10,
+    )
+    assert counts.state.sum() == pytest.approx(7)
+    assert counts.arc.sum() == pytest.approx(7)
+
+
+def test_m_step_without_prior() -> None:
+    tagger = printed_tables(toy())
+    distance = tagger.models.update(counts_of(tagger), 0.0, tagger.weights, "plain")
+    np.testing.assert_allclose(
+        np.exp(tagger.models.chain[0]).reshape(3, 2),
+        [[0.6314435154, 0.3685564846], [0.3376097864, 0.6623902136], [0.4701987239, 0.5298012761]],
+        atol=1e-10,
+    )
+    assert counts_of(tagger).log_g[0] == pytest.approx(-7.3584332947, abs=1e-10)
+    assert distance == pytest.approx(0.3060782313, abs=1e-10)
+
+
+@pytest.mark.parametrize("m_step", ["plain", "lambda"])
+def test_m_step_with_prior(m_step: str) -> None:
+    tagger = printed_tables(toy())
+    tempered = LAMBDA_H if m_step == "plain" else None
+    counts = counts_of(tagger)
+    before = counts.log_g[0] + tagger.models.log_prior(0.5, tempered)
+    distance = tagger.models.update(counts, 0.5, tagger.weights, m_step)
+    after = counts_of(tagger).log_g[0] + tagger.models.log_prior(0.5, tempered)
+    rows = np.exp(tagger.models.chain).reshape(2, 3, 2)
+    if m_step == "plain":
+        np.testing.assert_allclose(rows[0, 0], [0.5861767775, 0.4138232225], atol=1e-10)
+        np.testing.assert_allclose(
+            np.exp(tagger.models.state).T,
+            [
+                [0.4301341839, 0.3114344097, 0.2584314064],
+                [0.1788893866, 0.2893584581, 0.5317521554],
+            ],
+            atol=1e-10,
+        )
+        assert (before, after) == pytest.approx((-17.6485644137, -16.5978225489), abs=1e-9)
+        assert distance == pytest.approx(0.2308784876, abs=1e-10)
+    else:
+        np.testing.assert_allclose(rows[0, 0], [0.5750935581, 0.4249064419], atol=1e-10)
+        np.testing.assert_allclose(rows[1, 0], [0.5568233809, 0.4431766191], atol=1e-10)
+        assert (before, after) == pytest.approx((-27.3496542752, -25.5354120168), abs=1e-9)
+
+
+@pytest.mark.parametrize("m_step", ["plain", "lambda"])
+def test_each_m_step_never_lowers_its_own_objective(m_step: str) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(15):
+        tagger = printed_tables(toy())
+        tagger.crf.weights[:14] = rng.normal(size=14)
+        tagger.weights[:] = rng.uniform(0.05, 2, 2)
+        tempered = tagger.weights if m_step == "plain" else None
+        values = []
+        for _ in range(6):
+            counts = counts_of(tagger)
+            values.append(counts.log_g[0] + tagger.models.log_prior(0.3, tempered))
+            tagger.models.update(counts, 0.3, tagger.weights, m_step)
+        assert min(np.diff(values)) > -1e-10
+
+
+def test_both_m_steps_coincide_at_weight_one() -> None:
+    first, second = printed_tables(toy()), printed_tables(toy())
+    for tagger, m_step in ((first, "plain"), (second, "lambda")):
+        tagger.weights[:] = 1.0
+        tagger.models.update(counts_of(tagger), 0.5, tagger.weights, m_step)
+    np.testing.assert_array_equal(first.models.arc, second.models.arc)
+
+
+def problem(unlabeled: Corpus = UNLABELED) -> Problem:
+    labels = Vocabulary(["a", "b"])
+    labeled = LABELED.with_column("label", Column(labels, Y))
+    return Problem(
+        "tagging",
+        None,
+        ("a", "b"),
+        labeled,
+        CorpusShards(unlabeled),
+        None,
+        TemplateFeaturizer([STATE]),
+        ChainModel(),
+    )
+
+
+def trainer(tagger: JessCMTagger, monkeypatch: pytest.MonkeyPatch, **params: object) -> Trainer:
+    params = {"sigma2": 10.0, "eta": 0.5, **params}
+    monkeypatch.setattr(JessCM.Params, "options", lambda self: STRICT)
+    return Trainer(tagger, problem(), JessCM.Params(**params), RunContext())
+
+
+def test_the_trap_of_the_literal_m_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = toy()
+    train = trainer(tagger, monkeypatch)
+    assert train.fit_weights().objective == pytest.approx(-0.7716648950, abs=1e-8)
+    counts = counts_of(tagger)
+    np.testing.assert_allclose(
+        counts.chain.reshape(3, 2),
+        [[0.1013152700, 1.9762024300], [0.9567820807, 0.9657002193], [1.1844604178, 1.8155395822]],
+        atol=1e-6,
+    )
+    assert tagger.models.update(counts, 0.5, tagger.weights, "lambda") < 1e-12
+    distance = tagger.models.update(counts, 0.5, tagger.weights, "plain")
+    assert distance == pytest.approx(0.3325012318, abs=1e-6)
+
+
+def test_first_round_is_the_supervised_crf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaving the uniform models out changes nothing: with them in, the optimum is the same."""
+    tagger = toy()
+    without = trainer(tagger, monkeypatch).fit_weights().objective
+    weights = tagger.crf.weights.copy()
+    tagger.models.uniform = False
+    assert trainer(tagger, monkeypatch).fit_weights().objective == pytest.approx(without, abs=1e-9)
+    np.testing.assert_allclose(tagger.crf.weights, weights, atol=1e-6)
+    assert np.abs(tagger.weights).max() < 1e-9
+
+
+@pytest.mark.parametrize("sign", ["nonneg", "free"])
+def test_end_to_end(sign: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = toy()
+    train = trainer(tagger, monkeypatch, sign=sign)
+    expected = [
+        (-0.77166490, (0, 0), 0.33250123),
+        (-0.25441627, (1.31762693, 0.98516472), 0.04383031),
+        (-0.21736763, (1.25275060, 0.93402198), 0.00550505),
+        (-0.21460831, (1.24985115, 0.93003231), 0.00171936),
+        (-0.21404555, (1.24949640, 0.92956972), 0.00052557),
+    ]
+    for number, (value, weights, distance) in enumerate(expected, 1):
+        entry = train.round(number)
+        assert entry["L1"] == pytest.approx(value, abs=1e-6)
+        np.testing.assert_allclose(tagger.weights, weights, atol=2e-6)
+        assert entry["distance"] == pytest.approx(distance, abs=1e-6)
+    assert train.fit_weights().objective == pytest.approx(-0.21388961, abs=1e-6)
+    np.testing.assert_allclose(tagger.weights, (1.24940754, 0.92949114), atol=2e-6)
+
+
+def test_baum_welch() -> None:
+    tagger = toy((STATE,))
+    m = tagger.models
+    m.chain[:], m.state[:] = np.log(np.ravel(A1)), np.log(np.transpose(B1))
+    tagger.weights[:] = 1.0
+    counts = counts_of(tagger)
+    assert counts.log_g[0] == pytest.approx(-7.7481388582, abs=1e-10)
+    m.update(counts, 0.0, tagger.weights, "plain")
+    assert counts_of(tagger).log_g[0] == pytest.approx(-7.6002738439, abs=1e-10)
+    np.testing.assert_allclose(
+        np.exp(m.chain).reshape(3, 2),
+        [[0.6153560039, 0.3846439961], [0.4531859093, 0.5468140907], [0.5378762296, 0.4621237704]],
+        atol=1e-10,
+    )
+    np.testing.assert_allclose(
+        np.exp(m.state).T,
+        [[0.4318525727, 0.3159599523, 0.2521874750], [0.1138988328, 0.2501543170, 0.6359468501]],
+        atol=1e-10,
+    )
+
+
+def test_duplicate_chains_share_their_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = toy((CONSTANT, STATE), bare_chain=True)
+    train = trainer(tagger, monkeypatch)
+    train.round(1)
+    entry = train.round(2)
+    np.testing.assert_allclose(tagger.weights, (0.21721544, 1.72287893, 0.21721544), atol=1e-6)
+    assert entry["L1"] == pytest.approx(-0.31732243, abs=1e-6)
+    train.round(3)
+    train.round(4)
+    assert train.fit_weights().objective == pytest.approx(-0.27494700, abs=1e-6)
+    assert tagger.weights[0] == pytest.approx(tagger.weights[2], abs=1e-6)
+
+
+def test_a_strong_prior_is_the_supervised_crf(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = trainer(toy(), monkeypatch, eta=1e9)
+    assert all(train.round(n)["distance"] < 1e-9 for n in (1, 2))
+    assert train.fit_weights().objective == pytest.approx(-0.77166490, abs=1e-8)
+
+
+def test_centering_changes_nothing() -> None:
+    tagger = printed_tables(toy())
+    objective, w = l1(tagger), tagger.crf.weights
+    gradient, shifted = np.empty_like(w), np.empty_like(w)
+    value = objective.value_and_gradient(w, gradient)
+    tagger.models.state += np.array([[1.5], [-2.0], [0.3]])
+    tagger.models.arc += np.array([[-1.0], [0.7], [2.0]])
+    assert objective.value_and_gradient(w, shifted) == pytest.approx(value, abs=1e-10)
+    np.testing.assert_allclose(shifted, gradient, atol=1e-10)
+
+
+def test_negative_weights_in_free_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    tagger = printed_tables(toy())
+    tagger.weights[:] = (0.7, -0.4)
+    train = trainer(tagger, monkeypatch, sign="free")
+    monkeypatch.setattr(
+        train, "fit_weights", lambda: module.TrainingResult(0, "", True, 0, 0, 0, 0)
+    )
+    train.round(2)
+    assert not train.l2_monotone
+    for table in (np.exp(tagger.models.chain).reshape(2, 3, 2), np.exp(tagger.models.state).T):
+        np.testing.assert_allclose(table.sum(axis=-1), 1.0, atol=1e-12)
+
+
+def test_counts_do_not_depend_on_pieces_or_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    text = corpus(*[list(rng.integers(0, 3, rng.integers(1, 9))) for _ in range(60)])
+    tagger = printed_tables(toy())
+    whole = counts_of(tagger, text)
+    for size in (7, 40, 200):
+        counts = tagger.models.zero_counts()
+        for piece in module.pieces(problem(text), size):
+            add_counts(tagger, piece, counts)
+        np.testing.assert_allclose(counts.arc, whole.arc, rtol=1e-12)
+        np.testing.assert_allclose(counts.log_g, whole.log_g, rtol=1e-12)
+    monkeypatch.setattr(module, "BATCH", 5)
+    np.testing.assert_allclose(counts_of(tagger, text).state, whole.state, rtol=1e-12)
+
+
+def test_counting_never_stalls() -> None:
+    """2^25 unit counts: float32 would stop at 2^24."""
+    counts = toy().models.zero_counts().state
+    counts[0, 0] = 2.0**25 - 1
+    counts[0, 0] += 1
+    assert counts.dtype == np.float64
+    assert counts[0, 0] == 33_554_432
+
+
+def test_unknown_symbols() -> None:
+    """With <UNK>, unseen symbols read row 0 of their table; without, they say nothing."""
+    seen, unseen = corpus([0, 0, 1]), corpus([2])
+    for unknown in (0, 1):
+        tagger = toy(unknown=unknown)
+        tagger.models = EmbeddedModels.build((STATE,), 2, [seen], 1, unknown=unknown)
+        tagger.models.state[:] = np.arange(tagger.models.state.size).reshape(-1, 2)
+        bound = tagger.models.bind(unseen)
+        data = EncodedCorpus.build(tagger.crf.layout, tagger.crf.index.encode(unseen))
+        node = np.zeros((1, 2))
+        bound.add_scores(np.ones(2), data.batches[0], node, np.zeros((1, 2, 2)))
+        chain = -2 * np.log(2) if tagger.models.bare_chain else -np.log(2)
+        np.testing.assert_allclose(node[0], chain + (np.arange(2) if unknown else 0))
+
+
+def test_bags_count_every_word_and_stay_inside() -> None:
+    bag = Template.parse("bag: x[-2..-1]")
+    tagger = toy((bag,))
+    text = corpus([0, 0, 1, 2], [1])
+    counts = counts_of(tagger, text)
+    # token 1 sees 0; token 2 sees 0 0; token 3 sees 0 1: the sums over labels are occurrences
+    np.testing.assert_allclose(counts.state.sum(axis=1)[:2], [4, 1])
+
+
+def test_oscillation_is_noticed() -> None:
+    assert rising([0.5, 0.1, 0.2, 0.2, 0.3])
+    assert not rising([0.5, 0.4, 0.2, 0.2, 0.1])
+    assert not rising([0.1, 0.2, 0.3])
+
+
+def test_saved_tagger_predicts_the_same(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    from sslbench.crf import read_model
+
+    fit = JessCM().fit(problem(), JessCM.Params(rounds=2), RunContext())
+    fit.save(tmp_path / "m.npz")
+    kind, arrays, facts = read_model(tmp_path / "m.npz")
+    assert kind == "jess_cm"
+    again = JessCM.restore(arrays, facts)
+    np.testing.assert_array_equal(again.predict(UNLABELED), fit.predict(UNLABELED))
+    np.testing.assert_array_equal(again.models.state, fit.models.state)

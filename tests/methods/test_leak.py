@@ -1,0 +1,161 @@
+"""No method sees hidden gold labels, and no result depends on the number of threads."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import sslbench_datasets.synth.load as synth
+from sslbench.corpus import CorpusShards
+from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.protocol import draw
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.runner import execute
+from sslbench.experiment.training import Task
+from sslbench.plugins import registry
+from support import run_fakes
+from support.run_fakes import install, scrambled, task, toy_splits
+
+METHODS = (
+    "supervised",
+    "self_training",
+    "jess_cm",
+    "type_self_training",
+    "graph_self_training",
+    "virtual_evidence",
+    "graph_propagation",
+    "gp_crf",
+    "graph_pr",
+    "pr1",
+    "entropy_regularization",
+)
+
+
+def both_ways(
+    base: Dataset, asked: Task, module: object, monkeypatch: pytest.MonkeyPatch
+) -> tuple[RunRecord, RunRecord]:
+    """The run on a dataset, and on the same with permuted labels wherever they are hidden."""
+    hidden = draw(base, asked.spec.protocol).hidden
+    found = []
+    for data in (base, replace(base, splits=scrambled(base.splits, hidden))):
+        monkeypatch.setattr(module, "load", lambda home, data=data, **options: data)
+        found.append(execute(asked))
+        assert found[-1].status == "ok", found[-1].traceback
+    assert found[0].metrics != found[1].metrics  # the scorer does look
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_permuting_hidden_gold_changes_no_prediction(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = synth.load(DataHome(), train=60, dev=0, test=30)
+    asked = task(method, dataset="synth", featurizer="basic", model="crf1", labeled=12, seed=3)
+    one, other = both_ways(base, asked, synth, monkeypatch)
+    assert one.predictions_sha256 == other.predictions_sha256
+    assert one.trace == other.trace  # not a likelihood differs either
+    assert one.data["sentences"]["unlabeled"] == (0 if method == "supervised" else 48)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_labels_of_external_text_are_for_the_scorer_alone(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text that methods get without labels is also a split, which is scored with them."""
+    base = synth.load(DataHome(), train=12, dev=0, test=60)
+    text, test = base.splits["test"].between(0, 30), base.splits["test"].between(30, 60)
+    splits = {"train": base.splits["train"], "test": test, "transductive": text}
+    base = replace(base, splits=splits, external=lambda: CorpusShards(text.drop("label")))
+    asked = task(method, dataset="synth", featurizer="basic", model="crf1", seed=3)
+    one, other = both_ways(base, asked, synth, monkeypatch)
+    assert one.predictions_sha256 == other.predictions_sha256
+    assert one.predictions["transductive"] == other.predictions["transductive"]
+    assert one.trace == other.trace
+    assert set(one.metrics) == {"test", "transductive"}
+    found = [record.metrics["transductive"]["accuracy"] for record in (one, other)]
+    assert found[0] != found[1]
+    if method != "supervised":
+        assert one.data["sentences"]["unlabeled"] == one.data["sentences"]["transductive"] == 30
+        assert one.audit["duplicates"]["transductive_in_unlabeled"] == 30
+
+
+@pytest.fixture
+def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    install(tmp_path, monkeypatch)
+    yield
+    registry.cache_clear()
+
+
+@pytest.mark.usefixtures("_plugin")
+def test_nor_does_it_change_what_is_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = Dataset("toy", "tagging", "accuracy", None, toy_splits())
+    one, other = both_ways(base, task(labeled=20, tune=5), run_fakes, monkeypatch)
+    assert one.predictions_sha256 == other.predictions_sha256
+    assert [trial["score"] for trial in one.tuning] == [trial["score"] for trial in other.tuning]
+
+
+def test_a_method_that_peeks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the tests above rely on: a method that did see the hidden labels would show."""
+    from sslbench.experiment import training
+
+    base = synth.load(DataHome(), train=60, dev=0, test=30)
+    monkeypatch.setattr(
+        training.RunSetup,
+        "problem",
+        _with_all_of_train(training.RunSetup.problem),
+    )
+    asked = task("supervised", dataset="synth", featurizer="basic", model="crf1", labeled=12)
+    one, other = both_ways(base, asked, synth, monkeypatch)
+    assert one.predictions_sha256 != other.predictions_sha256
+
+
+def _with_all_of_train(honest: object) -> object:
+    import numpy as np
+
+    def leaky(self: object, _sentences: object, method: str) -> object:
+        return honest(self, np.arange(self.dataset.splits["train"].n_sentences), method)
+
+    return leaky
+
+
+def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
+    records = []
+    for threads in ("1", "2"):
+        words = [
+            "run",
+            *(word for name in METHODS for word in ("--method", name)),
+            "--dataset",
+            "synth",
+            "--labeled",
+            "25",
+            "--unlabeled",
+            "60",
+            "--set",
+            "synth.test=50",
+            "--set",
+            "self_training.rounds=2",
+            "--set",
+            "jess_cm.rounds=2",
+            "--store",
+            str(tmp_path / threads),
+            "--threads",
+            threads,
+            "--format",
+            "json",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=300
+        )
+        assert done.returncode == 0, done.stderr
+        records.append(json.loads(done.stdout))
+    for one, two in zip(*records, strict=True):
+        assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
+        assert one["run_id"] == two["run_id"]  # threads are no part of what was asked
+        for key in ("predictions_sha256", "metrics", "counts", "trace", "params", "audit"):
+            assert one[key] == two[key], (one["method"], key)

@@ -1,0 +1,79 @@
+"""Hard self-training: when it stops, and which attributes it knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sslbench.corpus import CorpusShards, Vocabulary
+from sslbench.crf import ChainCRF, EncodedCorpus
+from sslbench.experiment.context import RunContext
+from sslbench.types import I32
+from sslbench_methods.self_training import SelfTraining
+from support.entropy_toys import SYMBOLS, toy_problem
+from support.graph_toys import corpus
+
+
+def trained(**options: Any) -> tuple[ChainCRF, dict[str, Any]]:
+    run = RunContext()
+    crf = SelfTraining().fit(toy_problem(), SelfTraining.Params(**options), run)
+    return crf, run.trace["self_training"]
+
+
+def labelings(monkeypatch: pytest.MonkeyPatch, *found: str) -> list[int]:
+    """Let the rounds find these labels of the text; the result gets a number for each decoding."""
+    calls: list[int] = []
+
+    def decode(self: ChainCRF, data: EncodedCorpus) -> I32:
+        calls.append(len(calls))
+        return np.array([int(c) for c in found[min(len(calls), len(found)) - 1]], np.int32)
+
+    monkeypatch.setattr(ChainCRF, "decode", decode)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "changed"),
+    [
+        (("0000000", "0000000"), "converged", [1.0]),
+        (("0000000", "1000000", "1000000"), "converged", [1.0, 1 / 7]),
+        (("0000000", "1100000", "0000000"), "cycle", [1.0, 2 / 7]),
+        (("0000000", "1100000", "0010000", "1100000"), "cycle", [1.0, 2 / 7, 3 / 7]),
+    ],
+)
+def test_stops_when_labels_stay_or_come_back(
+    monkeypatch: pytest.MonkeyPatch, found: tuple[str, ...], status: str, changed: list[float]
+) -> None:
+    calls = labelings(monkeypatch, *found)
+    _, trace = trained()
+    assert trace["status"] == status
+    assert [one["changed"] for one in trace["rounds"]] == pytest.approx(changed)
+    assert len(calls) == len(found)  # and it was not trained on the last ones
+
+
+def test_stops_after_so_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = labelings(monkeypatch, *(f"{i:07b}" for i in range(9)))
+    _, trace = trained(rounds=4)
+    assert (trace["status"], len(trace["rounds"]), len(calls)) == ("max_rounds", 4, 4)
+
+
+def test_a_tolerated_change_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    labelings(monkeypatch, "0000000", "1000000", "1100000")
+    _, trace = trained(tolerance=1 / 7)
+    assert (trace["status"], len(trace["rounds"])) == ("converged", 1)
+
+
+def test_attributes_of_the_text() -> None:
+    """A symbol that only the text has gets weights only when asked for."""
+    text = corpus([3, 0, 3], vocabulary=Vocabulary([*SYMBOLS.strings, "3"]))
+    problem = replace(toy_problem(), unlabeled=CorpusShards(text))
+    sizes = []
+    for features_from in ("labeled", "labeled+unlabeled"):
+        params = SelfTraining.Params(features_from=features_from)
+        crf = SelfTraining().fit(problem, params, RunContext())
+        sizes.append(crf.index.n_node)
+    assert sizes == [3, 4]
+    assert np.abs(crf.weights[6:8]).max() > 0.01

@@ -1,0 +1,412 @@
+"""Virtual evidence against the worked numbers of its specification."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sslbench.corpus import Corpus
+from sslbench.crf import (
+    STRICT,
+    ChainCRF,
+    ChainModel,
+    HardLabels,
+    LogPartition,
+    Objective,
+    PartialLabels,
+    Potentials,
+)
+from sslbench.crf.first_order.batch import BatchPotentials
+from sslbench.crf.first_order.chain import infer, negative_entropy
+from sslbench.crf.objective import EncodedCorpus
+from sslbench.crf.terms import PotentialGradient, Term
+from sslbench.experiment.context import RunContext
+from sslbench.features import TemplateFeaturizer
+from sslbench.types import F64
+from sslbench_methods.graph_text import FeaturePruning
+from sslbench_methods.virtual_evidence.evidence import (
+    EvidenceTrainer,
+    Expectations,
+    VirtualEvidence,
+)
+from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining, normalized, train
+from support.graph_toys import LABELED, UNLABELED, Strict, Y, corpus, crf_over, pairs, toy
+
+#: evidence of the tokens of UNLABELED, one vertex each; the third has none
+Q = np.array([[0.7, 0.1], [0.2, 0.6], [0.0, 0.0], [0.3, 0.3], [0.1, 0.9]])
+TOKENS = np.array([0, 1, -1, 3, 4], np.int32)
+THETA = -0.3 + 0.7 * np.arange(12) / 11
+Part = tuple[EncodedCorpus, Term]
+OPTIMUM = np.array(
+    [
+        *pairs(0.5024384604, -0.5024384604, 0, 0),
+        -0.3479038165,
+        0.8503422770,
+        -0.1545346439,
+        -0.3479038165,
+    ]
+)
+
+
+class Params(Strict, VirtualEvidenceTraining.Params, frozen=True, kw_only=True):
+    """Parameters with strict trainings."""
+
+    feature_pruning: FeaturePruning = "all"
+
+
+def close(found: object, wanted: object, atol: float = 1e-10) -> None:
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
+
+
+def trainer(
+    crf: ChainCRF, q: F64 = Q, alpha: float = 0.7, omega: float = 1.0, text: Corpus = UNLABELED
+) -> EvidenceTrainer:
+    tokens = np.resize(TOKENS, text.n_tokens)
+    parts = [(crf.encode(text), VirtualEvidence(q, tokens, alpha, omega))]
+    return EvidenceTrainer(crf, crf.encode(LABELED), Y, parts, 4.0, STRICT, RunContext())
+
+
+def supervised(**options: Any) -> EvidenceTrainer:
+    one = trainer(toy(), **options)
+    one.supervised()
+    return one
+
+
+def objective_of(one: EvidenceTrainer, weights: F64) -> tuple[float, F64]:
+    gradient = np.empty(12)
+    parts: list[Part] = [(one.gold, HardLabels(one.labels)), *one.parts]
+    value = Objective(one.crf.layout, parts, 4.0).value_and_gradient(weights, gradient)
+    return value, gradient
+
+
+def test_the_clamped_posterior() -> None:
+    one = supervised()
+    crf, (data, term) = one.crf, one.parts[0]
+    close(crf.weights, OPTIMUM, 2e-10)
+    free = [0.5365991021, 0.7320163583, 0.3165786969, 0.4164313298, 0.4164313298]
+    close(crf.marginals(data)[:, 0], free, 2e-10)
+    U, A = crf.weights[:8].reshape(4, 2), crf.weights[8:].reshape(1, 2, 2)
+    clamped, gain = [], []
+    for codes, rows in (([2, 0, 3], Q[:3]), ([1, 3], Q[3:])):
+        posterior = infer(Potentials(U[codes] + 0.7 * rows, A))
+        gain.append(posterior.log_z - infer(Potentials(U[codes], A)).log_z)
+        clamped.extend(posterior.node[:, 0])
+    close(clamped, [0.6550076354, 0.6455296758, 0.3439435025, 0.4565687346, 0.2895767473], 2e-10)
+    close(gain, [0.5474714865, 0.6433012086], 2e-10)
+    close(one.expect().value, sum(gain), 1e-14)
+    assert term.informed() == 4
+
+
+def test_the_gain_of_all_sequences() -> None:
+    """log E exp(alpha sum of q) over every labeling of the first sentence."""
+    crf = toy(THETA)
+    data = crf.encode(UNLABELED.between(0, 1))
+    term = VirtualEvidence(Q, TOKENS[:3], 0.7)
+    U, A = THETA[:8].reshape(4, 2), THETA[8:].reshape(2, 2)
+    free = clamped = 0.0
+    for y in product((0, 1), repeat=3):
+        score = sum(U[x, b] for x, b in zip((2, 0, 3), y, strict=True)) + A[y[:2]] + A[y[1:]]
+        free += np.exp(score)
+        clamped += np.exp(score + 0.7 * (Q[0, y[0]] + Q[1, y[1]]))
+    close(Expectations.under(crf, [(data, term)]).value, np.log(clamped / free), 1e-14)
+
+
+def test_the_objective() -> None:
+    one = supervised()
+    close(objective_of(one, one.crf.weights)[0], 0.7019202839, 2e-10)
+    value, gradient = objective_of(one, THETA)
+    close(value, -0.2957085773)
+    close(
+        gradient,
+        [
+            0.5553351748,
+            -0.4212442657,
+            -0.4250428807,
+            0.4954974262,
+            0.1159700283,
+            -0.1091518464,
+            -0.1540392013,
+            0.0972210195,
+            -0.3478050213,
+            0.8122920425,
+            -0.4576156374,
+            -0.3114168384,
+        ],
+    )
+    steps = 1e-5 * np.eye(12)
+    slopes = [
+        (objective_of(one, THETA + h)[0] - objective_of(one, THETA - h)[0]) / 2e-5 for h in steps
+    ]
+    close(gradient, slopes, 2e-10)
+
+
+def test_the_term_is_that_of_the_engine() -> None:
+    """Partial labels with log evidence and nothing forbidden, with weights per sentence."""
+    one = trainer(toy(THETA), omega=0.3)
+    rows = np.where(TOKENS[:, None] >= 0, Q, 0.0)
+    term = PartialLabels(np.ones((5, 2), np.bool_), 0.7 * rows, np.full(2, 0.3))
+    gradient = np.empty(12)
+    parts: list[Part] = [(one.gold, HardLabels(Y)), (one.parts[0][0], term)]
+    engine = Objective(one.crf.layout, parts, 4.0)
+    value, mine = objective_of(one, THETA)
+    close(engine.value_and_gradient(THETA, gradient), value, 1e-14)
+    close(gradient, mine, 1e-14)
+    lengths = np.array([3.0, 2.0])
+    assert term.n_tokens(lengths) == one.parts[0][1].n_tokens(lengths)
+
+
+def test_em_never_decreases_the_objective() -> None:
+    one = trainer(toy())
+    one.supervised()
+    rounds = one.em(5, 5000, 0.0)["rounds"]
+    # no optima of F: errors of the printed weights enter to first order
+    close(
+        [entry["F"] for entry in rounds],
+        [0.7019202839, 0.7753256990, 0.8122900170, 0.8303358785, 0.8391484573, 0.8435066634],
+        4e-9,
+    )
+    partial = supervised().em(8, 2, 0.0)["rounds"]
+    assert (np.diff([entry["F"] for entry in partial]) > 0).all()
+
+
+FIRST_ROUND = [
+    *pairs(0.4262674387, -0.4769216328, 0.1227892020, -0.0417346877),
+    -0.3759829652,
+    0.9288082431,
+    -0.2714960317,
+    -0.2813292463,
+]
+LIMIT = [
+    *pairs(0.2710725060, -0.3538814020, 0.3215730192, -0.2156971603),
+    -0.4960442768,
+    1.1799869708,
+    -0.5244832820,
+    -0.1594594120,
+]
+
+
+def test_em_and_direct_end_at_the_same_point() -> None:
+    one = supervised()
+    one.em(1, 5000, 0.0)
+    close(one.crf.weights, FIRST_ROUND, 6e-10)
+    em, direct = supervised(), supervised()
+    em.em(60, 5000, 0.0)
+    trace = direct.direct()
+    close(direct.crf.weights, LIMIT, 3e-8)
+    close(trace["rounds"][-1]["F"], 0.8478488843)
+    close(em.crf.weights, direct.crf.weights, 1e-6)
+
+
+def m_gradient(one: EvidenceTrainer, expected: Expectations) -> F64:
+    """Gradient of Q at the current weights."""
+    free, gradient = np.empty(12), np.empty(12)
+    parts: list[Part] = [(one.gold, HardLabels(one.labels))]
+    Objective(one.crf.layout, parts, 4.0).value_and_gradient(one.crf.weights, gradient)
+    none = [(data, VirtualEvidence(term.q, term.vertex_of, 0.0)) for data, term in one.parts]
+    free[:] = Expectations.under(one.crf, none).counts
+    return gradient + expected.counts - free
+
+
+def test_both_solvers_start_with_the_same_gradient() -> None:
+    one = trainer(toy(THETA))
+    expected = one.expect()
+    gradient = m_gradient(one, expected)
+    close(gradient, objective_of(one, THETA)[1], 1e-14)
+    # one tiny step of the M-step's own optimizer goes that way
+    one.m_step(expected, 1)
+    step = one.crf.weights - THETA
+    assert step @ gradient / np.linalg.norm(step) / np.linalg.norm(gradient) > 1 - 1e-6
+
+
+def test_a_shift_of_the_evidence_changes_a_constant() -> None:
+    shift = np.array([0.5, 1.0, -0.3, 0.5, 1.0])[:, None]
+    one = trainer(toy(THETA))
+    value, gradient = objective_of(one, THETA)
+    tokens = np.arange(5, dtype=np.int32)
+    data = one.parts[0][0]
+    one.parts = [(data, VirtualEvidence(Q + shift, tokens, 0.7))]
+    shifted, same = objective_of(one, THETA)
+    close(shifted - value, 0.7 * 2.7, 1e-14)
+    close(same, gradient, 1e-14)
+    one.parts = [(data, VirtualEvidence(np.full((5, 2), 0.4), tokens, 0.7))]
+    close(
+        objective_of(one, THETA)[1], objective_of(trainer(toy(THETA), alpha=0.0), THETA)[1], 1e-14
+    )
+
+
+def test_normalizing_over_labels_alone_would_never_move() -> None:
+    """The reading that is rejected: an M-step against Z of the clamped potentials; and ours."""
+
+    class Rejected(VirtualEvidence):
+        def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+            return LogPartition().evaluate(self.clamp(potentials))
+
+    one = supervised()
+    expected, start = one.expect(), one.crf.weights.copy()
+    gradients = np.empty((2, 12))
+    terms: tuple[Term, ...] = (Rejected(Q, TOKENS, 0.7), LogPartition())
+    for term, gradient in zip(terms, gradients, strict=True):
+        parts: list[Part] = [(one.gold, HardLabels(Y)), (one.parts[0][0], term)]
+        objective = Objective(one.crf.layout, parts, 4.0, expected_counts=expected.counts)
+        objective.value_and_gradient(start, gradient)
+    close(gradients[0], 0.0, 1e-9)
+    assert abs(gradients[1]).max() > 0.1
+    close(gradients[1], objective_of(one, start)[1], 1e-14)
+
+
+def test_one_token_drifts_to_the_likelier_label() -> None:
+    """Alone and without a prior, each round multiplies the odds by exp(alpha (q_a - q_b))."""
+    text = corpus([0])
+    crf = crf_over(text, np.zeros(1, np.int32), template="bias")
+    data = crf.encode(text)
+    nothing = crf.encode(text.select([]))
+    term = VirtualEvidence(np.array([[0.6, 0.4]]), np.zeros(1, np.int32), 0.7)
+    one = EvidenceTrainer(
+        crf, nothing, np.empty(0, np.int32), [(data, term)], 1e12, STRICT, RunContext()
+    )
+    found, F_values = [], []
+    for _ in range(5):
+        one.m_step(one.expect(), 5000)
+        found.append(crf.marginals(data)[0, 0])
+        F_values.append(one.report(one.expect())["F"])
+    close(found, [0.5349429452, 0.5695462239, 0.6034832499, 0.6364525403, 0.6681877722], 2e-10)
+    close(found, 1 / (1 + np.exp(-0.14 * np.arange(1, 6))), 2e-10)
+    assert (np.diff(F_values) > 0).all()
+    crf.weights[:2] = pairs(20.0)
+    close(one.expect().value, 0.42)
+
+
+def test_the_entropy_of_a_chain() -> None:
+    U = np.array([[0.3, -0.2], [0.1, 0.4], [-0.5, 0.2]])
+    found = negative_entropy(
+        Potentials(U, np.array([[[0.5, -0.3], [-0.2, 0.4]]])), per_position=False
+    )
+    close(-found.mean, 1.9053070488)
+    close(
+        -found.node,
+        [
+            [-0.0466656762, 0.0466656762],
+            [0.0633537745, -0.0633537745],
+            [0.1306574240, -0.1306574240],
+        ],
+    )
+    close(-found.edge[0], [[-0.0235222391, 0.0402103374], [0.2175334376, -0.2342215359]])
+
+
+@pytest.mark.parametrize("solver", ["em", "direct"])
+def test_limits(solver: str) -> None:
+    wanted = supervised().crf.weights
+    params = Params(solver=solver, rounds=3, tolerance=0.0)
+    nothing = np.full(5, -1, np.int32)
+    for number, one in enumerate(
+        [
+            trainer(toy(), alpha=0.0),
+            trainer(toy(), omega=0.0),
+            trainer(toy(), q=np.zeros((5, 2))),
+            trainer(toy()),
+            trainer(toy()),
+        ]
+    ):
+        options = params
+        if number == 1:
+            options = Params(solver=solver, omega=0.0)
+        if number == 3:
+            one.parts = []
+        if number == 4:
+            one.parts = [(one.parts[0][0], VirtualEvidence(Q, nothing, 0.7))]
+        train(one, options)
+        close(one.crf.weights, wanted, 2e-10)
+    moved = trainer(toy())
+    train(moved, params)
+    assert abs(moved.crf.weights - wanted).max() > 0.1
+
+
+@pytest.mark.parametrize("solver", ["em", "direct"])
+def test_invariances(solver: str) -> None:
+    params = Params(solver=solver, rounds=3, tolerance=0.0, m_iterations=5000)
+    one = trainer(toy())
+    train(one, params)
+    # labels swapped
+    crf = toy()
+    other = trainer(crf, q=Q[:, ::-1].copy())
+    other.labels = 1 - Y
+    train(other, params)
+    swapped = np.concatenate(
+        [
+            crf.weights[:8].reshape(4, 2)[:, ::-1].ravel(),
+            crf.weights[8:].reshape(2, 2)[::-1, ::-1].ravel(),
+        ]
+    )
+    close(swapped, one.crf.weights, 1e-7)
+    # vertices permuted
+    new = np.array([3, 0, 4, 1, 2])
+    q = np.empty_like(Q)
+    q[new] = Q
+    renamed = trainer(toy(), q=q)
+    tokens = np.where(TOKENS >= 0, new[TOKENS], -1).astype(np.int32)
+    renamed.parts = [(renamed.parts[0][0], VirtualEvidence(q, tokens, 0.7))]
+    train(renamed, params)
+    np.testing.assert_array_equal(renamed.crf.weights, one.crf.weights)
+    # twice the text at half the weight
+    twice = trainer(toy(), omega=0.5, text=Corpus.concatenate([UNLABELED, UNLABELED]))
+    train(twice, params)
+    close(twice.crf.weights, one.crf.weights, 1e-7)
+
+
+def test_the_record() -> None:
+    one = trainer(toy())
+    trace = train(one, Params(rounds=200, tolerance=1e-4))
+    assert trace["evidence_tokens"] == 4 / 5
+    assert trace["stopped"] == "converged"
+    last, before = trace["rounds"][-1], trace["rounds"][-2]
+    assert 0 < last["F"] - before["F"] < 1e-4 * last["F"]
+    assert sum(last["labels"]) == 5
+    p = one.crf.marginals(one.parts[0][0])
+    close(last["free_entropy"], -(p * np.log(p)).sum() / 5, 1e-14)
+    assert last["clamped_entropy"] != last["free_entropy"]
+
+
+def test_the_best_round_on_dev_is_kept() -> None:
+    one = trainer_with_dev()
+    trace = train(one, Params(rounds=3, tolerance=0.0, keep="last"))
+    assert "kept_round" not in trace
+    for entry, weights in zip(trace["rounds"], one.models, strict=True):
+        one.crf.weights = weights
+        right = np.mean(one.crf.decode(one.dev[0]) == one.dev[1])
+        assert entry["dev_accuracy"] == right
+    assert len(one.models) == 4
+    assert one.keep_best([{"dev_accuracy": score} for score in (0.1, 0.3, 0.3, 0.2)]) == 1
+    np.testing.assert_array_equal(one.crf.weights, one.models[1])
+    assert train(trainer_with_dev(), Params(rounds=2, keep="best"))["kept_round"] in (0, 1, 2)
+
+
+def trainer_with_dev() -> EvidenceTrainer:
+    one = trainer(toy())
+    one.dev = one.parts[0][0], np.array([0, 0, 0, 1, 1], np.int32)
+    return one
+
+
+def test_normalized_rows() -> None:
+    close(normalized(np.array([[0.2, 0.6], [0, 0]])), [[0.25, 0.75], [0, 0]], 1e-15)
+
+
+def test_transitions_that_depend_on_the_text() -> None:
+    """Inference consumes such scores: the free and the clamped pass need copies of their own."""
+    crf = ChainModel().prepare(
+        TemplateFeaturizer(["x[0]", "edge: x[0]"]),
+        LABELED,
+        Y,
+        "ab",
+        arc_support="all",
+        text=[UNLABELED],
+    )
+    crf.weights[:] = np.random.default_rng(0).normal(size=crf.layout.size)
+    data, rows = crf.encode(UNLABELED), np.where(TOKENS[:, None] >= 0, Q, 0.0)
+    found, wanted = np.empty_like(crf.weights), np.empty_like(crf.weights)
+    terms = VirtualEvidence(Q, TOKENS, 0.7), PartialLabels(np.ones((5, 2), np.bool_), 0.7 * rows)
+    for term, gradient in zip(terms, (found, wanted), strict=True):
+        Objective(crf.layout, [(data, term)], 4.0).value_and_gradient(crf.weights, gradient)
+    close(found, wanted, 1e-13)

@@ -1,0 +1,115 @@
+"""A method from another distribution, the README's own: it runs, is saved, and ranks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.plugin_site import Site
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def readme_block(language: str) -> str:
+    """The only code block of the README in this language."""
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), re.M | re.S)
+    return str(block)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The README's method, and a distribution beside it that cannot be imported."""
+    folder = tmp_path_factory.mktemp("site")
+    site = Site(folder)
+    (folder / "my_method.py").write_text(readme_block("python"))
+    entry_points = readme_block("toml").replace("project.entry-points.", "").replace('"', "")
+    site.metadata("my-method", entry_points)
+    site.install("broken-plugin", "broken", "raise RuntimeError('two\\nlines')")
+    return site
+
+
+def test_the_method_of_the_readme_runs_and_ranks(site: Site, tmp_path: Path) -> None:
+    store, out = str(tmp_path / "runs"), tmp_path / "boards"
+    done = site.python(
+        "-m",
+        "sslbench",
+        "run",
+        "--method",
+        "supervised",
+        "--method",
+        "soft_self_training",
+        "--dataset",
+        "synth",
+        "--labeled",
+        "20",
+        "--unlabeled",
+        "40",
+        "--set",
+        "synth.test=60",
+        "--seed",
+        "0",
+        "--seed",
+        "1",
+        "--store",
+        store,
+        "--format",
+        "json",
+    )
+    assert done.returncode == 0, done.stderr
+    records = json.loads(done.stdout)
+    assert [record["status"] for record in records] == ["ok"] * 4
+    assert records[1]["trace"]["training"]["converged"]
+    # The broken one beside it costs one line.
+    assert done.stderr.splitlines()[0] == (
+        "sslbench: warning: plugin 'broken' of broken-plugin: cannot be loaded:"
+        " RuntimeError: two lines"
+    )
+    board = site.python("-m", "sslbench", "leaderboard", "--store", store, "--out", str(out))
+    assert board.returncode == 0, board.stderr
+    with (out / "leaderboard.csv").open() as file:
+        rows = {row["method"]: row for row in csv.DictReader(file)}
+    assert {row["rank"] for row in rows.values()} <= {"1", "2"}  # so small a test may end in a tie
+    assert float(rows["soft_self_training"]["p"]) <= 1
+    assert "soft_self_training" in board.stdout
+
+
+def test_its_tagger_is_kept_and_used(site: Site, tmp_path: Path) -> None:
+    model = str(tmp_path / "my.model")
+    done = site.python(
+        "-m",
+        "sslbench",
+        "train",
+        "--method",
+        "soft_self_training",
+        "--dataset",
+        "synth",
+        "--labeled",
+        "20",
+        "--unlabeled",
+        "20",
+        "--set",
+        "synth.test=10",
+        "--save",
+        model,
+    )
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "text").write_text("il\nnusobo\n")
+    tagged = site.python("-m", "sslbench", "tag", model, str(tmp_path / "text"))
+    assert tagged.returncode == 0, tagged.stderr
+    assert re.fullmatch(r"il [A-Z]+\nnusobo [A-Z]+\n", tagged.stdout)
+
+
+def test_show_tells_its_parameters_and_origin(site: Site) -> None:
+    done = site.python("-m", "sslbench", "show", "soft_self_training")
+    assert re.search(r"sigma2 +number +1 +> 0 +prior variance", done.stdout)
+    assert "plugin 'my_method' of my-method 1.2" in done.stdout
+
+
+def test_the_example_stays_short() -> None:
+    """25 lines of code: the registration's closing brackets are not counted."""
+    lines = [line for line in readme_block("python").splitlines() if line.strip(" )]")]
+    assert len(lines) <= 25

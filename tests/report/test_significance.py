@@ -1,0 +1,171 @@
+"""Paired tests against exact and independent computations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from sslbench.errors import UserError
+from sslbench.experiment.metrics import CountTable, SentenceCounts
+from sslbench.report.significance import (
+    bootstrap_interval,
+    compare_counts,
+    holm,
+    randomization_p_value,
+)
+from sslbench.types import I64
+
+FIELDS = (
+    *("sentences", "exact_sentences", "n_tokens", "correct_tokens"),
+    *("gold_chunks", "predicted_chunks", "correct_chunks"),
+)
+
+
+def counts(rng: np.random.Generator, n: int, skill: float, length: int = 10) -> I64:
+    """int64[n, 7], with the columns of FIELDS, of a tagger with this accuracy."""
+    correct = rng.binomial(length, skill, size=n)
+    gold = rng.integers(1, 4, size=n)
+    both = rng.binomial(gold, skill)
+    predicted = both + rng.binomial(2, 1 - skill, size=n)
+    lengths = np.full(n, length)
+    made = SentenceCounts(lengths, correct, gold, predicted, both).table()
+    assert made.fields == FIELDS
+    return made.rows
+
+
+def table(*seeds: I64) -> CountTable:
+    return CountTable(FIELDS, np.stack(seeds))
+
+
+def f1(rows: I64) -> float:
+    gold, predicted, both = rows.sum(axis=0)[4:]
+    return float(2 * both / (gold + predicted))
+
+
+def test_p_value_of_f1_agrees_with_scipys_exact_permutations() -> None:
+    rng = np.random.default_rng(1)
+    a, b = counts(rng, 9, 0.8), counts(rng, 9, 0.5)
+
+    def difference(first: np.ndarray, second: np.ndarray) -> float:
+        # scipy hands over sentence numbers: 0..8 are A's rows, 9..17 B's.
+        rows = np.concatenate([a, b])
+        return f1(rows[first.astype(int)]) - f1(rows[second.astype(int)])
+
+    exact = stats.permutation_test(
+        (np.arange(9), np.arange(9, 18)), difference, permutation_type="samples", n_resamples=np.inf
+    )
+    # scipy doubles the smaller tail; ours counts both tails, which is the same by symmetry.
+    ours = randomization_p_value(table(a), table(b), "f1")
+    assert 0.01 < exact.pvalue < 0.9
+    assert ours == pytest.approx(exact.pvalue, abs=0.02)
+
+
+def test_p_value_of_accuracy_agrees_with_the_exact_sign_test() -> None:
+    # One token per sentence; A wins 9 of 11 disagreements: McNemar's exact test.
+    a, b = np.ones(40, dtype=np.int64), np.ones(40, dtype=np.int64)
+    b[:9], a[9:11] = 0, 0
+    ones = np.ones(40, dtype=np.int64)
+    sides = (SentenceCounts(ones, x).table() for x in (a, b))
+    left, right = (CountTable(side.fields, side.rows[None]) for side in sides)
+    exact = stats.binomtest(9, 11).pvalue
+    assert randomization_p_value(left, right, "accuracy") == pytest.approx(exact, abs=0.012)
+
+
+def test_smallest_and_largest_p_values() -> None:
+    rng = np.random.default_rng(2)
+    a, b = table(counts(rng, 300, 0.9)), table(counts(rng, 300, 0.5))
+    assert randomization_p_value(a, a, "f1") == 1.0
+    assert randomization_p_value(a, b, "f1", 999) == 1 / 1000
+    assert randomization_p_value(a, b, "f1") == randomization_p_value(b, a, "f1")
+
+
+def test_difference_is_the_mean_of_the_seeds_differences() -> None:
+    rng = np.random.default_rng(3)
+    a = table(*(counts(rng, 50, 0.8) for _ in range(3)))
+    b = table(*(counts(rng, 50, 0.7) for _ in range(3)))
+    paired = compare_counts(a, b, "f1")
+    expected = np.mean([f1(x) - f1(y) for x, y in zip(a.rows, b.rows, strict=True)])
+    assert paired.difference == pytest.approx(expected)
+    assert paired.low < paired.difference < paired.high
+    assert (paired.n_seeds, paired.n_sentences) == (3, 50)
+    assert compare_counts(a, b, "f1") == paired
+    swapped = compare_counts(b, a, "f1")
+    assert swapped.difference == pytest.approx(-paired.difference)
+    assert swapped.low == pytest.approx(-paired.high)
+
+
+def test_copies_of_a_seed_are_no_new_evidence() -> None:
+    rng = np.random.default_rng(4)
+    a, b = counts(rng, 100, 0.80), counts(rng, 100, 0.76)
+    once = randomization_p_value(table(a), table(b), "f1")
+    thrice = randomization_p_value(table(a, a, a), table(b, b, b), "f1")
+    assert thrice == pytest.approx(once, abs=1e-9)
+
+
+def test_interval_agrees_with_scipys_paired_bootstrap() -> None:
+    rng = np.random.default_rng(5)
+    a, b = counts(rng, 120, 0.8), counts(rng, 120, 0.7)
+
+    def difference(ids: np.ndarray) -> float:
+        rows = ids.astype(int)
+        return f1(a[rows]) - f1(b[rows])
+
+    reference = stats.bootstrap(
+        (np.arange(120),),
+        difference,
+        vectorized=False,
+        method="percentile",
+        n_resamples=2000,
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    low, high = bootstrap_interval(table(a), table(b), "f1")
+    assert low == pytest.approx(reference.low, abs=0.01)
+    assert high == pytest.approx(reference.high, abs=0.01)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    rng = np.random.default_rng(6)
+    rows = counts(rng, 5, 0.5)
+    a = table(rows)
+    with pytest.raises(UserError, match="differ"):
+        compare_counts(a, table(rows[:4]), "f1")
+    with pytest.raises(UserError, match="differ"):  # as many counts, but of other things
+        compare_counts(a, CountTable((*FIELDS[:-1], "correct_words"), a.rows), "f1")
+    with pytest.raises(UserError, match="no paired test"):
+        compare_counts(a, a, "unseen_accuracy")
+
+
+@given(st.lists(st.floats(0, 1), max_size=8))
+def test_holm_against_its_definition(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+    m = len(p_values)
+    for i, p in enumerate(p_values):
+        # p_(j) counts with the number of hypotheses still in at its step.
+        order = sorted(range(m), key=p_values.__getitem__)
+        upto = order[: order.index(i) + 1]
+        assert adjusted[i] == min(1.0, max((m - order.index(j)) * p_values[j] for j in upto))
+        assert adjusted[i] >= p
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+
+
+def test_type_one_error_is_at_most_five_percent() -> None:
+    """Two equal taggers with 3 seeds, whose errors on a sentence go together over seeds."""
+    rng = np.random.default_rng(7)
+    trials, rejected, covered = 400, 0, 0
+    for _ in range(trials):
+        sides = []
+        for _ in range(2):
+            ease = rng.beta(8, 2, size=80)  # of each sentence for this tagger, in all seeds
+            correct = [rng.binomial(10, ease) for _ in range(3)]
+            lengths = np.full(80, 10)
+            tables = [SentenceCounts(lengths, c).table() for c in correct]
+            sides.append(CountTable(tables[0].fields, np.stack([t.rows for t in tables])))
+        rejected += randomization_p_value(*sides, "accuracy", 499) <= 0.05
+        low, high = bootstrap_interval(*sides, "accuracy", 300)
+        covered += low <= 0 <= high
+    assert rejected <= stats.binom.ppf(0.999, trials, 0.05)
+    assert rejected >= stats.binom.ppf(0.001, trials, 0.05)  # and it is no timid test
+    assert covered >= stats.binom.ppf(0.001, trials, 0.93)

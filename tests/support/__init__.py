@@ -1,0 +1,1 @@
+"""Oracles, toy problems and fakes that several tests share."""
