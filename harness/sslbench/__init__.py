@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sslbench.corpus import Column, Corpus, Shards, Vocabulary
     from sslbench.errors import UserError
+    from sslbench.experiment.context import RunContext
     from sslbench.experiment.data import DataHome, Dataset
     from sslbench.experiment.metrics import Alternatives
-    from sslbench.experiment.problem import Problem
+    from sslbench.experiment.problem import Problem, Tagger
+    from sslbench.experiment.tune import SearchAxis
     from sslbench.features import Atom, Template, TemplateFeaturizer
+    from sslbench.method import CRFMethod, GraphCRFParams, GraphParams, TrainingParams
     from sslbench.plugins import Registry, hookimpl, registry
     from sslbench.registrations import (
         DatasetInfo,
@@ -42,27 +45,38 @@ _HOMES = {
     "sslbench.features": ("Atom", "Template", "TemplateFeaturizer"),
     "sslbench.experiment.data": ("DataHome", "Dataset"),
     "sslbench.experiment.metrics": ("Alternatives",),
-    "sslbench.experiment.problem": ("Problem",),
+    "sslbench.experiment.context": ("RunContext",),
+    "sslbench.experiment.problem": ("Problem", "Tagger"),
+    "sslbench.experiment.tune": ("SearchAxis",),
+    # These import numba.
+    "sslbench.method": ("CRFMethod", "GraphCRFParams", "GraphParams", "TrainingParams"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Alternatives",
     "Atom",
+    "CRFMethod",
     "Column",
     "Corpus",
     "DataHome",
     "Dataset",
     "DatasetInfo",
     "FeaturizerInfo",
+    "GraphCRFParams",
+    "GraphParams",
     "MethodInfo",
     "ModelInfo",
     "Problem",
     "Registry",
     "RemoteFile",
+    "RunContext",
+    "SearchAxis",
     "Shards",
+    "Tagger",
     "Template",
     "TemplateFeaturizer",
+    "TrainingParams",
     "UserError",
     "Vocabulary",
     "__version__",

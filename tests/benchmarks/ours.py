@@ -12,7 +12,7 @@ import numpy as np
 from traces import Trace, peak_mb
 
 from sslbench.corpus import Corpus, read_conll
-from sslbench.crf import ChainCRF, ChainModel, HardLabels, Options
+from sslbench.crf import ChainCRF, ChainModel, HardLabels, TrainingParams
 from sslbench.features import TemplateFeaturizer, load_template_file
 from sslbench.types import I32
 
@@ -48,10 +48,8 @@ def train(crf: ChainCRF, corpus: Corpus, codes: I32, iterations: int | None = No
     def note(_iteration: int, value: float, _gradient: float) -> None:
         points.append((time.perf_counter() - began, value * corpus.n_tokens))
 
-    options = Options(max_iterations=iterations or 500, ftol=1e-6)
-    result = crf.train(
-        [(crf.encode(corpus), HardLabels(codes))], SIGMA2, options=options, callback=note
-    )
+    params = TrainingParams(sigma2=SIGMA2, max_iterations=iterations or 500, ftol=1e-6)
+    result = crf.train([(crf.encode(corpus), HardLabels(codes))], params, callback=note)
     seconds = points[-1][0] - points[0][0]
     per_evaluation = seconds / max(1, result.evaluations - 1)
     return Trace(points, per_evaluation, result.n_weights, result.evaluations)

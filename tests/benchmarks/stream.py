@@ -20,8 +20,7 @@ from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, labeled_part
 from sslbench.plugins import registry
 from sslbench_methods.jess_cm.hmm import EmbeddedModels
-from sslbench_methods.jess_cm.method import JessCM, JessCMTagger, Trainer
-from sslbench_methods.supervised import prepare
+from sslbench_methods.jess_cm.method import JessCM, Trainer
 
 
 def main() -> None:
@@ -47,8 +46,8 @@ def main() -> None:
         # each copy counts every symbol again: the cut-off that keeps the dictionaries of one copy
         cut = 2 * repeats
         models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, cut)
-        tagger = JessCMTagger(prepare(problem, params, n_factors=models.n_models), models)
-        trainer = Trainer(tagger, problem, params, RunContext(0))
+        crf = problem.crf(params, n_factors=models.n_models)
+        trainer = Trainer(crf, models, problem, params, RunContext(0))
         trainer.round(1)  # tables that are not uniform
         trainer.fit_weights()
         began = time.perf_counter()

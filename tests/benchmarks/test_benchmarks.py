@@ -271,8 +271,7 @@ def test_jess_cm_unlabeled_pass(
     from sslbench.experiment.context import RunContext
     from sslbench.experiment.problem import Problem, labeled_part
     from sslbench_methods.jess_cm.hmm import EmbeddedModels
-    from sslbench_methods.jess_cm.method import JessCM, JessCMTagger, Trainer
-    from sslbench_methods.supervised import prepare
+    from sslbench_methods.jess_cm.method import JessCM, Trainer
 
     labeled = labeled_part(text.train, np.arange(min(500, text.train.n_sentences)))
     raw = CorpusShards(text.train.drop("label"))
@@ -288,8 +287,8 @@ def test_jess_cm_unlabeled_pass(
     )
     params = JessCM.Params(max_iterations=20)
     models = EmbeddedModels.build(chunk39.templates, len(problem.labels), raw, 2)
-    tagger = JessCMTagger(prepare(problem, params, n_factors=models.n_models), models)
-    trainer = Trainer(tagger, problem, params, RunContext(0))
+    crf = problem.crf(params, n_factors=models.n_models)
+    trainer = Trainer(crf, models, problem, params, RunContext(0))
     trainer.round(1)  # tables that are not uniform
     trainer.fit_weights()
     seconds = timed(benchmark, trainer.expected_counts, min(ROUNDS, 3))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainModel, HardLabels, Options
+from sslbench.crf import ChainModel, HardLabels, Options, TrainingParams
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64, I32
 from sslbench_datasets.synth.load import generate
@@ -52,7 +52,11 @@ def trained(support: str) -> F64:
     crf = ChainModel().prepare(
         TemplateFeaturizer(TEMPLATES), corpus, codes, labels, state_support=support
     )
-    crf.train([(crf.encode(corpus), HardLabels(codes))], 1.0, options=Options(max_iterations=12))
+    crf.train(
+        [(crf.encode(corpus), HardLabels(codes))],
+        TrainingParams(sigma2=1.0),
+        options=Options(max_iterations=12),
+    )
     return crf.weights
 
 

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sslbench.crf import STRICT, EncodedCorpus, HardLabels, SoftTargets
+from sslbench.crf import STRICT, EncodedCorpus, HardLabels, SoftTargets, TrainingParams
 from sslbench.crf.entropy import Entropy
 from sslbench.crf.weights.layout import Layout
 from sslbench.experiment.context import RunContext
@@ -131,9 +131,10 @@ def test_five_ways_to_one_gradient() -> None:
 
 def test_without_entropy_it_is_the_supervised_model() -> None:
     one = trainer(gamma=0.0)
-    record = one.train()
+    one.train()
+    record = one.run.trace
     crf = toy()
-    crf.train([(crf.encode(LABELED), HardLabels(Y))], 1.0, options=STRICT)
+    crf.train([(crf.encode(LABELED), HardLabels(Y))], TrainingParams(sigma2=1.0), options=STRICT)
     np.testing.assert_array_equal(one.crf.weights, crf.weights)
     close(record["after"]["RL"], -2.1673348647)
     close(record["after"]["log_likelihood"], -1.4913172574)
@@ -158,7 +159,8 @@ def test_local_optimum_from_the_supervised_start(
     gamma: float, objective: float, likelihood: float, entropy: float
 ) -> None:
     one = trainer(gamma=gamma)
-    record = one.train()
+    one.train()
+    record = one.run.trace
     close(record["after"]["RL"], objective, 1e-7)
     close(record["after"]["log_likelihood"], likelihood, 1e-7)
     close(7 * record["after"]["entropy"], entropy, 1e-7)
@@ -256,9 +258,9 @@ def test_hard_self_training_stops_after_one_round() -> None:
 
     run = RunContext()
     crf = SelfTraining().fit(toy_problem(), Options(sigma2=1.0), run)
-    trace = run.trace["self_training"]
-    assert trace["status"] == "converged"
-    close(trace["first"]["objective"], -2.1673348647)
+    trace = run.trace
+    assert trace["stopped"] == "converged"
+    close(trace["supervised"]["objective"], -2.1673348647)
     (only,) = trace["rounds"]
     close(only["objective"], -3.6404025095)
     likelihood, _ = evaluate([(toy().encode(LABELED), HardLabels(Y))], crf.weights)

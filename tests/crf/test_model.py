@@ -19,6 +19,7 @@ from sslbench.crf import (
     InfeasibleSentenceError,
     Objective,
     Options,
+    TrainingParams,
     read_model,
     write_model,
 )
@@ -67,7 +68,11 @@ def labels_without_two_adpositions() -> I32:
 def trained(**options: object) -> ChainCRF:
     labels = labels_without_two_adpositions()
     crf = ChainModel().prepare(TemplateFeaturizer(TEMPLATES), TRAIN, labels, LABELS, **options)
-    crf.train([(crf.encode(TRAIN), HardLabels(labels))], 2.0, options=Options(max_iterations=30))
+    crf.train(
+        [(crf.encode(TRAIN), HardLabels(labels))],
+        TrainingParams(sigma2=2.0),
+        options=Options(max_iterations=30),
+    )
     return crf
 
 
@@ -128,7 +133,12 @@ def test_training_goes_on_after_loading(tmp_path: Path) -> None:
     crf.save(tmp_path / "m")
     again = restored(tmp_path / "m")
     labels = labels_without_two_adpositions()
-    results = [c.train([(c.encode(TRAIN), HardLabels(labels))], 2.0) for c in (crf, again)]
+    results = [
+        c.train(
+            [(c.encode(TRAIN), HardLabels(labels))], TrainingParams(sigma2=2.0), options=Options()
+        )
+        for c in (crf, again)
+    ]
     assert results[0] == results[1]
     np.testing.assert_array_equal(crf.weights, again.weights)
 
@@ -299,7 +309,7 @@ def test_observed_support_is_the_optimum_over_fewer_weights() -> None:
     values = {}
     for name, tagger in crf.items():
         parts = [(tagger.encode(TRAIN), HardLabels(labels))]
-        values[name] = tagger.train(parts, 2.0, options=STRICT).objective
+        values[name] = tagger.train(parts, TrainingParams(sigma2=2.0), options=STRICT).objective
     assert values["observed"] < values["all"]
     # the same objective, seen from the larger layout with the other weights at 0
     at = places(every).state
@@ -331,7 +341,11 @@ def test_mask_rules_training_and_decoding() -> None:
     assert crf.transition_mask[path[inside - 1], path[inside]].all()
     assert crf.transition_mask[3, path[TEST.offsets[:-1]]].all()
     with pytest.raises(InfeasibleSentenceError, match="break the constraints"):
-        crf.train([(crf.encode(TRAIN), HardLabels(np.full_like(Y, 2)))], 2.0)
+        crf.train(
+            [(crf.encode(TRAIN), HardLabels(np.full_like(Y, 2)))],
+            TrainingParams(sigma2=2.0),
+            options=Options(),
+        )
     crf.transition_mask = np.zeros((4, 3), bool)
     crf.transition_mask[3] = True  # a first token, and nothing after it
     first_long = int(np.argmax(TEST.lengths > 1))

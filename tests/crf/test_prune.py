@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, HardLabels
+from sslbench.crf import ChainCRF, HardLabels, TrainingParams
 from sslbench.crf.prune import LEAST, prune
 from sslbench.errors import UserError
 from sslbench.types import F64, Bool
@@ -56,7 +56,7 @@ def test_pairs_seen_or_likely_at_a_token_are_kept_with_their_weights() -> None:
 def test_the_kept_weights_score_as_before_when_the_others_are_zero() -> None:
     crf = crf_over(LABELED, Y, UNLABELED, n_labels=3)
     gold, text = crf.encode(LABELED), crf.encode(UNLABELED)
-    crf.train([(gold, HardLabels(Y))], 4.0, options=STRICT)
+    crf.train([(gold, HardLabels(Y))], TrainingParams(sigma2=4.0), options=STRICT)
     p = np.zeros((UNLABELED.n_tokens, 3))
     first = prune(crf, gold, Y, [(text, p)])
     state = crf.layout.part(crf.weights, 0).reshape(4, 3)

@@ -21,9 +21,11 @@ from sslbench.crf import (
     InfeasibleSentenceError,
     LogPartition,
     Objective,
+    Options,
     PartialLabels,
     SoftTargets,
     Term,
+    TrainingParams,
 )
 from sslbench.crf.data import Batch
 from sslbench.crf.entropy import Entropy
@@ -376,7 +378,7 @@ def test_the_mask_forbids() -> None:
     following[own.attributes.offsets[:-1]] = False
     labels[following & (labels == 1)] = 0
     crf = ChainCRF(("a", "b", "c"), None, own.layout, own.weights.copy(), transition_mask)  # type: ignore[arg-type]
-    crf.train([(own.encode(), HardLabels(labels))], 1.0)
+    crf.train([(own.encode(), HardLabels(labels))], TrainingParams(sigma2=1.0), options=Options())
     found = crf.decode(own.encode())
     starts = own.attributes.offsets[:-1]
     assert not (found[starts] == 2).any()
@@ -393,7 +395,7 @@ def trained(order: int, iterations: int = 15) -> tuple[ChainCRF, EncodedCorpus, 
     crf = model.prepare(TemplateFeaturizer(["word[0]"]), corpus, codes, column.vocabulary.strings)
     data = crf.encode(corpus)
     options = STRICT.__class__(max_iterations=iterations)
-    crf.train([(data, HardLabels(codes))], 1.0, options=options)
+    crf.train([(data, HardLabels(codes))], TrainingParams(sigma2=1.0), options=options)
     return crf, data, codes
 
 

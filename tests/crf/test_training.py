@@ -25,6 +25,7 @@ from sslbench.crf import (
     Potentials,
     SoftTargets,
     Term,
+    TrainingParams,
 )
 from sslbench.crf.data import slot_groups
 from sslbench.crf.optim import lbfgs
@@ -878,7 +879,9 @@ def test_training_reaches_the_optimum_of_all_weights(state_support: str, l1: flo
     templates = ("word[0]", "word[-1]", "word[1]", "edge: word[0]")
     crf, corpus, labels = tagger(18, state_support, templates)
     data = crf.encode(corpus)
-    result = crf.train([(data, HardLabels(labels))], 1.5, l1=l1, options=STRICT)
+    result = crf.train(
+        [(data, HardLabels(labels))], TrainingParams(sigma2=1.5), l1=l1, options=STRICT
+    )
     objective = Objective(crf.layout, [(data, HardLabels(labels))], 1.5)
     found = lbfgs.minimize(
         objective.scaled_loss, np.zeros(crf.layout.size), STRICT, l1=l1 / objective.n_tokens
@@ -909,7 +912,9 @@ def test_copies_are_found_and_get_equal_weights(state_support: str) -> None:
         assert (deduplication.group[same] == deduplication.group[a]).all()
         assert deduplication.copies[deduplication.group[a]] == len(same)
         assert (deduplication.keep[same] >= 0).sum() == 1
-    crf.train([(crf.encode(corpus), HardLabels(labels))], 1.5, options=STRICT)
+    crf.train(
+        [(crf.encode(corpus), HardLabels(labels))], TrainingParams(sigma2=1.5), options=STRICT
+    )
     at = places(crf.layout).state
     for (a, b), i in at.items():
         for c in range(crf.index.n_node):
@@ -928,11 +933,14 @@ def test_an_m_step_on_summed_counts(state_support: str) -> None:
     Objective(crf.layout, [(data, LogPartition(0.7))], INF).value_and_gradient(none, free)
     Objective(crf.layout, [(data, weighted)], INF).value_and_gradient(none, counts)
     found = crf.train(
-        [(data, LogPartition(0.7))], 1.5, options=STRICT, expected_counts=counts - free
+        [(data, LogPartition(0.7))],
+        TrainingParams(sigma2=1.5),
+        options=STRICT,
+        expected_counts=counts - free,
     )
     by_counts = crf.weights
     crf.weights = none
-    wanted = crf.train([(data, weighted)], 1.5, options=STRICT)
+    wanted = crf.train([(data, weighted)], TrainingParams(sigma2=1.5), options=STRICT)
     assert found.objective == pytest.approx(wanted.objective, rel=1e-12)
     same_up_to(by_counts, crf.weights, 1e-7)
     assert abs(by_counts).max() > 0.1
@@ -978,9 +986,9 @@ def test_collapsing_takes_the_same_steps() -> None:
 def test_training_starts_at_the_weights_it_has() -> None:
     crf, corpus, labels = tagger(21, "all")
     parts = [(crf.encode(corpus), HardLabels(labels))]
-    first = crf.train(parts, 1.5, options=Options(gtol=1e-9, ftol=0.0))
+    first = crf.train(parts, TrainingParams(sigma2=1.5), options=Options(gtol=1e-9, ftol=0.0))
     optimum = crf.weights.copy()
-    again = crf.train(parts, 1.5, options=Options(gtol=1e-8))
+    again = crf.train(parts, TrainingParams(sigma2=1.5), options=Options(gtol=1e-8))
     assert (again.iterations, again.status) == (0, "gradient")
     assert again.objective == pytest.approx(first.objective, rel=1e-13)
     same_up_to(crf.weights, optimum, 1e-12)
@@ -994,7 +1002,7 @@ def test_training_on_other_text_than_the_index(state_support: str) -> None:
     other = text(rng, [3, 2, 4], corpus.columns["word"].vocabulary)
     labels = rng.integers(0, L, other.n_tokens).astype(np.int32)
     data = crf.encode(other)
-    crf.train([(data, HardLabels(labels))], 1.5, options=STRICT)
+    crf.train([(data, HardLabels(labels))], TrainingParams(sigma2=1.5), options=STRICT)
     objective = Objective(crf.layout, [(data, HardLabels(labels))], 1.5)
     found = lbfgs.minimize(objective.scaled_loss, np.zeros(crf.layout.size), STRICT)
     same_up_to(crf.weights, found.weights, 1e-6)
@@ -1005,7 +1013,7 @@ def test_nonnegative_weights_of_a_crf() -> None:
     start = int(crf.layout.bounds[2])
     transitions = np.arange(start, start + L * L)
     parts = [(crf.encode(corpus), HardLabels(labels))]
-    result = crf.train(parts, 1.5, options=STRICT, nonnegative=transitions)
+    result = crf.train(parts, TrainingParams(sigma2=1.5), options=STRICT, nonnegative=transitions)
     objective = Objective(crf.layout, parts, 1.5)
     theirs = scipy_optimum(objective.scaled_loss, crf.layout.size, transitions)
     assert (crf.weights[transitions] >= 0).all()

@@ -14,7 +14,7 @@ from scipy.io import loadmat, savemat
 
 from sslbench import registry
 from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainModel, HardLabels
+from sslbench.crf import ChainModel, HardLabels, Options, TrainingParams
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.protocol import unlabeled_text
@@ -305,7 +305,11 @@ def test_a_chain_learns_from_pixels() -> None:
     corpus = Corpus(text.columns, np.arange(0, 241, 4))
     train, test = corpus.between(0, 40), corpus.between(40, 60)
     crf = ChainModel().prepare(pixels(), train, codes[:160].astype(np.int32), list("abcd"))
-    crf.train([(crf.encode(train), HardLabels(codes[:160].astype(np.int32)))], 1.0)
+    crf.train(
+        [(crf.encode(train), HardLabels(codes[:160].astype(np.int32)))],
+        TrainingParams(sigma2=1.0),
+        options=Options(),
+    )
     assert (crf.predict(test) == codes[160:]).mean() > 0.9
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
+from sslbench_methods.graph_text import graph_text
 from test_harmonic import dense
 
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
@@ -33,7 +34,6 @@ from sslbench_datasets.letters.similarity import (
 from sslbench_methods.featurizers.pixels import images
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF
 from sslbench_methods.graph_pr.propagation import GraphPropagation, likeliest
-from sslbench_methods.graph_text import graph_text
 from support.graph_oracle import corpus_of
 
 ROWS, COLUMNS = 16, 8

@@ -19,7 +19,7 @@ from sslbench.features import TemplateFeaturizer
 from sslbench_methods.entropy_regularization.method import EntropyRegularization, EntropyTrainer
 from sslbench_methods.supervised import Supervised
 from support.entropy_toys import LAMBDA, TEXT, Params, close, entropy_at, objective_at, trainer
-from support.graph_toys import corpus, crf_over
+from support.graph_toys import corpus, crf_over, encoded
 
 # -- 16 and 18 -------------------------------------------------------------------------------------
 
@@ -52,7 +52,8 @@ def test_entropy_per_token() -> None:
     report = one.report(one.gamma())
     close(report["negative_entropy"], -0.7 * sure.sum())
     close(7 * report["entropy"], 4.5935188017)  # what is reported stays per token of the text
-    record = one.train()
+    one.train()
+    record = one.run.trace
     after = record["after"]
     close(after["RL"], record["stages"][0]["objective"], 1e-12)
     parts = [entropy_at(one.crf.weights, TEXT.between(i, i + 1)) for i in range(3)]
@@ -82,14 +83,19 @@ def test_the_table_of_the_paper() -> None:
 # -- the method ------------------------------------------------------------------------------------
 
 
+def trained(**options: Any) -> dict[str, Any]:
+    one = trainer(**options)
+    one.train()
+    return one.run.trace
+
+
 def test_schedule_and_restarts() -> None:
-    slow = trainer(gamma=5.0, anneal="geometric")
-    stages = slow.train()["stages"]
+    stages = trained(gamma=5.0, anneal="geometric")["stages"]
     assert [stage["gamma"] for stage in stages] == [5 / 16, 5 / 8, 5 / 4, 5 / 2, 5.0]
     assert max(stage["iterations"] for stage in stages) <= 50
-    again = trainer(gamma=5.0, restarts=2).train()["stages"]
+    again = trained(gamma=5.0, restarts=2)["stages"]
     assert [stage["iterations"] for stage in again[1:]] == [0, 0]  # it was a strict optimum
-    short = trainer(gamma=5.0, restarts=2, joint_iterations=3).train()["stages"]
+    short = trained(gamma=5.0, restarts=2, joint_iterations=3)["stages"]
     assert [(stage["iterations"], stage["status"]) for stage in short] == [(3, "max_iterations")]
 
 
@@ -102,10 +108,9 @@ def test_collapse_is_told() -> None:
         crf = crf_over(text, labels, template="bias")
         run = RunContext()
         run.progress = capture.append  # type: ignore[method-assign]
-        one = EntropyTrainer(
-            crf, crf.encode(text), labels, [crf.encode(text)], Params(gamma=gamma, sigma2=1e6), run
-        )
-        return one.train()
+        encoded_text = encoded(crf, [text], text, labels)
+        EntropyTrainer(crf, encoded_text, Params(gamma=gamma, sigma2=1e6), run).train()
+        return run.trace
 
     told: list[str] = []
     record = collapsed(50.0, told)
@@ -138,7 +143,7 @@ def problem() -> Problem:
 def fitted(problem: Problem, **options: Any) -> tuple[ChainCRF, dict[str, Any]]:
     run = RunContext()
     crf = EntropyRegularization().fit(problem, EntropyRegularization.Params(**options), run)
-    return crf, run.trace["entropy_regularization"]
+    return crf, run.trace
 
 
 def test_the_record(problem: Problem) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sslbench import registry
 from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainModel, HardLabels
+from sslbench.crf import ChainModel, HardLabels, Options, TrainingParams
 from sslbench_methods.featurizers.genes import PREDICATES, gene2005, spelling
 
 # Words for which a predicate holds, and words for which it does not.
@@ -104,6 +104,8 @@ def test_a_tagger_learns_to_spell() -> None:
 
     train, codes = sentences(40, "q")
     crf = ChainModel().prepare(gene2005(), train, codes, ["a", "b"])
-    crf.train([(crf.encode(train), HardLabels(codes))], 10.0)
+    crf.train(
+        [(crf.encode(train), HardLabels(codes))], TrainingParams(sigma2=10.0), options=Options()
+    )
     other, wanted = sentences(30, "z")
     assert (crf.predict(other) == wanted).mean() == 1.0

@@ -17,7 +17,15 @@ from test_train_tag import chunks
 from sslbench.cli import cli
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.corpus.codecs import PreviousType
-from sslbench.crf import ChainCRF, ChainModel, HardLabels, InfeasibleSentenceError, read_model
+from sslbench.crf import (
+    ChainCRF,
+    ChainModel,
+    HardLabels,
+    InfeasibleSentenceError,
+    Options,
+    TrainingParams,
+    read_model,
+)
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, relabeled
 from sslbench.features import TemplateFeaturizer
@@ -32,7 +40,6 @@ from sslbench_methods.graph_pr.propagation import (
     undecided,
 )
 from sslbench_methods.graph_pr.tagger import PosteriorTagger
-from sslbench_methods.graph_text import graph_text
 from support.graph_oracle import (
     WORDS,
     corpus_of,
@@ -95,7 +102,7 @@ def common(labels: list[str]) -> str:
 
 def expected(problem: Problem, text: list[list[str]]) -> list[str]:
     """Labels of new sentences by strings and a dense solve."""
-    whole = graph_text(problem, "word")
+    whole = problem.text("word")
     graph = build_graph(whole, GraphOptions(templates="he2013", k=4, symmetry="mutual"))
     names, gold = trigram_names(whole, graph.vertices, vertex_text), problem.labeled
     of = graph.vertices.of[: gold.n_tokens]
@@ -213,7 +220,7 @@ def trained(problem: Problem, weight: float = 1.0) -> ChainCRF:
     whole = Corpus.concatenate([problem.labeled.drop("label"), raw])
     weights = np.where(np.arange(whole.n_sentences) < problem.labeled.n_sentences, 1.0, weight)
     targets = HardLabels(np.concatenate([y, tagger.predict(raw)]), weights)
-    crf.train([(crf.encode(whole), targets)], 10.0)
+    crf.train([(crf.encode(whole), targets)], TrainingParams(sigma2=10.0), options=Options())
     return crf
 
 
@@ -230,7 +237,7 @@ def test_gp_crf_trains_on_what_graph_propagation_predicts(eta: float) -> None:
     )
     tagger = fitted("graph_propagation", problem)[0]
     counts = sum(np.bincount(tagger.predict(s), minlength=4) for s in problem.unlabeled)
-    assert trace["gp_crf"]["labels"] == counts.tolist()
+    assert trace["propagated_labels"] == counts.tolist()
 
 
 def test_both_decodings() -> None:
@@ -245,13 +252,13 @@ def test_both_decodings() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_legal_labels_by_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sslbench_methods.graph_pr.gp_crf.BATCH", 4)  # the last sentence is alone
+    monkeypatch.setattr("sslbench.crf.model.SHARED_BATCH", 4)  # the last sentence is alone
     codec, rng = PreviousType(["B-X", "B-Y", "I-X", "I-Y", "O"]), np.random.default_rng(seed)
     L, offsets = len(codec.labels), np.array([0, 3, 4, 6])
-    rows, row_of = rng.dirichlet(np.ones(L), 9), rng.integers(0, 9, 6)
-    found = hard_labels(rows, row_of, offsets, codec.transition_mask)
+    rows = rng.dirichlet(np.ones(L), 9)[rng.integers(0, 9, 6)]
+    found = hard_labels(rows, offsets, codec.transition_mask)
     for a, b in itertools.pairwise(offsets):
-        p = rows[row_of[a:b]]
+        p = rows[a:b]
         best = max(
             (
                 y
@@ -262,8 +269,8 @@ def test_legal_labels_by_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch)
             key=lambda y: sum(p[t, label] for t, label in enumerate(y)),
         )
         assert found[a:b].tolist() == list(best)
-    free = hard_labels(rows, row_of, offsets, None)
-    np.testing.assert_array_equal(free, rows[row_of].argmax(axis=1))
+    free = hard_labels(rows, offsets, None)
+    np.testing.assert_array_equal(free, rows.argmax(axis=1))
 
 
 def test_a_label_codec() -> None:
@@ -294,7 +301,11 @@ def test_a_label_codec() -> None:
     tagger, _ = fitted("graph_propagation", coded, symmetry="union", neighbors=3)
     free = tagger.predict(next(iter(shards)))
     with pytest.raises(InfeasibleSentenceError):
-        fit.train([(fit.encode(next(iter(shards))), HardLabels(free))], 1.0)
+        fit.train(
+            [(fit.encode(next(iter(shards))), HardLabels(free))],
+            TrainingParams(sigma2=1.0),
+            options=Options(),
+        )
 
 
 # -- kept taggers ------------------------------------------------------------------------------

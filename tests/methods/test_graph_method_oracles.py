@@ -42,10 +42,10 @@ from sslbench_datasets.chinese.load import Words, characters
 from sslbench_methods.graph_self_training.method import GraphSelfTraining
 from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer, decode, mix
 from sslbench_methods.supervised import Supervised
-from sslbench_methods.virtual_evidence.evidence import Expectations, VirtualEvidence
+from sslbench_methods.virtual_evidence.evidence import EStep, VirtualEvidence
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
 from support.graph_oracle import corpus_of
-from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, toy
+from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, encoded, toy
 
 MU, NU = 0.5, 0.01
 
@@ -106,10 +106,10 @@ def test_s5_one_full_round() -> None:
             seen[steps] = propagate(W, q, R, IN_LABELED, MU, NU, steps)
         return seen[10]
 
-    gold, data = crf.encode(LABELED), crf.encode(UNLABELED)
-    one = TypeTrainer(crf, gold, Y, [data], VERTEX_OF, 5, smooth, TypeParams(), RunContext())
-    close(log_z(crf, gold), 2.0582789501)
-    close(log_z(crf, data), [2.3449936727, 1.4748658270])
+    text = encoded(crf, [UNLABELED])
+    one = TypeTrainer(crf, text, VERTEX_OF, 5, smooth, TypeParams(), RunContext())
+    close(log_z(crf, text.labeled[0]), 2.0582789501)
+    close(log_z(crf, text.unlabeled[0]), [2.3449936727, 1.4748658270])
     one.relabel()
     printed = {
         "means": [0.7990105952, 0.2723542539, 0.5490440592, 0.3237631411, 0.4116711196],
@@ -121,7 +121,7 @@ def test_s5_one_full_round() -> None:
     best = propagate_optimum(W, R, IN_LABELED, MU, NU, tolerance=1e-13)
     close(best[:, 0], [0.9517785279, 0.0503959708, 0.9372050270, 0.1651457971, 0.1780248049])
     assert one.guesses[0].tolist() == GUESS.tolist() == [0, 0, 1, 0, 1]
-    mixed = mix(one.marginals()[2:], seen[10], VERTEX_OF[2:], 0.6)
+    mixed = mix(one.marginals()[1], seen[10], VERTEX_OF[2:], 0.6)
     close(mixed[:, 0], [0.7044562775, 0.8196228750, 0.2620809602, 0.2685231536, 0.3228293049])
     A = np.array(WEIGHTS[4:])
     for rows, y, value in (
@@ -241,15 +241,16 @@ def test_v2_text_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(data.batches) == (1 if batch > 5 else 2)
         gradient = np.empty(12)
         value = Objective(crf.layout, [(data, term)], 4.0).value_and_gradient(OPTIMUM, gradient)
-        expected = Expectations.under(crf, [(data, term)])
-        found.append([value, *gradient, expected.value, *expected.counts, expected.clamped])
+        expected = EStep.under(crf, [(data, term)])
+        entropy = expected.record()["clamped_entropy"]
+        found.append([value, *gradient, expected.value, *expected.counts, entropy])
     close(found[0], found[1], 1e-14)
 
 
 def evidence(problem: Problem, **options: Any) -> tuple[ChainCRF, dict[str, Any]]:
     method, run = VirtualEvidenceTraining(), RunContext()
     fit = method.fit(problem, method.Params(ftol=1e-10, **options), run)
-    return fit, run.trace["virtual_evidence"]
+    return fit, run.trace
 
 
 def test_v10_the_method_without_evidence_is_supervised() -> None:
@@ -258,7 +259,7 @@ def test_v10_the_method_without_evidence_is_supervised() -> None:
         evidence(problem, **options)
         for options in ({"alpha": 0.0}, {"omega": 0.0}, {"alpha": 2.0, "rounds": 3})
     )
-    assert other["stopped"] == "no evidence" != one["stopped"]
+    assert other["stopped"] == "nothing_to_do" != one["stopped"]
     np.testing.assert_array_equal(no_scale.weights, no_weight.weights)
     alone = Supervised().fit(problem, Supervised.Params(ftol=1e-10), RunContext())
     close(np.delete(no_scale.weights, range(12, 14)), alone.weights, 1e-4)
@@ -268,7 +269,7 @@ def test_v10_the_method_without_evidence_is_supervised() -> None:
 def test_the_weight_and_the_scale_of_the_evidence() -> None:
     """F of the supervised CRF is linear in omega, and its evidence grows with alpha."""
     F = {
-        (omega, alpha): evidence(places(), omega=omega, alpha=alpha, rounds=1)[1]["rounds"][0]["F"]
+        (omega, alpha): evidence(places(), omega=omega, alpha=alpha, rounds=1)[1]["start"]["F"]
         for omega, alpha in ((0.25, 0.7), (0.5, 0.7), (1.0, 0.7), (1.0, 0.9))
     }
     half = F[0.5, 0.7] - F[0.25, 0.7]

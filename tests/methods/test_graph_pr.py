@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.regularization_toys import SOLVED, Params, em_b
 from test_graph_baselines import random_problem
 from test_graph_self_training import close
 
 import sslbench_datasets.synth.load as synth
 from sslbench.corpus import CorpusShards
-from sslbench.crf import STRICT, ChainModel, Options, read_model
+from sslbench.crf import STRICT, ChainModel, Options, TrainingParams, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
@@ -29,11 +28,13 @@ from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.training import RunSetup, Task, train
 from sslbench.features import TemplateFeaturizer
 from sslbench.graph.regularizers import AtLeastOnce
+from sslbench.method import ProblemGraph
 from sslbench.plugins import registry
 from sslbench.types import I32
 from sslbench_methods.graph_pr import method as graph_pr
 from sslbench_methods.graph_pr.e_step import (
     Backtracking,
+    Posterior,
     RegularizedPosterior,
     Release,
     Value,
@@ -42,6 +43,7 @@ from sslbench_methods.graph_pr.method import PR1, GraphPR
 from sslbench_methods.graph_pr.tagger import PosteriorTagger
 from sslbench_methods.supervised import Supervised
 from support.graph_toys import corpus
+from support.regularization_toys import SOLVED, Params, em_b
 
 FAST: dict[str, Any] = {"neighbors": 5, "symmetry": "union", "sigma2": 10.0}
 
@@ -57,8 +59,8 @@ class StrictPR(GraphPR):
     class Params(GraphPR.Params, frozen=True, kw_only=True):
         """The same parameters."""
 
-        def options(self) -> Options:
-            return STRICT
+        def options(self, **changes: Any) -> Options:
+            return replace(STRICT, **changes)
 
         def m_options(self) -> Options:
             return STRICT
@@ -89,7 +91,7 @@ def fitted(
 
 def test_the_record(problem: Problem) -> None:
     fit, run = fitted(problem, em_iters=3)
-    trace = run.trace["graph_pr"]
+    trace = run.trace
     json.dumps(run.trace)
     assert isinstance(fit, PosteriorTagger)
     assert {"graph", "features", "train", "estep", "mstep"} <= set(run.timing)
@@ -105,7 +107,7 @@ def test_the_record(problem: Problem) -> None:
         assert entry["residual"] < 1e-3
         assert entry["etas"]
         assert 0 <= entry["dev_accuracy"] <= 1
-    assert "dev_accuracy" in trace["first"]
+    assert "dev_accuracy" in trace["supervised"]
     assert run.trace["graph"]["vertices"] > 0
 
 
@@ -126,13 +128,13 @@ def test_without_a_penalty_it_is_the_supervised_crf(
     """Exactly so for lam = 0; for a graph without edges, as far as trainings are exact."""
     lam, exact = options.get("lam", 1.0), "lam" in options
     if not exact:
-        built = graph_pr.problem_graph
+        built = Problem.graph
 
-        def no_edges(*args: Any, **options: Any) -> Any:
-            graph, known = built(*args, **options)
-            return replace(graph, W=(0.0 * graph.W).tocsr()), known
+        def no_edges(self: Problem, *args: Any, **options: Any) -> ProblemGraph:
+            found = built(self, *args, **options)
+            return replace(found, graph=replace(found.graph, W=(0.0 * found.W).tocsr()))
 
-        monkeypatch.setattr(graph_pr, "problem_graph", no_edges)
+        monkeypatch.setattr(Problem, "graph", no_edges)
     params = StrictPR.Params(**FAST, lam=lam, em_iters=2)
     fit = StrictPR().fit(problem, params, RunContext())
     wanted = StrictPR().fit(problem, StrictPR.Params(**FAST, lam=0.0), RunContext())
@@ -149,7 +151,7 @@ def test_without_unlabeled_text(problem: Problem) -> None:
         label = problem.labels[0]
         fit, run = fitted(alone, penalty=penalty, required_label=label)
         np.testing.assert_array_equal(fit.crf.weights, wanted.weights)
-        assert run.trace["graph_pr"]["stopped"] == "no penalty"
+        assert run.trace["stopped"] == "nothing_to_do"
 
 
 def test_isolated_vertices_and_punctuation_are_left_alone() -> None:
@@ -158,7 +160,7 @@ def test_isolated_vertices_and_punctuation_are_left_alone() -> None:
     run = RunContext()
     params = GraphPR.Params(**FAST, max_df=2)
     penalty, _ = graph_pr.penalty_of(problem, params, run)
-    crf = graph_pr.prepare(problem, params, text=problem.unlabeled)
+    crf = problem.crf(params, features_from="labeled+unlabeled")
     parts = [crf.encode(shard) for shard in problem.unlabeled]
     crf.weights[:] = np.random.default_rng(0).normal(size=len(crf.weights))
     text = RegularizedPosterior(crf, parts, penalty, 1.0)
@@ -222,7 +224,7 @@ def test_a_label_in_every_sentence(problem: Problem) -> None:
     fit, run = fitted(
         problem, penalty="label_in_sentence", required_label=label, lam=5.0, em_iters=3
     )
-    trace = run.trace["graph_pr"]
+    trace = run.trace
     assert trace["falls"] == []
     assert "graph" not in run.trace
     assert trace["rounds"][-1]["h"] < 0.5 * trace["rounds"][0]["h"]
@@ -257,13 +259,14 @@ def test_p14_j_never_falls(seed: int, lam: float, beta: float, kind: str, way: s
     params = Params(lam=lam, beta=beta, warm="restart" if way == "restart" else "carry")
     em = em_b(params, W + W.T, text, vertices)
     if kind == "label":
-        em.text = replace(em.text, penalty=AtLeastOnce.build(1, np.diff(text.offsets), 2))
+        em.posterior = replace(em.posterior, penalty=AtLeastOnce.build(1, np.diff(text.offsets), 2))
     em.e_schedule = {
         "restart": SOLVED,
         "carry": Backtracking(most_steps=2),
         "one step": Backtracking(most_steps=1),
     }[way]
-    trace = em.train(5, 0.0)
+    em.train(5, 0.0)
+    trace = em.run.trace
     assert trace["falls"] == []
     assert np.diff(em.path).min() >= -1e-9
     for entry in trace["rounds"]:
@@ -278,11 +281,11 @@ def test_beta_weighs_all_of_r() -> None:
 
 def test_a_restart_that_is_cut_short_is_not_worse_than_the_old_posterior() -> None:
     em = em_b(Params(beta=10.0, sigma2=1e4))
-    em.crf.train([em._labeled], 1e4, options=Options())
-    model = em.text.model(em.crf.weights)
-    q, _ = em.e_step(model, em.text.value(model, model), model)
+    em.crf.train([em.text.labeled], TrainingParams(sigma2=1e4), options=Options())
+    model = em.posterior.model(em.crf.weights)
+    q, _ = em.e_step(model, em.posterior.value(model, model), model)
     model, value, _ = em.m_step(q)
-    assert em.text.value(em.text.restarted(q, model), model).r > value.r + 1e-3
+    assert em.posterior.value(em.posterior.restarted(q, model), model).r > value.r + 1e-3
     em.e_schedule = Backtracking(first=0.01, most_steps=1)
     kept, entry = em.e_step(q, value, model)
     assert entry["kept_old"]
@@ -294,25 +297,37 @@ def test_a_restart_that_is_cut_short_is_not_worse_than_the_old_posterior() -> No
     assert entry["R"] < value.r
 
 
-def test_a_fall_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fall_is_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round that lowers J says so, the ones after it do not."""
     em = em_b()
     em.run = RunContext(quiet=False)
-    em.train(1, 0.0)
-    em.path[-1] = em.path[-2] - 1e-3
-    assert em.falls() == [2]
-    em.tell(1, {"J_M": 0.0, "etas": [], "stopped": "steps", "m_step": {"iterations": 0}})
-    assert "J fell" in capsys.readouterr().err
+    honest = em.m_step
+
+    def worse_at_first(q: Posterior) -> Any:
+        found = honest(q)
+        if len(em.path) == 3:
+            em.path[-1] = em.path[-2] - 1e-3
+        return found
+
+    monkeypatch.setattr(em, "m_step", worse_at_first)
+    em.train(2, 0.0)
+    assert em.falls() == em.run.trace["falls"] == [2]
+    told = [line for line in capsys.readouterr().err.splitlines() if "J fell" in line]
+    assert len(told) == 1
+    assert told[0].startswith("round 1: ")
 
 
 def test_r_never_rises_within_an_e_step() -> None:
     for seed in range(5):
         em = em_b(Params(lam=30.0))
         em.crf.weights[:] = np.random.default_rng(seed).normal(size=12)
-        model = em.text.model(em.crf.weights)
-        q, R = model, [em.text.value(model, model).r]
+        model = em.posterior.model(em.crf.weights)
+        q, R = model, [em.posterior.value(model, model).r]
         for steps in range(1, 12):
-            q, _ = em.text.minimize(model, model, Backtracking(most_steps=steps, residual=0.0))
-            R.append(em.text.value(q, model).r)
+            q, _ = em.posterior.minimize(model, model, Backtracking(most_steps=steps, residual=0.0))
+            R.append(em.posterior.value(q, model).r)
         assert (np.diff(R) <= q.rounding).all()
         assert R[-1] < R[0]
 
@@ -328,7 +343,7 @@ def test_the_stop_of_the_release() -> None:
 
 def test_the_release_carries_its_posterior(problem: Problem) -> None:
     _, run = fitted(problem, schedule="release", em_iters=2)
-    first, second = run.trace["graph_pr"]["rounds"]
+    first, second = run.trace["rounds"]
     close(first["etas"][:2], [0.2, 0.1])
     assert len(first["etas"]) <= 10
     assert second["start"] < first["R"]  # from the old posterior, under a model that is nearer
@@ -354,7 +369,7 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
     ]
     best = max(trained.trials, key=lambda trial: trial.score or 0.0).value  # of equals the first
     assert trained.params.em_iters == best
-    assert len(trained.run.trace["graph_pr"]["rounds"]) <= best
+    assert len(trained.run.trace["rounds"]) <= best
 
 
 # -- threads ---------------------------------------------------------------------------------------

@@ -8,6 +8,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
+
+from sslbench.crf import HardLabels, LogPartition, Objective, TrainingParams
+from sslbench.graph.propagation.sparse import harmonic, harmonic_descent
+from sslbench.types import F64
+from sslbench_methods.graph_pr.e_step import (
+    Backtracking,
+    Posterior,
+    RegularizedPosterior,
+    Release,
+)
+from support.graph_toys import Y, corpus, crf_over, pairs, symmetric
 from support.regularization_toys import (
     SCORES,
     SENTENCES,
@@ -25,17 +36,6 @@ from support.regularization_toys import (
     sequence_scores,
     token_marginals,
 )
-
-from sslbench.crf import HardLabels, LogPartition, Objective
-from sslbench.graph.propagation.sparse import harmonic, harmonic_descent
-from sslbench.types import F64
-from sslbench_methods.graph_pr.e_step import (
-    Backtracking,
-    Posterior,
-    RegularizedPosterior,
-    Release,
-)
-from support.graph_toys import Y, corpus, crf_over, pairs, symmetric
 
 A_OPTIMUM = [-0.3652647989, 0.5763683551, 0.1521927879, -0.1502243331]
 L_A = np.diag(W_A.sum(axis=0)) - W_A
@@ -293,23 +293,24 @@ def test_p7_one_token(lam: float, x: float, R: float) -> None:
 
 def test_p8_em() -> None:
     em = em_b()
-    trace = em.train(3, 0.0)
+    em.train(3, 0.0)
+    trace = em.run.trace
     first = trace["rounds"][0]
     close(trace["J"], -0.6982274452)
     close([first[key] for key in ("R", "KL", "h")], [0.1392925031, 0.0392306126, 0.1000618905])
     J = [-0.6281449143, -0.6002373146, -0.5885327853, -0.5832834126, -0.5807705973, -0.5794844401]
     close(em.path[1:], J)
     assert trace["falls"] == []
-    model = em.text.model(em.crf.weights)
+    model = em.posterior.model(em.crf.weights)
     assert model.log_z.shape == (2,)
 
 
 def test_p8_the_parts() -> None:
     em = em_b()
-    em.crf.train([em._labeled], 4.0, options=em.params.options())
+    em.crf.train([em.text.labeled], TrainingParams(sigma2=4.0), options=em.params.options())
     close(em.crf.weights, SUPERVISED_B, 1e-9)
-    model = em.text.model(em.crf.weights)
-    value = em.text.value(model, model)
+    model = em.posterior.model(em.crf.weights)
+    value = em.posterior.value(model, model)
     close(em.objective(value) + value.r, -0.4888524112)
     q, _ = em.e_step(model, value, model)
     close(q.rows[:, 0], [0.8238350104, 0.2269647847, 0.6525508724, 0.3223614404])
@@ -326,14 +327,16 @@ def test_p8_the_parts() -> None:
 
 def test_p8_the_limit() -> None:
     em = em_b()
-    assert em.train(200, 1e-13)["stopped"] == "converged"
+    em.train(200, 1e-13)
+    assert em.run.trace["stopped"] == "converged"
     close(em.path[-1], -0.5778251520)
 
 
 def test_p8_truncated() -> None:
     em = em_b(Params(warm="carry"))
     em.e_schedule = Release(most_steps=2, tolerance=-np.inf)
-    trace = em.train(4, 0.0)
+    em.train(4, 0.0)
+    trace = em.run.trace
     assert [entry["etas"] for entry in trace["rounds"]] == [[0.2, 0.1]] * 4
     close(em.path[2::2], [-0.6411250632, -0.6126017070, -0.5979878024, -0.5901853796], 2e-10)
     assert trace["falls"] == []
@@ -342,12 +345,15 @@ def test_p8_truncated() -> None:
 def test_p9_the_objective_of_the_m_step() -> None:
     em = em_b()
     em.crf.weights[:] = 0.3 * np.sin(np.arange(12))
-    model = em.text.model(em.crf.weights)
-    q, _ = em.text.minimize(model, model, SOLVED)
-    counts = em.text.counted(q).counts
-    data, beta = em.text.parts[0], 0.7
+    model = em.posterior.model(em.crf.weights)
+    q, _ = em.posterior.minimize(model, model, SOLVED)
+    counts = em.posterior.counted(q).counts
+    data, beta = em.posterior.parts[0], 0.7
     objective = Objective(
-        em.crf.layout, [em._labeled, (data, LogPartition(beta))], 4.0, expected_counts=beta * counts
+        em.crf.layout,
+        [em.text.labeled, (data, LogPartition(beta))],
+        4.0,
+        expected_counts=beta * counts,
     )
     theta, gradient = np.cos(np.arange(12)), np.empty(12)
     value = objective.value_and_gradient(theta, gradient)
@@ -358,8 +364,8 @@ def test_p9_the_objective_of_the_m_step() -> None:
     # hard training on every sequence of the text, weighted by q
     codes = [2, 0, 3], [1, 3]
     u, T = q.weights[:8].reshape(4, 2), q.weights[8:].reshape(2, 2)
-    a = q.offset[em.text.penalty.rows.row_of]
-    parts, lo = [em._labeled], 0
+    a = q.offset[em.posterior.penalty.rows.row_of]
+    parts, lo = [em.text.labeled], 0
     for sentence in codes:
         hi = lo + len(sentence)
         paths = all_sequences(len(sentence))
@@ -384,15 +390,15 @@ def test_p9_the_objective_of_the_m_step() -> None:
 @pytest.mark.parametrize(("lam", "W"), [(0.0, W_B), (1.0, 0.0 * W_B)])
 def test_p10_nothing_to_regularize(lam: float, W: F64) -> None:
     em = em_b(Params(lam=lam), W)
-    em.crf.train([em._labeled], 4.0, options=em.params.options())
+    em.crf.train([em.text.labeled], TrainingParams(sigma2=4.0), options=em.params.options())
     supervised = em.crf.weights.copy()
-    model = em.text.model(supervised)
-    q, _ = em.text.minimize(model, model, Backtracking())
+    model = em.posterior.model(supervised)
+    q, _ = em.posterior.minimize(model, model, Backtracking())
     assert not q.offset.any()
     close(q.rows, model.rows, 1e-16)
-    counts = em.text.counted(q).counts
+    counts = em.posterior.counted(q).counts
     gradient = np.empty(12)
-    parts = [em._labeled, (em.text.parts[0], LogPartition())]
+    parts = [em.text.labeled, (em.posterior.parts[0], LogPartition())]
     Objective(em.crf.layout, parts, 4.0, expected_counts=counts).value_and_gradient(
         supervised, gradient
     )

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
-from sslbench.crf import STRICT, ChainCRF, HardLabels, Objective
+from sslbench.crf import STRICT, ChainCRF, HardLabels, Objective, TrainingParams
 from sslbench.experiment.context import RunContext
 from sslbench.graph.tokens import type_means
 from sslbench.types import F64, I32
 from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer, decode, mix
-from sslbench_methods.graph_text import FeaturePruning
+from sslbench_methods.shared_params import FeaturePruning
 from support.graph_toys import (
     LABELED,
     UNLABELED,
@@ -24,6 +24,7 @@ from support.graph_toys import (
     Y,
     corpus,
     crf_over,
+    encoded,
     jacobi,
     pairs,
     symmetric,
@@ -40,7 +41,7 @@ VERTEX_OF = np.array([0, 1, 2, 0, 3, 1, 4], np.int32)
 class Params(Strict, TypeParams, frozen=True, kw_only=True):
     """Parameters with strict trainings."""
 
-    feature_pruning: FeaturePruning = "all"
+    feature_pruning: FeaturePruning = "none"
     retraining: int = 100_000
 
 
@@ -51,17 +52,8 @@ def smoothing(W: F64, steps: int = 10) -> Callable[[F64], F64]:
 def trainer(crf: ChainCRF, unlabeled: list[Corpus], **options: Any) -> TypeTrainer:
     smooth = options.pop("smooth", smoothing(GRAPH))
     vertex_of = options.pop("vertex_of", VERTEX_OF)
-    return TypeTrainer(
-        crf,
-        crf.encode(LABELED),
-        Y,
-        [crf.encode(text) for text in unlabeled],
-        vertex_of,
-        5,
-        smooth,
-        Params(**options),
-        RunContext(),
-    )
+    text = encoded(crf, unlabeled)
+    return TypeTrainer(crf, text, vertex_of, 5, smooth, Params(**options), RunContext())
 
 
 def close(found: object, wanted: object, atol: float = 1e-10) -> None:
@@ -162,7 +154,8 @@ def test_one_round() -> None:
         0.4116711196,
         0.4116711196,
     ]
-    close(one.marginals()[:, 0], p)
+    gold, text = one.marginals()
+    close(np.concatenate([gold, text])[:, 0], p)
     assert one.relabel() == 1.0
     close(
         found["before"][:, 0],
@@ -174,10 +167,10 @@ def test_one_round() -> None:
     close(
         found["after"][:, 0], [0.9524693196, 0.0538012046, 0.9375746050, 0.1695576890, 0.1895665828]
     )
-    mixed = mix(one.marginals()[2:], found["after"], VERTEX_OF[2:], 0.6)
+    mixed = mix(one.marginals()[1], found["after"], VERTEX_OF[2:], 0.6)
     close(mixed[:, 0], [0.7044562775, 0.8196228750, 0.2620809602, 0.2685231536, 0.3228293049])
     assert one.guesses[0].tolist() == [0, 0, 1, 0, 1]
-    assert one.crf.decode(one.unlabeled[0]).tolist()[:3] == [1, 0, 1]
+    assert one.crf.decode(one.text.unlabeled[0]).tolist()[:3] == [1, 0, 1]
     assert one.relabel() == 0.0
 
 
@@ -215,7 +208,7 @@ def test_the_objective_of_retraining() -> None:
 def test_its_minimum() -> None:
     one = trainer(toy(WEIGHTS), [UNLABELED], eta=0.1)
     one.guesses = [GUESS]
-    result = one._fit()
+    result = one.fit()
     close(-result.objective, 0.1825707813)
     minimum = [
         *pairs(0.8450985833, -0.5806735790, 0.5961951965, -0.5202538854),
@@ -234,9 +227,7 @@ def test_the_closed_form_of_a_bias() -> None:
     crf = crf_over(labeled, labels, text, template="bias")
     one = TypeTrainer(
         crf,
-        crf.encode(labeled),
-        labels,
-        [crf.encode(text)],
+        encoded(crf, [text], labeled, labels),
         np.zeros(14, np.int32),
         1,
         lambda q: q,
@@ -244,20 +235,21 @@ def test_the_closed_form_of_a_bias() -> None:
         RunContext(),
     )
     one.guesses = [np.ones(10, np.int32)]
-    close(-one._fit().objective, 3.3690041507)
+    close(-one.fit().objective, 3.3690041507)
     close(crf.weights[:2], pairs(0.1946356893), 1e-9)
-    close(one.marginals()[0, 0], 0.5961072861, 1e-9)
+    close(one.marginals()[0][0, 0], 0.5961072861, 1e-9)
 
 
-def weights_after(unlabeled: list[Corpus], name: str = "x", **options: Any) -> F64:
+def weights_after(unlabeled: list[Corpus], **options: Any) -> F64:
     one = trainer(toy(), unlabeled, **options)
-    one.train(name)
-    return one.crf.weights
+    return one.train().weights
 
 
 def test_limits() -> None:
     supervised = toy()
-    supervised.train([(supervised.encode(LABELED), HardLabels(Y))], 50.0, options=STRICT)
+    supervised.train(
+        [(supervised.encode(LABELED), HardLabels(Y))], TrainingParams(sigma2=50.0), options=STRICT
+    )
     wild = symmetric(5, {(0, 4): 9.0, (1, 2): 9.0})
     for W in (GRAPH, wild):
         close(weights_after([UNLABELED], eta=0.0, smooth=smoothing(W)), supervised.weights, 1e-7)
@@ -277,7 +269,9 @@ def test_attributes_of_unlabeled_text_change_nothing_for_the_supervised_crf() ->
     found = []
     for text in ([], [UNLABELED]):
         crf = crf_over(LABELED, Y, *text)
-        crf.train([(crf.encode(LABELED), HardLabels(Y))], 50.0, options=STRICT)
+        crf.train(
+            [(crf.encode(LABELED), HardLabels(Y))], TrainingParams(sigma2=50.0), options=STRICT
+        )
         found.append(crf)
     alone, both = found
     assert (alone.index.n_node, both.index.n_node) == (2, 4)
@@ -317,9 +311,9 @@ def test_twice_the_text_at_half_the_weight() -> None:
 
 def test_retraining_stops_early_and_the_first_training_does_not() -> None:
     trained = trainer(toy(), [UNLABELED], rounds=2, retraining=3, eta=0.5)
-    trained.train("x")
-    trace = trained.run.trace["x"]
-    assert trace["first"]["iterations"] > 3
+    trained.train()
+    trace = trained.run.trace
+    assert trace["supervised"]["iterations"] > 3
     assert [found["iterations"] for found in trace["rounds"]] == [3, 3]
 
 
@@ -329,25 +323,27 @@ def test_the_best_round_on_dev_is_kept() -> None:
     for keep in ("last", "best"):
         one = trainer(toy(), [UNLABELED], rounds=2, eta=5.0, keep=keep)
         dev = corpus([2, 0, 3])
-        one.dev = one.crf.encode(dev), wrong
-        one.train("x")
-        trace = one.run.trace["x"]
-        scores = [trace["first"]["dev_accuracy"], *(r["dev_accuracy"] for r in trace["rounds"])]
-        kept.append((np.mean(one.crf.decode(one.dev[0]) == wrong), trace.get("kept_round")))
+        data = one.crf.encode(dev)
+        one.text = replace(one.text, dev=(data, wrong))
+        one.train()
+        trace = one.run.trace
+        entries = [trace["supervised"], *trace["rounds"]]
+        scores = [entry["dev_accuracy"] for entry in entries]
+        kept.append((np.mean(one.crf.decode(data) == wrong), trace.get("kept_round")))
     assert kept[0] == (scores[-1], None)
     assert kept[1] == (max(scores), int(np.argmax(scores)))
 
 
 def test_the_record_of_the_rounds() -> None:
     one = trainer(toy(), [UNLABELED], eta=0.5, rounds=4)
-    one = replace(one, dev=(one.gold, Y))
-    one.train("x")
-    trace = one.run.trace["x"]
-    assert trace["stopped"] == "labels settled"
+    one.text = replace(one.text, dev=(one.text.labeled[0], Y))
+    one.train()
+    trace = one.run.trace
+    assert trace["stopped"] == "converged"
     assert trace["rounds"][0]["changed"] == 1.0
     assert trace["rounds"][-1]["changed"] < 1e-3
     assert all(sum(entry["labels"]) == 5 for entry in trace["rounds"])
-    assert all(entry["dev_accuracy"] == 1.0 for entry in [trace["first"], *trace["rounds"]])
+    assert all(entry["dev_accuracy"] == 1.0 for entry in [trace["supervised"], *trace["rounds"]])
 
 
 def separable(connected: bool) -> I32:
@@ -365,16 +361,14 @@ def separable(connected: bool) -> I32:
     S = np.array([True] * 3 + [False])
     one = TypeTrainer(
         crf,
-        crf.encode(labeled),
-        labels,
-        [crf.encode(text)],
+        encoded(crf, [text], labeled, labels),
         vertex_of,
         4,
         lambda q: jacobi(W, q, r, S),
         Params(eta=1.0),
         RunContext(),
     )
-    one.train("x")
+    one.train()
     return crf.predict(corpus([0, 3], [0, 1]))
 
 

@@ -56,7 +56,7 @@ def fitted(labels: tuple[str, ...], words: tuple[str, ...]) -> tuple[list[float]
     )
     run = RunContext()
     fit = JessCM().fit(problem, JessCM.Params(eta=0.1, rounds=3, sigma2=1.0), run)
-    values = [entry["L1"] for entry in run.trace["jess_cm"]["rounds"]]
+    values = [entry["L1"] for entry in run.trace["rounds"]]
     return values, [labels[code] for code in fit.predict(raw)]
 
 

@@ -11,9 +11,11 @@ from sslbench.crf.weights.layout import Layout
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
 from sslbench.features import Template, TemplateFeaturizer
+from sslbench.types import F64
 from sslbench_methods.jess_cm import method as module
 from sslbench_methods.jess_cm.hmm import EmbeddedModels
-from sslbench_methods.jess_cm.method import JessCM, JessCMTagger, Trainer, add_counts, rising
+from sslbench_methods.jess_cm.method import JessCM, Trainer, add_counts, rising
+from sslbench_methods.jess_cm.tagger import JessCMTagger
 
 STATE, ARC, CONSTANT = Template.parse("x[0]"), Template.parse("edge: x[0]"), Template(())
 LAMBDA0 = np.array([0.3, -0.2, 0.1, 0.4, -0.5, 0.25, 0.2, -0.1, -0.3, 0.15, 0.05, -0.05, 0.1, -0.1])
@@ -39,7 +41,16 @@ LABELED, Y = corpus([0, 1, 2], [1, 0]), np.array([0, 1, 1, 1, 0], np.int32)
 UNLABELED = corpus([2, 2, 0, 1], [1], [0, 2])
 
 
-def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> JessCMTagger:
+class Toy(JessCMTagger):
+    """A tagger whose weights of the embedded models can be set."""
+
+    @property
+    def weights(self) -> F64:
+        """float64[J], a view."""
+        return self.crf.weights[-self.models.n_models :]
+
+
+def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> Toy:
     """The specification's toy: CRF with state weights, w, e; one model per template."""
     options = {"dtype": np.float64, "unknown": 0, "bare_chain": False, **options}
     # the dictionary in the order 0, 1, 2, as the tables are printed
@@ -48,10 +59,10 @@ def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> Je
     layout = Layout(
         2, 3, 0, 0, None, None, np.zeros(1, np.int64), np.zeros(0, np.int32), models.n_models
     )
-    return JessCMTagger(ChainCRF(("a", "b"), index, layout, np.zeros(layout.size)), models)
+    return Toy(ChainCRF(("a", "b"), index, layout, np.zeros(layout.size)), models)
 
 
-def printed_tables(tagger: JessCMTagger) -> JessCMTagger:
+def printed_tables(tagger: Toy) -> Toy:
     tagger.crf.weights[:14] = LAMBDA0
     tagger.weights[:] = LAMBDA_H
     m = tagger.models
@@ -62,13 +73,13 @@ def printed_tables(tagger: JessCMTagger) -> JessCMTagger:
     return tagger
 
 
-def counts_of(tagger: JessCMTagger, text: Corpus = UNLABELED) -> module.Counts:
+def counts_of(tagger: Toy, text: Corpus = UNLABELED) -> module.Counts:
     counts = tagger.models.zero_counts()
-    add_counts(tagger, text, counts)
+    add_counts(tagger.crf, tagger.models, text, counts)
     return counts
 
 
-def l1(tagger: JessCMTagger, sigma2: float = 10.0) -> Objective:
+def l1(tagger: Toy, sigma2: float = 10.0) -> Objective:
     data = tagger.crf.encode(LABELED, tagger.models.bind(LABELED))
     return Objective(tagger.crf.layout, [(data, HardLabels(Y))], sigma2)
 
@@ -204,10 +215,10 @@ def problem(unlabeled: Corpus = UNLABELED) -> Problem:
     )
 
 
-def trainer(tagger: JessCMTagger, monkeypatch: pytest.MonkeyPatch, **params: object) -> Trainer:
+def trainer(tagger: Toy, monkeypatch: pytest.MonkeyPatch, **params: object) -> Trainer:
     params = {"sigma2": 10.0, "eta": 0.5, **params}
     monkeypatch.setattr(JessCM.Params, "options", lambda self: STRICT)
-    return Trainer(tagger, problem(), JessCM.Params(**params), RunContext())
+    return Trainer(tagger.crf, tagger.models, problem(), JessCM.Params(**params), RunContext())
 
 
 def test_the_trap_of_the_literal_m_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -325,13 +336,13 @@ def test_counts_do_not_depend_on_pieces_or_blocks(monkeypatch: pytest.MonkeyPatc
     text = corpus(*[list(rng.integers(0, 3, rng.integers(1, 9))) for _ in range(60)])
     tagger = printed_tables(toy())
     whole = counts_of(tagger, text)
+    train = Trainer(tagger.crf, tagger.models, problem(text), JessCM.Params(), RunContext())
     for size in (7, 40, 200):
-        counts = tagger.models.zero_counts()
-        for piece in module.pieces(problem(text), size):
-            add_counts(tagger, piece, counts)
+        monkeypatch.setattr(module, "PIECE", size)
+        counts = train.expected_counts()
         np.testing.assert_allclose(counts.arc, whole.arc, rtol=1e-12)
         np.testing.assert_allclose(counts.log_g, whole.log_g, rtol=1e-12)
-    monkeypatch.setattr(module, "BATCH", 5)
+    monkeypatch.setattr("sslbench.crf.objective.VARYING_BATCH", 5)
     np.testing.assert_allclose(counts_of(tagger, text).state, whole.state, rtol=1e-12)
 
 

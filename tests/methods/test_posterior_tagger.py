@@ -16,10 +16,10 @@ from sslbench.crf.model import SecondOrderModel
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
+from sslbench.method import GraphParams
 from sslbench.types import F64
 from sslbench_methods.graph_pr.method import PR1, GraphPR
 from sslbench_methods.graph_pr.tagger import PosteriorTagger
-from sslbench_methods.graph_text import problem_graph
 from support.graph_oracle import corpus_of
 
 
@@ -46,9 +46,8 @@ def test_it_is_the_fixed_point_of_the_e_step(model: ChainModel) -> None:
     problem = replace(random_problem(7), model=model)
     tagger = fitted(problem, lam=0.7, decode_from="q")
     assert isinstance(tagger, PosteriorTagger)
-    graph, known = problem_graph(
-        problem, RunContext(), "word", templates="he2013", k=4, symmetry="mutual", max_df=None
-    )
+    graph = problem.graph(GraphParams(neighbors=4, symmetry="mutual"), RunContext())
+    known = graph.text
     gold = np.eye(len(problem.labels))[problem.label_codes(problem.labeled)]
     m = np.concatenate([gold, *(q_of(tagger, shard) for shard in problem.unlabeled)])
     V = known.n_vertices

@@ -20,7 +20,7 @@ from support.graph_toys import corpus
 def trained(**options: Any) -> tuple[ChainCRF, dict[str, Any]]:
     run = RunContext()
     crf = SelfTraining().fit(toy_problem(), SelfTraining.Params(**options), run)
-    return crf, run.trace["self_training"]
+    return crf, run.trace
 
 
 def labelings(monkeypatch: pytest.MonkeyPatch, *found: str) -> list[int]:
@@ -49,7 +49,7 @@ def test_stops_when_labels_stay_or_come_back(
 ) -> None:
     calls = labelings(monkeypatch, *found)
     _, trace = trained()
-    assert trace["status"] == status
+    assert trace["stopped"] == status
     assert [one["changed"] for one in trace["rounds"]] == pytest.approx(changed)
     assert len(calls) == len(found)  # and it was not trained on the last ones
 
@@ -57,13 +57,13 @@ def test_stops_when_labels_stay_or_come_back(
 def test_stops_after_so_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = labelings(monkeypatch, *(f"{i:07b}" for i in range(9)))
     _, trace = trained(rounds=4)
-    assert (trace["status"], len(trace["rounds"]), len(calls)) == ("max_rounds", 4, 4)
+    assert (trace["stopped"], len(trace["rounds"]), len(calls)) == ("max_rounds", 4, 4)
 
 
 def test_a_tolerated_change_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     labelings(monkeypatch, "0000000", "1000000", "1100000")
     _, trace = trained(tolerance=1 / 7)
-    assert (trace["status"], len(trace["rounds"])) == ("converged", 1)
+    assert (trace["stopped"], len(trace["rounds"])) == ("converged", 1)
 
 
 def test_attributes_of_the_text() -> None:

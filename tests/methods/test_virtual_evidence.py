@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 
 from sslbench.corpus import Corpus
 from sslbench.crf import (
-    STRICT,
     ChainCRF,
     ChainModel,
     HardLabels,
@@ -26,14 +26,14 @@ from sslbench.crf.terms import PotentialGradient, Term
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64
-from sslbench_methods.graph_text import FeaturePruning
-from sslbench_methods.virtual_evidence.evidence import (
+from sslbench_methods.shared_params import FeaturePruning
+from sslbench_methods.virtual_evidence.evidence import EStep, VirtualEvidence
+from sslbench_methods.virtual_evidence.method import (
     EvidenceTrainer,
-    Expectations,
-    VirtualEvidence,
+    VirtualEvidenceTraining,
+    normalized,
 )
-from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining, normalized, train
-from support.graph_toys import LABELED, UNLABELED, Strict, Y, corpus, crf_over, pairs, toy
+from support.graph_toys import LABELED, UNLABELED, Strict, Y, corpus, crf_over, encoded, pairs, toy
 
 #: evidence of the tokens of UNLABELED, one vertex each; the third has none
 Q = np.array([[0.7, 0.1], [0.2, 0.6], [0.0, 0.0], [0.3, 0.3], [0.1, 0.9]])
@@ -52,32 +52,44 @@ OPTIMUM = np.array(
 
 
 class Params(Strict, VirtualEvidenceTraining.Params, frozen=True, kw_only=True):
-    """Parameters with strict trainings."""
+    """Parameters with strict trainings and M-steps, and the prior of the toy."""
 
-    feature_pruning: FeaturePruning = "all"
+    sigma2: float = 4.0
+    feature_pruning: FeaturePruning = "none"
+    m_iterations: int = 5000
+    tolerance: float = 0.0
 
 
 def close(found: object, wanted: object, atol: float = 1e-10) -> None:
     np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
 
 
-def trainer(
-    crf: ChainCRF, q: F64 = Q, alpha: float = 0.7, omega: float = 1.0, text: Corpus = UNLABELED
-) -> EvidenceTrainer:
-    tokens = np.resize(TOKENS, text.n_tokens)
-    parts = [(crf.encode(text), VirtualEvidence(q, tokens, alpha, omega))]
-    return EvidenceTrainer(crf, crf.encode(LABELED), Y, parts, 4.0, STRICT, RunContext())
+def trainer(crf: ChainCRF, q: F64 = Q, text: Corpus = UNLABELED, **options: Any) -> EvidenceTrainer:
+    """Options are those of the method."""
+    params, tokens = Params(**options), np.resize(TOKENS, text.n_tokens)
+    encoded_text = encoded(crf, [text])
+    term = VirtualEvidence(q, tokens, params.alpha, params.omega)
+    parts = [(encoded_text.unlabeled[0], term)]
+    return EvidenceTrainer(crf, encoded_text, parts, params, RunContext())
 
 
-def supervised(**options: Any) -> EvidenceTrainer:
-    one = trainer(toy(), **options)
-    one.supervised()
+def supervised() -> EvidenceTrainer:
+    """Before the first round."""
+    one = trainer(toy())
+    one.crf.train([one.text.labeled], one.params)
     return one
+
+
+def rounds_of(one: EvidenceTrainer) -> list[dict[str, Any]]:
+    """Train; what is recorded of the start and of the rounds."""
+    one.train()
+    trace = one.run.trace
+    return [trace["start"], *trace["rounds"]]
 
 
 def objective_of(one: EvidenceTrainer, weights: F64) -> tuple[float, F64]:
     gradient = np.empty(12)
-    parts: list[Part] = [(one.gold, HardLabels(one.labels)), *one.parts]
+    parts: list[Part] = [one.text.labeled, *one.parts]
     value = Objective(one.crf.layout, parts, 4.0).value_and_gradient(weights, gradient)
     return value, gradient
 
@@ -111,7 +123,7 @@ def test_the_gain_of_all_sequences() -> None:
         score = sum(U[x, b] for x, b in zip((2, 0, 3), y, strict=True)) + A[y[:2]] + A[y[1:]]
         free += np.exp(score)
         clamped += np.exp(score + 0.7 * (Q[0, y[0]] + Q[1, y[1]]))
-    close(Expectations.under(crf, [(data, term)]).value, np.log(clamped / free), 1e-14)
+    close(EStep.under(crf, [(data, term)]).value, np.log(clamped / free), 1e-14)
 
 
 def test_the_objective() -> None:
@@ -149,7 +161,7 @@ def test_the_term_is_that_of_the_engine() -> None:
     rows = np.where(TOKENS[:, None] >= 0, Q, 0.0)
     term = PartialLabels(np.ones((5, 2), np.bool_), 0.7 * rows, np.full(2, 0.3))
     gradient = np.empty(12)
-    parts: list[Part] = [(one.gold, HardLabels(Y)), (one.parts[0][0], term)]
+    parts: list[Part] = [one.text.labeled, (one.parts[0][0], term)]
     engine = Objective(one.crf.layout, parts, 4.0)
     value, mine = objective_of(one, THETA)
     close(engine.value_and_gradient(THETA, gradient), value, 1e-14)
@@ -159,16 +171,15 @@ def test_the_term_is_that_of_the_engine() -> None:
 
 
 def test_em_never_decreases_the_objective() -> None:
-    one = trainer(toy())
-    one.supervised()
-    rounds = one.em(5, 5000, 0.0)["rounds"]
+    rounds = rounds_of(trainer(toy(), rounds=5))
     # no optima of F: errors of the printed weights enter to first order
     close(
         [entry["F"] for entry in rounds],
         [0.7019202839, 0.7753256990, 0.8122900170, 0.8303358785, 0.8391484573, 0.8435066634],
         4e-9,
     )
-    partial = supervised().em(8, 2, 0.0)["rounds"]
+    partial = rounds_of(trainer(toy(), rounds=8, m_iterations=2))
+    assert len(partial) == 9
     assert (np.diff([entry["F"] for entry in partial]) > 0).all()
 
 
@@ -189,34 +200,32 @@ LIMIT = [
 
 
 def test_em_and_direct_end_at_the_same_point() -> None:
-    one = supervised()
-    one.em(1, 5000, 0.0)
-    close(one.crf.weights, FIRST_ROUND, 6e-10)
-    em, direct = supervised(), supervised()
-    em.em(60, 5000, 0.0)
-    trace = direct.direct()
+    close(trainer(toy(), rounds=1).train().weights, FIRST_ROUND, 6e-10)
+    direct = trainer(toy(), solver="direct")
+    before, after = rounds_of(direct)
     close(direct.crf.weights, LIMIT, 3e-8)
-    close(trace["rounds"][-1]["F"], 0.8478488843)
-    close(em.crf.weights, direct.crf.weights, 1e-6)
+    close(before["F"], 0.7019202839, 2e-10)
+    close(after["F"], 0.8478488843)
+    close(trainer(toy(), rounds=60).train().weights, direct.crf.weights, 1e-6)
 
 
-def m_gradient(one: EvidenceTrainer, expected: Expectations) -> F64:
+def m_gradient(one: EvidenceTrainer, expected: EStep) -> F64:
     """Gradient of Q at the current weights."""
     free, gradient = np.empty(12), np.empty(12)
-    parts: list[Part] = [(one.gold, HardLabels(one.labels))]
+    parts: list[Part] = [one.text.labeled]
     Objective(one.crf.layout, parts, 4.0).value_and_gradient(one.crf.weights, gradient)
     none = [(data, VirtualEvidence(term.q, term.vertex_of, 0.0)) for data, term in one.parts]
-    free[:] = Expectations.under(one.crf, none).counts
+    free[:] = EStep.under(one.crf, none).counts
     return gradient + expected.counts - free
 
 
 def test_both_solvers_start_with_the_same_gradient() -> None:
-    one = trainer(toy(THETA))
+    one = trainer(toy(THETA), m_iterations=1)
     expected = one.expect()
     gradient = m_gradient(one, expected)
     close(gradient, objective_of(one, THETA)[1], 1e-14)
     # one tiny step of the M-step's own optimizer goes that way
-    one.m_step(expected, 1)
+    one.m_step(expected)
     step = one.crf.weights - THETA
     assert step @ gradient / np.linalg.norm(step) / np.linalg.norm(gradient) > 1 - 1e-6
 
@@ -249,7 +258,7 @@ def test_normalizing_over_labels_alone_would_never_move() -> None:
     gradients = np.empty((2, 12))
     terms: tuple[Term, ...] = (Rejected(Q, TOKENS, 0.7), LogPartition())
     for term, gradient in zip(terms, gradients, strict=True):
-        parts: list[Part] = [(one.gold, HardLabels(Y)), (one.parts[0][0], term)]
+        parts: list[Part] = [one.text.labeled, (one.parts[0][0], term)]
         objective = Objective(one.crf.layout, parts, 4.0, expected_counts=expected.counts)
         objective.value_and_gradient(start, gradient)
     close(gradients[0], 0.0, 1e-9)
@@ -261,15 +270,13 @@ def test_one_token_drifts_to_the_likelier_label() -> None:
     """Alone and without a prior, each round multiplies the odds by exp(alpha (q_a - q_b))."""
     text = corpus([0])
     crf = crf_over(text, np.zeros(1, np.int32), template="bias")
-    data = crf.encode(text)
-    nothing = crf.encode(text.select([]))
+    encoded_text = encoded(crf, [text], text.select([]), np.empty(0, np.int32))
+    (data,) = encoded_text.unlabeled
     term = VirtualEvidence(np.array([[0.6, 0.4]]), np.zeros(1, np.int32), 0.7)
-    one = EvidenceTrainer(
-        crf, nothing, np.empty(0, np.int32), [(data, term)], 1e12, STRICT, RunContext()
-    )
+    one = EvidenceTrainer(crf, encoded_text, [(data, term)], Params(sigma2=1e12), RunContext())
     found, F_values = [], []
     for _ in range(5):
-        one.m_step(one.expect(), 5000)
+        one.m_step(one.expect())
         found.append(crf.marginals(data)[0, 0])
         F_values.append(one.report(one.expect())["F"])
     close(found, [0.5349429452, 0.5695462239, 0.6034832499, 0.6364525403, 0.6681877722], 2e-10)
@@ -299,41 +306,39 @@ def test_the_entropy_of_a_chain() -> None:
 @pytest.mark.parametrize("solver", ["em", "direct"])
 def test_limits(solver: str) -> None:
     wanted = supervised().crf.weights
-    params = Params(solver=solver, rounds=3, tolerance=0.0)
+    options: dict[str, Any] = {"solver": solver, "rounds": 3, "m_iterations": 20}
     nothing = np.full(5, -1, np.int32)
-    for number, one in enumerate(
-        [
-            trainer(toy(), alpha=0.0),
-            trainer(toy(), omega=0.0),
-            trainer(toy(), q=np.zeros((5, 2))),
-            trainer(toy()),
-            trainer(toy()),
-        ]
+    without_text, without_vertices = trainer(toy(), **options), trainer(toy(), **options)
+    without_text.text, without_text.parts = encoded(without_text.crf, []), []
+    data = without_vertices.parts[0][0]
+    without_vertices.parts = [(data, VirtualEvidence(Q, nothing, 0.7))]
+    for one, stopped in (
+        (trainer(toy(), alpha=0.0, **options), "rounds"),
+        (trainer(toy(), omega=0.0, **options), "nothing_to_do"),
+        (trainer(toy(), q=np.zeros((5, 2)), **options), "nothing_to_do"),
+        (without_text, "nothing_to_do"),
+        (without_vertices, "nothing_to_do"),
     ):
-        options = params
-        if number == 1:
-            options = Params(solver=solver, omega=0.0)
-        if number == 3:
-            one.parts = []
-        if number == 4:
-            one.parts = [(one.parts[0][0], VirtualEvidence(Q, nothing, 0.7))]
-        train(one, options)
-        close(one.crf.weights, wanted, 2e-10)
-    moved = trainer(toy())
-    train(moved, params)
+        close(one.train().weights, wanted, 2e-10)
+        reason = one.run.trace["stopped"]
+        assert (reason == "nothing_to_do") == (stopped == "nothing_to_do")
+        assert bool(one.run.trace["rounds"]) == (stopped == "rounds")
+    moved = trainer(toy(), **options)
+    moved.train()
     assert abs(moved.crf.weights - wanted).max() > 0.1
 
 
 @pytest.mark.parametrize("solver", ["em", "direct"])
 def test_invariances(solver: str) -> None:
-    params = Params(solver=solver, rounds=3, tolerance=0.0, m_iterations=5000)
-    one = trainer(toy())
-    train(one, params)
+    options: dict[str, Any] = {"solver": solver, "rounds": 3}
+    one = trainer(toy(), **options)
+    one.train()
     # labels swapped
     crf = toy()
-    other = trainer(crf, q=Q[:, ::-1].copy())
-    other.labels = 1 - Y
-    train(other, params)
+    other = trainer(crf, q=Q[:, ::-1].copy(), **options)
+    gold = other.text.labeled[0], HardLabels(1 - Y)
+    other.text = replace(other.text, labeled=gold)
+    other.train()
     swapped = np.concatenate(
         [
             crf.weights[:8].reshape(4, 2)[:, ::-1].ravel(),
@@ -345,20 +350,22 @@ def test_invariances(solver: str) -> None:
     new = np.array([3, 0, 4, 1, 2])
     q = np.empty_like(Q)
     q[new] = Q
-    renamed = trainer(toy(), q=q)
+    renamed = trainer(toy(), q=q, **options)
     tokens = np.where(TOKENS >= 0, new[TOKENS], -1).astype(np.int32)
     renamed.parts = [(renamed.parts[0][0], VirtualEvidence(q, tokens, 0.7))]
-    train(renamed, params)
+    renamed.train()
     np.testing.assert_array_equal(renamed.crf.weights, one.crf.weights)
     # twice the text at half the weight
-    twice = trainer(toy(), omega=0.5, text=Corpus.concatenate([UNLABELED, UNLABELED]))
-    train(twice, params)
+    double = Corpus.concatenate([UNLABELED, UNLABELED])
+    twice = trainer(toy(), text=double, omega=0.5, **options)
+    twice.train()
     close(twice.crf.weights, one.crf.weights, 1e-7)
 
 
 def test_the_record() -> None:
-    one = trainer(toy())
-    trace = train(one, Params(rounds=200, tolerance=1e-4))
+    one = trainer(toy(), rounds=200, tolerance=1e-4)
+    one.train()
+    trace = one.run.trace
     assert trace["evidence_tokens"] == 4 / 5
     assert trace["stopped"] == "converged"
     last, before = trace["rounds"][-1], trace["rounds"][-2]
@@ -369,24 +376,36 @@ def test_the_record() -> None:
     assert last["clamped_entropy"] != last["free_entropy"]
 
 
-def test_the_best_round_on_dev_is_kept() -> None:
-    one = trainer_with_dev()
-    trace = train(one, Params(rounds=3, tolerance=0.0, keep="last"))
-    assert "kept_round" not in trace
-    for entry, weights in zip(trace["rounds"], one.models, strict=True):
-        one.crf.weights = weights
-        right = np.mean(one.crf.decode(one.dev[0]) == one.dev[1])
-        assert entry["dev_accuracy"] == right
-    assert len(one.models) == 4
-    assert one.keep_best([{"dev_accuracy": score} for score in (0.1, 0.3, 0.3, 0.2)]) == 1
-    np.testing.assert_array_equal(one.crf.weights, one.models[1])
-    assert train(trainer_with_dev(), Params(rounds=2, keep="best"))["kept_round"] in (0, 1, 2)
-
-
-def trainer_with_dev() -> EvidenceTrainer:
-    one = trainer(toy())
-    one.dev = one.parts[0][0], np.array([0, 0, 0, 1, 1], np.int32)
+def trainer_with_dev(**options: Any) -> EvidenceTrainer:
+    one = trainer(toy(), **options)
+    dev = one.parts[0][0], np.array([0, 0, 0, 1, 1], np.int32)
+    one.text = replace(one.text, dev=dev)
     return one
+
+
+def dev_accuracy(one: EvidenceTrainer) -> float:
+    assert one.text.dev is not None
+    data, labels = one.text.dev
+    return float(np.mean(one.crf.decode(data) == labels))
+
+
+def test_the_best_round_on_dev_is_kept() -> None:
+    last = trainer_with_dev(rounds=3)
+    scores = [entry["dev_accuracy"] for entry in rounds_of(last)]
+    assert "kept_round" not in last.run.trace
+    # training for fewer rounds gives the models of the rounds before
+    supervised_only = supervised()
+    supervised_only.text = last.text
+    models = [supervised_only]
+    for number in (1, 2, 3):
+        models.append(trainer_with_dev(rounds=number))
+        models[-1].train()
+    assert [dev_accuracy(one) for one in models] == scores
+    best = trainer_with_dev(rounds=3, keep="best")
+    best.train()
+    kept = int(np.argmax(scores))
+    assert best.run.trace["kept_round"] == kept
+    np.testing.assert_array_equal(best.crf.weights, models[kept].crf.weights)
 
 
 def test_normalized_rows() -> None:

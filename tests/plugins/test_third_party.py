@@ -14,10 +14,9 @@ from support.plugin_site import Site
 README = Path(__file__).parents[2] / "README.md"
 
 
-def readme_block(language: str) -> str:
-    """The only code block of the README in this language."""
-    (block,) = re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), re.M | re.S)
-    return str(block)
+def readme_blocks(language: str) -> list[str]:
+    """The code blocks of the README in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), re.M | re.S)
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +24,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The README's method, and a distribution beside it that cannot be imported."""
     folder = tmp_path_factory.mktemp("site")
     site = Site(folder)
-    (folder / "my_method.py").write_text(readme_block("python"))
-    entry_points = readme_block("toml").replace("project.entry-points.", "").replace('"', "")
-    site.metadata("my-method", entry_points)
+    for block in readme_blocks("python"):
+        name = block.splitlines()[0].removeprefix("# ")
+        (folder / name).write_text(block)
+    (entry_points,) = readme_blocks("toml")
+    site.metadata("my-method", entry_points.replace("project.entry-points.", "").replace('"', ""))
     site.install("broken-plugin", "broken", "raise RuntimeError('two\\nlines')")
     return site
 
@@ -105,11 +106,29 @@ def test_its_tagger_is_kept_and_used(site: Site, tmp_path: Path) -> None:
 
 def test_show_tells_its_parameters_and_origin(site: Site) -> None:
     done = site.python("-m", "sslbench", "show", "soft_self_training")
-    assert re.search(r"sigma2 +number +1 +> 0 +prior variance", done.stdout)
+    assert re.search(r"sigma2 +number +10 +> 0 +variance of the Gaussian", done.stdout)
     assert "plugin 'my_method' of my-method 1.2" in done.stdout
 
 
+def code_lines() -> list[str]:
+    """Lines of the example that are not comments or closing brackets."""
+    lines = "".join(readme_blocks("python")).splitlines()
+    return [line for line in lines if line.strip(" )]") and not line.startswith("#")]
+
+
 def test_the_example_stays_short() -> None:
-    """25 lines of code: the registration's closing brackets are not counted."""
-    lines = [line for line in readme_block("python").splitlines() if line.strip(" )]")]
-    assert len(lines) <= 25
+    assert len(code_lines()) <= 20
+
+
+def test_the_example_type_checks_strictly(site: Site) -> None:
+    mypy = ("-m", "mypy", "--strict", "--no-incremental", "my_method.py", "my_plugin.py")
+    done = site.python(*mypy, cwd=site.folder)
+    assert done.returncode == 0, done.stdout
+    wrong = (
+        (site.folder / "my_method.py")
+        .read_text()
+        .replace("crf.marginals(data)", "crf.marginals(1)")
+    )
+    (site.folder / "wrong.py").write_text(wrong)
+    done = site.python("-m", "mypy", "--strict", "--no-incremental", "wrong.py", cwd=site.folder)
+    assert 'expected "EncodedCorpus"' in done.stdout, done.stdout

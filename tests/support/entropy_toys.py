@@ -19,7 +19,7 @@ from sslbench.experiment.problem import Problem
 from sslbench.features import Attributes, TemplateFeaturizer
 from sslbench.types import F64
 from sslbench_methods.entropy_regularization.method import EntropyRegularization, EntropyTrainer
-from support.graph_toys import Strict, corpus, pairs
+from support.graph_toys import Strict, corpus, encoded, pairs
 
 SYMBOLS = Vocabulary(["0", "1", "2"])
 LABELED = corpus([0, 1, 2], [1, 0], vocabulary=SYMBOLS)
@@ -71,8 +71,7 @@ def toy(weights: F64 | None = None) -> ChainCRF:
 
 def trainer(text: Sequence[Corpus] = (TEXT,), **options: Any) -> EntropyTrainer:
     crf = toy()
-    encoded = [crf.encode(part) for part in text]
-    return EntropyTrainer(crf, crf.encode(LABELED), Y, encoded, Params(**options), RunContext())
+    return EntropyTrainer(crf, encoded(crf, text, LABELED, Y), Params(**options), RunContext())
 
 
 def evaluate(parts: Parts, weights: F64, sigma2: float = np.inf) -> tuple[float, F64]:

@@ -5,10 +5,14 @@ Weights are node weights row by row, then transitions row by row: no start, no s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import STRICT, ChainCRF, ChainModel, Options
+from sslbench.crf import STRICT, ChainCRF, ChainModel, EncodedProblem, HardLabels, Options
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64, I32, Bool
 
@@ -47,6 +51,14 @@ def toy(weights: object = None) -> ChainCRF:
     return crf
 
 
+def encoded(
+    crf: ChainCRF, text: Iterable[Corpus], labeled: Corpus = LABELED, labels: I32 = Y
+) -> EncodedProblem:
+    """The toy's labeled sentences and some text, as a CRF reads them."""
+    gold = crf.encode(labeled), HardLabels(labels)
+    return EncodedProblem(gold, [crf.encode(part) for part in text])
+
+
 def pairs(*a: float) -> list[float]:
     """(a, -a) for each: how the specifications print symmetric rows."""
     return [x for value in a for x in (value, -value)]
@@ -74,5 +86,5 @@ def jacobi(
 class Strict:
     """Mix in before a method's parameters: trainings run to the optimum."""
 
-    def options(self) -> Options:
-        return STRICT
+    def options(self, **changes: Any) -> Options:
+        return replace(STRICT, **changes)

@@ -28,13 +28,16 @@ class Site:
         )
         (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
 
-    def python(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    def python(
+        self, *arguments: str, cwd: Path | None = None, **variables: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run Python with the folder on its path."""
         path = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])
         environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep), **variables}
         return subprocess.run(
             [sys.executable, *arguments],
             env=environment,
+            cwd=cwd,
             capture_output=True,
             text=True,
             timeout=300,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,7 +20,7 @@ from sslbench_methods.graph_pr.e_step import (
     Schedule,
 )
 from sslbench_methods.graph_pr.method import GraphPR, RegularizedEM
-from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, pairs, symmetric, toy
+from support.graph_toys import UNLABELED, Y, corpus, crf_over, encoded, pairs, symmetric, toy
 
 #: no end but the fixed point
 SOLVED = Backtracking(most_steps=2000, tolerance=1e-14, residual=1e-11)
@@ -116,8 +118,8 @@ class Params(GraphPR.Params, frozen=True, kw_only=True):
 
     sigma2: float = 4.0
 
-    def options(self) -> Options:
-        return STRICT
+    def options(self, **changes: Any) -> Options:
+        return replace(STRICT, **changes)
 
     def m_options(self) -> Options:
         return STRICT
@@ -141,5 +143,6 @@ def em_b(
     params = Params() if params is None else params
     crf = toy()
     penalty = laplacian(W, KNOWN, Y, vertices)
-    problem = RegularizedPosterior(crf, [crf.encode(text)], penalty, params.lam)
-    return StrictEM(problem, crf.encode(LABELED), Y, params, RunContext())
+    encoded_text = encoded(crf, [text])
+    problem = RegularizedPosterior(crf, encoded_text.unlabeled, penalty, params.lam)
+    return StrictEM(problem, encoded_text, params, RunContext())

@@ -2,18 +2,43 @@
 
 from __future__ import annotations
 
+from sslbench.crf.data import Batch
+from sslbench.crf.encoded import EncodedProblem
+from sslbench.crf.entropy import BatchEntropy, Entropy
+from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.crf.first_order.chain import InfeasibleSentenceError, Potentials
-from sslbench.crf.model import ChainCRF, ChainModel, TrainingResult
+from sslbench.crf.model import (
+    ChainCRF,
+    ChainModel,
+    Expectation,
+    TrainingResult,
+    best_sequences,
+)
 from sslbench.crf.objective import EncodedCorpus, FactorFeatures, Objective
 from sslbench.crf.optim.lbfgs import STRICT, Options
+from sslbench.crf.params import TrainingParams
 from sslbench.crf.persist import add_facts, read_model, write_model
-from sslbench.crf.terms import HardLabels, LogPartition, PartialLabels, SoftTargets, Term
+from sslbench.crf.terms import (
+    HardLabels,
+    LogPartition,
+    PartialLabels,
+    PotentialGradient,
+    SoftTargets,
+    Term,
+)
 
 __all__ = [
     "STRICT",
+    "Batch",
+    "BatchEntropy",
+    "BatchPosterior",
+    "BatchPotentials",
     "ChainCRF",
     "ChainModel",
     "EncodedCorpus",
+    "EncodedProblem",
+    "Entropy",
+    "Expectation",
     "FactorFeatures",
     "HardLabels",
     "InfeasibleSentenceError",
@@ -21,11 +46,14 @@ __all__ = [
     "Objective",
     "Options",
     "PartialLabels",
+    "PotentialGradient",
     "Potentials",
     "SoftTargets",
     "Term",
+    "TrainingParams",
     "TrainingResult",
     "add_facts",
+    "best_sequences",
     "read_model",
     "write_model",
 ]

@@ -71,7 +71,7 @@ class BatchEntropy:
         return cls(entropy, weights, node, edge, labels.sum(axis=0))
 
     @property
-    def omega(self) -> PotentialGradient:
+    def gradient(self) -> PotentialGradient:
         """The batch's part of an objective."""
         return PotentialGradient(-self.weights * self.entropy, self.node, self.edge, self.triples)
 
@@ -99,7 +99,7 @@ class Entropy:
         return BatchEntropy.of(potentials, factors, nested=self.nested)
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        return self.of(potentials).omega
+        return self.of(potentials).gradient
 
     def n_tokens(self, lengths: F64) -> float:
         total = lengths.sum() if self.weights is None else (lengths * self.weights).sum()

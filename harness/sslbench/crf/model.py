@@ -8,8 +8,8 @@ decodes, and is saved.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -18,16 +18,35 @@ from numpy.typing import NDArray
 
 from sslbench.checked import vector
 from sslbench.corpus import Corpus, LabelConstraint
-from sslbench.crf.objective import EncodedCorpus, FactorFeatures, Objective, batch_potentials
+from sslbench.crf.data import batches
+from sslbench.crf.first_order.batch import BatchPotentials
+from sslbench.crf.objective import (
+    SHARED_BATCH,
+    EncodedCorpus,
+    FactorFeatures,
+    Objective,
+    batch_potentials,
+    evaluate_terms,
+)
 from sslbench.crf.optim import lbfgs
+from sslbench.crf.params import TrainingParams
 from sslbench.crf.persist import write_model
 from sslbench.crf.terms import Term
 from sslbench.crf.weights.deduplicate import Deduplication
 from sslbench.crf.weights.layout import Layout, Support, Tables, build_layout, saved_layout
+from sslbench.errors import UserError
 from sslbench.features import AttributeIndex, TemplateFeaturizer
 from sslbench.types import F64, I32, I64, Bool
 
 Parts = Sequence[tuple[EncodedCorpus, Term]]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """values: float64[S], one per sentence of the parts, in order; counts: float64 per weight."""
+
+    values: F64
+    counts: F64
 
 
 @dataclass
@@ -49,12 +68,10 @@ class ChainCRF:
 
     def encode(self, corpus: Corpus, factors: FactorFeatures | None = None) -> EncodedCorpus:
         """Attributes of a corpus as the engine reads them."""
-        forced_labels = (
-            None
-            if self.label_constraint is None
-            else self.label_constraint.forced_labels(corpus, self.labels)
-        )
-        return EncodedCorpus.build(self.layout, self.index.encode(corpus), factors, forced_labels)
+        forced = None
+        if self.label_constraint is not None:
+            forced = self.label_constraint.forced_labels(corpus, self.labels)
+        return EncodedCorpus.build(self.layout, self.index.encode(corpus), factors, forced)
 
     def reencode(self, data: EncodedCorpus) -> EncodedCorpus:
         """A corpus that was encoded for another layout over the same attributes."""
@@ -63,72 +80,130 @@ class ChainCRF:
     def train(
         self,
         parts: Parts,
-        sigma2: float,
+        params: TrainingParams,
         *,
-        l1: float = 0.0,
         options: lbfgs.Options | None = None,
+        l1: float = 0.0,
         nonnegative: I64 | None = None,
         expected_counts: F64 | None = None,
-        callback: Any = None,
+        callback: Callable[[int, float, float], None] | None = None,
     ) -> TrainingResult:
         """Maximize the sum of the terms minus the priors, starting at the current weights.
 
-        sigma2: variance of the Gaussian prior; l1: weight of the L1 penalty (as c1 in the
-        specification); nonnegative: indices of weights after the state weights kept >= 0;
-        expected_counts: float64 per weight, adds linear . weights: expected counts over text of
-        the parts.
+        Parameters
+        ----------
+        parts: encoded corpora, each with a term of the objective.
+        params: prior variance and, unless `options` are given, the stopping rules.
+        l1: weight of the L1 penalty (docs/specs/crf_engine.md, section 9).
+        nonnegative: indices of weights, other than state weights, that are kept >= 0.
+        expected_counts: float64 per weight; adds expected_counts . weights to the objective.
+            With a `LogPartition` term per part this is the M-step of EM.
+        callback: called with (iteration, loss per token, largest gradient) after each iteration.
+
+        Raises InfeasibleSentenceError when labels break the constraints.
         """
         deduplication = Deduplication.build(self.layout, [data.attributes for data, _ in parts])
+        if expected_counts is not None:
+            expected_counts = deduplication.project(expected_counts)
         objective = Objective(
             deduplication.reduced,
             [(data.deduplicated(deduplication), term) for data, term in parts],
-            sigma2,
+            params.sigma2,
             transition_mask=self.transition_mask,
             copies=deduplication.copies_per_weight(),
-            expected_counts=None
-            if expected_counts is None
-            else deduplication.project(expected_counts),
+            expected_counts=expected_counts,
         )
         factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
         if nonnegative is not None:
             nonnegative = nonnegative - (self.layout.size - deduplication.reduced.size)
-        found = lbfgs.minimize(
+        optimum = lbfgs.minimize(
             objective.scaled_loss,
             deduplication.merge(self.weights),
-            options,
+            params.options() if options is None else options,
             preconditioner=deduplication.preconditioner(*factors[:1]),
             nonnegative=nonnegative,
             l1=l1 / objective.n_tokens,
             callback=callback,
         )
-        self.weights = deduplication.split(found.weights)
+        self.weights = deduplication.split(optimum.weights)
         return TrainingResult(
-            objective=-found.value * objective.n_tokens,
-            status=found.status,
-            converged=found.converged,
-            iterations=found.iterations,
-            evaluations=found.evaluations,
-            gradient=found.gradient,
+            objective=-optimum.value * objective.n_tokens,
+            status=optimum.status,
+            converged=optimum.converged,
+            iterations=optimum.iterations,
+            evaluations=optimum.evaluations,
+            gradient=optimum.gradient,
             n_weights=self.layout.size,
         )
 
+    # -- inference ---------------------------------------------------------------------------
+    def potentials(
+        self, data: EncodedCorpus, weights: F64 | None = None
+    ) -> Iterator[BatchPotentials]:
+        """Log-potentials of a corpus, batch by batch, under the transition mask and forced labels.
+
+        weights: flat float64[layout.size] in place of the model's own.
+        """
+        tables = Tables.unpack(self.layout, self.weights if weights is None else weights)
+        for batch in data.batches:
+            yield batch_potentials(tables, data, batch, self.transition_mask)
+
+    def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:
+        """Values of the terms, float64[S], one per sentence of the parts, in order; no prior.
+
+        weights: flat float64[layout.size] in place of the model's own.
+        """
+        weights = self.weights if weights is None else weights
+        values = evaluate_terms(self.layout, weights, parts, self.transition_mask, None)
+        return np.concatenate([np.empty(0), *values])
+
+    def expect(self, parts: Parts, weights: F64 | None = None) -> Expectation:
+        """As `evaluate`, with the derivative of the sum by every weight.
+
+        With ``LogPartition(-1.0)`` these are log-partitions and expected feature counts.
+        """
+        weights = self.weights if weights is None else weights
+        counts = np.empty(self.layout.size)
+        accumulator = Tables.gradient(self.layout, counts)
+        values = evaluate_terms(self.layout, weights, parts, self.transition_mask, accumulator)
+        accumulator.pack(counts)
+        return Expectation(np.concatenate([np.empty(0), *values]), counts)
+
+    def objective(self, parts: Parts, params: TrainingParams) -> float:
+        """Sum of the terms minus the Gaussian prior, at the current weights."""
+        objective = Objective(
+            self.layout, list(parts), params.sigma2, transition_mask=self.transition_mask
+        )
+        return objective.value_and_gradient(self.weights, np.empty(self.layout.size))
+
     def decode(self, data: EncodedCorpus) -> I32:
         """Viterbi labels int32[N]."""
-        tables = Tables.unpack(self.layout, self.weights)
-        parts = [
-            batch_potentials(tables, data, b, self.transition_mask).viterbi() for b in data.batches
-        ]
-        return np.concatenate(parts) if parts else np.empty(0, np.int32)
+        paths = [potentials.viterbi() for potentials in self.potentials(data)]
+        return np.concatenate([np.empty(0, np.int32), *paths])
 
     def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
-        """Node marginals float64[N, L]; extra: float64[N, L], added to the scores of labels."""
-        tables, parts = Tables.unpack(self.layout, self.weights), []
-        for batch in data.batches:
-            potentials = batch_potentials(tables, data, batch, self.transition_mask)
+        """Node marginals float64[N, L]; extra: float64[N, L], added to the node scores."""
+        parts = [np.empty((0, len(self.labels)))]
+        for potentials in self.potentials(data):
             if extra is not None:
-                potentials.node[:] += extra[batch.tokens]
+                potentials.node[:] += extra[potentials.batch.tokens]
             parts.append(potentials.posterior().node)
-        return np.concatenate(parts) if parts else np.empty((0, len(self.labels)))
+        return np.concatenate(parts)
+
+    def transitions_only(self, *, centered: bool = False) -> ChainCRF:
+        """A copy without attribute weights: START, transition and stop weights alone.
+
+        centered: subtract row and column means of the transitions; START and stop weights, which
+        act as node scores at the ends, become zero. UserError for second-order chains.
+        """
+        if self.layout.order != 1:
+            raise UserError("transition scores alone need a first-order chain", hint="--model crf1")
+        return replace(self, weights=self.layout.transitions_only(self.weights, centered))
+
+    @property
+    def factor_indices(self) -> I64:
+        """Places of the weights of factor features in the flat vector, int64[n_factors]."""
+        return np.arange(self.layout.size - self.layout.n_factors, self.layout.size)
 
     def predict(self, corpus: Corpus) -> I32:
         """Viterbi labels of a corpus, int32[N] codes in the order of `labels`."""
@@ -285,3 +360,18 @@ class SecondOrderModel(ChainModel):
 
     def __init__(self) -> None:
         super().__init__(order=2)
+
+
+def best_sequences(scores: F64, offsets: I64, transition_mask: Bool) -> I32:
+    """Labels int32[N] with the largest sum of scores float64[N, L] among the legal sequences.
+
+    offsets: int64[S + 1] of the sentences; transition_mask: bool[L + 1, L], row L = START.
+    """
+    L = scores.shape[1]
+    allowed = np.where(transition_mask, 0.0, -np.inf)
+    paths = [np.empty(0, np.int32)]
+    for batch in batches(offsets, SHARED_BATCH):
+        node = scores[batch.tokens]
+        node[batch.offsets[:-1]] += allowed[L]
+        paths.append(BatchPotentials(batch, node, allowed[None, :L]).viterbi())
+    return np.concatenate(paths)

@@ -9,6 +9,7 @@ do not depend on the size of the corpus (specification section 9).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -206,6 +207,27 @@ def add_gradient(
         gradient.factors[:] += data.factors.expectation(batch, omega.node, omega.edge)
 
 
+def evaluate_terms(
+    layout: Layout,
+    weights: F64,
+    parts: Iterable[tuple[EncodedCorpus, Term]],
+    transition_mask: Bool | None,
+    gradient: Tables | None,
+) -> list[F64]:
+    """Values of the terms, float64[s] per batch, in the order of the parts and their batches.
+
+    gradient: accumulator for the derivative of their sum by every weight; None = not wanted.
+    """
+    tables, values = Tables.unpack(layout, weights), []
+    for data, term in parts:
+        for batch in data.batches:
+            found = term.evaluate(batch_potentials(tables, data, batch, transition_mask))
+            if gradient is not None:
+                add_gradient(gradient, data, batch, found)
+            values.append(found.value)
+    return values
+
+
 @dataclass
 class Objective:
     """Sum of (corpus, term) parts minus the Gaussian prior.
@@ -233,14 +255,8 @@ class Objective:
     def value_and_gradient(self, weights: F64, gradient: F64) -> float:
         """F(weights); gradient float64[n] is overwritten with dF."""
         self.evaluations += 1
-        tables = Tables.unpack(self.layout, weights)
         accumulator = Tables.gradient(self.layout, gradient)
-        values: list[F64] = []
-        for data, term in self.parts:
-            for batch in data.batches:
-                omega = term.evaluate(batch_potentials(tables, data, batch, self.transition_mask))
-                add_gradient(accumulator, data, batch, omega)
-                values.append(omega.value)
+        values = evaluate_terms(self.layout, weights, self.parts, self.transition_mask, accumulator)
         accumulator.pack(gradient)
         prior = subtract_prior(self.precision, weights, gradient)
         value = math.fsum(chain.from_iterable(values)) - prior

@@ -44,6 +44,13 @@ class PotentialGradient:
     triples: LabelTriples | None = None
 
     @classmethod
+    def of_log_z(cls, posterior: BatchPosterior, factor: float) -> PotentialGradient:
+        """factor log Z and its derivative, factor times the marginals."""
+        triples = None if posterior.triples is None else posterior.triples.times(factor)
+        node, edge = factor * posterior.node, factor * posterior.edge
+        return cls(factor * posterior.log_z(), node, edge, triples)
+
+    @classmethod
     def difference(
         cls, value: F64, plus: BatchPosterior, minus: BatchPosterior, factor: float = 1.0
     ) -> PotentialGradient:
@@ -166,11 +173,7 @@ class LogPartition:
     weight: float = 1.0
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        posterior = potentials.posterior()
-        of, factor = posterior.triples, -self.weight
-        triples = None if of is None else of.times(factor)
-        value = factor * posterior.log_z()
-        return PotentialGradient(value, factor * posterior.node, factor * posterior.edge, triples)
+        return PotentialGradient.of_log_z(potentials.posterior(), -self.weight)
 
     def n_tokens(self, lengths: F64) -> float:
         return self.weight * float(lengths.sum())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainCRF, ChainModel, HardLabels, Options
+from sslbench.crf import ChainCRF, ChainModel, HardLabels, TrainingParams
 from sslbench.features import Template, TemplateFeaturizer
 
 #: part of the key of cached tagged text: raise it whenever the tagger's output may change
@@ -63,5 +63,6 @@ def train_tagger(corpus: Corpus, column: str, templates: Iterable[Template]) -> 
     featurizer = TemplateFeaturizer(templates)
     crf = ChainModel().prepare(featurizer, corpus, y, labels, state_support="observed")
     say = _Progress(f"training a tagger for {column} ({len(labels)} labels)")
-    crf.train([(crf.encode(corpus), HardLabels(y))], 1.0, options=Options(ftol=1e-4), callback=say)
+    part = crf.encode(corpus), HardLabels(y)
+    crf.train([part], TrainingParams(sigma2=1.0), callback=say)
     return ColumnTagger(crf, Vocabulary(labels))

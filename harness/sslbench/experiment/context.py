@@ -1,4 +1,4 @@
-"""What a method may use while it trains besides the problem itself."""
+"""What a method may use during training besides the problem: random numbers, clocks, notes."""
 
 from __future__ import annotations
 
@@ -6,28 +6,41 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-METHOD_STREAM = 0x6D657468  # keeps the method's random numbers apart from the sample's
+if TYPE_CHECKING:
+    from sslbench.crf import ChainCRF, TrainingResult
+    from sslbench.types import F64
+
+METHOD_STREAM = 0x6D657468  # separates the method's random numbers from the sample's
+
+#: Why an iterative method stopped: the labels or the objective settled; the labels are those of an
+#: earlier round; the steps no longer shrink; the limit; nothing to learn from the text.
+StopReason = Literal["converged", "cycle", "oscillating", "max_rounds", "nothing_to_do"]
 
 
 class RunContext:
-    """Random numbers, clocks and a notebook for one training.
+    """Random numbers, clocks and notes of one training.
 
     Attributes
     ----------
-    rng: the one generator of the run; it depends on the run's seed only.
-    threads: threads that the method may use; results must not depend on it.
+    rng: the only random generator of the run; it depends on the run's seed alone.
+    threads: threads that the method may use; results must not depend on their number.
+    cache: folder for derived data that a method computes from the problem (see
+        `sslbench.graph.cache`); None = keep nothing. Files of datasets are elsewhere.
     timing: wall seconds by phase.
-    trace: anything JSON-able that the method wants in the run record (likelihoods per
-        iteration, convergence status, sizes).
+    trace: JSON-able notes for the run record (likelihoods, convergence status, sizes).
     """
 
-    def __init__(self, seed: int = 0, *, threads: int = 1, quiet: bool = True) -> None:
+    def __init__(
+        self, seed: int = 0, *, threads: int = 1, quiet: bool = True, cache: Path | None = None
+    ) -> None:
         self.rng = np.random.default_rng([seed, METHOD_STREAM])
         self.threads = threads
+        self.cache = cache
         self.timing: dict[str, float] = {}
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
@@ -42,6 +55,57 @@ class RunContext:
             self.timing[name] = self.timing.get(name, 0.0) + time.perf_counter() - begin
 
     def progress(self, text: str) -> None:
-        """Tell the user something on standard error (dropped when runs share the terminal)."""
+        """Write a line to standard error, unless several runs share the terminal."""
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
+
+    def record(self, result: TrainingResult, name: str = "training") -> None:
+        """Put the outcome of a training into the trace and on standard error."""
+        self.trace[name] = result.record()
+        self.progress(f"{name}: {result.iterations} iterations, {result.status}")
+
+    def rounds(self, limit: int) -> Rounds:
+        """The rounds of an iterative method, numbered 1, 2, ... up to `limit`."""
+        return Rounds(self, limit)
+
+
+class Rounds:
+    """Numbers of rounds to iterate over; notes what each round did and why the last one was last.
+
+    The trace gets ``rounds``, a list with an entry per round, and ``stopped``, a `StopReason`.
+    """
+
+    def __init__(self, run: RunContext, limit: int) -> None:
+        self.entries: list[dict[str, Any]] = []
+        self.number = 0
+        self._run = run
+        self._limit = limit
+        self._best: tuple[float, int, F64] | None = None
+        run.trace["rounds"] = self.entries
+        run.trace["stopped"] = "max_rounds"
+        self._stopped = False
+
+    def __iter__(self) -> Iterator[int]:
+        while self.number < self._limit and not self._stopped:
+            self.number += 1
+            yield self.number
+
+    def record(self, message: str, **entry: Any) -> None:
+        """Keep the entry of this round and show the message."""
+        self.entries.append(entry)
+        self._run.progress(f"round {self.number}: {message}")
+
+    def stop(self, reason: StopReason) -> None:
+        """End the rounds; the statements after this one in the loop's body still run."""
+        self._run.trace["stopped"] = reason
+        self._stopped = True
+
+    def candidate(self, score: float | None, crf: ChainCRF) -> None:
+        """Remember the weights if no earlier round had this score or a better one; None: skip."""
+        if score is not None and (self._best is None or score > self._best[0]):
+            self._best = score, self.number, crf.weights.copy()
+
+    def restore_best(self, crf: ChainCRF) -> None:
+        """Give the CRF the weights of the best candidate and note its round; no-op without any."""
+        if self._best is not None:
+            _, self._run.trace["kept_round"], crf.weights = self._best

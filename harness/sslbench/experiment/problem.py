@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -14,13 +14,20 @@ from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import I32, I64, Bool
 
+if TYPE_CHECKING:
+    from sslbench.crf import ChainCRF, ChainModel, EncodedProblem, TrainingParams
+    from sslbench.experiment.problem_graph import HasGraphParams, ProblemGraph
+
+
+FeaturesFrom = Literal["labeled", "labeled+unlabeled"]
+
 
 @dataclass(frozen=True)
 class Problem:
     """A semi-supervised learning problem.
 
     Test sentences and hidden labels are not in the object: the unlabeled text has no label column,
-    and the label vocabulary of the labeled sample is made afresh from that sample.
+    and the label vocabulary of the labeled sample is made from that sample alone.
 
     Attributes
     ----------
@@ -29,17 +36,14 @@ class Problem:
     labels: the labels that occur in the labeled sample, sorted; or those of a label codec.
     labeled: with the column "label".
     unlabeled: shards without the column "label".
-    dev: development sentences with labels when the data set has its own; a label that does not
+    dev: development sentences with labels when the dataset has its own; a label that does not
         occur in the labeled sample has code -1 in `label_codes`.
     featurizer: makes attributes from templates.
-    model: the sequence model to train (an object of the model plugin).
-    threads: that the method may use; results must not depend on it.
+    model: the sequence model to train.
     transition_mask: bool[L + 1, L], which label may follow which (row L: which may begin a
-    sentence), for
-        training and for decoding; None = all.
-    label_constraint: tells the one label of some tokens, for training and for decoding;
-    `labeled` agrees with
-        it. None: nothing is told.
+        sentence), for training and decoding; None = all.
+    label_constraint: fixes the label of some tokens, for training and decoding; `labeled` obeys
+        it. None: no token's label is fixed.
     tags: the tag that each of a codec's `labels` stands for; None = labels are tags.
     """
 
@@ -50,16 +54,18 @@ class Problem:
     unlabeled: Shards
     dev: Corpus | None
     featurizer: TemplateFeaturizer
-    model: Any
-    threads: int = 1
+    model: ChainModel
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
     tags: tuple[str, ...] | None = None
 
     def coded(self, codec: LabelCodec) -> Problem:
-        """The same problem over the labels of a codec. ValueError with a rule, which tells tags."""
+        """The same problem over the labels of a codec.
+
+        ValueError with a label constraint: constraints are on tags, codecs change the labels.
+        """
         if self.label_constraint is not None:
-            raise ValueError("a rule tells tags, but models are trained on a codec's labels")
+            raise ValueError("a label constraint on tags cannot be combined with a label codec")
         dev = None if self.dev is None else relabeled(codec.encode(self.dev), codec.labels)
         labeled = relabeled(codec.encode(self.labeled), codec.labels)
         return replace(
@@ -79,6 +85,55 @@ class Problem:
             [codes.get(label, -1) for label in column.vocabulary.strings], dtype=np.int32
         )
         return table[column.codes] if len(table) else np.empty(0, dtype=np.int32)
+
+    def crf(
+        self,
+        params: TrainingParams,
+        *,
+        features_from: FeaturesFrom = "labeled",
+        n_factors: int = 0,
+    ) -> ChainCRF:
+        """An untrained CRF with the transition mask and label constraint of the problem.
+
+        features_from: whose attributes get weights; n_factors: weights of factor features
+        (`sslbench.crf.FactorFeatures`).
+        """
+        return self.model.prepare(
+            self.featurizer,
+            self.labeled,
+            self.label_codes(self.labeled),
+            self.labels,
+            min_count=params.min_count,
+            state_support=params.state_support,
+            n_factors=n_factors,
+            transition_mask=self.transition_mask,
+            label_constraint=self.label_constraint,
+            text=self.unlabeled if features_from == "labeled+unlabeled" else (),
+        )
+
+    def encode(self, crf: ChainCRF) -> EncodedProblem:
+        """All text of the problem, encoded for a CRF: labeled, unlabeled and development."""
+        from sslbench.crf import EncodedProblem
+
+        gold = self.labeled, self.label_codes(self.labeled)
+        dev = None if self.dev is None else (self.dev, self.label_codes(self.dev))
+        return EncodedProblem.build(crf, gold, self.unlabeled, dev)
+
+    def graph(self, params: HasGraphParams, run: RunContext, *, min_count: int = 1) -> ProblemGraph:
+        """The similarity graph over all text of the problem, built or found in the run's cache.
+
+        min_count: n-grams with fewer occurrences are no vertices.
+        """
+        from sslbench.experiment.problem_graph import problem_graph
+
+        return problem_graph(self, run, params, min_count=min_count)
+
+    def text(self, column: str) -> Corpus:
+        """One column of the labeled sentences, then of the unlabeled ones, end to end."""
+        parts = [self.labeled, *self.unlabeled]
+        return Corpus.concatenate(
+            [Corpus({column: part.column(column)}, part.offsets) for part in parts]
+        )
 
 
 class Tagger(Protocol):

@@ -99,7 +99,6 @@ class RunSetup:
             dev=None if dev is None else relabeled(dev.select(np.arange(dev.n_sentences)), labels),
             featurizer=self.known.featurizer(spec.featurizer).load()(),
             model=model() if isinstance(model, type) else model,
-            threads=self.task.threads,
             label_constraint=dataset.label_constraint,
         )
         return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
@@ -142,10 +141,16 @@ def train(setup: RunSetup) -> Trained:
         chosen, trials = _tune(setup)
     params = make_params(setup.known.method(spec.method).load(), {**spec.params, **chosen})
     problem = setup.problem(setup.drawn.labeled, spec.method)
-    run = RunContext(spec.protocol.seed, threads=task.threads, quiet=task.quiet)
+    run = _context(task)
     with setup.timer.phase("fit"):
         tagger = setup.fit(problem, params, run, spec.method)
     return Trained(tagger, problem, params, trials, run)
+
+
+def _context(task: Task) -> RunContext:
+    """A fresh context of a training; derived data are kept in the cache of the data home."""
+    seed, cache = task.spec.protocol.seed, DataHome().cache
+    return RunContext(seed, threads=task.threads, quiet=task.quiet, cache=cache)
 
 
 def load_dataset(task: Task, known: Registry) -> Dataset:
@@ -249,10 +254,10 @@ class _Trials:
         )
 
     def _run(self, axis: SearchAxis, value: float, name: str, params: dict[str, Any]) -> Trial:
-        setup, seed = self.setup, self.setup.task.spec.protocol.seed
+        setup = self.setup
         began = time.perf_counter()
         dataset, metric, result, error = setup.dataset, setup.dataset.metric, None, None
-        run = RunContext(seed, threads=setup.task.threads, quiet=setup.task.quiet)
+        run = _context(setup.task)
         setup.timer.progress(f"trial: {name} {axis.param}={value:g}")
         if name not in self._problems:
             self._problems[name] = setup.problem(setup.drawn.train, name)

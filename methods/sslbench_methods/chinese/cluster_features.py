@@ -29,10 +29,8 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.corpus import Corpus, Shards, Vocabulary
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.tune import SearchAxis
 from sslbench.features import Streams
 from sslbench.graph.words import numbered
 from sslbench.types import I32
@@ -59,7 +57,7 @@ from sslbench_methods.chinese.pipeline_st import (
 )
 from sslbench_methods.chinese.word_clusters import directions, kmeans, neighbor_pmi
 from sslbench_methods.chinese.words import BORDERS, GoldWords, borders_of, word_text
-from sslbench_methods.supervised import SIGMA2_GRID, TrainingParams
+from sslbench_methods.supervised import SIGMA2_GRID
 
 #: columns of word lists
 LEXICON, COARSE, FINE = "lexicon", "coarse", "fine"
@@ -123,7 +121,7 @@ class ListColumns(Columns):
         return cls(ngrams, words)
 
 
-class ClusterFeatures:
+class ClusterFeatures(CRFMethod):
     """A pipeline that has read the output of another."""
 
     class Params(TrainingParams, frozen=True, kw_only=True):
@@ -151,7 +149,7 @@ class ClusterFeatures:
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Pipeline:
-        """Train, analyse the unlabeled text, train again; UserError when there are no words.
+        """Train, analyze the unlabeled text, train again; UserError when there are no words.
 
         Without unlabeled text, `pipeline_st`.
         """
@@ -159,7 +157,7 @@ class ClusterFeatures:
         base = trainer.train(Columns(), "baseline")
         if not problem.unlabeled.n_tokens:
             return base
-        with run.phase("analyse"):
+        with run.phase("analyze"):
             text = AutoText.of(base, problem.unlabeled)
         with run.phase("lists"):
             columns = ListColumns(

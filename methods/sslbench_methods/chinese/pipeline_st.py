@@ -23,12 +23,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.corpus import Corpus, Vocabulary
 from sslbench.crf import ChainCRF, HardLabels, write_model
-from sslbench.experiment.context import RunContext
 from sslbench.experiment.metrics.chunks import ChunkList
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.tune import SearchAxis
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import I32, Bool
 from sslbench_methods.chinese.words import (
@@ -44,7 +42,7 @@ from sslbench_methods.chinese.words import (
     word_labels,
     word_text,
 )
-from sslbench_methods.supervised import SIGMA2_GRID, TrainingParams
+from sslbench_methods.supervised import SIGMA2_GRID
 
 SEGMENTATION = (
     "bias",
@@ -202,7 +200,7 @@ class PipelineTrainer:
     ) -> tuple[ChainCRF, dict[str, Any]]:
         params = self.params
         with self.run.phase("features"):
-            crf: ChainCRF = self.problem.model.prepare(
+            crf = self.problem.model.prepare(
                 TemplateFeaturizer(templates),
                 text,
                 labels,
@@ -213,14 +211,12 @@ class PipelineTrainer:
             )
             data = crf.encode(text)
         with self.run.phase("train"):
-            result = crf.train(
-                [(data, HardLabels(labels))], params.sigma2, options=params.options()
-            )
+            result = crf.train([(data, HardLabels(labels))], params)
         self.run.progress(f"{len(names)} labels: {result.iterations} iterations, {result.status}")
         return crf, result.record()
 
 
-class PipelineST:
+class PipelineST(CRFMethod):
     """Segment with one CRF, tag the words with another."""
 
     uses_unlabeled = False

@@ -1,46 +1,47 @@
-"""Entropy regularization: a CRF that is likely on labeled and sure of unlabeled sentences.
+"""Entropy regularization: a CRF that is likely on labeled and confident on unlabeled sentences.
 
 Jiao, Wang, Lee, Greiner & Schuurmans, "Semi-Supervised Conditional Random Fields for Improved
 Sequence Segmentation and Labeling", ACL 2006: maximize
 
     sum_labeled log p(y | x) - |lambda|^2 / (2 sigma^2) - gamma sum_unlabeled H(p(. | x))
 
-(equation 3, with the signs of the specification, section 3) by iterative ascent from the supervised
-optimum.  The last term is neither convex nor concave: where the ascent ends depends on its start,
-and any model that is sure of something, such as one label for everything, is a maximum of the term.
-The record tells how sure the model got and which labels it gave up.
+(equation 3, with the signs of docs/specs/entropy_regularization.md, section 3) by iterative ascent
+from the supervised optimum. The last term is neither convex nor concave: the optimum depends on the
+start, and any model that is certain, such as one label for every token, maximizes the term. The
+record has the entropy and the labels before and after.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from sslbench.crf import ChainCRF, EncodedCorpus, HardLabels, Objective
-from sslbench.crf.entropy import Entropy
-from sslbench.crf.first_order.batch import BatchPotentials
-from sslbench.crf.objective import batch_potentials
-from sslbench.crf.terms import PotentialGradient
-from sslbench.crf.weights.layout import Tables
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.tune import SearchAxis
-from sslbench.types import F64, I32
-from sslbench_methods.supervised import TrainingParams, prepare
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench.crf import (
+    BatchPotentials,
+    ChainCRF,
+    EncodedCorpus,
+    EncodedProblem,
+    Entropy,
+    PotentialGradient,
+)
+from sslbench.method import FeaturesFrom
+from sslbench.types import F64
 
-#: a label with a larger share of the text than SEEN under the supervised model that loses more than
-#: LOST of it has collapsed; so has a model with less than SURE nats a token (specification, 6.1)
+#: A label with a larger share of the text than SEEN under the supervised model that loses more than
+#: LOST of it has collapsed; so has a model with less than SURE nats per token
+#: (docs/specs/entropy_regularization.md, section 6.1).
 SEEN, LOST, SURE = 1e-3, 0.8, 1e-3
-#: the geometric schedule: parts of gamma, and most iterations for each
+#: the geometric schedule: fractions of gamma, and most iterations for each
 SCHEDULE, SCHEDULE_ITERATIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0), 50
 #: iterations between two notes of the labels
 LABELS_EVERY = 10
 
 
-class EntropyRegularization:
+class EntropyRegularization(CRFMethod):
     """Log-likelihood of labeled sentences and negative entropy of unlabeled ones."""
 
     class Params(TrainingParams, frozen=True, kw_only=True):
@@ -74,8 +75,7 @@ class EntropyRegularization:
             int, msgspec.Meta(ge=0, description="of L-BFGS at the point where it converged")
         ] = 1
         features_from: Annotated[
-            Literal["labeled", "labeled+unlabeled"],
-            msgspec.Meta(description="which sentences' attributes get weights"),
+            FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("sigma2", (0.1, 1.0, 10.0, 100.0), via="supervised"),
@@ -85,29 +85,16 @@ class EntropyRegularization:
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train on the labeled sentences, then on both."""
         with run.phase("features"):
-            text = problem.unlabeled if params.features_from == "labeled+unlabeled" else ()
-            crf = prepare(problem, params, text=text)
-            gold = crf.encode(problem.labeled)
-            unlabeled = [crf.encode(shard) for shard in problem.unlabeled]
-        dev = None
-        if problem.dev is not None:
-            dev = crf.encode(problem.dev), problem.label_codes(problem.dev)
-        labels = problem.label_codes(problem.labeled)
-        trainer = EntropyTrainer(crf, gold, labels, unlabeled, params, run, dev)
-        run.trace["entropy_regularization"] = trainer.train()
-        return crf
-
-    @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> ChainCRF:
-        """A saved tagger."""
-        return ChainCRF.from_arrays(arrays, facts)
+            crf = problem.crf(params, features_from=params.features_from)
+            text = problem.encode(crf)
+        return EntropyTrainer(crf, text, params, run).train()
 
 
 @dataclass
 class Watched:
-    """An entropy term that keeps what it found on its last pass over the text.
+    """An entropy term that keeps the sums of its last pass over the text.
 
-    entropy: nats, summed over the sentences; value: of the term, where they have their weights;
+    entropy: nats, summed over the sentences; value: of the term, with the sentences' weights;
     labels: float64[L] expected tokens of each label.
     """
 
@@ -123,11 +110,11 @@ class Watched:
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         if potentials.batch.sentence_lo == 0:
             self.entropy, self.value, self.labels = 0.0, 0.0, np.zeros(self.n_labels)
-        found = self.term.of(potentials)
-        self.entropy += float(found.entropy.sum())
-        self.value -= float(found.weights @ found.entropy)
-        self.labels += found.labels
-        return found.omega
+        batch = self.term.of(potentials)
+        self.entropy += float(batch.entropy.sum())
+        self.value -= float(batch.weights @ batch.entropy)
+        self.labels += batch.labels
+        return batch.gradient
 
     def n_tokens(self, lengths: F64) -> float:
         return self.term.n_tokens(lengths)
@@ -135,31 +122,25 @@ class Watched:
 
 @dataclass
 class EntropyTrainer:
-    """Ascent on the objective from the supervised optimum, and its record.
-
-    labels: int32[N_l] of gold; dev: int32[N] labels to be scored before and after.
-    """
+    """Ascent on the objective from the supervised optimum, and its record."""
 
     crf: ChainCRF
-    gold: EncodedCorpus
-    labels: I32
-    unlabeled: list[EncodedCorpus]
+    text: EncodedProblem
     params: EntropyRegularization.Params
     run: RunContext
-    dev: tuple[EncodedCorpus, I32] | None = None
 
-    def train(self) -> dict[str, Any]:
-        """Both phases; what happened, for the record."""
-        params = self.params
-        with self.run.phase("train"):
-            first = self.crf.train([self._labeled], params.sigma2, options=params.options())
-        self.run.progress(f"supervised: {first.iterations} iterations, {first.status}")
+    def train(self) -> ChainCRF:
+        """The supervised optimum, then L-BFGS on the objective, in stages."""
+        params, run = self.params, self.run
+        with run.phase("train"):
+            run.record(self.crf.train([self.text.labeled], params), "supervised")
         gamma = self.gamma()
         before = self.report(gamma)
         stages: list[dict[str, Any]] = []
-        trace = {"first": first.record(), "gamma": gamma, "before": before, "stages": stages}
+        run.trace |= {"gamma": gamma, "before": before, "stages": stages}
         if gamma == 0:  # the objective is the supervised one: this is its optimum
-            return {**trace, "after": before, "collapsed": []}
+            run.trace |= {"after": before, "collapsed": []}
+            return self.crf
         plain = params.anneal == "none"
         most = params.joint_iterations if plain else SCHEDULE_ITERATIONS
         stages += [self.ascend(part * gamma, most) for part in ((1.0,) if plain else SCHEDULE)]
@@ -168,24 +149,26 @@ class EntropyTrainer:
                 break
             stages.append(self.ascend(gamma, most))
         after = self.report(gamma)
-        return {**trace, "after": after, "collapsed": self.collapsed(before, after)}
+        run.trace |= {"after": after, "collapsed": self.collapsed(before, after)}
+        return self.crf
 
     def gamma(self) -> float:
         """The weight of a sentence's entropy (that of its log-likelihood is 1); 0 without text."""
-        tokens = sum(float(data.lengths.sum()) for data in self.unlabeled)
+        gold, unlabeled = self.text.labeled[0], self.text.unlabeled
+        tokens = sum(float(data.lengths.sum()) for data in unlabeled)
         if not tokens:
             return 0.0
         ratio = 1.0
         if self.params.gamma_scale == "ratio_tokens":
-            ratio = float(self.gold.lengths.sum()) / tokens
+            ratio = float(gold.lengths.sum()) / tokens
         if self.params.gamma_scale == "ratio_sentences":
-            ratio = len(self.gold.lengths) / sum(len(data.lengths) for data in self.unlabeled)
+            ratio = len(gold.lengths) / sum(len(data.lengths) for data in unlabeled)
         return self.params.gamma * ratio
 
     def ascend(self, gamma: float, iterations: int) -> dict[str, Any]:
-        """L-BFGS from the current weights.  The record has the loss (minus the objective per
-        weighted token) and the text's entropy per token after every iteration, and the shares of
-        the labels after some; both as of the line search's last evaluation.
+        """L-BFGS from the current weights; for the record, by iteration: the loss (minus the
+        objective per weighted token), the entropy per token and, every LABELS_EVERY iterations, the
+        shares of the labels, all of the line search's last evaluation.
         """
         parts = self._watched(gamma)
         loss: list[float] = []
@@ -193,41 +176,29 @@ class EntropyTrainer:
         labels: dict[str, list[float]] = {}
 
         def note(iteration: int, value: float, _gradient: float) -> None:
-            found = self._totals(parts)
+            totals = self._totals(parts)
             loss.append(value)
-            entropy.append(found["entropy"])
+            entropy.append(totals["entropy"])
             if iteration % LABELS_EVERY == 0:
-                labels[str(iteration)] = found["labels"]
-                self.run.progress(f"iteration {iteration}: {found['entropy']:.4f} nats a token")
+                labels[str(iteration)] = totals["labels"]
+                self.run.progress(f"iteration {iteration}: {totals['entropy']:.4f} nats per token")
 
-        options = replace(self.params.options(), max_iterations=iterations)
+        options = self.params.options(max_iterations=iterations)
         with self.run.phase("train"):
             result = self.crf.train(
-                [self._labeled, *parts], self.params.sigma2, options=options, callback=note
+                [self.text.labeled, *parts], self.params, options=options, callback=note
             )
-        return {
-            "gamma": gamma,
-            **result.record(),
-            "loss": loss,
-            "entropy": entropy,
-            "labels": labels,
-        }
+        curves = {"loss": loss, "entropy": entropy, "labels": labels}
+        return {"gamma": gamma, **result.record(), **curves}
 
     def report(self, gamma: float) -> dict[str, Any]:
-        """The objective RL, its components, and what the model makes of the unlabeled text."""
-        crf, sigma2 = self.crf, self.params.sigma2
-        parts = self._watched(1.0)
+        """The objective RL, its parts, and what the model predicts for the unlabeled text."""
+        crf, parts = self.crf, self._watched(1.0)
         with self.run.phase("report"):
-            tables = Tables.unpack(crf.layout, crf.weights)
-            for data, term in parts:
-                for batch in data.batches:
-                    term.evaluate(batch_potentials(tables, data, batch, crf.transition_mask))
-            supervised = Objective(
-                crf.layout, [self._labeled], sigma2, transition_mask=crf.transition_mask
-            )
-            value = supervised.value_and_gradient(crf.weights, np.empty(crf.layout.size))
-            penalty = float(crf.weights @ crf.weights) / (2 * sigma2)
-            accuracy = {} if self.dev is None else {"dev_accuracy": self._accuracy(*self.dev)}
+            crf.evaluate(parts)
+            value = crf.objective([self.text.labeled], self.params)
+            penalty = float(crf.weights @ crf.weights) / (2 * self.params.sigma2)
+            accuracy = self.text.dev_accuracy(crf)
         negative = gamma * sum(term.value for _, term in parts)
         return {
             "RL": value + negative,
@@ -239,40 +210,27 @@ class EntropyTrainer:
         }
 
     def collapsed(self, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-        """Labels that the ascent gave up, and a word to the user about them."""
+        """Labels that lost nearly all of their tokens; a warning to the user about them."""
         old, new = np.array(before["labels"]), np.array(after["labels"])
         gone = (old > SEEN) & (new < (1 - LOST) * old)
         names = [label for label, lost in zip(self.crf.labels, gone, strict=True) if lost]
         if names:
             self.run.progress(f"collapsed: {', '.join(names)} lost over {LOST:.0%} of the tokens")
         if after["entropy"] < SURE:
-            self.run.progress(f"collapsed: {after['entropy']:.1e} nats a token are left")
+            self.run.progress(f"collapsed: only {after['entropy']:.1e} nats per token remain")
         return names
-
-    def _accuracy(self, data: EncodedCorpus, labels: I32) -> float:
-        return int(np.count_nonzero(self.crf.decode(data) == labels)) / max(1, len(labels))
 
     def _totals(self, parts: list[tuple[EncodedCorpus, Watched]]) -> dict[str, Any]:
         """Of the terms' last pass: nats per token, and each label's share of the tokens."""
         tokens = max(1.0, sum(float(data.lengths.sum()) for data, _ in parts))
-        labels = np.zeros(len(self.crf.labels))
-        for _, term in parts:
-            labels += term.labels
+        labels = sum((term.labels for _, term in parts), np.zeros(len(self.crf.labels)))
         entropy = sum(term.entropy for _, term in parts)
         return {"entropy": entropy / tokens, "labels": (labels / tokens).tolist()}
 
     def _watched(self, gamma: float) -> list[tuple[EncodedCorpus, Watched]]:
+        """The entropy terms; "token" divides each sentence's entropy by its length."""
         n_labels, per_token = len(self.crf.labels), self.params.entropy_of == "token"
         return [
-            (data, Watched(Entropy(gamma, _per_token(data) if per_token else None), n_labels))
-            for data in self.unlabeled
+            (data, Watched(Entropy(gamma, 1 / data.lengths if per_token else None), n_labels))
+            for data in self.text.unlabeled
         ]
-
-    @property
-    def _labeled(self) -> tuple[EncodedCorpus, HardLabels]:
-        return self.gold, HardLabels(self.labels)
-
-
-def _per_token(data: EncodedCorpus) -> F64:
-    """float64[S]: one by the tokens of each sentence."""
-    return 1 / np.maximum(1.0, data.lengths)

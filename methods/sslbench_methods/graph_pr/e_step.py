@@ -24,13 +24,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sslbench.crf import ChainCRF, EncodedCorpus, LogPartition
-from sslbench.crf.objective import add_gradient, batch_potentials
+from sslbench.crf import BatchPotentials, ChainCRF, EncodedCorpus, PotentialGradient
 from sslbench.crf.optim.vectors import combine, dot
-from sslbench.crf.weights.layout import Tables
 from sslbench.graph.regularizers import Regularizer
 from sslbench.graph.tokens import add_type_sums
-from sslbench.types import F64
+from sslbench.types import F64, I32, I64
 
 #: a search for the length of a step gives up below this
 SHORTEST = 1e-9
@@ -126,6 +124,29 @@ class Release:
 
 
 @dataclass(frozen=True, eq=False)
+class _OffsetLogPartition:
+    """log Z with offsets float64[R + 1, K] added to node scores by row; sums marginals by row.
+
+    row_of: int32[N], -1 = the last row of the offsets, which is zero.
+    """
+
+    offset: F64
+    row_of: I32
+    sums: F64
+    seen: I64
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        row_of = self.row_of[potentials.batch.tokens]
+        potentials.node[:] += self.offset[row_of]
+        expected = PotentialGradient.of_log_z(potentials.posterior(), 1.0)
+        add_type_sums(row_of, expected.node, self.sums, self.seen)
+        return expected
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum())
+
+
+@dataclass(frozen=True, eq=False)
 class RegularizedPosterior:
     """The problem of the E-step. parts: the unlabeled text, in the order of `penalty.rows`."""
 
@@ -141,28 +162,22 @@ class RegularizedPosterior:
 
     def posterior(self, weights: F64, offset: F64, *, counted: bool = False) -> Posterior:
         """One forward-backward over the text; counted: with expected features."""
-        tables = Tables.unpack(self.crf.layout, weights)
-        counts = np.empty(self.crf.layout.size) if counted else None
-        gathered = None if counts is None else Tables.gradient(self.crf.layout, counts)
         rows = self.penalty.rows
         sums, seen = np.zeros_like(rows.fixed), np.zeros(len(rows.fixed), np.int64)
-        log_z, lo = [np.empty(0)], 0
+        parts, lo = [], 0
         for data in self.parts:
-            for batch in data.batches:
-                row_of = rows.row_of[lo : lo + batch.n_tokens]
-                potentials = batch_potentials(tables, data, batch, self.crf.transition_mask)
-                potentials.node[:] += offset[row_of]  # row -1 is the last one, zero
-                expected = LogPartition(-1.0).evaluate(potentials)
-                add_type_sums(row_of, expected.node, sums, seen)
-                log_z.append(expected.value)
-                if gathered is not None:
-                    add_gradient(gathered, data, batch, expected)
-                lo += batch.n_tokens
-        if gathered is not None and counts is not None:
-            gathered.pack(counts)
+            hi = lo + int(data.offsets[-1])
+            parts.append((data, _OffsetLogPartition(offset, rows.row_of[lo:hi], sums, seen)))
+            lo = hi
+        counts = None
+        if counted:
+            expectation = self.crf.expect(parts, weights)
+            log_z, counts = expectation.values, expectation.counts
+        else:
+            log_z = self.crf.evaluate(parts, weights)
         m = rows.of(sums)
         h, slope = self.penalty.value_and_gradient(m)
-        return Posterior(weights, offset, np.concatenate(log_z), sums, m, h, slope, counts)
+        return Posterior(weights, offset, log_z, sums, m, h, slope, counts)
 
     def restarted(self, q: Posterior, model: Posterior) -> Posterior:
         """The model's weights under the offsets of q."""

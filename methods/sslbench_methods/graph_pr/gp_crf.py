@@ -1,8 +1,8 @@
-"""A CRF trained on labels that were spread over a graph: the baseline GP->CRF.
+"""A CRF trained on labels propagated over a graph: the baseline GP->CRF.
 
 He, Gillenwater & Taskar, "Graph-Based Posterior Regularization for Semi-Supervised Structured
-Prediction", CoNLL 2013: graph propagation labels the unlabeled text once, token by
-token, and a CRF is trained on these labels and the gold ones.
+Prediction", CoNLL 2013: graph propagation labels the unlabeled text once, token by token, and a
+CRF is trained on these labels and the gold ones.
 """
 
 from __future__ import annotations
@@ -12,32 +12,23 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from sslbench.crf import ChainCRF, HardLabels
-from sslbench.crf.data import batches
-from sslbench.crf.first_order.batch import BatchPotentials
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.tune import SearchAxis
+from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
+from sslbench.crf import ChainCRF, HardLabels, best_sequences
 from sslbench.types import F64, I32, I64, Bool
-from sslbench_methods.graph_pr.propagation import Column, Mode, likeliest, propagated
-from sslbench_methods.graph_pr.tagger import Decoding, PosteriorTagger
-from sslbench_methods.graph_text import MaxDf, Neighbors, Symmetry, Templates
-from sslbench_methods.supervised import SIGMA2_GRID, TrainingParams, prepare
+from sslbench_methods.supervised import SIGMA2_GRID
 
-BATCH = 16_384  # tokens whose distributions are gathered at a time
+from .propagation import Mode, likeliest, propagated
+from .tagger import Arrays, Decoding, PosteriorTagger
+
+KIND = "gp_crf"
 
 
-class GraphPropagationCRF:
+class GraphPropagationCRF(CRFMethod):
     """CRF trained on gold labels and on those of graph propagation."""
 
-    class Params(TrainingParams, frozen=True, kw_only=True):
+    class Params(GraphCRFParams, frozen=True, kw_only=True):
         """Parameters of graph propagation and of the CRF that follows."""
 
-        column: Column = "word"
-        templates: Templates = "he2013"
-        neighbors: Neighbors = 60
-        symmetry: Symmetry = "mutual"
-        max_df: MaxDf = None
         mode: Mode = "solve"
         eta: Annotated[
             float, msgspec.Meta(ge=0, description="weight of a propagated sentence (labeled: 1)")
@@ -48,54 +39,35 @@ class GraphPropagationCRF:
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
-        """Spread the labels, then train once on all of the text."""
-        tokens, rows = propagated(
-            problem,
-            run,
-            params.column,
-            params.mode,
-            templates=params.templates,
-            k=params.neighbors,
-            symmetry=params.symmetry,
-            max_df=params.max_df,
-        )
+        """Propagate the labels, then train once on all of the text."""
+        tokens, rows = propagated(problem, run, params, params.mode)
         with run.phase("features"):
-            crf = prepare(problem, params, text=problem.unlabeled)
-            gold = problem.label_codes(problem.labeled)
-            parts = [(crf.encode(problem.labeled), HardLabels(gold))]
-            counts = np.zeros(len(problem.labels), np.int64)
-            for shard in problem.unlabeled:
-                guess = hard_labels(rows, tokens.of(shard), shard.offsets, problem.transition_mask)
-                if problem.label_constraint is not None:
-                    guess = problem.label_constraint.overrule(shard, problem.labels, guess)
-                counts += np.bincount(guess, minlength=len(counts))
-                weights = np.full(shard.n_sentences, params.eta)
-                parts.append((crf.encode(shard), HardLabels(guess, weights)))
+            crf = problem.crf(params, features_from="labeled+unlabeled")
+            text = problem.encode(crf)
+        parts, counts = [text.labeled], np.zeros(len(problem.labels), np.int64)
+        for shard, data in zip(problem.unlabeled, text.unlabeled, strict=True):
+            guess = hard_labels(rows[tokens.of(shard)], shard.offsets, problem.transition_mask)
+            if problem.label_constraint is not None:
+                guess = problem.label_constraint.overrule(shard, problem.labels, guess)
+            counts += np.bincount(guess, minlength=len(counts))
+            parts.append((data, HardLabels(guess, np.full(shard.n_sentences, params.eta))))
         with run.phase("train"):
-            result = crf.train(parts, params.sigma2, options=params.options())
-        run.trace["gp_crf"] = {"labels": counts.tolist(), **result.record()}
-        run.progress(f"trained: {result.iterations} iterations, {result.status}")
-        return crf if params.decoding == "viterbi" else PosteriorTagger(crf, "gp_crf")
+            run.record(crf.train(parts, params))
+        run.trace["propagated_labels"] = counts.tolist()
+        return crf if params.decoding == "viterbi" else PosteriorTagger(crf, KIND)
 
     @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> PosteriorTagger:
+    def restore(arrays: Arrays, metadata: dict[str, Any]) -> PosteriorTagger:
         """A saved tagger; one that decodes by Viterbi is saved as the CRF that it is."""
-        return PosteriorTagger.from_arrays(arrays, facts, "gp_crf")
+        return PosteriorTagger.from_arrays(arrays, metadata, KIND)
 
 
-def hard_labels(rows: F64, row_of: I64, offsets: I64, legal: Bool | None) -> I32:
-    """Labels of tokens from their distributions rows[row_of]: int32[N].
+def hard_labels(distributions: F64, offsets: I64, transition_mask: Bool | None) -> I32:
+    """Labels int32[N] from the distributions float64[N, L] of tokens.
 
-    The likeliest label of each; where arcs are forbidden (bool[L + 1, L]), the legal sequence with
-    the most expected correct labels, as a CRF cannot be trained on what it holds impossible.
+    The likeliest label of each; under a transition mask, the legal sequence with the most expected
+    correct labels, since a CRF cannot be trained on sequences that it excludes.
     """
-    if legal is None:
-        return likeliest(rows)[row_of]
-    L = rows.shape[1]
-    arcs = np.where(legal, 0.0, -np.inf)
-    paths = [np.empty(0, np.int32)]
-    for batch in batches(offsets, BATCH):
-        node = rows[row_of[batch.tokens]]
-        node[batch.offsets[:-1]] += arcs[L]
-        paths.append(BatchPotentials(batch, node, arcs[None, :L]).viterbi())
-    return np.concatenate(paths)
+    if transition_mask is None:
+        return likeliest(distributions)
+    return best_sequences(distributions, offsets, transition_mask)

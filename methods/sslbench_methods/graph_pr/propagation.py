@@ -17,28 +17,19 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from sslbench import GraphParams, Problem, RunContext
 from sslbench.checked import vector
 from sslbench.corpus import Corpus, LabelConstraint, Vocabulary
 from sslbench.crf import write_model
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
 from sslbench.graph.contexts import excluded_tokens
 from sslbench.graph.lookup import NgramLookup
 from sslbench.graph.propagation.quadratic import roughness
 from sslbench.graph.propagation.sparse import harmonic, harmonic_descent
 from sslbench.graph.templates import TEMPLATE_SETS
 from sslbench.graph.words import Words
+from sslbench.method import HasGraphParams
 from sslbench.types import F64, I32, I64, Bool
-from sslbench_methods.graph_text import (
-    MaxDf,
-    Neighbors,
-    Symmetry,
-    Templates,
-    graph_text,
-    problem_graph,
-)
 
-Column = Annotated[str, msgspec.Meta(description="column whose n-grams are the vertices")]
 Mode: TypeAlias = Annotated[
     Literal["solve", "gd"],
     msgspec.Meta(description="harmonic solution, or the gradient steps of the paper's release"),
@@ -51,34 +42,20 @@ TIE = 1e-6
 class GraphPropagation:
     """Likeliest label of a token's trigram after label propagation."""
 
-    class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    class Params(GraphParams, frozen=True, kw_only=True):
         """Parameters of graph propagation (the paper's values)."""
 
-        column: Column = "word"
-        templates: Templates = "he2013"
-        neighbors: Neighbors = 60
-        symmetry: Symmetry = "mutual"
-        max_df: MaxDf = None
         mode: Mode = "solve"
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> GraphTagger:
-        """Build the graph, spread the labels; the fit remembers the label of every trigram."""
-        tokens, rows = propagated(
-            problem,
-            run,
-            params.column,
-            params.mode,
-            templates=params.templates,
-            k=params.neighbors,
-            symmetry=params.symmetry,
-            max_df=params.max_df,
-        )
+        """Build the graph, spread the labels; the tagger keeps the label of every trigram."""
+        tokens, rows = propagated(problem, run, params, params.mode)
         return GraphTagger(problem.labels, tokens, likeliest(rows), problem.label_constraint)
 
     @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> GraphTagger:
+    def restore(arrays: dict[str, Any], metadata: dict[str, Any]) -> GraphTagger:
         """A saved tagger."""
-        return GraphTagger.from_arrays(arrays, facts)
+        return GraphTagger.from_arrays(arrays, metadata)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,36 +134,34 @@ class GraphTagger:
 
 
 def propagated(
-    problem: Problem, run: RunContext, column: str, mode: Mode, **options: Any
+    problem: Problem, run: RunContext, params: HasGraphParams, mode: Mode
 ) -> tuple[TokenRows, F64]:
-    """Rows of tokens and their label distributions, float64[rows, L]; facts go to the trace.
+    """Rows of tokens and their label distributions, float64[rows, L]; sizes go to the trace.
 
-    A vertex without a way to a labeled one stays uniform; such rows, and that of n-grams that are
-    no vertices, become the majority label of the labeled sample.  A form outside the graph has
-    the distribution of its own gold labels, one without any that of all such forms.
-
-    options: of `sslbench.graph.build.GraphOptions`.
+    A vertex without a path to a labeled one stays uniform; such rows, and that of n-grams that are
+    no vertices, become the majority label of the labeled sample. A form outside the graph has the
+    distribution of its own gold labels; one without any has that of all such forms.
     """
-    graph, known = problem_graph(problem, run, column, **options)
+    graph = problem.graph(params, run)
+    text, templates = graph.text, params.templates
     with run.phase("propagate"):
         spread = harmonic if mode == "solve" else harmonic_descent
-        q = spread(graph.W, known.r, known.labeled)
-        forms, counts = outside_counts(problem, column, graph.options.templates)
+        q = spread(graph.W, text.distribution, text.labeled)
+        forms, counts = outside_counts(problem, params.column, templates)
         rows = np.concatenate([q, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)])
         open_rows = undecided(rows)
         gold = np.bincount(problem.label_codes(problem.labeled), minlength=len(problem.labels))
         rows[open_rows] = 0.0
         rows[open_rows, gold.argmax()] = 1.0
-    decided, at = ~open_rows[: len(q)], known.vertex_of[known.n_labeled :]
+    decided = ~open_rows[: len(q)]
     run.trace["graph_propagation"] = {
         "majority": problem.labels[gold.argmax()],
         "roughness": roughness(graph.W, q),
-        "decided_vertices": _share(decided[~known.labeled]),
-        "decided_tokens": _share(np.append(decided, False)[at]),
-        "outside_tokens": _share(at < 0),
+        "decided_vertices": _share(decided[~text.labeled]),
+        "decided_tokens": _share(np.append(decided, False)[text.unlabeled]),
+        "outside_tokens": _share(text.unlabeled < 0),
     }
-    lookup = NgramLookup.of(graph_text(problem, column), graph.vertices)
-    return TokenRows(lookup, forms, graph.options.templates), rows
+    return TokenRows(graph.lookup, forms, templates), rows
 
 
 def outside_counts(problem: Problem, column: str, templates: str) -> tuple[Vocabulary, F64]:

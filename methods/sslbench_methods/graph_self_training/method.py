@@ -1,35 +1,26 @@
 """Graph-based self-training, and the same without a graph (types averaged, not smoothed).
 
 Subramanya, Petrov & Pereira, "Efficient Graph-Based Semi-Supervised Learning of Structured Tagging
-Models", EMNLP 2010: algorithm 1, with equation 3 corrected (mu before the sum over neighbors) and
-every edge counted once.  Ten propagation steps from the posteriors are part of the method: at the
-optimum of equation 2 nothing would be left of them.
+Models", EMNLP 2010: algorithm 1 (`rounds`), with equation 3 corrected (mu before the sum over
+neighbors) and every edge counted once. Ten propagation steps from the posteriors are part of the
+method: at the optimum of equation 2 the posteriors have no influence.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis
 from sslbench.crf import ChainCRF
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.tune import SearchAxis
 from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.graph.vertices import ngram_vertices
+from sslbench.method import GraphTemplates, MaxDf, Neighbors, Symmetry, TextVertices
 from sslbench.types import F64
-from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer
-from sslbench_methods.graph_text import (
-    GraphText,
-    MaxDf,
-    Neighbors,
-    Symmetry,
-    Templates,
-    graph_text,
-    problem_graph,
-)
-from sslbench_methods.supervised import prepare
+
+from .rounds import TypeParams, TypeTrainer
 
 #: 1 / (2 gamma) for the paper's gamma = 1, 0.1, 0.01, 0.001; chosen with the supervised CRF
 GAMMA_GRID = (0.5, 5.0, 50.0, 500.0)
@@ -41,13 +32,13 @@ _SHARED_AXES = (
 )
 
 
-class GraphSelfTraining:
+class GraphSelfTraining(CRFMethod):
     """Self-training whose type posteriors are smoothed on a similarity graph."""
 
     class Params(TypeParams, frozen=True, kw_only=True):
         """Parameters of graph-based self-training (the paper's values)."""
 
-        templates: Templates = "subramanya2010"
+        templates: GraphTemplates = "subramanya2010"
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
         max_df: MaxDf = None
@@ -60,7 +51,7 @@ class GraphSelfTraining:
         ] = 10
         propagation: Annotated[
             Literal["steps", "optimum"],
-            msgspec.Meta(description="optimum: solve equation 2, forgetting the posteriors"),
+            msgspec.Meta(description="optimum: solve equation 2; the posteriors have no influence"),
         ] = "steps"
         edge_count: Annotated[
             Literal["once", "twice"], msgspec.Meta(description="how often an edge counts")
@@ -73,34 +64,19 @@ class GraphSelfTraining:
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Build the graph, then train, smooth, relabel and retrain until the labels settle."""
-        graph, known = problem_graph(
-            problem,
-            run,
-            params.column,
-            templates=params.templates,
-            k=params.neighbors,
-            symmetry=params.symmetry,
-            max_df=params.max_df,
-        )
+        graph = problem.graph(params, run)
+        vertices = graph.text
 
         def smooth(q: F64) -> F64:
-            shared = known.r, known.labeled, params.mu, params.nu
+            shared = vertices.distribution, vertices.labeled, params.mu, params.nu
             if params.propagation == "optimum":
                 return propagate_optimum(graph.W, *shared, edge_count=params.edge_count)
             return propagate(graph.W, q, *shared, steps=params.steps, edge_count=params.edge_count)
 
-        trainer = _trainer(problem, params, run, known)
-        trainer.smooth = smooth
-        trainer.train("graph_self_training")
-        return trainer.crf
-
-    @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> ChainCRF:
-        """A saved tagger."""
-        return ChainCRF.from_arrays(arrays, facts)
+        return _trainer(problem, params, run, vertices, smooth).train()
 
 
-class TypeSelfTraining:
+class TypeSelfTraining(CRFMethod):
     """Self-training on posteriors averaged by trigram type: the paper's self-trained CRF."""
 
     class Params(TypeParams, frozen=True, kw_only=True):
@@ -111,39 +87,21 @@ class TypeSelfTraining:
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train, average, relabel and retrain until the labels settle."""
         with run.phase("graph"):
-            vertices = ngram_vertices(graph_text(problem, params.column), params.column)
-            known = GraphText.of(problem, vertices.of, len(vertices.count))
-        run.trace["graph"] = known.facts()
-        trainer = _trainer(problem, params, run, known)
-        trainer.train("type_self_training")
-        return trainer.crf
-
-    @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> ChainCRF:
-        """A saved tagger."""
-        return ChainCRF.from_arrays(arrays, facts)
+            types = ngram_vertices(problem.text(params.column), params.column)
+            vertices = TextVertices.of(problem, types)
+        run.trace["graph"] = vertices.metadata()
+        return _trainer(problem, params, run, vertices, lambda q: q).train()
 
 
 def _trainer(
-    problem: Problem, params: TypeParams, run: RunContext, known: GraphText
+    problem: Problem,
+    params: TypeParams,
+    run: RunContext,
+    vertices: TextVertices,
+    smooth: Callable[[F64], F64],
 ) -> TypeTrainer:
-    """Text encoded, weights zero, types not smoothed."""
     with run.phase("features"):
-        crf = prepare(problem, params, text=problem.unlabeled)
-        gold = crf.encode(problem.labeled)
-        unlabeled = [crf.encode(shard) for shard in problem.unlabeled]
-    dev = None
-    if problem.dev is not None:
-        dev = crf.encode(problem.dev), problem.label_codes(problem.dev)
-    return TypeTrainer(
-        crf,
-        gold,
-        problem.label_codes(problem.labeled),
-        unlabeled,
-        known.vertex_of,
-        known.n_vertices,
-        lambda q: q,
-        params,
-        run,
-        dev=dev,
-    )
+        crf = problem.crf(params, features_from="labeled+unlabeled")
+        text = problem.encode(crf)
+    V = vertices.n_vertices
+    return TypeTrainer(crf, text, vertices.vertex_of, V, smooth, params, run)

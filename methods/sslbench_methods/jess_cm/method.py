@@ -18,8 +18,6 @@ M-step is not printed; "plain" tempers the prior with the model, "lambda" is the
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
@@ -27,90 +25,20 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, HardLabels, TrainingResult, write_model
-from sslbench.crf.data import batches
-from sslbench.crf.objective import batch_potentials
-from sslbench.crf.weights.layout import Tables
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.tune import SearchAxis
-from sslbench.features import Streams, Template
-from sslbench.types import F64, I32
-from sslbench_methods.jess_cm.hmm import Counts, EmbeddedModels
-from sslbench_methods.supervised import SIGMA2_GRID, TrainingParams, prepare
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench.corpus import Corpus, CorpusShards
+from sslbench.crf import ChainCRF, HardLabels, TrainingResult
+from sslbench.types import F64
+from sslbench_methods.supervised import SIGMA2_GRID
 
-#: tokens per piece of unlabeled text in memory at a time, and per batch of the E-step (small
-#: enough that a batch's arc posteriors stay in the second-level cache)
-PIECE, BATCH = 65_536, 256
+from .hmm import Counts, EmbeddedModels
+from .tagger import JessCMTagger
+
+#: tokens per piece of unlabeled text in memory at a time
+PIECE = 65_536
 
 
-@dataclass
-class JessCMTagger:
-    """A CRF with its embedded models; labels come from Viterbi on the combined potentials."""
-
-    crf: ChainCRF
-    models: EmbeddedModels
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.crf.labels
-
-    @property
-    def weights(self) -> F64:
-        """lambda_{I+1} ... lambda_{I+J}: float64[J], a view of the CRF's flat weights."""
-        return self.crf.layout.part(self.crf.weights, 6)
-
-    def predict(self, corpus: Corpus) -> I32:
-        """int32[N]."""
-        return self.crf.decode(self.crf.encode(corpus, self.models.bind(corpus)))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """One file: the CRF, the log tables and their dictionaries."""
-        arrays, facts = self.crf.arrays()
-        streams, stream_facts = self.models.streams.arrays()
-        arrays |= {f"streams.{k}": v for k, v in streams.items()}
-        arrays |= {"chain": self.models.chain, "state": self.models.state, "arc": self.models.arc}
-        facts |= {
-            "streams": stream_facts,
-            "templates": [str(t) for t in self.models.templates],
-            "unknown": self.models.unknown,
-            "bare_chain": self.models.bare_chain,
-        }
-        write_model(path, "jess_cm", arrays, facts)
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> JessCMTagger:
-        """What `save` wrote; ValueError when arrays and facts do not fit together."""
-        if arrays["state"].dtype.kind != "f" or facts["unknown"] not in (0, 1):
-            raise ValueError(f"tables of {arrays['state'].dtype}, unknown = {facts['unknown']}")
-        crf = ChainCRF.from_arrays(arrays, facts)
-        start = "streams."
-        mine = {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
-        streams = Streams.from_arrays(mine, facts["streams"])
-        templates = tuple(Template.parse(t) for t in facts["templates"])
-        models = EmbeddedModels(
-            templates,
-            streams,
-            len(crf.labels),
-            arrays["state"].dtype,
-            facts["unknown"],
-            facts["bare_chain"],
-        )
-        for name in ("chain", "state", "arc"):
-            table, expected = arrays[name], getattr(models, name)
-            if (table.shape, table.dtype) != (expected.shape, expected.dtype):
-                raise ValueError(f"table {name} is {table.dtype} {table.shape}")
-            if np.isnan(table).any():
-                raise ValueError(f"table {name} holds what is no number")
-            setattr(models, name, arrays[name])
-        if len(models.chain) != crf.layout.n_factors:
-            raise ValueError(f"{len(models.chain)} models, {crf.layout.n_factors} weights of them")
-        models.uniform = False
-        return cls(crf, models)
-
-
-class JessCM:
+class JessCM(CRFMethod):
     """CRF with embedded hidden Markov models, estimated on unlabeled text."""
 
     class Params(TrainingParams, frozen=True, kw_only=True):
@@ -152,47 +80,42 @@ class JessCM:
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> JessCMTagger:
-        """Alternate until the tables stop moving; the trace of every round goes into the record."""
+        """Alternate until the tables stop moving; the trace has an entry per round."""
         with run.phase("features"):
-            templates = problem.featurizer.templates
             models = EmbeddedModels.build(
-                templates,
+                problem.featurizer.templates,
                 len(problem.labels),
                 problem.unlabeled,
                 params.symbol_min_count,
                 unknown=int(params.unknown == "symbol"),
                 bare_chain=not params.drop_duplicate_chain,
             )
-            crf = prepare(problem, params, n_factors=models.n_models)
-        tagger = JessCMTagger(crf, models)
-        trainer = Trainer(tagger, problem, params, run)
-        trace: dict[str, Any] = {"rounds": [], "stopped": "rounds"}
-        run.trace["jess_cm"] = trace
+            crf = problem.crf(params, n_factors=models.n_models)
+        trainer = Trainer(crf, models, problem, params, run)
         distances: list[float] = []
-        for number in range(1, params.rounds + 1):
+        rounds = run.rounds(params.rounds)
+        for number in rounds:
             entry = trainer.round(number)
-            trace["rounds"].append(entry)
             distances.append(entry["distance"])
-            run.progress(f"round {number}: L1 {entry['L1']:.2f}, distance {entry['distance']:.4f}")
+            message = f"L1 {entry['L1']:.2f}, distance {entry['distance']:.4f}"
+            rounds.record(message, **entry)
             if entry["distance"] < params.epsilon:
-                trace["stopped"] = "converged"
-                break
-            if rising(distances):
-                trace["stopped"] = "oscillating"
-                break
-        trace["final"] = trainer.fit_weights().record()
-        trace["weights"] = [float(w) for w in tagger.weights]
-        trace["l2_monotone"] = trainer.l2_monotone
-        return tagger
+                rounds.stop("converged")
+            elif rising(distances):
+                rounds.stop("oscillating")
+        run.record(trainer.fit_weights())
+        run.trace["model_weights"] = trainer.model_weights.tolist()
+        run.trace["l2_monotone"] = trainer.l2_monotone
+        return JessCMTagger(crf, models)
 
     @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> JessCMTagger:
+    def restore(arrays: dict[str, Any], metadata: dict[str, Any]) -> JessCMTagger:
         """A saved tagger."""
-        return JessCMTagger.from_arrays(arrays, facts)
+        return JessCMTagger.from_arrays(arrays, metadata)
 
 
 def rising(distances: list[float]) -> bool:
-    """Three rounds running without a smaller distance: the alternation oscillates."""
+    """Whether the last three rounds had no smaller distance: the alternation oscillates."""
     last = distances[-4:]
     return len(last) == 4 and all(b >= a for a, b in pairwise(last))
 
@@ -201,25 +124,31 @@ def rising(distances: list[float]) -> bool:
 class Trainer:
     """The two steps of a round."""
 
-    tagger: JessCMTagger
+    crf: ChainCRF
+    models: EmbeddedModels
     problem: Problem
     params: JessCM.Params
     run: RunContext
     l2_monotone: bool = True
 
+    @property
+    def model_weights(self) -> F64:
+        """lambda_{I+1} ... lambda_{I+J}: float64[J]."""
+        return self.crf.weights[self.crf.factor_indices]
+
     def round(self, number: int) -> dict[str, Any]:
-        """lambda' step, E-step, M-step; what happened, for the record."""
-        tagger, params = self.tagger, self.params
+        """lambda' step, E-step, M-step; an entry for the record."""
+        params = self.params
         result = self.fit_weights()
         with self.run.phase("e_step"):
             counts = self.expected_counts()
-        weights = tagger.weights
+        weights = self.model_weights
         # after the first round all weights are zero: the literal M-step could never leave uniform
         m_weights = np.ones_like(weights) if number == 1 else weights
         if (m_weights < 0).any():
             self.l2_monotone = False
         with self.run.phase("m_step"):
-            distance = tagger.models.update(counts, params.eta, m_weights, params.m_step)
+            distance = self.models.update(counts, params.eta, m_weights, params.m_step)
         return {
             "L1": result.objective,
             "log_g": float(counts.log_g[0]),
@@ -232,48 +161,32 @@ class Trainer:
         }
 
     def fit_weights(self) -> TrainingResult:
-        """lambda' <- argmax L1(lambda' | Theta), warm start (section 4.2).
+        """lambda' <- argmax L1(lambda' | Theta), warm start (docs/specs/jess_cm.md, section 4.2).
 
         While Theta is uniform the models' features are the same for all label sequences: they are
         left out, and the prior keeps their weights at exactly zero.
         """
-        crf, models, problem = self.tagger.crf, self.tagger.models, self.problem
+        problem, crf = self.problem, self.crf
         with self.run.phase("train"):
-            bound = None if models.uniform else models.bind(problem.labeled)
-            data = crf.encode(problem.labeled, bound)
+            bound = None if self.models.uniform else self.models.bind(problem.labeled)
             labels = HardLabels(problem.label_codes(problem.labeled))
-            lower = None
-            if self.params.sign == "nonneg":
-                lower = np.arange(crf.layout.bounds[6], crf.layout.bounds[7])
-            return crf.train(
-                [(data, labels)],
-                self.params.sigma2,
-                options=self.params.options(),
-                nonnegative=lower,
-            )
+            part = crf.encode(problem.labeled, bound), labels
+            nonnegative = crf.factor_indices if self.params.sign == "nonneg" else None
+            return crf.train([part], self.params, nonnegative=nonnegative)
 
     def expected_counts(self) -> Counts:
         """E-step over the unlabeled text, piece by piece: memory does not grow with the text."""
-        counts = self.tagger.models.zero_counts()
-        for piece in pieces(self.problem, PIECE):
-            add_counts(self.tagger, piece, counts)
+        counts = self.models.zero_counts()
+        for shard in self.problem.unlabeled:
+            for piece in CorpusShards(shard, PIECE):
+                add_counts(self.crf, self.models, piece, counts)
         return counts
 
 
-def pieces(problem: Problem, tokens: int) -> Iterator[Corpus]:
-    """The unlabeled text in runs of sentences of about this many tokens."""
-    for shard in problem.unlabeled:
-        for batch in batches(shard.offsets, tokens):
-            yield shard.between(batch.sentence_lo, batch.sentence_hi)
-
-
-def add_counts(tagger: JessCMTagger, corpus: Corpus, counts: Counts) -> None:
-    """Posterior counts of one piece under the combined model (section 4.3)."""
-    crf = tagger.crf
-    bound = tagger.models.bind(corpus)
-    data = crf.encode(corpus, bound)
-    tables = Tables.unpack(crf.layout, crf.weights)
-    for batch in batches(corpus.offsets, BATCH):
-        posterior = batch_potentials(tables, data, batch, crf.transition_mask).posterior()
-        bound.count(batch, posterior.node, posterior.edge, counts)
+def add_counts(crf: ChainCRF, models: EmbeddedModels, corpus: Corpus, counts: Counts) -> None:
+    """Add posterior counts of a text under the combined model (section 4.3)."""
+    bound = models.bind(corpus)
+    for potentials in crf.potentials(crf.encode(corpus, bound)):
+        posterior = potentials.posterior()
+        bound.count(potentials.batch, posterior.node, posterior.edge, counts)
         counts.log_g[0] += posterior.log_scale.sum()

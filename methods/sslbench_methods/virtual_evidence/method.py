@@ -1,51 +1,40 @@
 """Labels propagated on a graph as virtual evidence in CRF training.
 
 Zeng, Wong, Chao & Trancoso, "Graph-based Semi-Supervised Model for Joint Chinese Word Segmentation
-and Part-of-Speech Tagging", ACL 2013.  Label distributions of labeled trigrams spread once over a
+and Part-of-Speech Tagging", ACL 2013. Label distributions of labeled trigrams spread once over a
 similarity graph (equation 4, unnormalized: their mass decays with the distance); they become
 factors beside the labels of unlabeled text (equation 6); the CRF is trained to agree with them
-(equation 5).  Prediction is that of the plain CRF.
+(equation 5). Prediction is that of the plain CRF.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from sslbench.crf import ChainCRF
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.tune import SearchAxis
+from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
+from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, TrainingResult
 from sslbench.graph.propagation.sparse import propagate_unnormalized
+from sslbench.method import GraphTemplates, Neighbors, Symmetry
 from sslbench.types import F64, I32
-from sslbench_methods.graph_text import (
-    FeaturePruning,
-    Keep,
-    MaxDf,
-    Neighbors,
-    Symmetry,
-    Templates,
-    problem_graph,
-)
-from sslbench_methods.supervised import TrainingParams, prepare
-from sslbench_methods.virtual_evidence.evidence import EvidenceTrainer, Part, VirtualEvidence
+from sslbench_methods.shared_params import FeaturePruning, Keep
+
+from .evidence import EStep, Part, VirtualEvidence
 
 
-class VirtualEvidenceTraining:
+class VirtualEvidenceTraining(CRFMethod):
     """CRF trained to agree with distributions propagated on a graph."""
 
-    class Params(TrainingParams, frozen=True, kw_only=True):
+    class Params(GraphCRFParams, frozen=True, kw_only=True):
         """Parameters of virtual evidence; sigma2 is the paper's delta squared."""
 
-        column: Annotated[
-            str, msgspec.Meta(description="column whose n-grams are the vertices")
-        ] = "word"
-        templates: Templates = "zeng2013"
+        templates: GraphTemplates = "zeng2013"
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
-        max_df: MaxDf = None
         mu: Annotated[float, msgspec.Meta(ge=0, description="weight of the edges")] = 0.5
         lam: Annotated[
             float, msgspec.Meta(gt=0, description="weight of the penalty (lambda in the paper)")
@@ -87,21 +76,13 @@ class VirtualEvidenceTraining:
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Propagate once, train on the labeled sentences, then on the evidence too."""
-        graph, known = problem_graph(
-            problem,
-            run,
-            params.column,
-            templates=params.templates,
-            k=params.neighbors,
-            symmetry=params.symmetry,
-            max_df=params.max_df,
-            min_count=params.min_type_count,
-        )
+        graph = problem.graph(params, run, min_count=params.min_type_count)
+        vertices = graph.text
         with run.phase("propagation"):
             q = propagate_unnormalized(
                 graph.W,
-                known.r,
-                known.labeled,
+                vertices.distribution,
+                vertices.labeled,
                 params.mu,
                 params.lam,
                 params.penalty,
@@ -110,70 +91,119 @@ class VirtualEvidenceTraining:
         if params.normalize:
             q = normalized(q)
         with run.phase("features"):
-            crf = prepare(problem, params, text=problem.unlabeled)
-            gold = crf.encode(problem.labeled)
-            parts = evidence_parts(crf, problem, params, q, known.vertex_of)
-            dev = None
-            if problem.dev is not None:
-                dev = crf.encode(problem.dev), problem.label_codes(problem.dev)
-        trainer = EvidenceTrainer(
-            crf,
-            gold,
-            problem.label_codes(problem.labeled),
-            parts,
-            params.sigma2,
-            params.options(),
-            run,
-            dev,
-        )
-        run.trace["virtual_evidence"] = train(trainer, params)
-        return trainer.crf
-
-    @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> ChainCRF:
-        """A saved tagger."""
-        return ChainCRF.from_arrays(arrays, facts)
-
-
-def train(trainer: EvidenceTrainer, params: VirtualEvidenceTraining.Params) -> dict[str, Any]:
-    """Supervised optimum, then the chosen solver; what happened, for the record."""
-    first = trainer.supervised().record()
-    trainer.run.progress(f"supervised: {first['iterations']} iterations, {first['status']}")
-    tokens = sum(len(term.vertex_of) for _, term in trainer.parts)
-    informed = sum(term.informed() for _, term in trainer.parts)
-    facts = {"first": first, "evidence_tokens": informed / max(1, tokens)}
-    if params.omega == 0 or not informed:  # F is the supervised objective: this is its optimum
-        return {**facts, "rounds": [], "stopped": "no evidence"}
-    if params.feature_pruning == "posterior":
-        trainer.prune()
-        facts["plausible_weights"] = trainer.crf.layout.size
-    if params.solver == "direct":
-        found = trainer.direct()
-    else:
-        found = trainer.em(params.rounds, params.m_iterations, params.tolerance)
-    if params.keep == "best" and trainer.dev is not None:
-        found["kept_round"] = trainer.keep_best(found["rounds"])
-    return {**facts, **found}
+            crf = problem.crf(params, features_from="labeled+unlabeled")
+            text = problem.encode(crf)
+            parts = evidence_parts(text.unlabeled, params, q, vertices.unlabeled)
+        return EvidenceTrainer(crf, text, parts, params, run).train()
 
 
 def evidence_parts(
-    crf: ChainCRF, problem: Problem, params: VirtualEvidenceTraining.Params, q: F64, vertex_of: I32
+    unlabeled: list[EncodedCorpus],
+    params: VirtualEvidenceTraining.Params,
+    q: F64,
+    vertex_of: I32,
 ) -> list[Part]:
-    """The unlabeled shards, encoded, with their evidence; labeled sentences carry none.
-
-    q: float64[V, L]; vertex_of: int32[N_l + N_u], the labeled tokens first.
-    """
-    parts, lo = [], problem.labeled.n_tokens
-    for shard in problem.unlabeled:
-        hi = lo + shard.n_tokens
-        term = VirtualEvidence(q, vertex_of[lo:hi], params.alpha, params.omega)
-        parts.append((crf.encode(shard), term))
+    """The unlabeled corpora with their evidence; q: float64[V, L]; vertex_of: int32[N_u]."""
+    parts, lo = [], 0
+    for data in unlabeled:
+        hi = lo + int(data.offsets[-1])
+        parts.append((data, VirtualEvidence(q, vertex_of[lo:hi], params.alpha, params.omega)))
         lo = hi
     return parts
 
 
 def normalized(q: F64) -> F64:
-    """Rows that sum to 1, or to 0 where there is nothing: float64[V, L]."""
+    """Rows scaled to sum to 1; rows of zeros stay: float64[V, L]."""
     total = q.sum(axis=1, keepdims=True)
     rows: F64 = np.divide(q, total, out=np.zeros_like(q), where=total > 0)
     return rows
+
+
+@dataclass
+class EvidenceTrainer:
+    """Maximizes F = labeled log-likelihood - prior + sum of the evidence terms.
+
+    F is a difference of concave functions: the optimum that is reached depends on the start, the
+    supervised optimum.
+    """
+
+    crf: ChainCRF
+    text: EncodedProblem
+    parts: list[Part]
+    params: VirtualEvidenceTraining.Params
+    run: RunContext
+
+    def train(self) -> ChainCRF:
+        """Supervised optimum, then the chosen solver."""
+        params, run = self.params, self.run
+        with run.phase("train"):
+            run.record(self.crf.train([self.text.labeled], params), "supervised")
+        rounds = run.rounds(params.rounds if params.solver == "em" else 1)
+        tokens = sum(len(term.vertex_of) for _, term in self.parts)
+        informed = sum(term.informed() for _, term in self.parts)
+        run.trace["evidence_tokens"] = informed / max(1, tokens)
+        if params.omega == 0 or not informed:  # F is the supervised objective: this is its optimum
+            rounds.stop("nothing_to_do")
+            return self.crf
+        if params.feature_pruning == "posterior":
+            self.prune()
+        expected = self.expect()
+        before = self.report(expected)
+        run.trace["start"] = before
+        rounds.candidate(before.get("dev_accuracy"), self.crf)
+        for _ in rounds:
+            result = self.m_step(expected) if params.solver == "em" else self.direct()
+            expected = self.expect()
+            entry = {**result.record(), **self.report(expected)}
+            rounds.record(f"F {entry['F']:.3f}, {result.status}", **entry)
+            rounds.candidate(entry.get("dev_accuracy"), self.crf)
+            if entry["F"] - before["F"] < params.tolerance * abs(entry["F"]):
+                rounds.stop("converged")
+            before = entry
+        if params.keep == "best":
+            rounds.restore_best(self.crf)
+        return self.crf
+
+    def prune(self) -> None:
+        """Keep the weights of plausible (attribute, label) pairs: labeled sentences under the CRF,
+        unlabeled ones under the clamped model.
+        """
+        gold = self.text.labeled[0]
+        clamped = (
+            (data, np.concatenate([term.clamp(p).posterior().node for p in crf.potentials(data)]))
+            for crf in [self.crf]
+            for data, term in self.parts
+        )
+        marginals = chain([(gold, self.crf.marginals(gold))], clamped)
+        self.crf, self.text = self.text.pruned(self.crf, marginals)
+        terms = [term for _, term in self.parts]
+        self.parts = list(zip(self.text.unlabeled, terms, strict=True))
+        self.run.trace["pruned_weights"] = self.crf.layout.size
+
+    def expect(self) -> EStep:
+        """The E-step under the current weights."""
+        with self.run.phase("e_step"):
+            return EStep.under(self.crf, self.parts)
+
+    def m_step(self, expected: EStep) -> TrainingResult:
+        """Maximize the expected log-likelihood under fixed posteriors, from the current weights."""
+        free = [(data, LogPartition(term.weight)) for data, term in self.parts]
+        # No ftol: each round changes the objective little, so that a relative test ends at once.
+        options = self.params.options(max_iterations=self.params.m_iterations, ftol=0.0)
+        with self.run.phase("train"):
+            return self.crf.train(
+                [self.text.labeled, *free],
+                self.params,
+                options=options,
+                expected_counts=expected.counts,
+            )
+
+    def direct(self) -> TrainingResult:
+        """L-BFGS on F itself, from the current weights."""
+        with self.run.phase("train"):
+            return self.crf.train([self.text.labeled, *self.parts], self.params)
+
+    def report(self, expected: EStep) -> dict[str, Any]:
+        """F and what the free and the clamped model say of the unlabeled text."""
+        value = self.crf.objective([self.text.labeled], self.params) + expected.value
+        return {"F": value, **expected.record(), **self.text.dev_accuracy(self.crf)}

@@ -83,6 +83,18 @@ class Layout:
         """View of part 0 state, 1 columns, 2 w, 3 e, 4 second order, 5 arcs, 6 factor features."""
         return weights[self.bounds[index] : self.bounds[index + 1]]
 
+    def transitions_only(self, weights: F64, centered: bool) -> F64:
+        """Flat weights with those of attributes set to zero; see `ChainCRF.transitions_only`."""
+        kept = weights.copy()
+        kept[: self.bounds[2]] = 0.0
+        if centered:
+            L = self.n_labels
+            inner = self.part(kept, 2)[: L * L].reshape(L, L)
+            center = inner - inner.mean(axis=1, keepdims=True) - inner.mean(axis=0) + inner.mean()
+            kept[self.bounds[2] : self.bounds[4]] = 0.0
+            inner[:] = center
+        return kept
+
     @cached_property
     def states(self) -> RowTable | None:
         """Rows and lists of the state weights; None = a row of all labels for each attribute."""

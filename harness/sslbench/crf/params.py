@@ -1,0 +1,33 @@
+"""Parameters that every training of a CRF has."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from sslbench.crf.optim.lbfgs import Options
+
+
+class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Prior, attributes with weights, and stopping rules of the optimizer."""
+
+    sigma2: Annotated[
+        float, msgspec.Meta(gt=0, description="variance of the Gaussian prior on the weights")
+    ] = 10.0
+    min_count: Annotated[
+        int, msgspec.Meta(ge=1, description="attributes with fewer occurrences get no weight")
+    ] = 1
+    state_support: Annotated[
+        Literal["all", "observed"],
+        msgspec.Meta(description="which (attribute, label) pairs get a weight"),
+    ] = "all"
+    max_iterations: Annotated[int, msgspec.Meta(ge=1, description="of L-BFGS, per training")] = 500
+    ftol: Annotated[
+        float, msgspec.Meta(ge=0, description="stop at this relative decrease over 5 iterations")
+    ] = 1e-4
+
+    def options(self, **changes: Any) -> Options:
+        """Stopping rules of the optimizer; `changes` are fields of `Options`."""
+        return replace(Options(ftol=self.ftol, max_iterations=self.max_iterations), **changes)

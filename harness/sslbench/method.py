@@ -1,0 +1,87 @@
+"""What the author of a method builds on: a base class and the parameters that methods share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import msgspec
+
+from sslbench.crf.params import TrainingParams
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.problem import FeaturesFrom, Problem, Tagger
+from sslbench.experiment.problem_graph import (
+    GraphColumn,
+    GraphTemplates,
+    HasGraphParams,
+    MaxDf,
+    Neighbors,
+    ProblemGraph,
+    Symmetry,
+    TextVertices,
+)
+from sslbench.experiment.tune import SearchAxis
+
+__all__ = [
+    "CRFMethod",
+    "FeaturesFrom",
+    "GraphCRFParams",
+    "GraphColumn",
+    "GraphParams",
+    "GraphTemplates",
+    "HasGraphParams",
+    "MaxDf",
+    "Neighbors",
+    "ProblemGraph",
+    "RunContext",
+    "SearchAxis",
+    "Symmetry",
+    "TextVertices",
+    "TrainingParams",
+]
+
+
+class CRFMethod(ABC):
+    """A method that trains a CRF.
+
+    A subclass defines `fit` and, to add parameters, a class ``Params`` derived from
+    `TrainingParams`. A method that returns a `sslbench.crf.ChainCRF` can be saved and restored as
+    it is; one that returns a tagger of its own gives it ``save(path)`` and defines
+    ``restore(arrays, metadata)``.
+
+    Attributes
+    ----------
+    Params: parameters with their defaults and bounds; ``Params.search``, a tuple of `SearchAxis`,
+        says what is tuned.
+    uses_unlabeled: False for a method that never reads unlabeled text, which then is not prepared.
+    """
+
+    Params: ClassVar[type[TrainingParams]] = TrainingParams
+    uses_unlabeled: ClassVar[bool] = True
+
+    @abstractmethod
+    def fit(self, problem: Problem, params: Any, run: RunContext) -> Tagger:
+        """Train on a problem; `params` is an instance of ``Params``."""
+
+
+class GraphParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the similarity graph is built; defaults of He et al. (2013)."""
+
+    column: GraphColumn = "word"
+    templates: GraphTemplates = "he2013"
+    neighbors: Neighbors = 60
+    symmetry: Symmetry = "mutual"
+    max_df: MaxDf = None
+
+
+class GraphCRFParams(TrainingParams, frozen=True, kw_only=True):
+    """Parameters of a method with a graph and a CRF: those of `GraphParams` and `TrainingParams`.
+
+    The fields stand here again because a Struct has one base class.
+    """
+
+    column: GraphColumn = "word"
+    templates: GraphTemplates = "he2013"
+    neighbors: Neighbors = 60
+    symmetry: Symmetry = "mutual"
+    max_df: MaxDf = None
