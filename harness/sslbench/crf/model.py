@@ -73,10 +73,10 @@ class ChainCRF:
     ) -> TrainingResult:
         """Maximize the sum of the terms minus the priors, starting at the current weights.
 
-        sigma2: variance of the Gaussian prior; l1: weight of the L1 penalty (as c1 in the
-        specification); nonnegative: indices of weights after the state weights kept >= 0;
-        expected_counts: float64 per weight, adds linear . weights: expected counts over text of
-        the parts.
+        sigma2: variance of the Gaussian prior; l1: weight c1 of the L1 penalty
+        (docs/specs/crf_engine.md, section 9); nonnegative: indices of weights after the state
+        weights kept >= 0; expected_counts: float64 per weight, an E-step's sums over text of the
+        parts; adds expected_counts . weights to the objective.
         """
         deduplication = Deduplication.build(self.layout, [data.attributes for data, _ in parts])
         objective = Objective(
