@@ -1,14 +1,13 @@
 """Entropy regularization: a CRF that is likely on labeled and sure of unlabeled sentences.
 
-Jiao, Wang, Lee, Greiner & Schuurmans, "Semi-Supervised Conditional Random Fields for Improved
-Sequence Segmentation and Labeling", ACL 2006: maximize
+Jiao et al. (2006), equation 3, maximize
 
     sum_labeled log p(y | x) - |lambda|^2 / (2 sigma^2) - gamma sum_unlabeled H(p(. | x))
 
-(equation 3, with the signs of the specification, section 3) by iterative ascent from the supervised
-optimum.  The last term is neither convex nor concave: where the ascent ends depends on its start,
-and any model that is sure of something, such as one label for everything, is a maximum of the term.
-The record tells how sure the model got and which labels it gave up.
+(signs as in docs/specs/entropy_regularization.md, section 3) by iterative ascent from the
+supervised optimum.  The last term is neither convex nor concave: where the ascent ends depends on
+its start, and any model that is sure of something, such as one label for everything, is a maximum
+of the term. The record tells how sure the model got and which labels it gave up.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ from sslbench.types import F64, I32
 from sslbench_methods.supervised import TrainingParams, prepare
 
 #: a label with a larger share of the text than SEEN under the supervised model that loses more than
-#: LOST of it has collapsed; so has a model with less than SURE nats a token (specification, 6.1)
+#: LOST of it has collapsed; so has a model with less than SURE nats a token
+#: (docs/specs/entropy_regularization.md, section 6.1)
 SEEN, LOST, SURE = 1e-3, 0.8, 1e-3
 #: the geometric schedule: parts of gamma, and most iterations for each
 SCHEDULE, SCHEDULE_ITERATIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0), 50

@@ -1,14 +1,13 @@
 """Graph-based posterior regularization, and its first round, PR1.
 
-L. He, J. Gillenwater, B. Taskar, "Graph-Based Posterior Regularization for Semi-Supervised
-Structured Prediction", CoNLL 2013: maximize, over the weights theta of a CRF and over free
-distributions q of the label sequences of the unlabeled sentences,
+He et al. (2013) maximize, over the weights theta of a CRF and over free distributions q of the
+label sequences of the unlabeled sentences,
 
     J = L(theta) - beta [ sum_unlabeled KL(q || p_theta) + lam h(m(q)) ]
 
-with L the log-likelihood of the labeled sentences and its prior, and h a penalty of the marginals
-m of q: tokens of similar n-grams should have similar labels.  E-steps (`posterior_regularization`)
-and M-steps alternate from the supervised optimum; neither lowers J.  J is not jointly concave.
+with L the log-likelihood of the labeled sentences and its prior, and h a penalty of the marginals m
+of q: tokens of similar n-grams should have similar labels.  E-steps (`e_step`) and M-steps
+alternate from the supervised optimum; neither lowers J.  J is not jointly concave.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from sslbench_methods.graph_text import (
 )
 from sslbench_methods.supervised import TrainingParams, prepare
 
-#: rounds before the change of J may end the training (specification, section 6)
+#: rounds before the change of J may end the training (docs/specs/graph_pr.md, section 6)
 LEAST_ROUNDS = 3
 #: J falls when it does so by more than this share of itself: sums over all text are rounded
 ROUNDING = 1e-9
@@ -219,7 +218,7 @@ def penalty_of(
 
 @dataclass
 class RegularizedEM:
-    """Ascent on J from the supervised optimum (specification, section 6).
+    """Ascent on J from the supervised optimum (docs/specs/graph_pr.md, section 6).
 
     labels: int32[N_l] of gold; dev: text with labels int32[N], scored after every round.
     """

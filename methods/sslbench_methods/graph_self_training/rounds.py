@@ -1,9 +1,8 @@
 """Self-training through types: posteriors per type, mixed back into tokens, decoded, trained on.
 
-Subramanya, Petrov & Pereira, "Efficient Graph-Based Semi-Supervised Learning of Structured Tagging
-Models", EMNLP 2010, algorithm 1.  A type is an n-gram, a vertex of the graph; what happens to the
-posteriors of the types between averaging and mixing (`smooth`) is the caller's: propagation on a
-graph, or nothing for the paper's self-trained CRF.
+Subramanya et al. (2010), algorithm 1.  A type is an n-gram, a vertex of the graph; what happens to
+the posteriors of the types between averaging and mixing (`smooth`) is the caller's: propagation on
+a graph, or nothing for the paper's self-trained CRF.
 """
 
 from __future__ import annotations
@@ -64,7 +63,10 @@ class TypeParams(TrainingParams, frozen=True, kw_only=True):
 
 
 def mix(marginals: F64, types: F64, vertex_of: I32, alpha: float) -> F64:
-    """Equation 4, alpha p + (1 - alpha) q[vertex], float64[N, L]; p itself outside the graph."""
+    """Subramanya et al. (2010), equation 4: alpha p + (1 - alpha) q[vertex], float64[N, L].
+
+    Tokens outside the graph keep p.
+    """
     inside = (vertex_of >= 0)[:, None]
     return np.where(inside, alpha * marginals + (1 - alpha) * types[vertex_of], marginals)
 
@@ -75,7 +77,8 @@ def decode(
     """argmax of sum_t log mixed_t(y_t) + omega (transition scores of the CRF): int32[N].
 
     mixed: float64[N, L].  As printed the step depends on how the CRF's scores are shared out
-    between labels and transitions (specification, erratum 10); `centered` does not.
+    between labels and transitions (docs/specs/graph_self_training.md, erratum 10); `centered`
+    does not.
     """
     tables = Tables.unpack(crf.layout, _transition_weights(crf.layout, crf.weights, centered))
     paths = [np.empty(0, np.int32)]
@@ -216,7 +219,7 @@ class TypeTrainer:
         return np.cumsum([0, *sizes])
 
     def _fit(self) -> TrainingResult:
-        """Equation 5 (equation 1 while nothing is labeled yet) from the current weights."""
+        """Subramanya et al. (2010), equation 5 (equation 1 in the first training), warm start."""
         parts = [(self.gold, HardLabels(self.labels))]
         for data, guess in zip(self.unlabeled, self.guesses, strict=False):
             parts.append((data, HardLabels(guess, np.full(len(data.lengths), self.params.eta))))

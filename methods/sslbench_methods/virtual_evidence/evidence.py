@@ -1,11 +1,10 @@
 """Virtual evidence in CRF training: the term, its expectations, and two ways to its optimum.
 
-Zeng, Wong, Chao & Trancoso, "Graph-based Semi-Supervised Model for Joint Chinese Word Segmentation
-and Part-of-Speech Tagging", ACL 2013, equations 5 and 6.  A token whose n-gram has a propagated
-distribution q gets alpha q(y) added to its label scores: its potentials are clamped.  Unlabeled
-sentences contribute log Z(clamped) - log Z(free), the log-probability of the evidence up to a
-constant.  The normalizer sums over the evidence too, which leaves p(y | x) the plain CRF; summing
-over labels alone would make every model a fixed point of EM (specification, section 4).
+Zeng et al. (2013), equations 5 and 6.  A token whose n-gram has a propagated distribution q gets
+alpha q(y) added to its label scores: its potentials are clamped.  Unlabeled sentences contribute
+log Z(clamped) - log Z(free), the log-probability of the evidence up to a constant.  The normalizer
+sums over the evidence too, which leaves p(y | x) the plain CRF; summing over labels alone would
+make every model a fixed point of EM (docs/specs/virtual_evidence.md, section 4).
 """
 
 from __future__ import annotations
