@@ -1,4 +1,7 @@
-"""Label codecs: the second-order encoding of named entities (oracle 14 of the JESS-CM tests)."""
+"""Label codecs: the second-order encoding of named entities.
+
+Source: docs/specs/jess_cm.md, oracle 14.
+"""
 
 from __future__ import annotations
 

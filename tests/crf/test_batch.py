@@ -129,7 +129,7 @@ def test_potentials_up_to_1e5(per_position: bool) -> None:
 
 @pytest.mark.parametrize("per_position", [False, True])
 def test_range_300_is_scaled_and_right(per_position: bool) -> None:
-    """Oracle 19, with the widest potentials that the guard lets through."""
+    """docs/specs/crf_engine.md, oracle 19, with the widest potentials inside the guard."""
     rng = np.random.default_rng(2)
     for L in (2, 3, 8):
         for _ in range(5):
@@ -194,8 +194,8 @@ def test_overflow_at_a_label_that_cannot_be_reached(per_position: bool) -> None:
 
 @pytest.mark.parametrize("per_position", [False, True])
 def test_underflow_in_both_directions_at_once(per_position: bool) -> None:
-    """As oracle 11, with forbidden arcs: each end drops label 1 from above 1e-200 to 0 in one step,
-    and the middle would have made up for it.
+    """As docs/specs/crf_engine.md, oracle 11, with forbidden arcs: each end drops label 1 from
+    above 1e-200 to 0 in one step, and the middle would have made up for it.
     """
     steps = [-345.0, -500.0, 450.0, 450.0, 450.0, 450.0, -500.0, -345.0]
     node = np.array([[min(0.0, -s), min(0.0, s)] for s in steps])

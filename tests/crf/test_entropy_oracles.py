@@ -1,4 +1,4 @@
-"""Entropy regularization against the worked numbers of its specification (section 12)."""
+"""Worked numbers of docs/specs/entropy_regularization.md, section 12."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def test_entropies_and_their_gradient(nested: bool) -> None:
 
 
 def test_the_covariance() -> None:
-    """Oracles 3, 9 and 10: the first values come from counts and from pairs at one position."""
+    """The first values come from counts and from pairs at one position.
+
+    Source: docs/specs/entropy_regularization.md, oracles 3, 9 and 10.
+    """
     one = Sequences([2, 2, 0, 1], LAMBDA)
     close(one.log_z, 2.9664205295)
     close(one.covariance @ LAMBDA, FOR_2201)

@@ -22,7 +22,7 @@ from sslbench.crf.first_order.chain import negative_entropy
 from sslbench.types import F64
 from support.crf_oracle import INF, Enumeration, block_of, random_models, same_up_to, slopes
 
-#: the chain of the specification of virtual evidence, oracle V9
+#: the chain of docs/specs/virtual_evidence.md, oracle V9
 V9 = Potentials(
     np.array([[0.3, -0.2], [0.1, 0.4], [-0.5, 0.2]]), np.array([[[0.5, -0.3], [-0.2, 0.4]]])
 )
@@ -99,7 +99,7 @@ def test_uniform_chains_have_no_slope(nested: bool, position: bool, L: int) -> N
 @EDGES
 @pytest.mark.parametrize(("a", "b"), [(0.7, -0.4), (100.0, -100.0), (700.0, -700.0)])
 def test_a_long_chain(a: float, b: float, position: bool) -> None:
-    """Oracle 8 of the engine, inside the guard and beyond: H and its slope in closed form."""
+    """docs/specs/crf_engine.md, oracle 8, inside the guard and beyond: H and its slope."""
     T = 5000
     edge = np.array([[[a, b], [b, a]]])
     potentials = block_of([Potentials(np.zeros((T, 2)), edge)])

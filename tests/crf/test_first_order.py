@@ -1,5 +1,6 @@
-"""One chain: the worked numbers of the engine's specification (section 14), and every primitive
-against enumeration of all label sequences.
+"""One chain: worked numbers, and every primitive against enumeration of all label sequences.
+
+Source: docs/specs/crf_engine.md, section 14.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from support.crf_oracle import (
     varying,
 )
 
-# data E1 of the specification
+# data E1 of docs/specs/crf_engine.md, section 14
 U = np.array([[0.5, -0.2], [0.1, 0.3], [-0.4, 0.6]])
 W = np.array([[0.2, -0.1], [-0.3, 0.4], [0.05, -0.05]])
 E = np.array([0.1, -0.1])
 V = np.zeros((3, 3, 2))
 V[1, 0, 1], V[1, 1, 0] = 0.25, -0.15
 E1 = Model(U, W, E, V)
-PSI = Model(np.zeros((3, 2)), W, E)  # the second chain of oracle 4
+PSI = Model(np.zeros((3, 2)), W, E)  # docs/specs/crf_engine.md, oracle 4
 
 
 def close(x: object, y: object) -> None:
@@ -54,7 +55,7 @@ def close(x: object, y: object) -> None:
     np.testing.assert_allclose(x, y, rtol=0, atol=1e-10)
 
 
-# -- oracle 1 ----------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 1 --------------------------------------------------------
 
 
 def test_e1_scores_and_partition() -> None:
@@ -94,7 +95,7 @@ def test_e1_entropy_and_moments_of_the_score() -> None:
     close(infer(p).log_z - cov.mean, 1.7848273784)  # H = log Z - E[S]
 
 
-# -- oracle 2 ----------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 2 --------------------------------------------------------
 
 
 def test_e1_entropy_gradient() -> None:
@@ -115,7 +116,7 @@ def test_e1_entropy_gradient() -> None:
     same_up_to(by_edge, gradient.edge, 1e-8)
 
 
-# -- oracle 3 ----------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 3 --------------------------------------------------------
 
 
 def test_e1_constraint() -> None:
@@ -129,7 +130,7 @@ def test_e1_constraint() -> None:
     assert inside.node[1, 0] == 0.0
 
 
-# -- oracle 4 ----------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 4 --------------------------------------------------------
 
 
 def test_e1_divergence() -> None:
@@ -160,7 +161,7 @@ def test_e1_divergence_gradient() -> None:
     same_up_to(slope, q.edges() - p.edges(), 1e-8)
 
 
-# -- oracles 5 and 6 ---------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracles 5 and 6 -------------------------------------------------
 
 
 def test_e1_additive_score() -> None:
@@ -186,7 +187,7 @@ def test_e1_soft_token_targets() -> None:
     same_up_to(slopes(target, p.edge), cov.edge, 1e-8)
 
 
-# -- oracle 8 ----------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 8 --------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def test_long_chain_closed_form(
     check_sums(per_position.node, per_position.edge, 1e-11)
 
 
-# -- oracle 9 ----------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 9 --------------------------------------------------------
 
 
 def test_illegal_posterior_path() -> None:
@@ -242,7 +243,7 @@ def test_illegal_posterior_path() -> None:
         assert array[0, 2] == 0.0
 
 
-# -- oracles 10 and 11 -------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracles 10 and 11 -----------------------------------------------
 
 
 def silent_failures() -> dict[str, tuple[Potentials, float, float | None, list[int] | None]]:
@@ -294,7 +295,7 @@ def test_silent_failures_in_a_block(name: str) -> None:
         assert block_of([harmless, p]).viterbi()[3:].tolist() == best
 
 
-# -- oracle 12 ---------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 12 -------------------------------------------------------
 
 
 def test_uniform() -> None:
@@ -306,7 +307,7 @@ def test_uniform() -> None:
     close(block_of([p]).posterior().log_z(), [35.0744470587])
 
 
-# -- oracle 14: every primitive against enumeration --------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 14: every primitive against enumeration ------------------
 
 MODELS = 240
 
@@ -490,7 +491,7 @@ def test_ties_go_to_the_smallest_labels() -> None:
 
 
 def test_label_permutation_of_one_chain() -> None:
-    """Oracle 17 on one chain: everything is permuted, log Z and H stay."""
+    """docs/specs/crf_engine.md, oracle 17 on one chain: all is permuted, log Z and H stay."""
     rng = np.random.default_rng(7)
     for model, truth in random_models(50, seed=8):
         L = len(model.e)
@@ -524,7 +525,7 @@ def test_a_constant_changes_the_partition_only() -> None:
         same_up_to(negative_entropy(q).mean, -truth.entropy(), 1e-10)
 
 
-# -- section 8: numerical requirements ---------------------------------------------------------
+# -- docs/specs/crf_engine.md, section 8: numerical requirements -------------------------------
 
 
 @pytest.mark.parametrize(("size", "bound"), [(700.0, 1e-12), (1e5, 1e-10)])
@@ -591,7 +592,7 @@ def test_umbrella_hidden_markov_model() -> None:
     assert path.tolist() == [0, 0, 1, 0, 0]
 
 
-# -- oracle 18 ---------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 18 -------------------------------------------------------
 
 MEMORY = """
 import json, re

@@ -135,7 +135,7 @@ def test_sentences_that_have_no_labeling() -> None:
     close(Entropy(weights=weights).of(potentials).entropy, 0.0)
 
 
-# -- worked numbers of the specifications ----------------------------------------------------------
+# -- worked numbers of docs/specs ------------------------------------------------------------------
 U = np.array([[0.5, -0.2], [0.1, 0.3], [-0.4, 0.6]])
 W = np.array([[0.2, -0.1], [-0.3, 0.4], [0.05, -0.05]])
 E = np.array([0.1, -0.1])
@@ -143,7 +143,7 @@ E2 = np.array([[0.02, -0.03], [0.04, 0.01], [0.0, 0.0]])
 
 
 def worked(T: int, zero: bool = False) -> SecondOrderPotentials:
-    """The first T tokens of oracle 7 of the engine's specification."""
+    """The first T tokens of docs/specs/crf_engine.md, oracle 7."""
     w2 = np.array(
         [
             [
@@ -215,7 +215,7 @@ def test_oracle_p12_of_graph_pr() -> None:
 
 
 def test_without_triples_it_is_the_first_order() -> None:
-    """Oracle 7, last sentence."""
+    """docs/specs/crf_engine.md, oracle 7, last sentence."""
     close(worked(1, zero=True).posterior().log_z(), 0.9632616875, 5e-11)
     rng = np.random.default_rng(3)
     for varying in (False, True):

@@ -16,7 +16,7 @@ from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.types import Bool
 from support.second_order_toys import LENGTHS, chains, check_sums, close, potentials_of
 
-#: labels in the encoding of Suzuki & Isozaki (2008), section 6 of its specification
+#: labels in the encoding of Suzuki & Isozaki (2008): docs/specs/jess_cm.md, section 6
 TYPES = ("LOC", "MISC", "ORG", "PER")
 CODEC = PreviousType(["O", *(f"{p}-{kind}" for kind in TYPES for p in "BI")])
 

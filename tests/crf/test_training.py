@@ -418,7 +418,7 @@ def test_several_parts_add_up() -> None:
     same_up_to(gradient, sum(g for _, g in single) - c.weights / 2, 1e-12)
 
 
-# -- oracle 15: weights ----------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 15: sentence weights -----------------------------------------
 
 
 def select(c: Case, keep: np.ndarray) -> tuple[Case, np.ndarray]:
@@ -506,7 +506,7 @@ def test_without_a_sentence_the_prior_is_left() -> None:
     np.testing.assert_allclose(gradient, -c.weights / 2)
 
 
-# -- oracle 17 -------------------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 17 -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -561,7 +561,7 @@ def test_label_permutation(name: str) -> None:
     same_up_to(other[target], gradient, 1e-12)
 
 
-# -- oracle 13: one weight -------------------------------------------------------------------------
+# -- docs/specs/crf_engine.md, oracle 13: one weight -----------------------------------------------
 
 
 def one_weight() -> tuple[Layout, EncodedCorpus, HardLabels]:

@@ -1,4 +1,7 @@
-"""Graphs of handwritten letters (oracle G14): distances, similarities, the nearest, whole runs."""
+"""Graphs of handwritten letters: distances, similarities, the nearest, whole runs.
+
+Source: docs/specs/graph.md, oracle G14.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def plain(text: str) -> Sentences:
     return [sentence.split() for sentence in text.split("/")]
 
 
-# --- the table of anchors/crf.md, section 6: perl conlleval, gold/found/correct --------------
+# --- counts of perl conlleval: gold/found/correct --------------------------------------------
 
 TABLE = [
     (typed("B I O"), typed("I I O"), (1, 1, 1)),

@@ -156,7 +156,7 @@ def test_empty_corpora():
 
 @pytest.mark.corpus
 def test_conll2000_attributes():
-    """State attributes and word types of the training set, as the specification measured them."""
+    """Node attributes and word types of the training set: docs/specs/jess_cm.md, section 5."""
     home = os.environ.get("SSLBENCH_DATA")
     path = Path(home or ".") / "nltk_data" / "conll2000.zip"
     if not home or not path.exists():

@@ -93,7 +93,7 @@ WTP = """the 0000, The 0003, IBM 0005, U.S. 0501, McDonald 0009, 1,000 0050, -1.
 
 
 def test_word_type_table():
-    """Oracle 15 of the JESS-CM specification."""
+    """docs/specs/jess_cm.md, oracle 15."""
     table = [entry.split(" ") for entry in WTP.replace("\n", " ").split(", ")]
     assert len(table) == 21
     assert {word: word_type(word) for word, _ in table} == dict(table)
@@ -149,7 +149,7 @@ def test_strings_survive_packing():
     ("make", "state", "arc"), [(pos47, 37, 10), (chunk39, 24, 15), (ner79, 45, 34)]
 )
 def test_template_counts_of_the_paper(make, state, arc):
-    """Oracle 13; the paper also counts [y_{s-1:s}], which is no template here."""
+    """docs/specs/jess_cm.md, oracle 13; the paper also counts [y_{s-1:s}], no template here."""
     templates = make().templates
     edges = sum(t.edge for t in templates)
     assert (len(templates) - edges, edges + 1) == (state, arc)

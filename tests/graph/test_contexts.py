@@ -1,4 +1,4 @@
-"""Context vectors: the oracles G1, G2, G4 and G15 of the graph specification, and brute force."""
+"""Context vectors: docs/specs/graph.md, oracles G1, G2, G4 and G15, and brute force."""
 
 from __future__ import annotations
 

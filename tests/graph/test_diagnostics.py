@@ -1,4 +1,4 @@
-"""What a graph looks like: oracle G13 and graphs whose figures can be counted by hand."""
+"""Figures of graphs: docs/specs/graph.md, oracle G13, and graphs counted by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The k nearest neighbors and the edges between them (oracles G2, G3, G5, G15)."""
+"""The k nearest neighbors and the edges between them.
+
+Source: docs/specs/graph.md, oracles G2, G3, G5 and G15.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def rows_of_norm_1(values: Any) -> Any:
 
 
 def oracle() -> Any:
-    """The five PMI vectors of the oracles G1 to G3."""
+    """The five PMI vectors of docs/specs/graph.md, oracles G1 to G3."""
     counts = np.array(COUNTS, float)
     n, c = counts.sum(1, keepdims=True), counts.sum(0)
     pmi = np.log(np.where(counts > 0, counts.sum() * counts / (n * c), 1.0))

@@ -1,4 +1,7 @@
-"""Label propagation on the simplex: oracles G6 to G10 and G15, and the properties of the update."""
+"""Label propagation on the simplex, and the properties of the update.
+
+Source: docs/specs/graph.md, oracles G6 to G10 and G15.
+"""
 
 from __future__ import annotations
 

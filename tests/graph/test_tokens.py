@@ -1,4 +1,7 @@
-"""From tokens to vertices: oracle S1, tokens outside the graph, vertices without tokens."""
+"""From tokens to vertices, tokens outside the graph, vertices without tokens.
+
+Source: docs/specs/graph_self_training.md, oracle S1.
+"""
 
 from __future__ import annotations
 

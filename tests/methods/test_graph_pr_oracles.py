@@ -1,4 +1,4 @@
-"""Worked numbers of posterior regularization (specification, section 11), and enumeration."""
+"""Posterior regularization: worked numbers (docs/specs/graph_pr.md, section 11), enumeration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graph-based and type-level self-training against the worked numbers of their specification."""
+"""Graph-based and type-level self-training: docs/specs/graph_self_training.md, section 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""JESS-CM: what must change nothing, and that it helps on real text (oracles 16 and 19)."""
+"""JESS-CM: what must change nothing, and that it helps on real text.
+
+Source: docs/specs/jess_cm.md, oracles 16 and 19.
+"""
 
 from __future__ import annotations
 

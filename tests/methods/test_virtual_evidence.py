@@ -1,4 +1,4 @@
-"""Virtual evidence against the worked numbers of its specification."""
+"""Virtual evidence against worked numbers: docs/specs/virtual_evidence.md, section 10."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The engine spelled out: every label sequence of a small chain, one clique and one weight at a
-time.  Slow, obvious, and written from the specification, not from the engine.
+"""The engine spelled out: every label sequence of a small chain, one factor and one weight at a
+time.  Slow, obvious, and written from docs/specs/crf_engine.md, not from the engine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INF = np.inf
 
 @dataclass(frozen=True)
 class Model:
-    """The parts of one chain, named as in section 3 of the specification.
+    """The parts of one chain, named as in docs/specs/crf_engine.md, section 3.
 
     u float64[T, L]; w float64[L+1, L], row L START; e float64[L]; v float64[T, L+1, L];
     transition_mask bool[L+1, L].

@@ -1,4 +1,4 @@
-"""The toy of the specification of entropy regularization (section 12), and its tiny problems."""
+"""The toy of docs/specs/entropy_regularization.md, section 12, and its tiny problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Toys of the graph methods' specifications: four observations, two labels, one matrix of weights.
+"""Toys of the methods over a graph: four observations, two labels, one matrix of weights.
+
+Source: docs/specs/graph_self_training.md, section 8; docs/specs/graph_pr.md, section 11.
 
 Weights are node weights row by row, then transitions row by row: no start, no stop.
 """
@@ -60,7 +62,7 @@ def encoded(
 
 
 def pairs(*a: float) -> list[float]:
-    """(a, -a) for each: how the specifications print symmetric rows."""
+    """(a, -a) for each: how docs/specs prints symmetric rows."""
     return [x for value in a for x in (value, -value)]
 
 
@@ -74,7 +76,7 @@ def symmetric(n: int, edges: dict[tuple[int, int], float]) -> F64:
 def jacobi(
     W: F64, q: F64, r: F64, labeled: Bool, mu: float = 0.5, nu: float = 0.01, steps: int = 10
 ) -> F64:
-    """The propagation of the specification (section 7.1), dense."""
+    """The propagation of docs/specs/graph.md, section 7.1, dense."""
     delta = labeled[:, None].astype(float)
     for _ in range(steps):
         q = (delta * r + mu * W @ q + nu / q.shape[1]) / (

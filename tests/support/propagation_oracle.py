@@ -23,7 +23,9 @@ def graph(vertices: int, edges: Sequence[tuple[int, int, float]]) -> csr_array:
 
 
 def six() -> csr_array:
-    """The graph of oracles G6 to G13: a path of four with labeled ends, and a pair apart."""
+    """The graph of docs/specs/graph.md, oracles G6 to G13: a path of four with labeled
+    ends, and a pair apart.
+    """
     return graph(6, EDGES)
 
 

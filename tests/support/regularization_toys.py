@@ -1,4 +1,4 @@
-"""The toys of the specification of posterior regularization (section 11)."""
+"""The toys of docs/specs/graph_pr.md, section 11."""
 
 from __future__ import annotations
 

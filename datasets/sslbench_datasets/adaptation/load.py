@@ -1,9 +1,8 @@
 """``questions``, ``bio`` and ``pennbioie``: taggers of newswire, adapted to text of another kind.
 
-Source: A. Subramanya, S. Petrov, F. Pereira, Efficient graph-based semi-supervised learning of
-structured tagging models, EMNLP 2010. Labeled is the Wall Street Journal, unlabeled the target;
-labels of the target serve to choose parameters (dev) and to test. The paper's target texts are not
-public; those here stand in for them, and its numbers cannot be expected.
+Source: Subramanya et al. (2010). Labeled is the Wall Street Journal, unlabeled the target; labels
+of the target serve to choose parameters (dev) and to test. The paper's target texts are not public;
+those here stand in for them, and its numbers cannot be expected.
 """
 
 from __future__ import annotations

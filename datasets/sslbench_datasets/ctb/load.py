@@ -6,9 +6,8 @@ bracketed/chtb_0001.nw, trees. Either will do, the tagged files come first. By g
 sentences in <S ID=1> or <seg id="1"> elements, after <su id=1A>, or bare; markup has its own lines.
 
 Split: Y. Wang et al., Improving Chinese word segmentation and POS tagging with semi-supervised
-methods using large auto-analyzed data, IJCNLP 2011, by numbers of files. X. Zeng et al.,
-Graph-based semi-supervised model for joint Chinese word segmentation and part-of-speech tagging,
-ACL 2013, have sizes of their own and name no files.
+methods using large auto-analyzed data, IJCNLP 2011, by numbers of files. Zeng et al. (2013) have
+sizes of their own and name no files.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Sources: L. Smith et al., Overview of BioCreative II gene mention recognition, 2008 (IOB2 files of
 G. Crichton et al., 2017); L. Tanabe et al., GENETAG, 2005; ``bc2gm_jiao`` and ``genetag_jiao`` are
-cut as in F. Jiao et al., Semi-supervised conditional random fields, ACL 2006.
+cut as in Jiao et al. (2006).
 
 GENETAG's files give each token one tag: NEWGENE or NEWGENE1 inside names, else an automatic part of
 speech. The part of speech of a name is nowhere, so the tag as a column "pos" would hold the answer,

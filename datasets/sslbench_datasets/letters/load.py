@@ -8,11 +8,10 @@ left pixel its highest bit. ``word``: the same, for what looks at words (templat
 ``label``: a to z.
 
 Protocols. The file is sorted by spelling and has lost all fold numbers but one, so by default a
-fixed shuffle makes a fifth of the words test. The option ``draw`` gives the set-up of L. He,
-J. Gillenwater, B. Taskar, Graph-Based Posterior Regularization for Semi-Supervised Structured
-Prediction, CoNLL 2013: ten disjoint labeled sets with two copies of each of the 55 spellings; all
-other words are both the unlabeled text and the test. The sets are not the paper's: its were drawn
-from nine of the ten folds, these from all words.
+fixed shuffle makes a fifth of the words test. The option ``draw`` gives the set-up of He et al.
+(2013): ten disjoint labeled sets with two copies of each of the 55 spellings; all other words are
+both the unlabeled text and the test. The sets are not the paper's: its were drawn from nine of the
+ten folds, these from all words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Similarity of handwritten letters, each with its neighbors in the word: no context features.
 
-Source: L. He, J. Gillenwater, B. Taskar, Graph-Based Posterior Regularization for Semi-Supervised
-Structured Prediction, CoNLL 2013. Letters u and v whose pixels have a cosine above 0.3 are as
-similar as
+Source: He et al. (2013); docs/specs/graph.md, section 6. Letters u and v whose pixels have a cosine
+above 0.3 are as similar as
 
     sim(u, v) = 0.8 s(u, v) + beta (s(left of u, left of v) + s(right of u, right of v))
     s(u, v) = exp(-E(u, v) / 100), E the earth mover's distance of `emd`

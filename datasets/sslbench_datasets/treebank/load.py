@@ -2,9 +2,8 @@
 
 Source: M. Marcus, B. Santorini, M. A. Marcinkiewicz, Building a large annotated corpus of English:
 the Penn Treebank, 1993. Words and tags are the leaves of the trees, as in M. Collins,
-Discriminative training methods for hidden Markov models, 2002, whose sections J. Suzuki and H.
-Isozaki, Semi-supervised sequential labeling and segmentation using giga-word scale unlabeled data,
-2008, use too. The tagged files (.pos) are no substitute: they are not cut into the same sentences
+Discriminative training methods for hidden Markov models, 2002, whose sections Suzuki & Isozaki
+(2008) use too. The tagged files (.pos) are no substitute: they are not cut into the same sentences
 (in the sample 94,200 tokens for 94,084, and quotes that end a sentence stand alone).
 """
 

@@ -1,8 +1,7 @@
 """``ud_da`` to ``ud_sv``: part-of-speech tagging with 12 universal tags in ten languages.
 
-Set-up: L. He, J. Gillenwater, B. Taskar, Graph-Based Posterior Regularization for Semi-Supervised
-Structured Prediction, CoNLL 2013: 100 labeled sentences, the rest of the text without labels.
-Text: ten treebanks of Universal Dependencies. The forms of syntactic words are the tokens.
+Set-up: He et al. (2013): 100 labeled sentences, the rest of the text without labels. Text: ten
+treebanks of Universal Dependencies. The forms of syntactic words are the tokens.
 
 Tags: S. Petrov, D. Das, R. McDonald, A universal part-of-speech tagset, LREC 2012. The 17 tags of
 column UPOS grew out of these 12 (J. Nivre et al., Universal Dependencies v1, LREC 2016); each goes

@@ -1,7 +1,6 @@
-"""Conditional entropy as a term of an objective (Jiao et al. 2006; specification, sections 3 to 5).
+"""Conditional entropy as a term of an objective.
 
-Source: F. Jiao, S. Wang, C.-H. Lee, R. Greiner, D. Schuurmans: Semi-supervised conditional random
-fields for improved sequence segmentation and labeling, ACL 2006.
+Source: Jiao et al. (2006); docs/specs/entropy_regularization.md, sections 3 to 5.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     F(lambda) = sum_terms sum_i value_i(lambda) - |lambda|^2 / (2 sigma^2)   [- c1 |lambda|_1]
 
 Sums, not means; the optimizer sees -F / N, N = tokens that carry a target, so that its tolerances
-do not depend on the size of the corpus (specification section 9).
+do not depend on the size of the corpus (docs/specs/crf_engine.md, section 9).
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ VARYING_CELLS = 1 << 17
 
 
 class FactorFeatures(Protocol):
-    """Dense factor features: real values h_k on every factors, one weight each (section 5.3).
+    """Dense factor features: real values h_k on every factor, one weight each.
 
-    Bound to one corpus.  JESS-CM's embedded models are such features.
+    Source: docs/specs/crf_engine.md, section 5.3.  Bound to one corpus.  JESS-CM's embedded models
+    are such features.
     """
 
     @property

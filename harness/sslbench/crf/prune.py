@@ -3,8 +3,8 @@
 With the attributes of unlabeled text there are observations x labels weights, of which nearly all
 never leave zero.  Zeng et al. (2013) do not say what they kept; the policy here keeps a pair
 (attribute, label) that occurs in the labeled sentences, or whose label has a posterior of at least
-`LEAST` at some token with the attribute under the model trained so far (specification of virtual
-evidence, section 11).
+`LEAST` at some token with the attribute under the model trained so far
+(docs/specs/virtual_evidence.md, section 11).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Terms of an objective: each gives values per sentence and potential gradients.
 
 A term looks at the potentials of a batch and returns the value of each sentence and its derivative
-with respect to every log-potential (potential gradients omega, specification section 7.7).  The
-model
-turns potential gradients into a gradient; no term knows about weights, attributes or templates.
-Signs: every term is something to maximize.
+with respect to every log-potential (the potential gradient omega; docs/specs/crf_engine.md, section
+7.7).  The model turns it into a gradient of the weights; no term knows about weights, attributes or
+templates. Signs: every term is something to maximize.
 """
 
 from __future__ import annotations

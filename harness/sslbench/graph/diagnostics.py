@@ -1,8 +1,8 @@
 """What a graph looks like: reach of the labeled vertices, degrees, components, hubs.
 
-The first part is table 3 of Subramanya, Petrov & Pereira (2010), which does not say what the
-length of a path is: hops, the sum of 1/w and the sum of 1 - w are all given. `purity` needs gold
-labels of unlabeled text and is for whoever scores, never for a method.
+The first part is table 3 of Subramanya et al. (2010), which does not say what the length of a path
+is: hops, the sum of 1/w and the sum of 1 - w are all given. `purity` needs gold labels of unlabeled
+text and is for whoever scores, never for a method.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ def is_punctuation(word: str) -> bool:
 def learned_suffixes(words: Iterable[str]) -> frozenset[str]:
     """Endings of 2 to 4 characters of at least 50 of the distinct `words`.
 
-    The bound falls with the text, as 50 in 50,000 words, but not below 5 (specification, 3).
+    The bound falls with the text, as 50 in 50,000 words, but not below 5
+    (docs/specs/graph.md, section 3).
     """
     distinct = set(words)
     bound = min(50.0, max(5.0, 50 * len(distinct) / 50_000))

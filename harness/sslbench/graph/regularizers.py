@@ -4,7 +4,8 @@ A penalty h is convex and differentiable and sees the marginals through rows, ea
 function of those of its tokens: means by vertex of a graph, or sums by sentence. All tokens of a
 row then have the same derivative, so that the optimal posterior, p(y | x) exp(-lam dh/dm), differs
 from the model by one number per row and label.
-Source: He, Gillenwater & Taskar, CoNLL 2013, sections 3 and 4 (1 / n_a is missing in equation 15).
+Source: He et al. (2013), sections 3 and 4 (equation 15 lacks 1 / n_a:
+docs/specs/graph_pr.md, erratum 1).
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 The context of a token is x1 x2 x3 x4 x5 with the token itself in the middle, x3.
 
-SUBRAMANYA2010: Subramanya, Petrov & Pereira, EMNLP 2010, table 1 ("Center Word" is printed x2).
-HE2013: He, Gillenwater & Taskar, CoNLL 2013; their w0 ... w4 are x1 ... x5.
-ZENG2013: Zeng, Wong, Chao & Trancoso, ACL 2013, table 2 ("Right Word + Left Context" is printed
-x1 x2 x3).
+SUBRAMANYA2010: Subramanya et al. (2010), table 1 ("Center Word" is printed x2).
+HE2013: He et al. (2013); their w0 ... w4 are x1 ... x5.
+ZENG2013: Zeng et al. (2013), table 2 ("Right Word + Left Context" is printed x1 x2 x3).
+See docs/specs/graph.md, section 3.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lists counted in automatically analyzed text: of character n-grams and of words.
 
 An entry of a list is the most frequent label of an n-gram (or tag of a word) and its frequency
-class; what the text does not hold is "N".  Source: Y. Wang et al., IJCNLP 2011 (`cluster_features`
-tells what is ours).
+class; what the text does not hold is "N".  Source: Wang et al. (2011), with the changes that
+`cluster_features` lists.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
 """Pipeline with features from automatically analyzed text: n-grams, word clusters, a lexicon.
 
-Y. Wang, J. Kazama, Y. Tsuruoka, W. Chen, Y. Zhang & K. Torisawa, "Improving Chinese Word
-Segmentation and POS Tagging with Semi-supervised Methods Using Large Auto-Analyzed Data", IJCNLP
-2011; the row "f + n-gram + cluster + lexicon" of Zeng et al. 2013.  A baseline pipeline segments
-and tags the unlabeled text; what is counted there becomes features of a second pipeline, trained
-on the same labeled sentences.
+Wang et al. (2011); the row "f + n-gram + cluster + lexicon" of Zeng et al. (2013).  A baseline
+pipeline segments and tags the unlabeled text; what is counted there becomes features of a second
+pipeline, trained on the same labeled sentences.
 
 A re-interpretation, not a replication: the idea and the three groups of features are the paper's,
-the rest is ours (specification, section 8).
+the rest is ours (docs/specs/virtual_evidence.md, section 8).
 
 * The baseline is `pipeline_st`, with its templates; theirs differ.
 * n-gram: for C_-1 C_0, C_0 C_1 and C_-1 C_0 C_1 the most frequent label of C_0 among B, M, E, S

@@ -1,8 +1,8 @@
 """Baseline I of joint segmentation and tagging: first segment, then tag the words.
 
-Zeng, Wong, Chao & Trancoso, "Graph-based Semi-Supervised Model for Joint Chinese Word Segmentation
-and Part-of-Speech Tagging", ACL 2013, name such a pipeline as their first baseline, with templates
-"from Zhao et al. 2006 and Wu et al. 2008" that they do not list.  Ours (specification, section 8):
+Zeng et al. (2013) name such a pipeline as their first baseline, with templates "from Zhao et al.
+2006 and Wu et al. 2008" that they do not list.  The templates here
+(docs/specs/virtual_evidence.md, section 8):
 
 segmentation, labels B, M, E, S of characters, legal transitions only:
     C_-1, C_0, C_1, C_-1 C_0, C_0 C_1, C_-1 C_1, T_-1 T_0 T_1 (T: class of a character);

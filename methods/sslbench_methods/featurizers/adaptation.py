@@ -1,8 +1,7 @@
 """Templates for taggers that are to be carried over to another kind of text.
 
-Source: A. Subramanya, S. Petrov, F. Pereira, Efficient graph-based semi-supervised learning of
-structured tagging models, EMNLP 2010: "word identity, suffixes and prefixes, and detectors of
-special characters such as dashes and digits". The paper has no list; this one is ours.
+Source: Subramanya et al. (2010): "word identity, suffixes and prefixes, and detectors of special
+characters such as dashes and digits". The paper has no list; this one is ours.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The gene tagger's features of McDonald & Pereira (2005), without their word lists.
 
-Source: R. McDonald, F. Pereira, Identifying gene and protein mentions in text using conditional
-random fields, BMC Bioinformatics 6 (Suppl 1), 2005. Several of their expressions are only partly
-legible in the copies at hand; these follow the usual definitions.
+Several of their expressions are only partly legible in the available copies; these follow the usual
+definitions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Handwritten letters: the lit pixels of each letter, and of its neighbors in the word.
 
-Source: L. He, J. Gillenwater, B. Taskar, Graph-Based Posterior Regularization for Semi-Supervised
-Structured Prediction, CoNLL 2013. Their pixel-on indicators at offsets -1, 0 and +1 are dense
-columns here, which get a weight for every label.
+Source: He et al. (2013). Their pixel-on indicators at offsets -1, 0 and +1 are dense columns here,
+which get a weight for every label.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Templates for tagging with the 12 universal tags.
 
-Source: L. He, J. Gillenwater, B. Taskar, Graph-Based Posterior Regularization for Semi-Supervised
-Structured Prediction, CoNLL 2013: words, suffixes and tests of spelling of a word and its two
-neighbors. Where their release differs from ours: a suffix as long as the word is left out there,
-the test for a capital also holds for digits, and a number is one as a whole.
+Source: He et al. (2013): words, suffixes and tests of spelling of a word and its two neighbors.
+Where their release differs from ours: a suffix as long as the word is left out there, the test for
+a capital also holds for digits, and a number is one as a whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The E-step of posterior regularization: exponentiated gradient on the posteriors of all text.
 
-He, Gillenwater & Taskar, "Graph-Based Posterior Regularization for Semi-Supervised Structured
-Prediction", CoNLL 2013, section 4.  Over distributions q of whole label sequences, minimize
+He et al. (2013), section 4; docs/specs/graph_pr.md, section 4.  Over distributions q of whole label
+sequences, minimize
 
     R(q) = sum_i KL(q_i || p_theta(. | x_i)) + lam h(m(q)).
 

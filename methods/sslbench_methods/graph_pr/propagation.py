@@ -1,10 +1,9 @@
 """Labels spread over a similarity graph, without a sequence model: the baseline GP.
 
-He, Gillenwater & Taskar, "Graph-Based Posterior Regularization for Semi-Supervised Structured
-Prediction", CoNLL 2013, equation 22 (the superscript k on w is a slip).  Vertices with labeled
-tokens keep their label distribution, every other vertex takes the mean of its neighbors; a token
-gets the likeliest label of its trigram, whatever the labels beside it.  The method is
-transductive: it knows the trigrams of its text and no others.
+He et al. (2013), equation 22 (the superscript k on w is a slip).  Vertices with labeled tokens keep
+their label distribution, every other vertex takes the mean of its neighbors; a token gets the
+likeliest label of its trigram, whatever the labels beside it.  The method is transductive: it knows
+the trigrams of its text and no others.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The hidden Markov models that JESS-CM embeds in its CRF: one per template.
 
-Suzuki & Isozaki (ACL 2008), section 2; specification jess_cm sections 3.2, 4.3, 4.4.  All models
+Suzuki & Isozaki (2008), section 2; docs/specs/jess_cm.md, sections 3.2, 4.3 and 4.4.  All models
 share the label set as states; START is state L.  A state template's model has emissions b(y, o),
 an arc template's model emits from the transition, b(y', y, o); a bag emits each of its words.  The
 constant template and the bare transition are both the Markov chain alone.  Rows of a and (per state
@@ -120,7 +120,7 @@ class EmbeddedModels:
     uniform: bool = field(init=False, default=True)
 
     def __post_init__(self) -> None:
-        """Uniform tables: a = 1/L, b = 1/V (section 4.1)."""
+        """Uniform tables: a = 1/L, b = 1/V (docs/specs/jess_cm.md, section 4.1)."""
         L = self.n_labels
         self.chain = np.full((self.n_models, (L + 1) * L), -np.log(L))
         self.state = self._uniform(self.state_slots, L)
@@ -171,7 +171,7 @@ class EmbeddedModels:
 
     # -- M-step --------------------------------------------------------------------------------
     def update(self, counts: Counts, eta: float, weights: F64, m_step: MStep) -> float:
-        """One M-step; returns the distance of section 4.5 (mean L1 change of a row).
+        """One M-step; returns the mean L1 change of a row (docs/specs/jess_cm.md, section 4.5).
 
         eta: Dirichlet pseudo-count; theta_k = (c_k + eta) / (sum c + K eta), with c scaled by the
         model's weight for m_step "lambda".  A row without any mass keeps its value.
@@ -273,7 +273,7 @@ class BoundModels:
         return 0.01
 
     def add_scores(self, weights: F64, batch: Batch, node: F64, edge: F64) -> None:
-        """phi += sum_j lambda_j (log a_j + log b_j) (section 4.3)."""
+        """phi += sum_j lambda_j (log a_j + log b_j) (docs/specs/jess_cm.md, section 4.3)."""
         m = self.models
         chain = weights @ m.chain
         kernels.add_state_scores(

@@ -3,8 +3,8 @@
 `Potentials` is the hinge of the house: methods that reshape potentials (virtual evidence,
 posterior regularization, interpolated Viterbi) compose them and call the functions here or their
 batched twins in `sslbench.crf.first_order.batch`.
-Source: linear-chain CRFs (Lafferty, McCallum & Pereira 2001); chain form and additive covariances
-as in the engine's specification, sections 3 to 7.
+Source: Lafferty, McCallum & Pereira (2001); chain form and additive covariances as in
+docs/specs/crf_engine.md, sections 3 to 7.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ sequence,
     d log Z = E[S],                H = log Z - d log Z,
     d xi_c  = Cov(1_c, S)          = the derivative of -H by the log-potential of clique c
 
-(entropy regularization specification, section 4; virtual evidence specification, section 8).
+(docs/specs/entropy_regularization.md, section 4; docs/specs/virtual_evidence.md, section 8).
 Messages and guards are those of `scaled`: c_t scales position t.  kappa_t = dc_t / c_t centers the
 derivatives, which so stay of the size of one position's potentials, however long the sentence:
 
@@ -388,8 +388,8 @@ def _nested_sentence(node, edge, weight, omega, arcs, mass):  # type: ignore[no-
 
         P(arc (a, b) at p, arc (c, d) at q) = xi_p(a, b) [prod_{p < l < q} q_l](b, c) q_q(d | c),
 
-    with their scores on either side, less xi_c E[S]: O(T^2 L^3) (Jiao et al. 2006, section 4; the
-    specification, section 5.1).  Status and entropy log Z - E[S].
+    with their scores on either side, less xi_c E[S]: O(T^2 L^3) (Jiao et al. 2006, section 4;
+    docs/specs/entropy_regularization.md, section 5.1).  Status and entropy log Z - E[S].
     """
     T, L = node.shape
     beta, z = np.empty((T, L)), np.empty((T, L))

@@ -1,4 +1,4 @@
-"""One chain in log space: the reference recursions (crf_engine specification, section 7.1).
+"""One chain in log space: the reference recursions (docs/specs/crf_engine.md, section 7.1).
 
 Everywhere: ``node`` float64[T, L] are log-scores of the labels, ``edge`` float64[1 or T, L, L]
 log-scores of arcs (previous label, label): one matrix for all positions, or one per position
@@ -167,7 +167,9 @@ def additive_covariance(
     cov_node: F64,
     cov_edge: F64,
 ) -> float:
-    """E[R] and Cov(1_c, R) for every clique c, R(y) = sum of r over the cliques of y (section 7.4).
+    """E[R] and Cov(1_c, R) for every factor c, R(y) = sum of r over the factors of y.
+
+    Source: docs/specs/crf_engine.md, section 7.4.
 
     r_node: float64[T, L], r_edge: float64[1 or T, L, L]; with ``of_log_q`` they are ignored and
     r = log q, so that R = log p(y), E[R] = -H and the covariances are the gradient of -H.

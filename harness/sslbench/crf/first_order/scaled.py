@@ -1,4 +1,6 @@
-"""Many chains at once in probability space: the fast path (crf_engine specification, section 7.2).
+"""Many chains at once in probability space: the fast path.
+
+Source: docs/specs/crf_engine.md, section 7.2.
 
 Potentials of a block of sentences: ``node`` float64[n, L] over flat tokens, ``edge``
 float64[1, L, L] (shared) or float64[n, L, L] (per position).  Scaled recursions on shifted

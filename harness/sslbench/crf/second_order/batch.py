@@ -1,7 +1,7 @@
-"""Second-order chains on a batch of sentences: what `lattice` is for first-order ones.
+"""Second-order chains on a batch of sentences: what `first_order.batch` is for first-order ones.
 
 Potentials of three labels in a row are the same at every position; those of two may differ.
-Source: crf_engine specification, section 4.
+Source: docs/specs/crf_engine.md, section 4.
 """
 
 from __future__ import annotations

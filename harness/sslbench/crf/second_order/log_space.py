@@ -1,4 +1,4 @@
-"""One second-order chain in log space: the reference (crf_engine specification, section 4).
+"""One second-order chain in log space: the reference (docs/specs/crf_engine.md, section 4).
 
 First-order recursions on pairs of labels.  Everywhere: ``node`` float64[T, L] with the START arc
 and, of a single token, the stop score folded in; ``edge`` float64[1 or T, L, L] (a, b), one matrix
@@ -174,8 +174,8 @@ def _entropy(  # type: ignore[no-untyped-def]
 ):
     """Entropy H of the chain, and weight d(-H) added to the cliques' sums as in `marginals`.
 
-    With r = log q, every potential's derivative is Cov(1_clique, sum r) (specification, 7.4):
-    omega float64[T, L] is set; mass float64[L] += the expected tokens of each label.
+    With r = log q, every potential's derivative is Cov(1_factor, sum r) (docs/specs/crf_engine.md,
+    section 7.4): omega float64[T, L] is set; mass float64[L] += the expected tokens of each label.
     """
     T, L = node.shape
     G = np.zeros((T, L, L))

@@ -1,4 +1,4 @@
-"""Label propagation of Subramanya, Petrov & Pereira (2010): quadratic penalties on the simplex.
+"""Label propagation of Subramanya et al. (2010): quadratic penalties on the simplex.
 
 C(q) = sum_{labeled u} |r_u - q_u|^2 + c mu sum_{edges uv} w_uv |q_u - q_v|^2
      + nu sum_u |q_u - U|^2

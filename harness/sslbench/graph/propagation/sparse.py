@@ -1,6 +1,6 @@
 """Other ways to spread labels: non-negative with a penalty on mass, and harmonic.
 
-Zeng, Wong, Chao & Trancoso (2013): q >= 0 without a sum constraint minimizes
+Zeng et al. (2013): q >= 0 without a sum constraint minimizes
 
 G(q) = sum_{labeled u} |q_u - r_u|^2 + c mu sum_{edges uv} w_uv |q_u - q_v|^2
      + lam sum_u Omega(q_u)
@@ -9,8 +9,8 @@ with Omega = sum_y q(y)^2 ("l2sq", the formula as printed), (sum_y q(y))^2 ("l1s
 vertex, as in Das & Smith 2012) or sum_y q(y) ("l1"). Mass shrinks with the distance from labeled
 vertices and is exactly 0 where no way leads to one.
 
-He, Gillenwater & Taskar (2013), baseline GP: labeled vertices are fixed and every other one is
-the mean of its neighbors.
+He et al. (2013), baseline GP: labeled vertices are fixed and every other one is the mean of its
+neighbors.
 """
 
 from __future__ import annotations
