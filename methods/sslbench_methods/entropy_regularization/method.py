@@ -1,7 +1,6 @@
 """Entropy regularization: a CRF that is likely on labeled and confident on unlabeled sentences.
 
-Jiao, Wang, Lee, Greiner & Schuurmans, "Semi-Supervised Conditional Random Fields for Improved
-Sequence Segmentation and Labeling", ACL 2006: maximize
+Jiao et al. (2006) maximize
 
     sum_labeled log p(y | x) - |lambda|^2 / (2 sigma^2) - gamma sum_unlabeled H(p(. | x))
 

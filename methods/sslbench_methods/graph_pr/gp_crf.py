@@ -1,7 +1,6 @@
 """A CRF trained on labels propagated over a graph: the baseline GP->CRF.
 
-He, Gillenwater & Taskar, "Graph-Based Posterior Regularization for Semi-Supervised Structured
-Prediction", CoNLL 2013: graph propagation labels the unlabeled text once, token by token, and a
+He et al. (2013): graph propagation labels the unlabeled text once, token by token, and a
 CRF is trained on these labels and the gold ones.
 """
 

@@ -1,7 +1,6 @@
 """Graph-based posterior regularization, and its first round, PR1.
 
-L. He, J. Gillenwater, B. Taskar, "Graph-Based Posterior Regularization for Semi-Supervised
-Structured Prediction", CoNLL 2013: maximize, over the weights theta of a CRF and over free
+He et al. (2013) maximize, over the weights theta of a CRF and over free
 distributions q of the label sequences of the unlabeled sentences,
 
     J = L(theta) - beta [ sum_unlabeled KL(q || p_theta) + lam h(m(q)) ]

@@ -1,7 +1,6 @@
 """Graph-based self-training, and the same without a graph (types averaged, not smoothed).
 
-Subramanya, Petrov & Pereira, "Efficient Graph-Based Semi-Supervised Learning of Structured Tagging
-Models", EMNLP 2010: algorithm 1 (`rounds`), with equation 3 corrected (mu before the sum over
+Subramanya et al. (2010): algorithm 1 (`rounds`), with equation 3 corrected (mu before the sum over
 neighbors) and every edge counted once. Ten propagation steps from the posteriors are part of the
 method: at the optimum of equation 2 the posteriors have no influence.
 """

@@ -1,8 +1,8 @@
 """JESS-CM: joint probability models embedded in a conditional model.
 
-Suzuki & Isozaki, "Semi-Supervised Sequential Labeling and Segmentation Using Giga-Word Scale
-Unlabeled Data", ACL 2008.  The discriminant function is a CRF times J hidden Markov models, one
-per template, each with a weight of its own (equation 2 of the paper, specification section 3.1):
+Suzuki & Isozaki (2008).  The discriminant function is a CRF times J hidden Markov models, one per
+template, each with a weight of its own (equation 2 of the paper; docs/specs/jess_cm.md, section
+3.1):
 
     g(x, y; lambda', Theta) = exp(sum_i lambda_i f_i(x, y)) prod_j p_j(x_j, y; theta_j)^lambda_{I+j}
 
@@ -13,7 +13,7 @@ Training alternates (figure 1; the last line means its step 2):
 
 Theta starts uniform, so the first lambda' is the supervised CRF.  How lambda_{I+j} enters the
 M-step is not printed; "plain" tempers the prior with the model, "lambda" is the literal reading
-(specification section 4.4 tells why it is not the default).
+(docs/specs/jess_cm.md, section 4.4 says why it is not the default).
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Trainer:
 
 
 def add_counts(crf: ChainCRF, models: EmbeddedModels, corpus: Corpus, counts: Counts) -> None:
-    """Add posterior counts of a text under the combined model (section 4.3)."""
+    """Add posterior counts of a text under the combined model (docs/specs/jess_cm.md, section 4.3)."""
     bound = models.bind(corpus)
     for potentials in crf.potentials(crf.encode(corpus, bound)):
         posterior = potentials.posterior()

@@ -1,7 +1,6 @@
 """Labels propagated on a graph as virtual evidence in CRF training.
 
-Zeng, Wong, Chao & Trancoso, "Graph-based Semi-Supervised Model for Joint Chinese Word Segmentation
-and Part-of-Speech Tagging", ACL 2013. Label distributions of labeled trigrams spread once over a
+Zeng et al. (2013). Label distributions of labeled trigrams spread once over a
 similarity graph (equation 4, unnormalized: their mass decays with the distance); they become
 factors beside the labels of unlabeled text (equation 6); the CRF is trained to agree with them
 (equation 5). Prediction is that of the plain CRF.
