@@ -125,7 +125,7 @@ def test_questions(small: DataHome) -> None:
     as_read = [r"what 's o'hara 's a\/b", "w1 again", *trivia, *trivia]
     assert sorted(text_of(data)) == sorted(as_read)
     assert text_of(data) == text_of(data) != as_read  # shuffled, always in the same way
-    facts = data.facts
+    facts = data.metadata
     assert (facts["simplequestions_sentences"], facts["simplequestions_dropped"]) == (2, 1)
     assert "qc_dropped" not in facts
     assert (facts["source"], facts["sha256_source"]) == ("wsj_sample", treebank.SAMPLE.sha256)
@@ -138,7 +138,7 @@ def test_question_classes_are_an_option_and_lose_questionbank(small: DataHome) -
     data = adaptation.load_questions(small, qc=True)
     extra = set(text_of(data)) - set(text_of(adaptation.load_questions(small)))
     assert extra == {"Who ?", "A ?"}
-    assert (data.facts["qc_sentences"], data.facts["qc_dropped"]) == (2, 1)
+    assert (data.metadata["qc_sentences"], data.metadata["qc_dropped"]) == (2, 1)
 
 
 def test_other_counts_of_questions_are_refused(
@@ -192,15 +192,15 @@ def test_pennbioie_is_cut_by_file_or_by_sentence(small: DataHome, tmp_path: Path
     check_form(data)
     words = {split: data.splits[split].column("word").strings() for split in ("dev", "test")}
     assert words == {"dev": ["f2"] * 2 + ["f4"] * 4, "test": ["f1"] + ["f3"] * 3}  # Onco2 < onco
-    assert data.facts["dev_unseen_tags"] == "HYPH"
-    assert (data.facts["files"], data.facts["dev_tokens_of_unseen_tags"]) == (4, 6)
+    assert data.metadata["dev_unseen_tags"] == "HYPH"
+    assert (data.metadata["files"], data.metadata["dev_tokens_of_unseen_tags"]) == (4, 6)
     assert "ebm" in text_of(data)
     cut = adaptation.load_pennbioie(small, path=str(folder), dev=7)
     assert cut.splits["dev"].column("word").strings() == ["f2"] * 2 + ["f4"] * 4 + ["f1"]
-    assert cut.facts["sha256_target"] == data.facts["sha256_target"]
+    assert cut.metadata["sha256_target"] == data.metadata["sha256_target"]
     (folder / "onco" / "file_1.mrg").write_text("(SENT (NN f0))")
     other = adaptation.load_pennbioie(small, path=str(folder))
-    assert other.facts["sha256_target"] != data.facts["sha256_target"]
+    assert other.metadata["sha256_target"] != data.metadata["sha256_target"]
     with pytest.raises(UserError, match=r"dev has 10 of 10 sentences.*pennbioie\.dev"):
         adaptation.load_pennbioie(small, path=str(folder), dev=10)
 
@@ -233,7 +233,7 @@ def test_the_treebank_of_the_user_is_the_source(small: DataHome, tmp_path: Path)
     first, last = PTB_SECTIONS["train"]
     expected = [f"s{section}" for section in range(first, last + 1)]
     assert data.splits["train"].column("word").strings() == expected
-    assert data.facts["source"] == "ptb"
+    assert data.metadata["source"] == "ptb"
     with pytest.raises(UserError, match=r"train has .*\(38219, 912344\).*--set questions\.check"):
         adaptation.load_questions(small, ptb=root)
     with pytest.raises(UserError, match=r"no such folder.* with --set bio\.ptb=FOLDER"):
@@ -305,7 +305,7 @@ def test_real_questions() -> None:
     assert tags.count("-LRB-") == tags.count("-RRB-") == 6
     assert len(set(tags)) == 44  # of the manifest's 46 less ? ! ` ' and with two brackets
     seen = [
-        (data.facts[f"{s}_unseen_tags"], data.facts[f"{s}_unknown_words"])
+        (data.metadata[f"{s}_unseen_tags"], data.metadata[f"{s}_unknown_words"])
         for s in data.splits
         if s != "train"
     ]
@@ -324,8 +324,8 @@ def test_real_bio() -> None:
     assert len(text) == 14_754 + 7_049 + 15_000
     seen = set(text)
     for split, corpus in target.items():
-        assert data.facts[f"{split}_tokens_of_unseen_tags"] == 0
+        assert data.metadata[f"{split}_tokens_of_unseen_tags"] == 0
         sentences = list(map(" ".join, sentences_of(corpus)))
         assert sum(sentence in seen for sentence in sentences) == 14
         assert not any(sentence.startswith(("UI -", "TI -", "AB -")) for sentence in sentences)
-    assert data.facts["dev_unknown_words"] == 0.3388
+    assert data.metadata["dev_unknown_words"] == 0.3388

@@ -139,7 +139,7 @@ def test_a_segmented_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     dataset = chinese.load_sxu(tiny(tmp_path, SXU | RAW))
     assert (dataset.task, dataset.metric, dataset.encoding) == ("segmentation", "seg_f1", "BMES")
     assert rows(dataset.splits["train"]) == ["中B 国E 人S"]
-    assert dataset.facts == {"train_words": 2, "test_words": 1}
+    assert dataset.metadata == {"train_words": 2, "test_words": 1}
     assert dataset.external is not None
     (shard,) = dataset.external()
     assert set(shard.columns) == {"word"}
@@ -248,7 +248,7 @@ def test_real_corpora(name: str) -> None:
             for found, t in zip(spans, labels, strict=True)
         )
         if len(labels) == corpus.n_sentences:
-            assert sum(map(len, spans)) == dataset.facts[f"{split}_words"]
+            assert sum(map(len, spans)) == dataset.metadata[f"{split}_words"]
         for column in corpus.columns:
             assert (
                 corpus.column(column).vocabulary

@@ -177,23 +177,23 @@ def test_files_are_found_and_cut(tmp_path: Path, form: str, layout: str) -> None
     for corpus in dataset.splits.values():
         for name in ("word", "label"):
             assert corpus.column(name).vocabulary is dataset.splits["dev"].column(name).vocabulary
-    assert dataset.facts["form"] == form
-    assert dataset.facts["train_words"] == 4
+    assert dataset.metadata["form"] == form
+    assert dataset.metadata["train_words"] == 4
 
 
 def test_the_tagged_files_come_first(tmp_path: Path) -> None:
     for form in ("postagged", "bracketed"):
         little_ctb(tmp_path / "data" / "utf-8" / form, form)
-    assert load(tmp_path).facts["form"] == "postagged"
+    assert load(tmp_path).metadata["form"] == "postagged"
 
 
 def test_the_option_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = little_ctb(tmp_path / "mine" / "postagged")
     given = load(tmp_path / "elsewhere", path=str(tmp_path / "mine"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert load(tmp_path / "elsewhere", path="~/mine").facts == given.facts
+    assert load(tmp_path / "elsewhere", path="~/mine").metadata == given.metadata
     (folder / "chtb_0271.nw.pos").write_text("我_PN", encoding="utf-8")
-    assert load(tmp_path / "mine").facts["sha256"] != given.facts["sha256"]
+    assert load(tmp_path / "mine").metadata["sha256"] != given.metadata["sha256"]
 
 
 def test_folders_without_the_treebank_are_refused(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def test_genetag_has_its_alternative_answers(
     for split in data.splits:
         found = data.alternatives[split]
         assert (found.first.tolist(), found.last.tolist()) == ([2, 2, 9, 12], [2, 5, 10, 13])
-        assert f"sha256_alternatives_{split}" in data.facts
+        assert f"sha256_alternatives_{split}" in data.metadata
     assert not genes.load_bc2gm(small).alternatives
     monkeypatch.setitem(genes.ALTERNATIVES_COUNTS, "dev", 5)
     with pytest.raises(UserError, match="dev has 4 alternative answers, should have 5") as caught:
@@ -286,8 +286,8 @@ def test_jiao_external_text_is_the_set_asked_for(
     assert not train & set(text)
     assert not train & test
     assert not test & set(text)
-    assert [data.facts[f"{part}_words"] for part in "ABCDE"] == [4, 2, 4, 8, 18]
-    assert data.facts["E_sentences"] == 9
+    assert [data.metadata[f"{part}_words"] for part in "ABCDE"] == [4, 2, 4, 8, 18]
+    assert data.metadata["E_sentences"] == 9
     own = data.splits["transductive"]
     assert own.column("word").strings() == text
     assert n_mentions(own) == n_words // 2
@@ -443,9 +443,9 @@ def test_real_sets_are_near_the_words_of_the_paper(corpus: str, low: float, seed
     home = real_home({"genetag": GENETAG, "bc2gm": BC2GM}[corpus])
     data = LOADERS[corpus](home, seed=seed, unlabeled="D")
     for name, n_words in JIAO_WORDS.items():
-        assert abs(int(data.facts[f"{name}_words"]) - n_words) < 60
-    assert data.splits["train"].n_tokens == data.facts["A_words"]
-    assert data.splits["test"].n_tokens == data.facts["E_words"]
+        assert abs(int(data.metadata[f"{name}_words"]) - n_words) < 60
+    assert data.splits["train"].n_tokens == data.metadata["A_words"]
+    assert data.splits["test"].n_tokens == data.metadata["E_words"]
     # The paper's corpus has 0.0538 names per word in E: another corpus.
     density = n_mentions(data.splits["test"]) / data.splits["test"].n_tokens
     assert low < density < low + 0.003

@@ -213,7 +213,7 @@ def test_the_default_split_is_a_shuffle(home: DataHome) -> None:
     assert (train.n_sentences, test.n_sentences) == (60, 15)
     assert len(set(words_of(train)) | set(words_of(test))) == 75
     assert spelled(train) + spelled(test) == {"ab": 25, "ba": 25, "cad": 25}
-    assert len(spelled(test)) == data.facts["spellings_in_train_and_test"] == 3
+    assert len(spelled(test)) == data.metadata["spellings_in_train_and_test"] == 3
     assert words_of(letters.load(home).splits["test"]) == words_of(test)
     assert len(set(places(home, test) // 15)) == 5  # words from every fifth of the file
     assert data.external is None

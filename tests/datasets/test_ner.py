@@ -76,7 +76,7 @@ def test_document_marks_are_no_sentences_and_labels_become_iob2(tmp_path: Path) 
     assert (data.name, data.task, data.metric, data.encoding) == ("conll03", "spans", "f1", "IOB2")
     assert list(data.splits) == ["train", "dev", "test"]
     assert data.external is None
-    assert data.facts["source_scheme"] == "IOB1"  # what a saved tagger writes
+    assert data.metadata["source_scheme"] == "IOB1"  # what a saved tagger writes
     train, dev, test = data.splits.values()
     assert list(train.columns) == ["word", "pos", "chunk", "label"]
     assert sentences(train) == ENGLISH_LABELS
@@ -100,7 +100,7 @@ def test_spanish_is_utf8_and_its_labels_stay_as_given(tmp_path: Path) -> None:
     assert list(train.columns) == ["word", "pos", "label"]
     assert sentences(train) == [["O", "I-LOC", "O"], ["B-ORG"]]
     assert train.sentence(0, "word")[1] == "España"
-    assert (data.encoding, data.facts["source_scheme"]) == ("IOB2", "IOB2")
+    assert (data.encoding, data.metadata["source_scheme"]) == ("IOB2", "IOB2")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_the_splits_as_upstream_wrote_them(tmp_path: Path) -> None:
     for name in ("word", "label"):
         train, test = (dataset.splits[split].column(name) for split in ("train", "test"))
         assert train.vocabulary is test.vocabulary
-    assert dataset.facts == {
+    assert dataset.metadata == {
         "train_words": 7,
         "test_words": 5,
         "train_sha256": hashlib.sha256(TRAIN.encode()).hexdigest(),
@@ -84,7 +84,7 @@ def test_the_option_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     given = load(tmp_path, replace(TINY, train_words=3), train=str(tmp_path / "mine.txt"))
     assert rows(given.splits["train"]) == ["人S 民S 国S"]
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert load(tmp_path, train="~/mine.txt", check=False).facts == given.facts
+    assert load(tmp_path, train="~/mine.txt", check=False).metadata == given.metadata
 
 
 @pytest.mark.parametrize("given", ["", "nowhere.txt"])

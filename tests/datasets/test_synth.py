@@ -150,10 +150,10 @@ def test_default_sizes_columns_and_facts() -> None:
     assert all(set(shard.columns) == {"word"} for shard in shards)
     for corpus in (data.splits["test"], shards[0]):
         assert corpus.column("word").vocabulary is data.splits["train"].column("word").vocabulary
-    assert 0.9 < float(data.facts["bayes_accuracy"]) < 0.98
+    assert 0.9 < float(data.metadata["bayes_accuracy"]) < 0.98
     known = set(data.splits["train"].column("word").strings())
     unseen = [word not in known for word in data.splits["test"].column("word").strings()]
-    assert data.facts["test_oov_rate"] == pytest.approx(np.mean(unseen))
+    assert data.metadata["test_oov_rate"] == pytest.approx(np.mean(unseen))
     assert 0.05 < np.mean(unseen) < 0.3
 
 
@@ -188,7 +188,7 @@ def test_shift_brings_other_words_into_test_and_raw_text_only() -> None:
     plain, shifted = load(HOME), load(HOME, shift=0.8)
     assert words_and_tags(plain.splits["train"]) == words_and_tags(shifted.splits["train"])
     assert words_and_tags(plain.splits["dev"]) == words_and_tags(shifted.splits["dev"])
-    rates = [float(data.facts["test_oov_rate"]) for data in (plain, shifted)]
+    rates = [float(data.metadata["test_oov_rate"]) for data in (plain, shifted)]
     assert rates[1] > rates[0] + 0.2
 
 

@@ -234,9 +234,9 @@ def test_the_option_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
     little_ptb(tmp_path / "mine" / "wsj")
     given = load_ptb(tmp_path / "elsewhere", path=str(tmp_path / "mine"))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert load_ptb(tmp_path / "elsewhere", path="~/mine").facts == given.facts
+    assert load_ptb(tmp_path / "elsewhere", path="~/mine").metadata == given.metadata
     (tmp_path / "mine/wsj/24/wsj_2401.mrg").write_text("(NN other)")
-    assert load_ptb(tmp_path / "mine").facts != given.facts
+    assert load_ptb(tmp_path / "mine").metadata != given.metadata
 
 
 @pytest.mark.parametrize(

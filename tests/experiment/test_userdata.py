@@ -157,4 +157,4 @@ def test_the_stray_label_may_stand_in_any_split(tmp_path: Path) -> None:
 def test_kinds_of_labels(tmp_path: Path, text: str, task: str, scheme: str) -> None:
     (tmp_path / "x.txt").write_text(text)
     data = load_user_data(tmp_path / "x.txt", ("word", "label"))
-    assert (data.task, data.facts["source_scheme"]) == (task, scheme)
+    assert (data.task, data.metadata["source_scheme"]) == (task, scheme)

@@ -76,7 +76,7 @@ def load(home: DataHome, **options: int) -> Dataset:
     splits = toy_splits(options.get("train", 60))
     raw = splits["test"].drop("label")
     return Dataset(
-        "toy", "tagging", "accuracy", None, splits, lambda: CorpusShards(raw), facts={"fact": 1}
+        "toy", "tagging", "accuracy", None, splits, lambda: CorpusShards(raw), metadata={"fact": 1}
     )
 
 

@@ -48,7 +48,7 @@ from sslbench_datasets.genes.load import read_tagged
 from sslbench_datasets.treebank.info import PTB_COUNTS, PTB_SECTIONS
 from sslbench_datasets.treebank.load import load_sample, read_sections
 
-Facts = dict[str, float | int | str]
+Metadata = dict[str, float | int | str]
 
 # (sentences, tokens) of the targets, GENIA's without field marks.
 QUESTION_COUNTS = {"dev": (2_000, 17_069), "test": (2_000, 20_774)}
@@ -105,25 +105,25 @@ def load_questions(home: DataHome, **options: object) -> Dataset:
     """Read source, QuestionBank and the other question sets; options as in `QuestionsOptions`.
 
     Of the unlabeled sentences, those with the letters and digits of one of QuestionBank are taken
-    out; ``facts`` count them. UserError for a bad option, a missing or malformed file, or counts
+    out; ``metadata`` count them. UserError for a bad option, a missing or malformed file, or counts
     that are not the known ones.
     """
     asked = chosen("questions", options, QuestionsOptions)
     vocabularies: dict[str, Vocabulary] = {}
-    train, facts = _source(home, asked, vocabularies, "questions")
+    train, metadata = _source(home, asked, vocabularies, "questions")
     path = home.path(QUESTIONBANK)
     bank = read_questionbank(path, vocabularies)
     half = QUESTION_COUNTS["dev"][0]
     splits = {"dev": bank.between(0, half), "test": bank.between(half, bank.n_sentences)}
     check_sizes(splits, QUESTION_COUNTS, dict.fromkeys(splits, path))
-    facts |= {"sha256_questionbank": QUESTIONBANK.sha256}
+    metadata |= {"sha256_questionbank": QUESTIONBANK.sha256}
     for name in question_sets(asked):
-        facts[f"{name}_sentences"], facts[f"{name}_dropped"] = QUESTION_SETS[name]
+        metadata[f"{name}_sentences"], metadata[f"{name}_dropped"] = QUESTION_SETS[name]
 
     def text() -> list[Sentence]:
         return _new_questions(home, asked, bank)
 
-    return _dataset("questions", train, splits, text, facts)
+    return _dataset("questions", train, splits, text, metadata)
 
 
 def load_bio(home: DataHome, **options: object) -> Dataset:
@@ -133,16 +133,16 @@ def load_bio(home: DataHome, **options: object) -> Dataset:
     """
     asked = chosen("bio", options, BioOptions)
     vocabularies: dict[str, Vocabulary] = {}
-    train, facts = _source(home, asked, vocabularies, "bio")
+    train, metadata = _source(home, asked, vocabularies, "bio")
     paths = {split: home.path(GENIA[split]) for split in GENIA_COUNTS}
     splits = {}
     for split, path in paths.items():
         words, tags = read_genia(path)
         splits[split] = corpus_of(words, vocabularies, tags)
-        facts[f"sha256_{split}"] = GENIA[split].sha256
+        metadata[f"sha256_{split}"] = GENIA[split].sha256
     check_sizes(splits, GENIA_COUNTS, paths)
     text = partial(_biomedical_text, home, asked.unlabeled)
-    return _dataset("bio", train, splits, text, facts)
+    return _dataset("bio", train, splits, text, metadata)
 
 
 def load_pennbioie(home: DataHome, **options: object) -> Dataset:
@@ -150,12 +150,12 @@ def load_pennbioie(home: DataHome, **options: object) -> Dataset:
 
     UserError for a bad option, no folder, fewer than two files, a cut outside of the corpus, or a
     missing or malformed file. Its counts are not known, so they are not checked;
-    ``facts["sha256_target"]`` is of the bytes of all its files, in order.
+    ``metadata["sha256_target"]`` is of the bytes of all its files, in order.
     """
     asked = chosen("pennbioie", options, PennBioOptions)
     files = find_biotrees(asked.path)
     vocabularies: dict[str, Vocabulary] = {}
-    train, facts = _source(home, asked, vocabularies, "pennbioie")
+    train, metadata = _source(home, asked, vocabularies, "pennbioie")
     digest, parts = hashlib.sha256(), []
     for file in files:
         data = read_bytes(file)
@@ -171,9 +171,9 @@ def load_pennbioie(home: DataHome, **options: object) -> Dataset:
             hint="give another number with --set pennbioie.dev=NUMBER",
         )
     splits = {"dev": whole.between(0, cut), "test": whole.between(cut, whole.n_sentences)}
-    facts |= {"files": len(files), "sha256_target": digest.hexdigest()}
+    metadata |= {"files": len(files), "sha256_target": digest.hexdigest()}
     text = partial(_biomedical_text, home, asked.unlabeled)
-    return _dataset("pennbioie", train, splits, text, facts)
+    return _dataset("pennbioie", train, splits, text, metadata)
 
 
 def find_biotrees(folder: str) -> list[Path]:
@@ -196,13 +196,13 @@ def find_biotrees(folder: str) -> list[Path]:
 
 def _source(
     home: DataHome, asked: SourceOptions, vocabularies: dict[str, Vocabulary], dataset: str
-) -> tuple[Corpus, Facts]:
-    """The labeled sentences of the Wall Street Journal, and facts about them."""
+) -> tuple[Corpus, Metadata]:
+    """The labeled sentences of the Wall Street Journal, and metadata about them."""
     if not asked.ptb:
         sample = load_sample(home)
         train = Corpus.concatenate(list(sample.splits.values()))
         vocabularies |= {name: column.vocabulary for name, column in train.columns.items()}
-        return train, {"source": sample.name, "sha256_source": sample.facts["sha256"]}
+        return train, {"source": sample.name, "sha256_source": sample.metadata["sha256"]}
     root = Path(asked.ptb).expanduser()
     spans = {"train": PTB_SECTIONS["train"]}
     splits, sha256 = read_sections(root, spans, vocabularies, f"--set {dataset}.ptb=FOLDER")
@@ -266,9 +266,9 @@ def _dataset(
     train: Corpus,
     target: Mapping[str, Corpus],
     text: Callable[[], list[Sentence]],
-    facts: Facts,
+    metadata: Metadata,
 ) -> Dataset:
-    """The data set, with facts on what the target has that train has not.
+    """The data set, with metadata on what the target has that train has not.
 
     text: makes the unlabeled sentences; called only when they are needed.
     """
@@ -281,7 +281,7 @@ def _dataset(
         return CorpusShards(corpus.select(order))
 
     for split, corpus in target.items():
-        facts |= _unseen(split, train, corpus)
+        metadata |= _unseen(split, train, corpus)
     return Dataset(
         name=name,
         task="tagging",
@@ -290,11 +290,11 @@ def _dataset(
         splits={"train": train, **target},
         external=external,
         adaptation=True,
-        facts=facts,
+        metadata=metadata,
     )
 
 
-def _unseen(split: str, train: Corpus, corpus: Corpus) -> Facts:
+def _unseen(split: str, train: Corpus, corpus: Corpus) -> Metadata:
     """Share of words, and number of tokens by tag, that are not in train."""
     words, tags = (
         ~np.isin(corpus.column(name).codes, train.column(name).codes) for name in ("word", "label")

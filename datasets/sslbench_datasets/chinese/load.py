@@ -328,11 +328,11 @@ def as_characters(
     name: str,
     words: Mapping[str, Words],
     text: Callable[[Vocabulary], Shards] | None = None,
-    facts: Mapping[str, float | int | str] = MappingProxyType({}),
+    metadata: Mapping[str, float | int | str] = MappingProxyType({}),
 ) -> Dataset:
     """The data set of segmented splits; its task is "joint" when the words of train have tags.
 
-    text: makes the external text, given the vocabulary of characters. facts: besides the words.
+    text: makes the external text, given the vocabulary of characters. metadata: besides the words.
     """
     vocabularies: dict[str, Vocabulary] = {}
     splits = {split: characters(found, vocabularies) for split, found in words.items()}
@@ -344,7 +344,7 @@ def as_characters(
         encoding="BMES",
         splits=splits,
         external=None if text is None else partial(text, vocabularies["word"]),
-        facts={f"{split}_words": len(found.words) for split, found in words.items()} | {**facts},
+        metadata={f"{split}_words": len(found.words) for split, found in words.items()} | {**metadata},
     )
 
 

@@ -33,7 +33,7 @@ def load(home: DataHome) -> Dataset:
         encoding="IOB2",
         splits=splits,
         external=partial(_external, home, splits["train"]),
-        facts={"sha256": CONLL2000.sha256},
+        metadata={"sha256": CONLL2000.sha256},
     )
 
 

@@ -60,7 +60,7 @@ class Form:
 def load(home: DataHome, **options: object) -> Dataset:
     """Read a licence holder's treebank; ``home.root`` is the folder unless ``path`` is given.
 
-    ``facts["sha256"]`` is of the bytes of all files read, in order. UserError for an option that
+    ``metadata["sha256"]`` is of the bytes of all files read, in order. UserError for an option that
     does not fit, when there is no such folder, no file of a split in it, for a malformed file, and,
     unless ``check`` is off, for other numbers of files and sentences than LDC's.
     """
@@ -78,8 +78,8 @@ def load(home: DataHome, **options: object) -> Dataset:
     words = {split: Words.of(sentences(split), root) for split in ("train", "dev", "test")}
     if settings.check:
         _check(root, len(files), sum(len(found.counts) for found in words.values()))
-    facts = {"sha256": digest.hexdigest(), "form": form.folder}
-    return as_characters("ctb7", words, facts=facts)
+    metadata = {"sha256": digest.hexdigest(), "form": form.folder}
+    return as_characters("ctb7", words, metadata=metadata)
 
 
 def split_of(number: int) -> str:

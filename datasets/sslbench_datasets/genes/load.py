@@ -109,9 +109,9 @@ def load_genetag(home: DataHome) -> Dataset:
         if found != expected:
             message = f"{split} has {found} alternative answers, should have {expected}"
             raise UserError(message, file=others[split])
-    facts = {f"sha256_{split}": file.sha256 for split, file in GENETAG.items()}
-    facts |= {f"sha256_alternatives_{split}": file.sha256 for split, file in ALTERNATIVES.items()}
-    made = _dataset("genetag", splits, facts)
+    metadata = {f"sha256_{split}": file.sha256 for split, file in GENETAG.items()}
+    metadata |= {f"sha256_alternatives_{split}": file.sha256 for split, file in ALTERNATIVES.items()}
+    made = _dataset("genetag", splits, metadata)
     return replace(made, metric="alt_f1", alternatives=alternatives)
 
 
@@ -152,15 +152,15 @@ def _cut(name: str, corpus: Corpus, asked: JiaoOptions, file: RemoteFile) -> Dat
         return CorpusShards(text.drop("label"))
 
     splits = {"train": parts["A"], "test": parts["E"], "transductive": text}
-    facts = {f"{part}_words": own.n_tokens for part, own in parts.items()}
-    facts |= {f"{part}_sentences": own.n_sentences for part, own in parts.items()}
-    return _dataset(name, splits, {"sha256": file.sha256, **facts}, external)
+    metadata = {f"{part}_words": own.n_tokens for part, own in parts.items()}
+    metadata |= {f"{part}_sentences": own.n_sentences for part, own in parts.items()}
+    return _dataset(name, splits, {"sha256": file.sha256, **metadata}, external)
 
 
 def _dataset(
     name: str,
     splits: Mapping[str, Corpus],
-    facts: Mapping[str, float | int | str],
+    metadata: Mapping[str, float | int | str],
     external: Callable[[], Shards] | None = None,
 ) -> Dataset:
     """What the data sets have in common."""
@@ -171,7 +171,7 @@ def _dataset(
         encoding="IOB2",
         splits=splits,
         external=external,
-        facts=facts,
+        metadata=metadata,
     )
 
 

@@ -87,7 +87,7 @@ def load(home: DataHome, **options: object) -> Dataset:
         splits=splits,
         external=None if draw is None else partial(CorpusShards, splits["test"].drop("label")),
         transductive=draw is not None,
-        facts={
+        metadata={
             "sha256": LETTERS.sha256,
             "spellings": SPELLINGS,
             "spellings_in_train_and_test": len(np.intersect1d(types[train], types[~train])),

@@ -102,7 +102,7 @@ def load_conll02(home: DataHome) -> Dataset:
 def load(home: DataHome, task: Task) -> Dataset:
     """Read the three splits of a task, labels in WORKING_SCHEME.
 
-    ``facts["source_scheme"]`` is the scheme of the files, so that a saved tagger writes it again.
+    ``metadata["source_scheme"]`` is the scheme of the files, so that a saved tagger writes it again.
     UserError when a file is missing or malformed, or its counts are not those of ``task``.
     """
     vocabularies: dict[str, Vocabulary] = {}
@@ -127,5 +127,5 @@ def load(home: DataHome, task: Task) -> Dataset:
         metric="f1",
         encoding=WORKING_SCHEME,
         splits=splits,
-        facts={"source_scheme": task.scheme, **digests},
+        metadata={"source_scheme": task.scheme, **digests},
     )

@@ -62,7 +62,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_bakeoff(bakeoff: Bakeoff, home: DataHome, **options: object) -> Dataset:
     """Read the user's training file and the gold test text.
 
-    ``facts["train_sha256"]`` says which training file it was. UserError for an option that does not
+    ``metadata["train_sha256"]`` says which training file it was. UserError for an option that does not
     fit, a missing or malformed file, and, unless ``check`` is off, for a training file whose number
     of words is not the published one.
     """

@@ -89,7 +89,7 @@ def load(home: DataHome, **options: object) -> Dataset:
         encoding=None,
         splits=splits,
         external=lambda: GeneratedShards(target, words, chosen.unlabeled, chosen.seed),
-        facts={**bayes_accuracy(target, truth), "test_oov_rate": float(unseen.mean())},
+        metadata={**bayes_accuracy(target, truth), "test_oov_rate": float(unseen.mean())},
     )
 
 

@@ -73,7 +73,7 @@ def load_sample(home: DataHome) -> Dataset:
 def load_ptb(home: DataHome, **options: object) -> Dataset:
     """Read a licence holder's Penn Treebank; ``home.root`` is the folder unless ``path`` is given.
 
-    ``facts["sha256"]`` is of the bytes of all files read, in order. UserError for an option that
+    ``metadata["sha256"]`` is of the bytes of all files read, in order. UserError for an option that
     does not fit, when there is no such folder, when a section is not there, for a malformed file,
     and, unless ``check`` is off, for counts that are not the published ones.
     """
@@ -150,5 +150,5 @@ def _dataset(name: str, splits: Mapping[str, Corpus], sha256: str) -> Dataset:
         metric="accuracy",
         encoding=None,
         splits=splits,
-        facts={"sha256": sha256},
+        metadata={"sha256": sha256},
     )

@@ -107,7 +107,7 @@ def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
         external=None if draw is None else partial(CorpusShards, raw),
         transductive=draw is not None,
         label_constraint=PUNCTUATION if asked.punct_constraint else None,
-        facts={"commit": bank.commit},
+        metadata={"commit": bank.commit},
     )
 
 

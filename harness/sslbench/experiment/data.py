@@ -42,7 +42,7 @@ class Dataset:
         all share one Vocabulary per column name. Others are scored like test, and methods get none
         of them: "transductive" is the external text with its labels.
     external: makes the unlabeled text from outside; only called when a protocol needs it.
-    facts: what the record should repeat about the dataset (JSON-able).
+    metadata: repeated in the run record (key "facts"); values are JSON-able.
     adaptation: train is of another domain than dev and test, and `external` of theirs: it is the
         unlabeled text however many sentences are labeled. Else it is only when all are.
     joined: the unlabeled text is what is left of train, and then `external`.
@@ -64,7 +64,7 @@ class Dataset:
     encoding: str | None
     splits: Mapping[str, Corpus]
     external: Callable[[], Shards] | None = None
-    facts: Mapping[str, float | int | str] = field(default_factory=dict)
+    metadata: Mapping[str, float | int | str] = field(default_factory=dict)
     adaptation: bool = False
     joined: bool = False
     transductive: bool = False

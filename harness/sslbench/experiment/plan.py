@@ -191,7 +191,7 @@ def _users_own(request: Request, known: Registry, notice: Callable[[str], None])
     featurizer = request.featurizer or fitting_featurizer(
         known.featurizers, dataset.task, request.columns
     )
-    scheme = str(dataset.facts["source_scheme"])
+    scheme = str(dataset.metadata["source_scheme"])
     labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
     notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
     data = DataSpec(files=hash_files(path), columns=request.columns)

@@ -139,7 +139,7 @@ def _coverage(corpus: Corpus, problem: Problem) -> Coverage | None:
 
 
 def _describe(setup: RunSetup, problem: Problem) -> dict[str, Any]:
-    """Sizes, the data set's facts, and a hash that tells whether two runs share a test set."""
+    """Sizes, the dataset's metadata, and a hash that tells whether two runs share a test set."""
     parts: dict[str, Corpus | Shards] = {
         "labeled": problem.labeled,
         "unlabeled": problem.unlabeled,
@@ -148,7 +148,7 @@ def _describe(setup: RunSetup, problem: Problem) -> dict[str, Any]:
     return {
         "task": setup.dataset.task,
         "labels": len(problem.labels),
-        "facts": jsonable(setup.dataset.facts),
+        "facts": jsonable(setup.dataset.metadata),
         "sentences": {name: part.n_sentences for name, part in parts.items()},
         "tokens": {name: part.n_tokens for name, part in parts.items()},
         "test_sha256": corpus_hash(setup.dataset.splits["test"]),

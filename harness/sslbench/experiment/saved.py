@@ -75,7 +75,7 @@ def _model(tagger: Tagger) -> Tagger:
 def _facts(setup: RunSetup, trained: Trained) -> CorpusFacts:
     dataset = setup.dataset
     columns = setup.task.spec.data.columns or tuple(dataset.splits["train"].columns)
-    scheme = dataset.facts.get("source_scheme", dataset.encoding)
+    scheme = dataset.metadata.get("source_scheme", dataset.encoding)
     return CorpusFacts(
         columns,
         dataset.task,

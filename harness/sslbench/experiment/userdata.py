@@ -98,7 +98,7 @@ def load_user_data(
     Returns
     -------
     Task "spans" (labels rewritten as IOB2) or "segmentation" (BMES labels without types) when the
-    labels are chunk tags in a known scheme, else "tagging". `facts["source_scheme"]` is the scheme
+    labels are chunk tags in a known scheme, else "tagging". `metadata["source_scheme"]` is the scheme
     of the files ("none" for plain tags).
 
     Raises
@@ -130,7 +130,7 @@ def load_user_data(
         encoding=kind.encoding,
         splits=kind.splits,
         external=None if raw is None else lambda: _raw_text(raw, columns, vocabularies),
-        facts={"source_scheme": scheme or "none"},
+        metadata={"source_scheme": scheme or "none"},
     )
 
 
