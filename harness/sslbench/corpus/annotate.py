@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sslbench.corpus.files import BYTE_ORDER_MARK
+
 _SKIP = (b"-DOCSTART-",)
 
 
@@ -21,7 +23,7 @@ def append_column(text: bytes, values: Sequence[str]) -> bytes:
     text: as `read_conll` reads it with its default separator. values: one per token. The new column
     is set off by a tab where the line has one, else by a space. ValueError if the numbers differ.
     """
-    lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    lines = text.removeprefix(BYTE_ORDER_MARK).split(b"\n")
     tokens = [number for number, line in enumerate(lines) if _is_token(line)]
     for number, value in zip(tokens, values, strict=True):
         line = lines[number]

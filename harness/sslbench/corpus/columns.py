@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import SupportsIndex
 
@@ -157,6 +158,28 @@ class Corpus:
         object.__setattr__(self, "offsets", offsets)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
+    @classmethod
+    def from_sentences(
+        cls,
+        columns: Mapping[str, Sequence[Sequence[str]]],
+        vocabularies: dict[str, Vocabulary] | None = None,
+    ) -> Corpus:
+        """Code the sentences of each column, given as one string per token.
+
+        vocabularies: by column, used and extended; corpora share those of one dict. Default: new
+            ones.
+        ValueError if there is no column or if columns differ in the lengths of sentences.
+        """
+        lengths = {tuple(map(len, sentences)) for sentences in columns.values()}
+        if len(lengths) != 1:
+            raise ValueError(f"{len(columns)} columns, {len(lengths)} sequences of lengths")
+        shared = {} if vocabularies is None else vocabularies
+        coded = {}
+        for name, sentences in columns.items():
+            vocabulary = shared.setdefault(name, Vocabulary())
+            coded[name] = Column(vocabulary, vocabulary.encode(chain.from_iterable(sentences)))
+        return cls(coded, np.cumsum([0, *lengths.pop()], dtype=np.int64))
+
     def __reduce__(self) -> tuple[type[Corpus], tuple[dict[str, Column], I64]]:
         return Corpus, (dict(self.columns), self.offsets)  # a mappingproxy cannot be pickled
 
@@ -192,6 +215,11 @@ class Corpus:
         column = self.column(name)
         codes = column.codes[self.offsets[index] : self.offsets[index + 1]]
         return [column.vocabulary.strings[code] for code in codes]
+
+    def sentences(self, name: str) -> list[list[str]]:
+        """All sentences of one column, as text."""
+        strings, borders = self.column(name).strings(), self.offsets.tolist()
+        return [strings[first:last] for first, last in pairwise(borders)]
 
     def select(self, sentence_ids: npt.ArrayLike) -> Corpus:
         """The sentences `sentence_ids` in that order (repeats allowed; a bool[S] mask works too).

@@ -11,7 +11,14 @@ import numpy as np
 
 from sslbench.corpus.columns import Column, Corpus, Vocabulary
 from sslbench.corpus.encodings import Scheme, describe, tag_fits
-from sslbench.corpus.files import MAX_BYTES, Source, read_bytes, source_name
+from sslbench.corpus.files import (
+    BYTE_ORDER_MARK,
+    MAX_BYTES,
+    Source,
+    decode,
+    read_bytes,
+    source_name,
+)
 from sslbench.errors import UserError
 from sslbench.types import I32, I64
 
@@ -109,21 +116,17 @@ def _checked_separator(separator: str | None) -> bytes | None:
     return separator.encode()
 
 
-def _decode(raw: bytes, encoding: str, file: str) -> bytes:
-    """The text as UTF-8 without byte order mark; UserError with the line of an undecodable byte."""
+def _decode(data: bytes, encoding: str, file: str) -> bytes:
+    """The text as UTF-8 without byte order mark; UserError for an undecodable byte or NUL."""
+    hint = "name its encoding (for instance latin-1), or repair the line"
     try:
-        text = raw.decode(encoding)
+        text = decode(data, encoding, file, hint)
     except LookupError:
         raise UserError(f"unknown encoding {encoding!r}") from None
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        byte = raw[error.start]
-        hint = "name its encoding (for instance latin-1), or repair the line"
-        message = f"byte 0x{byte:02x} is not {encoding}"
-        raise UserError(message, file=file, line=line, hint=hint) from None
-    # a second copy only where the bytes that were read will not do
-    as_read = encoding.lower() in ("utf-8", "utf8", "ascii") and not text.startswith("\ufeff")
-    data = raw if as_read else text.removeprefix("\ufeff").encode()
+    if encoding.lower() in ("utf-8", "utf8", "ascii"):  # no second copy
+        data = data.removeprefix(BYTE_ORDER_MARK)
+    else:
+        data = text.encode()
     if (at := data.find(b"\0")) >= 0:
         line = data.count(b"\n", 0, at) + 1
         hint = "is this a binary file, or UTF-16 (encoding='utf-16')?"

@@ -23,6 +23,9 @@ class RawBytes:
 
 Source = str | os.PathLike[str] | tuple[str | os.PathLike[str], str] | RawBytes
 
+COPY_AGAIN = "copy or download it again"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 MAX_BYTES = 4 * 2**30
 # Deflate reaches 1032; text with columns stays below 30. Small files may do as they like.
 MAX_RATIO = 300
@@ -70,15 +73,34 @@ def read_bytes(source: Source, max_bytes: int = MAX_BYTES, max_ratio: float = MA
             with gzip.GzipFile(fileobj=file) as unpacked:
                 return _read_limited(unpacked, name, packed, max_bytes, max_ratio)
     except EOFError:
-        hint = "copy or download it again"
-        raise UserError("the compressed file is truncated", file=name, hint=hint) from None
+        message = "the compressed file is truncated"
+        raise UserError(message, file=name, hint=COPY_AGAIN) from None
     except (zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
-        hint = "copy or download it again"
-        raise UserError(f"the compressed file is damaged ({error})", file=name, hint=hint) from None
+        message = f"the compressed file is damaged ({error})"
+        raise UserError(message, file=name, hint=COPY_AGAIN) from None
     except FileNotFoundError:
         raise UserError("no such file", file=name) from None
     except OSError as error:
         raise UserError(error.strerror or str(error), file=name) from None
+
+
+def read_text(source: Source, encoding: str = "utf-8", hint: str = COPY_AGAIN) -> str:
+    """The text of `source` without a byte order mark; UserError as `read_bytes` and `decode`."""
+    return decode(read_bytes(source), encoding, source_name(source), hint)
+
+
+def decode(data: bytes, encoding: str, name: str, hint: str) -> str:
+    """`data` as text without a byte order mark.
+
+    name, hint: file and advice of the UserError for a byte that is not `encoding`, which also has
+        the line.
+    """
+    try:
+        return data.decode(encoding).removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"byte 0x{data[error.start]:02x} is not {encoding}"
+        raise UserError(message, file=name, line=line, hint=hint) from None
 
 
 def _is_zip(path: str | os.PathLike[str]) -> bool:
