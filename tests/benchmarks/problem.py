@@ -44,9 +44,9 @@ def _conll00() -> tuple[Corpus, Corpus]:
 
 def _synthetic() -> tuple[Corpus, Corpus]:
     """About as much generated text; two letters of the word stand in for a part of speech."""
-    from sslbench_datasets.synth.load import generate
+    from support.synth_text import synth_text
 
-    text = generate(8_936 + 2_012, seed=0, lexicon=10_000)
+    text = synth_text(8_936 + 2_012, seed=0, lexicon=10_000)
     words = text.column("word")
     endings = Vocabulary()
     codes = endings.encode(word[-2:] for word in words.vocabulary.strings)

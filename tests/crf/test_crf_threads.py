@@ -13,9 +13,9 @@ from sslbench.corpus import Corpus
 from sslbench.crf import ChainModel, HardLabels, Options, TrainingParams
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64, I32
-from sslbench_datasets.synth.load import generate
 from sslbench_methods.jess_cm.hmm import EmbeddedModels
 from sslbench_methods.jess_cm.method import JessCMTagger, add_counts
+from support.synth_text import synth_text
 
 TEMPLATES = [
     "word[0]",
@@ -42,7 +42,7 @@ def using(threads: int) -> Iterator[None]:
 
 
 def text() -> tuple[Corpus, I32, tuple[str, ...]]:
-    corpus = generate(300, seed=1)
+    corpus = synth_text(300, seed=1)
     column = corpus.column("label")
     return corpus, column.codes.astype(np.int32), tuple(column.vocabulary.strings)
 

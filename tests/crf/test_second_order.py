@@ -39,10 +39,10 @@ from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, labeled_part, without_labels
 from sslbench.features import Attributes, TemplateFeaturizer
 from sslbench.types import F64, I32, Bool
-from sslbench_datasets.synth.load import generate
 from sslbench_methods.graph_self_training.method import TypeSelfTraining
 from support.crf_oracle import log_sum, random_attributes
 from support.second_order_toys import LENGTHS, Chain, chains, check_sums, close, potentials_of
+from support.synth_text import synth_text
 
 KINDS = [
     pytest.param(L, scale, options, id=f"{L} labels, {scale:g}, {' '.join(options) or 'plain'}")
@@ -388,7 +388,7 @@ def test_the_mask_forbids() -> None:
 
 # -- the model -------------------------------------------------------------------------------------
 def trained(order: int, iterations: int = 15) -> tuple[ChainCRF, EncodedCorpus, I32]:
-    corpus = generate(300, seed=1)
+    corpus = synth_text(300, seed=1)
     column = corpus.column("label")
     model = SecondOrderModel() if order == 2 else ChainModel()
     codes = column.codes.astype(np.int32)
@@ -431,7 +431,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
 
 
 def test_types_are_relabeled_by_first_order_chains_only() -> None:
-    corpus = generate(12, seed=1)
+    corpus = synth_text(12, seed=1)
     labeled = labeled_part(corpus, np.arange(6))
     problem = Problem(
         "tagging",

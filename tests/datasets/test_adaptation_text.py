@@ -11,7 +11,6 @@ from sslbench.errors import UserError
 from sslbench_datasets.adaptation.load import letters
 from sslbench_datasets.adaptation.text import (
     Sentence,
-    corpus_of,
     ptb_words,
     read_biotrees,
     read_ebm,
@@ -66,14 +65,14 @@ def test_question_classes_are_taken_off() -> None:
 
 
 def test_genia_loses_field_marks_only() -> None:
-    words, tags = read_genia(raw(GENIA_TEXT))
-    assert pairs(corpus_of(words, {}, tags)) == GENIA_PAIRS
+    assert pairs(read_genia(raw(GENIA_TEXT), {})) == GENIA_PAIRS
 
 
 def test_words_do_not_depend_on_labels() -> None:
     """Quotation marks open and close in turn, whatever their tags are."""
-    words, _ = read_genia(raw(GENIA_TEXT.replace("``", "X").replace("''", "Y")))
-    assert words == read_genia(raw(GENIA_TEXT))[0]
+    texts = (GENIA_TEXT, GENIA_TEXT.replace("``", "X").replace("''", "Y"))
+    first, second = (read_genia(raw(text), {}).sentences("word") for text in texts)
+    assert first == second
 
 
 def test_ptb_words() -> None:
@@ -111,8 +110,8 @@ def test_pennbioie_spans_comments_and_sections_go() -> None:
 @pytest.mark.parametrize(
     ("reader", "text", "expected"),
     [
-        (read_simple_questions, b"a\tb\tc\twhat\nno tabs\n", r"f\.txt:2: not subject"),
-        (read_simple_questions, b"a\tb\tc\t \n", r"f\.txt:1: not subject"),
+        (read_simple_questions, b"a\tb\tc\twhat\nno tabs\n", r"f\.txt:2: expected subject"),
+        (read_simple_questions, b"a\tb\tc\t \n", r"f\.txt:1: expected subject"),
         (read_simple_questions, b"a\tb\tc\t\xff\n", r"f\.txt:1: .*not utf-8"),
         (read_trivia, b"#Q a\n\n#Q b\n^ c\n", r"f\.txt:1: question without"),
         (read_trivia, b"#Q a\n^ b\n#Q c\n", r"f\.txt:3: question without"),

@@ -15,7 +15,16 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.features import Template, TemplateFeaturizer
 from sslbench_datasets.chinese import load as chinese
 from sslbench_datasets.chinese.info import DATASETS, RAW_TEXT
-from sslbench_datasets.chinese.load import Words, characters
+from sslbench_datasets.chinese.text import (
+    SegmentedText,
+    characters,
+    raw_text,
+    read_sinica,
+    read_spaced,
+    read_tag_map,
+    read_ud,
+    read_word_tag,
+)
 from sslbench_methods.featurizers.suzuki2008 import zh_char
 from support.chinese_fakes import rows, tiny
 
@@ -30,15 +39,15 @@ def text(content: str) -> RawBytes:
 
 
 def test_borders_of_words_of_all_lengths() -> None:
-    words = Words(["上海市", "的", "体育", "锻炼身体"], [""] * 4, [2, 2])
+    words = SegmentedText(["上海市", "的", "体育", "锻炼身体"], [""] * 4, [2, 2])
     corpus = characters(words, {})
     assert rows(corpus) == ["上B 海M 市E 的S", "体B 育E 锻B 炼M 身M 体E"]
 
 
 def test_tags_are_joined_and_vocabularies_shared() -> None:
     shared: dict[str, Vocabulary] = {}
-    first = characters(Words(["中国", "人"], ["NR", "NN"], [2]), shared)
-    second = characters(Words(["人"], ["VV"], [1]), shared)
+    first = characters(SegmentedText(["中国", "人"], ["NR", "NN"], [2]), shared)
+    second = characters(SegmentedText(["人"], ["VV"], [1]), shared)
     assert rows(first) == ["中B-NR 国E-NR 人S-NN"]
     assert rows(second) == ["人S-VV"]
     for name in ("word", "label"):
@@ -47,8 +56,8 @@ def test_tags_are_joined_and_vocabularies_shared() -> None:
 
 
 def test_chosen_sentences_keep_their_words() -> None:
-    words = Words(list("abcdef"), list("ABCDEF"), [1, 3, 2])
-    assert words.select([2, 0]) == Words(["e", "f", "a"], ["E", "F", "A"], [2, 1])
+    words = SegmentedText(list("abcdef"), list("ABCDEF"), [1, 3, 2])
+    assert words.select([2, 0]) == SegmentedText(["e", "f", "a"], ["E", "F", "A"], [2, 1])
 
 
 # --- readers --------------------------------------------------------------------------------------
@@ -56,19 +65,19 @@ def test_chosen_sentences_keep_their_words() -> None:
 
 def test_spaced_words() -> None:
     """CRLF, a byte order mark, blank lines, spaces at the ends; full-width forms stay."""
-    found = chinese.read_spaced(text("\ufeff中国  １７％  \r\n\r\n \r\nＡＢ   。"))
-    assert found == Words(["中国", "１７％", "ＡＢ", "。"], [""] * 4, [2, 2])
+    found = read_spaced(text("\ufeff中国  １７％  \r\n\r\n \r\nＡＢ   。"))
+    assert found == SegmentedText(["中国", "１７％", "ＡＢ", "。"], [""] * 4, [2, 2])
 
 
 def test_word_and_tag() -> None:
-    found = chinese.read_word_tag(text("第六_OD 章_M\n__PU ａ_b_NN\n"))
-    assert found == Words(["第六", "章", "_", "ａ_b"], ["OD", "M", "PU", "NN"], [2, 2])
+    found = read_word_tag(text("第六_OD 章_M\n__PU ａ_b_NN\n"))
+    assert found == SegmentedText(["第六", "章", "_", "ａ_b"], ["OD", "M", "PU", "NN"], [2, 2])
 
 
 def test_ud_columns() -> None:
     lines = ["1\tNew York\t_\tPROPN\tNNP" + "\t_" * 5, "2\t#\t_\tPUNCT\t," + "\t_" * 5]
-    found = chinese.read_ud(text("\n".join([*lines, "", lines[1], ""])))
-    assert found == Words(["New York", "#", "#"], ["PROPN", "PUNCT", "PUNCT"], [2, 1])
+    found = read_ud(text("\n".join([*lines, "", lines[1], ""])))
+    assert found == SegmentedText(["New York", "#", "#"], ["PROPN", "PUNCT", "PUNCT"], [2, 1])
 
 
 TREES = (
@@ -79,34 +88,36 @@ TAGS = {"Neu": "NUM", "Nac": "NOUN", "DE": "X", "V_11": "VERB"}
 
 
 def test_sinica_leaves() -> None:
-    found = chinese.read_sinica(text(TREES), TAGS)
-    assert found == Words(["一", "鵝掌形", "的", "是"], ["NUM", "NOUN", "X", "VERB"], [1, 3])
+    found = read_sinica(text(TREES), TAGS)
+    assert found == SegmentedText(
+        ["一", "鵝掌形", "的", "是"], ["NUM", "NOUN", "X", "VERB"], [1, 3]
+    )
 
 
 def test_tag_map() -> None:
-    assert chinese.read_tag_map(text("Neu\tNUM\n\nCaa[P1]  CONJ\n")) == {
+    assert read_tag_map(text("Neu\tNUM\n\nCaa[P1]  CONJ\n")) == {
         "Neu": "NUM",
         "Caa[P1]": "CONJ",
     }
 
 
-def sinica(source: RawBytes) -> Words:
-    return chinese.read_sinica(source, {"Neu": "NUM"})
+def sinica(source: RawBytes) -> SegmentedText:
+    return read_sinica(source, {"Neu": "NUM"})
 
 
 @pytest.mark.parametrize(
     ("read", "content", "line", "message"),
     [
-        (chinese.read_spaced, "中国\n人\u3000民", 2, "white space"),
-        (chinese.read_spaced, "中国\t人", 1, "white space"),
-        (chinese.read_spaced, "\n \r\n", None, "empty"),
-        (chinese.read_word_tag, "第六_OD\n\n章", 3, "'章' is not word_TAG"),
-        (chinese.read_word_tag, "_OD", 1, "not word_TAG"),
-        (chinese.read_word_tag, "章_", 1, "not word_TAG"),
-        (chinese.read_ud, "1\t看似\t_\tVERB", 1, "4 columns"),
+        (read_spaced, "中国\n人\u3000民", 2, "white space"),
+        (read_spaced, "中国\t人", 1, "white space"),
+        (read_spaced, "\n \r\n", None, "empty"),
+        (read_word_tag, "第六_OD\n\n章", 3, "'章' is not word_TAG"),
+        (read_word_tag, "_OD", 1, "not word_TAG"),
+        (read_word_tag, "章_", 1, "not word_TAG"),
+        (read_ud, "1\t看似\t_\tVERB", 1, "4 columns"),
         (sinica, "#1:1.[1] NP(Head:Neu:一)\n#2:2.[1] NP()", 2, "no leaf"),
         (sinica, TREES, 2, "no universal tag for 'Nac'"),
-        (chinese.read_tag_map, "Neu NUM\nNac", 2, "1 columns"),
+        (read_tag_map, "Neu NUM\nNac", 2, "got 1 columns"),
     ],
 )
 def test_bad_lines_are_named(
@@ -119,7 +130,7 @@ def test_bad_lines_are_named(
 
 def test_a_gb_file_is_refused() -> None:
     with pytest.raises(UserError, match="not utf-8") as caught:
-        chinese.read_spaced(RawBytes("gb.txt", b"abc\n" + "中国".encode("gb18030")))
+        read_spaced(RawBytes("gb.txt", b"abc\n" + "中国".encode("gb18030")))
     assert caught.value.line == 2
     assert "GB" in str(caught.value.hint)
 
@@ -150,13 +161,15 @@ def test_a_segmented_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_raw_text_in_ascii_forms(tmp_path: Path) -> None:
     home, vocabulary = tiny(tmp_path, SXU | RAW), Vocabulary()
-    corpus = next(iter(chinese.raw_text(RAW_TEXT, home, vocabulary, forms=chinese.GSD_FORMS)))
+    corpus = next(iter(raw_text(RAW_TEXT, home, vocabulary, forms=chinese.GSD_FORMS)))
     found = ["".join(corpus.sentence(i, "word")) for i in range(corpus.n_sentences)]
     assert found == ["17%.", "中国人.", "中国人"]
 
 
 def test_wrong_counts_are_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"train has .* = \(1, 2, 3\), should have") as caught:
+    with pytest.raises(
+        UserError, match=r"train has 1 sentences, 2 words, 3 characters; exp"
+    ) as caught:
         chinese.load_sxu(tiny(tmp_path, SXU | RAW))
     assert str(caught.value.file).endswith("train.txt")
 
@@ -179,7 +192,7 @@ def test_sinica_is_dealt_out_in_blocks(tmp_path: Path, monkeypatch: pytest.Monke
     assert numbers["train"] == [*range(800), *range(1000, 1050)]
     assert dataset.external is None
     monkeypatch.setitem(counts, "dev", (100, 100, 101))
-    with pytest.raises(UserError, match=r"dev has .* = \(100, 100, 100\), should have"):
+    with pytest.raises(UserError, match=r"dev has 100 sent.*100 characters; expected .* 101 ch"):
         chinese.load_sinica(home)
 
 
@@ -217,7 +230,7 @@ def test_the_types_of_characters(one: str, other: str, same: bool, offset: int) 
         context = list("上下左右中")
         context[2 + offset] = character
         contexts.append("".join(context))
-    corpus = characters(Words(contexts, ["", ""], [1, 1]), {})
+    corpus = characters(SegmentedText(contexts, ["", ""], [1, 1]), {})
     index = TemplateFeaturizer([types]).index(corpus)
     node = np.asarray(index.encode(corpus).node).reshape(-1)
     assert (node[2] == node[7]) is np.bool_(same)

@@ -217,7 +217,7 @@ def test_bad_files_are_named_by_path(tmp_path: Path) -> None:
 
 def test_other_numbers_than_the_catalogs_are_an_error(tmp_path: Path) -> None:
     little_ctb(tmp_path / "postagged")
-    message = r"\(files, sentences\) = \(4, 4\), should have \(2448, 51447\); .*ctb7\.check=false"
+    message = r"has 4 files, 4 sentences; expected 2,448 files, 51,447 .*ctb7\.check=false"
     with pytest.raises(UserError, match=message):
         load(tmp_path, check=True)
     with pytest.raises(UserError, match=message):

@@ -20,8 +20,9 @@ from sslbench.corpus import Column, Corpus, RawBytes, Vocabulary, spans_of
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.genes import load as genes
+from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.genes.info import ALTERNATIVES, BC2GM, DATASETS, GENETAG
-from sslbench_datasets.genes.load import JIAO_WORDS, jiao_sets, read_tagged
+from sslbench_datasets.genes.load import JIAO_WORDS, jiao_sets
 
 # Names that touch, slashes in words, a name at an end and at the next beginning, an empty tag.
 TAGGED = """\
@@ -102,15 +103,15 @@ def test_names_are_the_runs_of_equal_name_tags(kinds: list[list[int]]) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("@@1 a/NN\nb/NN c/NN\n", r"^corpus\.txt:2: 'b/NN' is no sentence name; each line"),
-        ("@@1 a/NN\n@@x b/NN\n", r"^corpus\.txt:2: '@@x' is no sentence name"),
-        ("@@1 a/NN\n\n@@1 b/NN\n", r"^corpus\.txt:3: sentence @@1 stands in line 1 as well"),
+        ("@@1 a/NN\nb/NN c/NN\n", r"^corpus\.txt:2: 'b/NN' is not a sentence name; each line"),
+        ("@@1 a/NN\n@@x b/NN\n", r"^corpus\.txt:2: '@@x' is not a sentence name"),
+        ("@@1 a/NN\n\n@@1 b/NN\n", r"^corpus\.txt:3: sentence @@1 is also in line 1"),
         ("@@1 a/NN\n@@2\n", r"^corpus\.txt:2: sentence @@2 has no word"),
         ("@@1 a/NN b\n", r"^corpus\.txt:1: 'b' is not word/TAG"),
         ("@@1 a/NN\n@@2 /NN\n", r"^corpus\.txt:2: '/NN' is not word/TAG"),
         ("@@1 a/NN\n@@2 b/NEWGENE2\n", r"^corpus\.txt:2: unknown tag 'NEWGENE2'; .*NEWGENE1"),
         ("@@1 a/newgene\n", r"^corpus\.txt:1: unknown tag 'newgene'"),
-        ("@@1 a/NN\n@@2 caf\u00e9/NN\n", r"^corpus\.txt:2: byte 0xc3 is not ASCII"),
+        ("@@1 a/NN\n@@2 caf\u00e9/NN\n", r"^corpus\.txt:2: byte 0xc3 is not ascii"),
         ("\n\n", r"^corpus\.txt: no sentence in the file"),
     ],
 )
@@ -140,7 +141,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DataHome:
     monkeypatch.setattr(genes, "BC2GM", place(tmp_path, BC2GM, IOB))
     monkeypatch.setattr(genes, "GENETAG", place(tmp_path, GENETAG, TAGGED))
     monkeypatch.setattr(genes, "ALTERNATIVES", place(tmp_path, ALTERNATIVES, ANSWERS))
-    monkeypatch.setattr(genes, "ALTERNATIVES_COUNTS", dict.fromkeys(ALTERNATIVES, 4))
+    monkeypatch.setattr(genes, "ALTERNATIVES_COUNTS", dict.fromkeys(ALTERNATIVES, (4,)))
     monkeypatch.setattr(genes, "BC2GM_COUNTS", dict.fromkeys(BC2GM, (2, 5, 2)))
     monkeypatch.setattr(genes, "GENETAG_COUNTS", dict.fromkeys(GENETAG, (2, 14, 6)))
     return DataHome(tmp_path, tmp_path / "cache", offline=True)
@@ -170,8 +171,8 @@ def test_genetag_has_its_alternative_answers(
         assert (found.first.tolist(), found.last.tolist()) == ([2, 2, 9, 12], [2, 5, 10, 13])
         assert f"sha256_alternatives_{split}" in data.metadata
     assert not genes.load_bc2gm(small).alternatives
-    monkeypatch.setitem(genes.ALTERNATIVES_COUNTS, "dev", 5)
-    with pytest.raises(UserError, match="dev has 4 alternative answers, should have 5") as caught:
+    monkeypatch.setitem(genes.ALTERNATIVES_COUNTS, "dev", (5,))
+    with pytest.raises(UserError, match="dev has 4 alternative answers; expected 5") as caught:
         genes.load_genetag(small)
     assert caught.value.file == str(small.locate(ALTERNATIVES["dev"]))
 
@@ -186,7 +187,7 @@ def test_wrong_counts_are_refused(
     numbers = list(getattr(genes, table)[split])
     numbers[which] += 1
     monkeypatch.setitem(getattr(genes, table), split, tuple(numbers))
-    with pytest.raises(UserError, match=rf"{split} has .* should have") as caught:
+    with pytest.raises(UserError, match=rf"{split} has .* expected") as caught:
         getattr(genes, f"load_{name}")(small)
     assert caught.value.file == str(small.locate(getattr(genes, name.upper())[split]))
 

@@ -12,8 +12,8 @@ from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.metrics import Alternatives, Scores, score
 from sslbench_datasets.genes import load as genes
+from sslbench_datasets.genes.genetag import read_alternatives, sentence_names
 from sslbench_datasets.genes.info import ALTERNATIVES, GENETAG
-from sslbench_datasets.genes.load import read_alternatives, sentence_names
 
 ANSWER_PLACES = {(2, 2), (2, 5), (9, 10), (12, 13)}
 
@@ -37,12 +37,15 @@ def test_alternative_answers_are_places_in_the_corpus() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("@@12|2 2|p53\n@@7|0\n", r"^answers\.txt:2: '@@7\|0' is no answer; each line is @@num"),
-        ("@@12|2 2 p53\n", r"^answers\.txt:1: '@@12\|2 2 p53' is no answer"),
-        ("7|0 0|Myc\n", r"^answers\.txt:1: '7\|0 0\|Myc' is no answer"),
-        ("@@7|0 4|all\n@@7|1 5|on\n", r"^answers\.txt:2: 1 5 are no places in sentence @@7; .* 4$"),
-        ("@@7|2 1|back\n", r"^answers\.txt:1: 2 1 are no places in sentence @@7"),
-        ("@@7|0 0|\u00e9\n", r"^answers\.txt:1: byte 0xc3 is not ASCII"),
+        (
+            "@@12|2 2|p53\n@@7|0\n",
+            r"^answers\.txt:2: '@@7\|0' is not an answer; each line is @@num",
+        ),
+        ("@@12|2 2 p53\n", r"^answers\.txt:1: '@@12\|2 2 p53' is not an answer"),
+        ("7|0 0|Myc\n", r"^answers\.txt:1: '7\|0 0\|Myc' is not an answer"),
+        ("@@7|0 4|all\n@@7|1 5|on\n", r"^answers\.txt:2: 1 5 is not a span of sentence @@7; .* 4$"),
+        ("@@7|2 1|back\n", r"^answers\.txt:1: 2 1 is not a span of sentence @@7"),
+        ("@@7|0 0|\u00e9\n", r"^answers\.txt:1: byte 0xc3 is not ascii"),
     ],
 )
 def test_a_bad_answer_is_named(text: str, expected: str) -> None:

@@ -24,7 +24,7 @@ from sslbench.experiment.training import score_labels
 from sslbench.types import I32
 from sslbench_datasets.ner import load as ner
 from sslbench_datasets.ner.info import DATASETS
-from sslbench_datasets.ner.load import ENGLISH, SPANISH, Task, load
+from sslbench_datasets.ner.load import ENGLISH, SPANISH, SharedTask, load
 
 # Both ways to write a document mark; two persons and two organizations that touch; a stray B-MISC.
 ENGLISH_TEXT = """\
@@ -51,7 +51,7 @@ EFE NP B-ORG
 """
 
 
-def placed(tmp_path: Path, task: Task, text: bytes) -> tuple[DataHome, Task]:
+def placed(tmp_path: Path, task: SharedTask, text: bytes) -> tuple[DataHome, SharedTask]:
     """A data home where each file of the task holds `text` and "end" in another sentence."""
     filler = b"\n\n" + b" ".join([b"end"] * (len(task.columns) - 1)) + b" O\n"
     contents = {"train": text, "dev": text + filler, "test": text + 2 * filler}
@@ -112,7 +112,7 @@ def test_spanish_is_utf8_and_its_labels_stay_as_given(tmp_path: Path) -> None:
         (ENGLISH, ENGLISH_TEXT.replace("I-PER", "E-PER").encode(), r"eng\.train.*10.*'E-PER'"),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, task: Task, text: bytes, expected: str) -> None:
+def test_a_bad_line_is_named(tmp_path: Path, task: SharedTask, text: bytes, expected: str) -> None:
     home, task = placed(tmp_path, task, text)
     with pytest.raises(UserError) as caught:
         load(home, task)
@@ -123,7 +123,7 @@ def test_wrong_counts_are_refused_for_every_split(tmp_path: Path) -> None:
     home, task = placed(tmp_path, ENGLISH, ENGLISH_TEXT.encode())
     for split, (n_sentences, n_tokens) in task.counts.items():
         wrong = {**task.counts, split: (n_sentences, n_tokens + 1)}
-        with pytest.raises(UserError, match=rf"{split} has .* should have") as caught:
+        with pytest.raises(UserError, match=rf"{split} has .* expected") as caught:
             load(home, replace(task, counts=wrong))
         assert caught.value.file == str(home.locate(task.files[split]))
 
@@ -207,7 +207,7 @@ PUBLISHED = {
 }
 
 
-def real(task: Task) -> tuple[DataHome, Dataset]:
+def real(task: SharedTask) -> tuple[DataHome, Dataset]:
     home = DataHome(offline=True)
     for file in task.files.values():
         if home.state(file) != "ok":
@@ -223,7 +223,7 @@ def encoded_as_guess(corpus: Corpus) -> I32:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("task", [ENGLISH, SPANISH], ids=lambda task: task.name)
-def test_real_counts_are_the_published_ones(task: Task) -> None:
+def test_real_counts_are_the_published_ones(task: SharedTask) -> None:
     home, data = real(task)
     for split, corpus in data.splits.items():
         assert (corpus.n_sentences, corpus.n_tokens) == task.counts[split]

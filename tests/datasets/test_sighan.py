@@ -12,7 +12,7 @@ import pytest
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench_datasets.chinese.load import read_spaced
+from sslbench_datasets.chinese.text import read_spaced
 from sslbench_datasets.sighan import load as sighan
 from sslbench_datasets.sighan.info import BAKEOFFS, DATASETS, Bakeoff
 from support.chinese_fakes import rows, tiny
@@ -66,7 +66,7 @@ def test_the_splits_as_upstream_wrote_them(tmp_path: Path) -> None:
 def test_raw_text_is_the_other_corpora_never_the_own_test(tmp_path: Path) -> None:
     assert external(load(tmp_path)) == ["微软２", "山西３。"]
     for bakeoff in BAKEOFFS:
-        gold, *raw = bakeoff.files
+        gold, raw = bakeoff.test, bakeoff.raw
         assert gold.path == f"icwb2-data/gold/{bakeoff.name}_test_gold.utf8"
         assert (gold.extra, {file.extra for file in raw}) == (False, {True})
         assert gold.path not in {file.path for file in raw}
@@ -95,20 +95,22 @@ def test_a_missing_training_file_says_what_to_put_where(tmp_path: Path, given: s
         sighan.load.pku(home, train=given)
     assert str(caught.value.file) == (given or str(tmp_path / PKU.train))
     hint = str(caught.value.hint)
-    assert "icwb2-data/training/pku_training.utf8 from icwb2-data.zip" in hint
-    assert f"copy it to {tmp_path / PKU.train}, or give --set pku.train=FILE" in hint
+    assert "copy icwb2-data/training/pku_training.utf8 of icwb2-data.zip" in hint
+    assert f" to {tmp_path / PKU.train}, or give --set pku.train=FILE" in hint
 
 
 def test_another_number_of_words_is_refused_unless_asked_for(tmp_path: Path) -> None:
     other = replace(TINY, train_words=1_109_947)
-    message = r"pku_training\.utf8: 7 words, should have 1,109,947; .*pku\.check=false"
+    message = r"pku_training\.utf8: train has 7 words; expected 1,109,947 words; .*pku\.check=false"
     with pytest.raises(UserError, match=message):
         load(tmp_path, other)
     assert load(tmp_path, other, check=False).splits["train"].n_sentences == 2
 
 
 def test_another_test_text_is_refused_even_then(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"pku_test_gold.*test has .* = \(1, 5, 11\), should"):
+    with pytest.raises(
+        UserError, match=r"pku_test_gold.*test has .* 11 characters; expected 2 sent"
+    ):
         load(tmp_path, replace(TINY, test_counts=(2, 5, 11)), check=False)
 
 
@@ -137,7 +139,7 @@ def test_registrations_load_and_name_the_published_sizes() -> None:
 def real(bakeoff: Bakeoff, tmp_path: Path, **options: object) -> Dataset:
     """The real gold test text with a stand-in for the training file."""
     home = DataHome(offline=True)
-    if any(home.state(file) != "ok" for file in bakeoff.files):
+    if any(home.state(file) != "ok" for file in INFOS[bakeoff.name].files):
         pytest.skip(f"the files of {bakeoff.name} are not in the data home {home.root}")
     train = tmp_path / "train.utf8"
     train.write_text(TRAIN, encoding="utf-8")
@@ -153,7 +155,7 @@ def text_of(corpus: Corpus) -> str:
 def test_the_real_test_texts(bakeoff: Bakeoff, tmp_path: Path) -> None:
     """Against the bytes of the file, without the reader."""
     test = real(bakeoff, tmp_path).splits["test"]
-    content = DataHome(offline=True).path(bakeoff.files[0]).read_text(encoding="utf-8")
+    content = DataHome(offline=True).path(bakeoff.test).read_text(encoding="utf-8")
     assert text_of(test) == "".join(content.split())
     words = content.split()
     assert test.n_sentences == sum(bool(line.strip()) for line in content.splitlines())

@@ -19,14 +19,14 @@ from sslbench_datasets.synth.language import (
     build_language,
     posteriors,
 )
-from sslbench_datasets.synth.load import GeneratedShards, bayes_accuracy, generate, load
+from sslbench_datasets.synth.load import GeneratedShards, bayes_accuracy, load
 
 HOME = DataHome(Path("/nowhere"), Path("/nowhere"), offline=True)
 
 
 def language(shift: float = 0.0, **options: float) -> Language:
-    chosen = {"lexicon": 500, "ambiguity": 0.3, "noise": 0.3, "rare": 0.1, **options}
-    return build_language(0, shift, **chosen)  # type: ignore[arg-type]
+    options = {"lexicon": 500, "ambiguity": 0.3, "noise": 0.3, "rare": 0.1, **options}
+    return build_language(0, shift, **options)  # type: ignore[arg-type]
 
 
 def enumerated(chain: Chain, emissions: np.ndarray) -> np.ndarray:
@@ -163,10 +163,11 @@ def words_and_tags(corpus: Corpus) -> tuple[list[str], list[str], list[int]]:
 
 
 def test_the_same_seed_gives_the_same_text_and_another_seed_another() -> None:
-    one, two = generate(50, 3, 0.2), generate(50, 3, 0.2)
-    assert words_and_tags(one) == words_and_tags(two)
-    assert words_and_tags(one) != words_and_tags(generate(50, 4, 0.2))
-    assert words_and_tags(load(HOME, seed=3).splits["train"]) == words_and_tags(generate(400, 3))
+    one, two, other = (load(HOME, seed=seed, shift=0.2) for seed in (3, 3, 4))
+    for split in one.splits:
+        first = words_and_tags(one.splits[split])
+        assert first == words_and_tags(two.splits[split])
+        assert first != words_and_tags(other.splits[split])
 
 
 def test_the_size_of_one_split_does_not_change_another() -> None:

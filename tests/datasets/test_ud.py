@@ -18,7 +18,8 @@ from sslbench.experiment.protocol import unlabeled_text
 from sslbench.experiment.record import ProtocolSpec
 from sslbench_datasets.ud import load as ud
 from sslbench_datasets.ud.conllu import read_conllu
-from sslbench_datasets.ud.info import DATASETS, TREEBANKS, Facts, Treebank
+from sslbench_datasets.ud.info import DATASETS, TREEBANKS, Treebank
+from sslbench_datasets.upstream import Upstream
 
 Sentence = list[tuple[str, str]]
 
@@ -119,7 +120,7 @@ def bad(*rows: str) -> str:
         (bad(row(1), "", row("1-2")), 6, "a sentence without a word"),
         (bad(row("1-2", upos="_"), row(1, upos="_")), 5, "a word without UPOS"),
         (bad(row(1), row(2, upos="CONJ")), 5, "unknown UPOS 'CONJ'"),
-        (bad(row(1), row(2, form="\udcff")), 5, "byte 0xff is not UTF-8"),
+        (bad(row(1), row(2, form="\udcff")), 5, "byte 0xff is not utf-8"),
     ],
 )
 def test_a_bad_row_is_named(text: str, line: int, message: str) -> None:
@@ -174,7 +175,7 @@ def test_seventeen_tags_become_twelve() -> None:
     assert len(set(ud.UNIVERSAL_TAGS)) == 12
     corpus = read(text_of([[("w", name) for name in expected]]), tags=ud.TAG_OF)
     labels = Vocabulary(ud.UNIVERSAL_TAGS)
-    found = ud.universal(corpus, labels)
+    found = ud.with_universal_tags(corpus, labels)
     assert found.sentence(0, "label") == list(expected.values())
     assert found.column("label").vocabulary is labels
     assert set(found.columns) == {"word", "label"}
@@ -182,14 +183,16 @@ def test_seventeen_tags_become_twelve() -> None:
 
 def little_treebank(root: Path, monkeypatch: pytest.MonkeyPatch, **sizes: int) -> Treebank:
     """A treebank of one-word sentences, registered as Danish; word = split and number."""
-    facts = {}
+    files, counts = {}, {}
     for split, size in sizes.items():
         data = text_of([[(f"{split}{i}", "AUX")] for i in range(size)]).encode()
         path = root / "UD_Danish-DDT" / f"da_ddt-ud-{split}.conllu"
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
-        facts[split] = Facts(len(data), size, size, hashlib.sha256(data).hexdigest())
-    bank = Treebank("da", "Danish", "DDT", "c0ffee", facts)
+        digest = hashlib.sha256(data).hexdigest()
+        files[split] = Upstream(path.parent.name, "", "").file(path.name, len(data), digest)
+        counts[split] = (size, size)
+    bank = Treebank("da", "Danish", "DDT", "c0ffee", "CC BY-SA 4.0", files, counts)
     monkeypatch.setattr(
         ud.load, "da", lambda home, **options: ud.load_treebank(bank, home, **options)
     )
@@ -272,8 +275,8 @@ def test_other_counts_than_upstreams_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bank = little_treebank(tmp_path, monkeypatch, dev=1, test=2)
-    bank.facts["test"] = bank.facts["test"]._replace(words=3)
-    with pytest.raises(UserError, match=r"da_ddt-ud-test.*\(2, 2\), should have \(2, 3\)"):
+    bank.counts["test"] = (2, 3)
+    with pytest.raises(UserError, match=r"da_ddt-ud-test.* 2 tokens; expected .* 3 tokens"):
         load(tmp_path)
 
 
@@ -313,4 +316,5 @@ def test_real_treebanks(bank: Treebank) -> None:
     for split, rows in (("train", train), ("test", test)):
         mapped = [[(word, ud.TAG_OF[name]) for word, name in sentence] for sentence in rows]
         assert sentences_of(data.splits[split], "label") == mapped
-    assert sum(facts.sentences for facts in bank.facts.values()) >= 10 * ud.DRAW_SENTENCES
+    n_sentences = sum(sentences for sentences, _ in bank.counts.values())
+    assert n_sentences >= ud.N_DRAWS * ud.DRAW_SENTENCES

@@ -14,7 +14,7 @@ from sslbench.crf import ChainModel
 from sslbench.errors import UserError
 from sslbench.experiment.problem import without_labels
 from sslbench.features import TemplateFeaturizer
-from sslbench_datasets.chinese.load import characters
+from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.words import (
     BORDERS,
     GoldWords,

@@ -22,7 +22,7 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.problem import Problem, without_labels
 from sslbench.experiment.saved import load_tagger
 from sslbench.plugins import registry
-from sslbench_datasets.chinese.load import characters
+from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.cluster_features import (
     AutoText,
     ClusterFeatures,

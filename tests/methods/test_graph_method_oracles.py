@@ -38,7 +38,7 @@ from sslbench.experiment.problem import Problem, relabeled
 from sslbench.features import TemplateFeaturizer
 from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.types import F64, I32
-from sslbench_datasets.chinese.load import Words, characters
+from sslbench_datasets.chinese.text import SegmentedText, characters
 from sslbench_methods.graph_self_training.method import GraphSelfTraining
 from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer, decode, mix
 from sslbench_methods.supervised import Supervised
@@ -289,7 +289,7 @@ def legal(prefixes: list[str], n_tags: int) -> F64:
 
 
 def test_v12_words_and_labels() -> None:
-    words = Words(
+    words = SegmentedText(
         ["上海市", "的", "体育", "锻炼身体", "ab"], ["NR", "DEG", "NN", "NN", "FW"], [2, 3]
     )
     text = characters(words, {})

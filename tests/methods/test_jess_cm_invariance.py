@@ -20,7 +20,7 @@ from sslbench.experiment.runner import execute
 from sslbench.experiment.training import Task
 from sslbench.features import TemplateFeaturizer
 from sslbench.plugins import registry
-from sslbench_datasets.files import CONLL2000
+from sslbench_datasets.conll00.info import CONLL2000
 from sslbench_methods.jess_cm.method import JessCM
 
 LABELS, WORDS = ("a", "b", "c"), tuple(f"w{i}" for i in range(9))

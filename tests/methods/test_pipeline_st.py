@@ -19,7 +19,7 @@ from sslbench.experiment.problem import Problem, without_labels
 from sslbench.experiment.saved import load_tagger
 from sslbench.features import TemplateFeaturizer
 from sslbench.plugins import registry
-from sslbench_datasets.chinese.load import characters
+from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.pipeline_st import Pipeline, PipelineST
 from sslbench_methods.chinese.words import BORDERS, border_mask
 from support.run_fakes import task

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sslbench.corpus import Corpus
-from sslbench_datasets.adaptation.text import sentences_of
 
 BANK = """\
 (SBARQ (WHNP (WP What))(SQ ( )(VBZ <s)(NP (NNP O<Hara)(POS <)(`` ``)(NN a/b)('' <<)))(. ?))
@@ -53,5 +52,5 @@ GENIA_PAIRS = [
 
 
 def pairs(corpus: Corpus) -> list[str]:
-    both = zip(sentences_of(corpus), sentences_of(corpus, "label"), strict=True)
+    both = zip(corpus.sentences("word"), corpus.sentences("label"), strict=True)
     return [" ".join(f"{w}_{t}" for w, t in zip(*one, strict=True)) for one in both]

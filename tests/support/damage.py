@@ -25,10 +25,10 @@ from sslbench.experiment.saved import load_tagger
 from sslbench.experiment.userdata import load_user_data
 from sslbench.features.crfpp import load_featurizer
 from sslbench.plugins import registry
-from sslbench_datasets.chinese import load as chinese
-from sslbench_datasets.genes import load as genes
+from sslbench_datasets.chinese import text as chinese
+from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.letters.load import read_words
-from sslbench_datasets.newswire import read_stories
+from sslbench_datasets.reuters.load import read_stories
 from sslbench_datasets.treebank.trees import read_trees
 from sslbench_datasets.ud.conllu import read_conllu
 
@@ -141,7 +141,7 @@ READERS = {
     ),
     "conllu": Reader(read_conllu, "en.conllu", CONLLU.encode()),
     "trees": Reader(read_trees, "wsj.mrg", TREES.encode()),
-    "genetag": Reader(lambda path: genes.read_tagged(path, {}), "genes.tag", GENETAG.encode()),
+    "genetag": Reader(lambda path: read_tagged(path, {}), "genes.tag", GENETAG.encode()),
     "spaced": Reader(chinese.read_spaced, "sxu.txt", "中文 是 好 。\n我 们\n".encode()),
     "word_tag": Reader(chinese.read_word_tag, "zx.txt", "中文_NN 是_VC\n我_PN\n".encode()),
     "ud chinese": Reader(chinese.read_ud, "zh.conllu", UDC.encode()),

@@ -11,7 +11,7 @@ from sslbench.corpus import Corpus, CorpusShards, Shards, Vocabulary
 from sslbench.crf import ChainModel
 from sslbench.experiment.problem import Problem, labeled_part, without_labels
 from sslbench.features import TemplateFeaturizer
-from sslbench_datasets.chinese.load import Words, characters
+from sslbench_datasets.chinese.text import SegmentedText, characters
 
 HEADS, TAILS, VERBS = "天地人山水火木金", "上下左右前后里外", "看听说走"
 
@@ -41,9 +41,9 @@ def sentences(n: int, seed: int) -> list[list[tuple[str, str]]]:
     return [sentence(rng) for _ in range(n)]
 
 
-def as_words(found: Sequence[Sequence[tuple[str, str]]], *, tags: bool = True) -> Words:
+def as_words(found: Sequence[Sequence[tuple[str, str]]], *, tags: bool = True) -> SegmentedText:
     pairs = [pair for one in found for pair in one]
-    return Words(
+    return SegmentedText(
         [word for word, _ in pairs],
         [tag if tags else "" for _, tag in pairs],
         [len(one) for one in found],

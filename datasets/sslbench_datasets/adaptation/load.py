@@ -1,8 +1,8 @@
-"""``questions``, ``bio`` and ``pennbioie``: taggers of newswire, adapted to text of another kind.
+"""``questions``, ``bio`` and ``pennbioie``: taggers trained on newswire, tested on other domains.
 
-Source: Subramanya et al. (2010). Labeled is the Wall Street Journal, unlabeled the target; labels
-of the target serve to choose parameters (dev) and to test. The paper's target texts are not public;
-those here stand in for them, and its numbers cannot be expected.
+Source: Subramanya et al. (2010). Labeled text is the Wall Street Journal, unlabeled text is of the
+target domain; labels of the target domain are for choosing parameters (dev) and testing. The
+paper's target texts are not public; these replace them, so scores are not comparable with its.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sslbench.corpus import Corpus, CorpusShards, RawBytes, Shards, Vocabulary, read_bytes
+from sslbench.corpus import Corpus, CorpusShards, Shards, Vocabulary
 from sslbench.errors import UserError
-from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.data import DataHome, Dataset, Metadata
 from sslbench_datasets.adaptation.info import (
     EBM,
     GENIA,
+    GENIA_COUNTS,
     QUESTION_CLASSES,
+    QUESTION_COUNTS,
+    QUESTION_SETS,
     QUESTIONBANK,
     SIMPLE_QUESTIONS,
     TRIVIA,
 )
 from sslbench_datasets.adaptation.text import (
     Sentence,
-    corpus_of,
     ptb_words,
     read_biotrees,
     read_ebm,
@@ -40,36 +41,36 @@ from sslbench_datasets.adaptation.text import (
     read_questionbank,
     read_simple_questions,
     read_trivia,
-    sentences_of,
 )
-from sslbench_datasets.checks import check_sizes, chosen
+from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.genes.info import GENETAG
-from sslbench_datasets.genes.load import read_tagged
+from sslbench_datasets.loading import (
+    SIZE,
+    CheckOptions,
+    check_counts,
+    digests,
+    parse_options,
+    read_hashed,
+    read_splits,
+    without_check,
+)
 from sslbench_datasets.treebank.info import PTB_COUNTS, PTB_SECTIONS
 from sslbench_datasets.treebank.load import load_sample, read_sections
 
-Metadata = dict[str, float | int | str]
-
-# (sentences, tokens) of the targets, GENIA's without field marks.
-QUESTION_COUNTS = {"dev": (2_000, 17_069), "test": (2_000, 20_774)}
-GENIA_COUNTS = {"dev": (1_964, 51_227), "test": (1_826, 49_086)}
-# Unlabeled sentences that are kept, and dropped because they are in QuestionBank too.
-QUESTION_SETS = {"simplequestions": (34_374, 0), "opentriviaqa": (11_337, 4), "qc": (2_645, 3_307)}
-
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
-_ORDER = 0x61646170  # seed of the order of the unlabeled text
+_ORDER_SEED = 0x61646170  # of the order of the unlabeled text
 
 
-class SourceOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SourceOptions(CheckOptions, frozen=True, forbid_unknown_fields=True):
     """Options of the labeled source."""
 
     ptb: Annotated[
         str,
-        Meta(description="folder of your Penn Treebank: its sections 0-18, not the sample, train"),
+        Meta(
+            description="folder of your Penn Treebank: train is its sections 0-18 instead of the"
+            " sample"
+        ),
     ] = ""
-    check: Annotated[
-        bool, Meta(description="refuse other numbers of its sentences and tokens than published")
-    ] = True
 
 
 class QuestionsOptions(SourceOptions, frozen=True, forbid_unknown_fields=True):
@@ -77,7 +78,10 @@ class QuestionsOptions(SourceOptions, frozen=True, forbid_unknown_fields=True):
 
     qc: Annotated[
         bool,
-        Meta(description="unlabeled: add TREC question classification, less QuestionBank's"),
+        Meta(
+            description="add the TREC question classification set to the unlabeled text, without"
+            " QuestionBank's sentences"
+        ),
     ] = False
 
 
@@ -92,100 +96,92 @@ class BioOptions(SourceOptions, frozen=True, forbid_unknown_fields=True):
 class PennBioOptions(BioOptions, frozen=True, forbid_unknown_fields=True):
     """Options of pennbioie."""
 
-    path: Annotated[str, Meta(description="the licence holder's folder with .mrg files")] = ""
+    path: Annotated[str, Meta(description="your folder with .mrg files")] = ""
     dev: Annotated[
-        int, Meta(description="dev = the first so many sentences; 0: half of the files", ge=0)
+        int, Meta(description="sentences of dev; 0: those of the first half of the files", ge=0)
     ] = 0
 
 
-# --- data sets ----------------------------------------------------------------------------------
+# --- datasets -----------------------------------------------------------------------------------
 
 
 def load_questions(home: DataHome, **options: object) -> Dataset:
-    """Read source, QuestionBank and the other question sets; options as in `QuestionsOptions`.
+    """Read source, QuestionBank and the unlabeled questions; options as in `QuestionsOptions`.
 
-    Of the unlabeled sentences, those with the letters and digits of one of QuestionBank are taken
-    out; ``metadata`` count them. UserError for a bad option, a missing or malformed file, or counts
-    that are not the known ones.
+    Unlabeled sentences with the same letters and digits as a sentence of QuestionBank are left out;
+    the metadata counts them. UserError for a bad option, a missing or malformed file, or unexpected
+    counts.
     """
-    asked = chosen("questions", options, QuestionsOptions)
+    settings = parse_options("questions", options, QuestionsOptions)
     vocabularies: dict[str, Vocabulary] = {}
-    train, metadata = _source(home, asked, vocabularies, "questions")
+    train, source = _source(home, settings, vocabularies, "questions")
     path = home.path(QUESTIONBANK)
     bank = read_questionbank(path, vocabularies)
     half = QUESTION_COUNTS["dev"][0]
     splits = {"dev": bank.between(0, half), "test": bank.between(half, bank.n_sentences)}
-    check_sizes(splits, QUESTION_COUNTS, dict.fromkeys(splits, path))
-    metadata |= {"sha256_questionbank": QUESTIONBANK.sha256}
-    for name in question_sets(asked):
-        metadata[f"{name}_sentences"], metadata[f"{name}_dropped"] = QUESTION_SETS[name]
-
-    def text() -> list[Sentence]:
-        return _new_questions(home, asked, bank)
-
+    SIZE.check(splits, QUESTION_COUNTS, dict.fromkeys(splits, path))
+    sets = ["simplequestions", "opentriviaqa", *(["qc"] if settings.qc else [])]
+    counts = {}
+    for name in sets:
+        counts[f"{name}_sentences"], counts[f"{name}_dropped"] = QUESTION_SETS[name]
+    metadata = {**source, "sha256_questionbank": QUESTIONBANK.sha256, **counts}
+    text = partial(_unlabeled_questions, home, sets, bank)
     return _dataset("questions", train, splits, text, metadata)
 
 
 def load_bio(home: DataHome, **options: object) -> Dataset:
-    """Read source, GENIA and other biomedical text; options as in `BioOptions`.
+    """Read source, GENIA and the biomedical text; options as in `BioOptions`.
 
-    UserError for a bad option, a missing or malformed file, or counts that are not the known ones.
+    UserError for a bad option, a missing or malformed file, or unexpected counts.
     """
-    asked = chosen("bio", options, BioOptions)
+    settings = parse_options("bio", options, BioOptions)
     vocabularies: dict[str, Vocabulary] = {}
-    train, metadata = _source(home, asked, vocabularies, "bio")
-    paths = {split: home.path(GENIA[split]) for split in GENIA_COUNTS}
-    splits = {}
-    for split, path in paths.items():
-        words, tags = read_genia(path)
-        splits[split] = corpus_of(words, vocabularies, tags)
-        metadata[f"sha256_{split}"] = GENIA[split].sha256
-    check_sizes(splits, GENIA_COUNTS, paths)
-    text = partial(_biomedical_text, home, asked.unlabeled)
-    return _dataset("bio", train, splits, text, metadata)
+    train, source = _source(home, settings, vocabularies, "bio")
+    files = {split: GENIA[split] for split in GENIA_COUNTS}
+    read = partial(read_genia, vocabularies=vocabularies)
+    splits = read_splits(home, files, read, GENIA_COUNTS, SIZE)
+    text = partial(_biomedical_text, home, settings.unlabeled)
+    return _dataset("bio", train, splits, text, {**source, **digests(files)})
 
 
 def load_pennbioie(home: DataHome, **options: object) -> Dataset:
     """Read source, a licence holder's PennBioIE and other text; options as in `PennBioOptions`.
 
-    UserError for a bad option, no folder, fewer than two files, a cut outside of the corpus, or a
-    missing or malformed file. Its counts are not known, so they are not checked;
-    ``metadata["sha256_target"]`` is of the bytes of all its files, in order.
+    ``metadata["sha256_target"]`` is of the bytes of all files of PennBioIE, in order. Its counts
+    are not published, so they are not checked. UserError for a bad option, no folder, a dev or test
+    without sentences, or a missing or malformed file.
     """
-    asked = chosen("pennbioie", options, PennBioOptions)
-    files = find_biotrees(asked.path)
+    settings = parse_options("pennbioie", options, PennBioOptions)
+    files = find_biotrees(settings.path)
     vocabularies: dict[str, Vocabulary] = {}
-    train, metadata = _source(home, asked, vocabularies, "pennbioie")
-    digest, parts = hashlib.sha256(), []
-    for file in files:
-        data = read_bytes(file)
-        digest.update(data)
-        parts.append(read_biotrees(RawBytes(str(file), data), vocabularies))
-    whole = Corpus.concatenate(parts)
+    train, source = _source(home, settings, vocabularies, "pennbioie")
+    digest = hashlib.sha256()
+    parts = [read_biotrees(read_hashed(file, digest), vocabularies) for file in files]
+    target = Corpus.concatenate(parts)
     half = sum(part.n_sentences for part in parts[: (len(parts) + 1) // 2])
-    cut = asked.dev or half
-    if not 0 < cut < whole.n_sentences:
+    n_dev = settings.dev or half
+    if not 0 < n_dev < target.n_sentences:
         raise UserError(
-            f"dev has {cut} of {whole.n_sentences} sentences, nothing is left for one of the two",
-            file=asked.path,
+            f"dev has {n_dev} of {target.n_sentences} sentences; dev or test is empty",
+            file=settings.path,
             hint="give another number with --set pennbioie.dev=NUMBER",
         )
-    splits = {"dev": whole.between(0, cut), "test": whole.between(cut, whole.n_sentences)}
-    metadata |= {"files": len(files), "sha256_target": digest.hexdigest()}
-    text = partial(_biomedical_text, home, asked.unlabeled)
+    splits = {"dev": target.between(0, n_dev), "test": target.between(n_dev, target.n_sentences)}
+    metadata = {**source, "files": len(files), "sha256_target": digest.hexdigest()}
+    text = partial(_biomedical_text, home, settings.unlabeled)
     return _dataset("pennbioie", train, splits, text, metadata)
 
 
 def find_biotrees(folder: str) -> list[Path]:
-    """All .mrg files below the folder of the user, by path; UserError when there is none."""
+    """All .mrg files below the user's folder, by path; UserError if there are none."""
     hint = "give the folder of LDC2008T20 or LDC2008T21 with --set pennbioie.path=FOLDER"
     if not folder:
-        raise UserError("dataset pennbioie is read from a licence holder's own copy", hint=hint)
+        raise UserError("dataset pennbioie needs a licence holder's own copy", hint=hint)
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise UserError("no such folder", file=root, hint=hint)
-    found = (path for path in root.rglob("*") if path.name.lower().endswith(".mrg"))
-    files = sorted(path for path in found if path.is_file() and path.name[0] != ".")
+    paths = (path for path in root.rglob("*") if path.name.lower().endswith(".mrg"))
+    files = sorted(path for path in paths if path.is_file() and path.name[0] != ".")
     if not files:
         raise UserError("no .mrg file in this folder or below", file=root, hint=hint)
     return files
@@ -195,40 +191,33 @@ def find_biotrees(folder: str) -> list[Path]:
 
 
 def _source(
-    home: DataHome, asked: SourceOptions, vocabularies: dict[str, Vocabulary], dataset: str
+    home: DataHome, options: SourceOptions, vocabularies: dict[str, Vocabulary], dataset: str
 ) -> tuple[Corpus, Metadata]:
     """The labeled sentences of the Wall Street Journal, and metadata about them."""
-    if not asked.ptb:
+    if not options.ptb:
         sample = load_sample(home)
         train = Corpus.concatenate(list(sample.splits.values()))
         vocabularies |= {name: column.vocabulary for name, column in train.columns.items()}
         return train, {"source": sample.name, "sha256_source": sample.metadata["sha256"]}
-    root = Path(asked.ptb).expanduser()
-    spans = {"train": PTB_SECTIONS["train"]}
-    splits, sha256 = read_sections(root, spans, vocabularies, f"--set {dataset}.ptb=FOLDER")
-    if asked.check:
-        hint = f"is a file missing? --set {dataset}.check=false takes it as it is"
-        check_sizes(splits, {"train": PTB_COUNTS["train"]}, {"train": root}, hint)
+    root = Path(options.ptb).expanduser()
+    sections = {"train": PTB_SECTIONS["train"]}
+    splits, sha256 = read_sections(root, sections, vocabularies, f"--set {dataset}.ptb=FOLDER")
+    if options.check:
+        expected = {"train": PTB_COUNTS["train"]}
+        SIZE.check(splits, expected, {"train": root}, without_check(dataset))
     return splits["train"], {"source": "ptb", "sha256_source": sha256}
 
 
-def question_sets(asked: QuestionsOptions) -> tuple[str, ...]:
-    """Names of the unlabeled sets that were asked for."""
-    return ("simplequestions", "opentriviaqa", *(("qc",) if asked.qc else ()))
-
-
-def _new_questions(home: DataHome, asked: QuestionsOptions, bank: Corpus) -> list[Sentence]:
-    """Sentences of the unlabeled sets that are not in `bank`; UserError for other numbers."""
-    known = set(map(letters, sentences_of(bank)))
+def _unlabeled_questions(home: DataHome, sets: Iterable[str], bank: Corpus) -> list[Sentence]:
+    """Sentences of the question sets that are not in `bank`; UserError for unexpected counts."""
+    in_bank = set(map(letters, bank.sentences("word")))
     text: list[Sentence] = []
-    for name in question_sets(asked):
+    for name in sets:
         sentences = _question_set(home, name)
-        kept = [sentence for sentence in sentences if letters(sentence) not in known]
-        found = (len(kept), len(sentences) - len(kept))
-        if found != QUESTION_SETS[name]:
-            message = f"{name}: (kept, dropped) = {found}, should be {QUESTION_SETS[name]}"
-            raise UserError(message, hint="copy or download its files again")
-        text += kept
+        new = [sentence for sentence in sentences if letters(sentence) not in in_bank]
+        counts, units = (len(new), len(sentences) - len(new)), ("new sentences", "duplicates")
+        check_counts(name, counts, QUESTION_SETS[name], units, None)
+        text += new
     return text
 
 
@@ -243,21 +232,24 @@ def _question_set(home: DataHome, name: str) -> list[Sentence]:
     return [sentence for member in members for sentence in read_question_classes(member)]
 
 
-def _biomedical_text(home: DataHome, which: str) -> list[Sentence]:
+def _biomedical_text(home: DataHome, name: str) -> list[Sentence]:
     """Sentences of GENIA's train, EBM-NLP and GENETAG, or of one of them."""
     text: list[Sentence] = []
-    if which in ("all", "genia"):
-        text += read_genia(home.path(GENIA["train"]))[0]
-    if which in ("all", "ebm"):
+    if name in ("all", "genia"):
+        text += read_genia(home.path(GENIA["train"]), {}).sentences("word")
+    if name in ("all", "ebm"):
         text += read_ebm(home.path(EBM))
-    if which in ("all", "genetag"):
+    if name in ("all", "genetag"):
         for file in GENETAG.values():
-            text += map(ptb_words, sentences_of(read_tagged(home.path(file), {})))
+            text += map(ptb_words, read_tagged(home.path(file), {}).sentences("word"))
     return text
 
 
 def letters(sentence: Iterable[str]) -> str:
-    """A sentence without what tokenizers, cases, punctuation and lost encodings change."""
+    """The lower-case ASCII letters and digits of a sentence, for comparing texts.
+
+    They do not depend on tokenization, case, punctuation and encoding.
+    """
     return _NOT_LETTERS.sub("", "".join(sentence).lower())
 
 
@@ -268,20 +260,20 @@ def _dataset(
     text: Callable[[], list[Sentence]],
     metadata: Metadata,
 ) -> Dataset:
-    """The data set, with metadata on what the target has that train has not.
+    """The dataset, with metadata on words and tags of the target that train lacks.
 
-    text: makes the unlabeled sentences; called only when they are needed.
+    text: makes the unlabeled sentences; only called when they are needed.
     """
     vocabularies = {"word": train.column("word").vocabulary}
 
     def external() -> Shards:
-        corpus = corpus_of(text(), vocabularies)
-        # In random order the first n sentences, as a protocol may ask for, are a sample of all.
-        order = np.random.default_rng(_ORDER).permutation(corpus.n_sentences)
+        corpus = Corpus.from_sentences({"word": text()}, vocabularies)
+        # In random order the first n sentences, which a protocol may ask for, are a sample of all.
+        order = np.random.default_rng(_ORDER_SEED).permutation(corpus.n_sentences)
         return CorpusShards(corpus.select(order))
 
     for split, corpus in target.items():
-        metadata |= _unseen(split, train, corpus)
+        metadata = {**metadata, **_unseen(split, train, corpus)}
     return Dataset(
         name=name,
         task="tagging",
@@ -295,12 +287,12 @@ def _dataset(
 
 
 def _unseen(split: str, train: Corpus, corpus: Corpus) -> Metadata:
-    """Share of words, and number of tokens by tag, that are not in train."""
+    """Share of tokens whose word, and number of tokens whose tag, is not in train."""
     words, tags = (
         ~np.isin(corpus.column(name).codes, train.column(name).codes) for name in ("word", "label")
     )
     label = corpus.column("label")
-    names = [label.vocabulary.strings[c] for c in np.unique(label.codes[tags])]
+    names = [label.vocabulary.strings[code] for code in np.unique(label.codes[tags])]
     return {
         f"{split}_unknown_words": round(float(words.mean()), 4),
         f"{split}_unseen_tags": " ".join(sorted(names)),

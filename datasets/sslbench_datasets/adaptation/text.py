@@ -1,21 +1,18 @@
 """Readers of the texts of domain adaptation: question sets and biomedical abstracts.
 
-All words come out in the conventions of the Penn Treebank, which is the labeled source: -LRB- and
--RRB-, `` and '', ``1\\/2``. What a word becomes never depends on its label.
+Words follow the conventions of the Penn Treebank, which is the labeled source: -LRB- and -RRB-,
+`` and '', ``1\\/2``. The form of a word never depends on its label.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise
 
-import numpy as np
-
-from sslbench.corpus import Column, Corpus, RawBytes, Vocabulary, read_bytes, read_conll
-from sslbench.corpus.files import Source, source_name
+from sslbench.corpus import Corpus, RawBytes, Vocabulary, read_bytes, read_conll
+from sslbench.corpus.files import COPY_AGAIN, Source, source_name
 from sslbench.errors import UserError
-from sslbench_datasets.treebank.text import split_sentences, tokenize
+from sslbench_datasets.treebank.tokenizer import split_sentences, tokenize
 from sslbench_datasets.treebank.trees import read_trees
 
 Sentence = list[str]
@@ -29,10 +26,9 @@ _BRACKETS = {
 }
 _TYPOGRAPHIC = str.maketrans({"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'"})
 
-# QuestionBank, in the order of use. The apostrophe of its words was lost to "<"; brackets have no
-# tag; six empty leaves stand where no word is missing; marks are tagged as themselves, in the
-# second half and in a few other lines, where the Wall Street Journal has "." and, for single
-# quotes, "``" and "''".
+# QuestionBank, in the order of use. Brackets have no tag; six leaves are empty where no word is
+# missing; apostrophes are "<"; slashes are not escaped; ? ! ` ' are tagged as themselves in the
+# second half and a few other lines, where the Wall Street Journal has . `` ''.
 _QUESTIONBANK_REPAIRS = (
     (re.compile(rb"\( -([LR]RB)-\)"), rb"(-\1- -\1-)"),
     (re.compile(rb"\( *\)"), b""),
@@ -44,37 +40,17 @@ _QUESTIONBANK_REPAIRS = (
 )
 _FIELD_MARKS = ("UI", "TI", "AB")
 _GENIA_TAGS = {"(": "-LRB-", ")": "-RRB-"}
-_CLASS_OF_QUESTION = re.compile(r"[A-Z]+:[a-z]+")
+_QUESTION_CLASS = re.compile(r"[A-Z]+:[a-z]+")
 # PennBioIE writes (NN:[12..14] word); lines that start with a semicolon hold the text of the tree.
-_SPAN = re.compile(rb"(?<=[^\s()]):\[[0-9.,]+\](?=\s)")
+_CHARACTER_SPAN = re.compile(rb"(?<=[^\s()]):\[[0-9.,]+\](?=\s)")
 _COMMENT = re.compile(rb"(?m)^[ \t]*;[^\n]*$")
-_NOT_BODY = ("SEC", "ORPH")
-
-
-def corpus_of(
-    sentences: Sequence[Sentence],
-    vocabularies: dict[str, Vocabulary],
-    labels: Sequence[Sentence] | None = None,
-) -> Corpus:
-    """Sentences as columns "word" and, if there are any, "label"; vocabularies are extended."""
-    columns = {"word": sentences} if labels is None else {"word": sentences, "label": labels}
-    coded = {}
-    for name, strings in columns.items():
-        vocabulary = vocabularies.setdefault(name, Vocabulary())
-        coded[name] = Column(vocabulary, vocabulary.encode(chain.from_iterable(strings)))
-    return Corpus(coded, np.cumsum([0, *map(len, sentences)], dtype=np.int64))
-
-
-def sentences_of(corpus: Corpus, column: str = "word") -> list[Sentence]:
-    """One column of a corpus as text."""
-    strings, borders = corpus.column(column).strings(), corpus.offsets.tolist()
-    return [strings[a:b] for a, b in pairwise(borders)]
+_NOT_SENTENCES = ("SEC", "ORPH")
 
 
 def ptb_words(words: Iterable[str]) -> Sentence:
-    """The tokens of one sentence as the Penn Treebank writes them; their number stays.
+    """The tokens of one sentence as the Penn Treebank writes them; their number is the same.
 
-    Double quotation marks open and close in turn.
+    Double quotation marks open and close alternately.
     """
     written, opening = [], True
     for word in words:
@@ -90,9 +66,9 @@ def ptb_words(words: Iterable[str]) -> Sentence:
 
 
 def read_questionbank(source: Source, vocabularies: dict[str, Vocabulary]) -> Corpus:
-    """Read the trees of QuestionBank with its known damage repaired; columns word and label.
+    """Read the trees of QuestionBank, with known errors corrected; columns word and label.
 
-    UserError as of `read_trees`.
+    UserError as `read_trees`.
     """
     data = read_bytes(source)
     for pattern, replacement in _QUESTIONBANK_REPAIRS:
@@ -101,20 +77,16 @@ def read_questionbank(source: Source, vocabularies: dict[str, Vocabulary]) -> Co
 
 
 def read_simple_questions(source: Source) -> list[Sentence]:
-    """Questions of SimpleQuestions: the fourth of four tab-separated columns, tokenized.
+    """Questions of SimpleQuestions, tokenized: the fourth of four tab-separated columns.
 
-    UserError with the line of one that has not four columns, or is not UTF-8.
+    UserError with the line for another number of columns and a byte that is not UTF-8.
     """
     questions = []
     for number, line in _lines(source, ("utf-8",)):
         cells = line.split("\t")
         if len(cells) != 4 or not cells[3].strip():
-            raise UserError(
-                "not subject, property, object and question, separated by tabs",
-                file=source_name(source),
-                line=number,
-                hint="take the file as upstream has it",
-            )
+            message = "expected subject, property, object and question, separated by tabs"
+            raise _error(source, number, message)
         questions.append(tokenize(cells[3].translate(_TYPOGRAPHIC)))
     return questions
 
@@ -122,48 +94,39 @@ def read_simple_questions(source: Source) -> list[Sentence]:
 def read_trivia(source: Source) -> list[Sentence]:
     """Sentences of the questions of OpenTriviaQA: from ``#Q`` to the line ``^ answer``.
 
-    Lines are UTF-8 or, where they cannot be, Windows-1252. UserError with the line of an answer
-    without question, or a question without answer.
+    Each line is UTF-8 or Windows-1252. UserError with the line for an answer without question and a
+    question without answer.
     """
     sentences: list[Sentence] = []
     question: list[str] = []
-    asked = 0
+    start = 0  # line of the question that has no answer yet
     for number, line in (*_lines(source, ("utf-8", "cp1252", "latin-1")), (0, "#Q")):
         if line.startswith("#Q"):
-            if asked:
-                raise _trivia_error(source, asked, "question without a line '^ answer'")
-            question, asked = [line[2:]], number
+            if start:
+                raise _error(source, start, "question without a line '^ answer'")
+            question, start = [line[2:]], number
         elif line.startswith("^"):
-            if not asked:
-                raise _trivia_error(source, number, "answer without a line '#Q question'")
+            if not start:
+                raise _error(source, number, "answer without a line '#Q question'")
             text = " ".join(question).translate(_TYPOGRAPHIC)
             sentences.extend(filter(None, map(tokenize, split_sentences(text))))
-            asked = 0
-        elif asked:
+            start = 0
+        elif start:
             question.append(line)
     return sentences
-
-
-def _trivia_error(source: Source, line: int, message: str) -> UserError:
-    hint = "take the file as upstream has it"
-    return UserError(message, file=source_name(source), line=line, hint=hint)
 
 
 def read_question_classes(source: Source) -> list[Sentence]:
     """Questions of the TREC question classification set: ``COARSE:fine word word ...`` per line.
 
-    UserError with the line of one that does not begin with a class.
+    UserError with the line for one that does not begin with a class.
     """
     questions = []
     for number, line in _lines(source, ("latin-1",)):
-        kind, *words = line.split()
-        if not _CLASS_OF_QUESTION.fullmatch(kind) or not words:
-            raise UserError(
-                f"{line[:40]!r} is not a class (COARSE:fine) and a question",
-                file=source_name(source),
-                line=number,
-                hint="take the file as upstream has it",
-            )
+        question_class, *words = line.split()
+        if not _QUESTION_CLASS.fullmatch(question_class) or not words:
+            message = f"{line[:40]!r} is not a class (COARSE:fine) and a question"
+            raise _error(source, number, message)
         questions.append(ptb_words(words))
     return questions
 
@@ -178,52 +141,49 @@ def _lines(source: Source, encodings: Sequence[str]) -> Iterator[tuple[int, str]
             except UnicodeDecodeError:
                 continue
         else:
-            raise UserError(
-                f"the line is not {encodings[-1]}",
-                file=source_name(source),
-                line=number,
-                hint="take the file as upstream has it",
-            )
+            raise _error(source, number, f"the line is not {encodings[-1]}")
         if line.strip():
             yield number, line
+
+
+def _error(source: Source, line: int, message: str) -> UserError:
+    return UserError(message, file=source_name(source), line=line, hint=COPY_AGAIN)
 
 
 # --- biomedical text ----------------------------------------------------------------------------
 
 
-def read_genia(source: Source) -> tuple[list[Sentence], list[Sentence]]:
-    """Words and tags of GENIA without the field marks of MEDLINE.
+def read_genia(source: Source, vocabularies: dict[str, Vocabulary]) -> Corpus:
+    """Read GENIA without the field marks of MEDLINE; columns word and label.
 
-    ``UI - 95333264`` is no sentence, and ``TI -`` and ``AB -`` are no part of title and abstract.
-    The tags ( and ) become -LRB- and -RRB-. UserError as of `read_conll`.
+    ``UI - 95333264`` is not a sentence, and ``TI -`` and ``AB -`` are not part of title and
+    abstract. The tags ( and ) become -LRB- and -RRB-. UserError as `read_conll`.
     """
     corpus = read_conll(source, ("word", "label"), {}, separator="\t", skip=())
     words, tags = [], []
-    both = zip(sentences_of(corpus), sentences_of(corpus, "label"), strict=True)
-    for forms, labels in both:
+    for forms, labels in zip(corpus.sentences("word"), corpus.sentences("label"), strict=True):
         marked = forms[1:2] == ["-"] and forms[0] in _FIELD_MARKS
         start = (len(forms) if forms[0] == "UI" else 2) if marked else 0
         if start < len(forms):
             words.append(ptb_words(forms[start:]))
             tags.append([_GENIA_TAGS.get(label, label) for label in labels[start:]])
-    return words, tags
+    return Corpus.from_sentences({"word": words, "label": tags}, vocabularies)
 
 
 def read_ebm(source: Source) -> list[Sentence]:
-    """Sentences of EBM-NLP: the first of four columns. UserError as of `read_conll`."""
-    return list(map(ptb_words, sentences_of(read_conll(source, ("word", "_", "_", "_"), {}))))
+    """Sentences of EBM-NLP: the first of four columns. UserError as `read_conll`."""
+    return list(map(ptb_words, read_conll(source, ("word", "_", "_", "_")).sentences("word")))
 
 
 def read_biotrees(source: Source, vocabularies: dict[str, Vocabulary]) -> Corpus:
     """Read a .mrg file of PennBioIE; columns word and label.
 
-    Its leaves carry the place of the word behind the tag, ``(NN:[12..14] word)``, and its trees
-    are SENT, SEC or ORPH: only the last two are no sentences (lists of authors and the like) and
-    left out. Lines that start with a semicolon are comments. UserError as of `read_trees`.
+    Its leaves have the position of the word behind the tag, ``(NN:[12..14] word)``. Its trees are
+    SENT, SEC or ORPH; SEC and ORPH are not sentences (lists of authors and the like) and are left
+    out. Lines that start with a semicolon are comments. UserError as `read_trees`.
     """
     data = _COMMENT.sub(b"", read_bytes(source))
-    text = RawBytes(source_name(source), _SPAN.sub(b"", data))
-    own: dict[str, Vocabulary] = {}
-    corpus = read_trees(text, own, skip=_NOT_BODY)
-    words = [ptb_words(sentence) for sentence in sentences_of(corpus)]
-    return corpus_of(words, vocabularies, sentences_of(corpus, "label"))
+    text = RawBytes(source_name(source), _CHARACTER_SPAN.sub(b"", data))
+    corpus = read_trees(text, skip=_NOT_SENTENCES)
+    words = [ptb_words(sentence) for sentence in corpus.sentences("word")]
+    return Corpus.from_sentences({"word": words, "label": corpus.sentences("label")}, vocabularies)

@@ -1,13 +1,14 @@
-"""Chinese Treebank 7.0, from the licence holder's own folder."""
+"""Registration of ``ctb7``: Chinese Treebank 7.0, from the licence holder's folder."""
 
 from __future__ import annotations
 
 from sslbench import DatasetInfo
+from sslbench_datasets.chinese.info import JOINT_LABELS
 
-# Of LDC's catalog: text files, sentences.
-FILES, SENTENCES = 2_448, 51_447
+# (files, sentences) according to the LDC catalog.
+COUNTS = (2_448, 51_447)
 
-# Numbers of the files chtb_NNNN; all others are train.
+# Numbers NNNN of the files chtb_NNNN, after Wang et al. (2011); all other files are train.
 DEV = (
     "41-80,203-233,301-325,400-409,591,613-617,643-673,1022-1035,1120-1129,2110-2159,2270-2294,"
     "2510-2569,2760-2799,3040-3109,4040-4059,4084-4085,4090,4096,4106-4108,4113-4115,4121,4128,"
@@ -23,23 +24,23 @@ TEST = (
 DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="ctb7",
-        summary="Chinese Treebank 7.0: word borders and 33 tags, by characters; your own folder",
+        summary="Chinese Treebank 7.0: word borders and 33 tags; from your own folder",
         reference=(
             "N. Xue et al.: Chinese Treebank 7.0. LDC2010T07; split: Y. Wang et al.: Improving"
             " Chinese word segmentation and POS tagging with semi-supervised methods using large"
             " auto-analyzed data. IJCNLP 2011"
         ),
         target="sslbench_datasets.ctb.load:load",
-        licence="LDC2010T07, to be had from the Linguistic Data Consortium only",
+        licence="LDC2010T07, available from the Linguistic Data Consortium only",
         task="joint",
         metric="joint_f1",
         featurizer="zh_char",
         protocol=(
-            "label = word border B, M, E or S and the word's tag on each character; train, dev and"
-            " test by numbers of files, as Wang et al. X. Zeng et al. (ACL 2013) have 17,968, 1,659"
-            " and 2,037 sentences of files that are not known: --labeled 17968 draws as many here,"
-            " the rest of train is unlabeled text, and scores are not comparable with theirs. The"
-            " folder is given with --data FOLDER or --set ctb7.path=FOLDER; no external text"
+            f"{JOINT_LABELS}; train, dev and test by file number (Wang et al. 2011); give the"
+            " folder with --data FOLDER or --set ctb7.path=FOLDER; no external text. X. Zeng et"
+            " al. (ACL 2013) have 17,968, 1,659 and 2,037 sentences and do not name the files:"
+            " --labeled 17968 draws as many sentences, the rest of train is unlabeled text, and"
+            " scores are not comparable with theirs"
         ),
         own="your copy of LDC2010T07",
         options="sslbench_datasets.ctb.load:Options",

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from sslbench import DatasetInfo, RemoteFile
+from sslbench import DatasetInfo
+from sslbench_datasets.upstream import GITHUB, Upstream
 
-_SHOGUN = (
-    "https://raw.githubusercontent.com/shogun-toolbox/shogun-data/"
-    "8b407372f396a95f4b8fafdbee5e7b7755fddef9/"
-)
+LETTERS = Upstream(
+    "shogun-data-ocr",
+    f"{GITHUB}/shogun-toolbox/shogun-data/8b407372f396a95f4b8fafdbee5e7b7755fddef9/ocr",
+    "none stated upstream; a public research data set",
+).file("ocr_taskar.mat", 783375, "6cb63f47f6c0f6f5fc6754c6e45ae408115778a54d29ad9ea197a183d80af1cb")
 
-LETTERS = RemoteFile(
-    path="shogun-data-ocr/ocr_taskar.mat",
-    urls=(f"{_SHOGUN}ocr/ocr_taskar.mat",),
-    sha256="6cb63f47f6c0f6f5fc6754c6e45ae408115778a54d29ad9ea197a183d80af1cb",
-    licence="none stated upstream; a public research data set",
-    bytes=783375,
-)
+# (words, letters) of the two parts of the file: fold 0 of the original, and folds 1 to 9.
+COUNTS = {"train": (626, 4_617), "test": (6_251, 47_535)}
+SPELLINGS = 55
 
 DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
@@ -33,10 +31,10 @@ DATASETS: tuple[DatasetInfo, ...] = (
         metric="accuracy",
         featurizer="pixels3",
         protocol=(
-            "6,877 words (52,152 letters) of 55 spellings, shuffled once: train 5,502, test 1,375"
+            "6,877 words (52,152 letters) with 55 spellings, shuffled once: train 5,502, test 1,375"
             " words, no development split; every spelling is in both. Transductive as in He et al.,"
-            " two copies of each spelling labeled and all other words test: --set ocr.draw=0 (to"
-            " 9) with --labeled all"
+            " with two copies of each spelling labeled and all other words as unlabeled text and"
+            " test: --set ocr.draw=0 (to 9) with --labeled all"
         ),
         files=(LETTERS,),
         options="sslbench_datasets.letters.load:Options",

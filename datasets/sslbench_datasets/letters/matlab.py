@@ -1,8 +1,8 @@
-"""Cell arrays of numbers in MATLAB files of version 5, read without trust.
+"""A safe reader of cell arrays of numbers in MATLAB files of version 5.
 
 Source: The MathWorks, MAT-File Format, chapter 1. scipy's reader crashes the process on some
-damaged files (null pointers in its compiled part), and knows no limit to what a file unpacks to;
-this one reads only what it needs, and checks every size against the bytes that are there.
+damaged files (null pointers in its compiled code) and does not limit the size of unpacked data.
+This reader checks every size against the bytes of the file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-MAX_BYTES = 2**26  # of one variable, unpacked
+MAX_BYTES = 2**26  # of one unpacked variable
 _HEADER = 128
 _MATRIX, _COMPRESSED = 14, 15
 _CELL = 1
 _COMPLEX = 0x0800
 _NUMERIC = range(6, 16)  # classes of arrays
-# Types of stored numbers. MATLAB stores whole doubles as uint8 where they fit; so they are given.
+# Types of stored numbers. MATLAB stores whole doubles as uint8 where they fit.
 _STORED = {
     1: "i1",
     2: "u1",
@@ -40,7 +40,7 @@ _STORED = {
 
 
 class _Matrix(NamedTuple):
-    """An array of any class: what its header says, and the elements behind it."""
+    """An array of any class: its header, and the elements that follow."""
 
     kind: int
     flags: int
@@ -50,14 +50,15 @@ class _Matrix(NamedTuple):
 
 
 def read_cells(data: bytes, name: str) -> list[Array] | None:
-    """The cells of a variable, a cell array of one row: matrices of the type they are stored in.
+    """The cells of a variable that is a cell array of one row: matrices of their stored type.
 
-    data: the file. None when it has no such variable, or that is no cell array of one row.
-    ValueError for what is no file of version 5 (little-endian), damaged, or in one of the cells no
-    array of real numbers.
+    data: the bytes of the file.
+    None if there is no such variable, or if it is not a cell array of one row.
+    ValueError for a file of another version or byte order (little-endian is read), a damaged file,
+    and a cell that is not an array of real numbers.
     """
     if len(data) < _HEADER or data[124:128] != b"\x00\x01IM":
-        raise ValueError("it has no header of version 5")
+        raise ValueError("no header of version 5")
     for kind, content in _elements(data[_HEADER:]):
         for matrix in _matrices(kind, content):
             if matrix.name == name:
@@ -67,7 +68,7 @@ def read_cells(data: bytes, name: str) -> list[Array] | None:
 
 
 def _matrices(kind: int, content: bytes) -> Iterator[_Matrix]:
-    """The one variable in a top-level element, none if it holds something else."""
+    """The variable in a top-level element; nothing for elements of other kinds."""
     if kind == _COMPRESSED:
         for inner, unpacked in _elements(_unpack(content)):
             yield from _matrices(inner, unpacked) if inner != _COMPRESSED else ()
@@ -87,23 +88,23 @@ def _unpack(packed: bytes) -> bytes:
 
 
 def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and content of each element; those of up to four bytes stand inside their own tag."""
-    at = 0
-    while at < len(data):
-        if len(data) - at < 8:
+    """Type and content of each element; a content of up to four bytes is inside the tag."""
+    position = 0
+    while position < len(data):
+        if len(data) - position < 8:
             raise ValueError("truncated")
-        kind, size = struct.unpack_from("<II", data, at)
+        kind, size = struct.unpack_from("<II", data, position)
         if kind >> 16:
-            kind, size, start, stop = kind & 0xFFFF, kind >> 16, at + 4, at + 8
+            kind, size, start, stop = kind & 0xFFFF, kind >> 16, position + 4, position + 8
             if size > 4:
                 raise ValueError(f"damaged: {size} bytes in a tag")
         else:
-            start = at + 8
+            start = position + 8
             stop = start + (size if kind == _COMPRESSED else -(-size // 8) * 8)
         if start + size > len(data):
             raise ValueError("truncated")
         yield kind, data[start : start + size]
-        at = stop
+        position = stop
 
 
 def _matrix(content: bytes) -> _Matrix:
@@ -127,7 +128,7 @@ def _numbers(matrix: _Matrix) -> Array:
     kind, part = next(matrix.content, (0, b""))
     real = matrix.kind in _NUMERIC and not matrix.flags & _COMPLEX
     if not real or len(matrix.shape) != 2 or min(matrix.shape) < 0 or kind not in _STORED:
-        raise ValueError("a cell is no matrix of real numbers")
+        raise ValueError("a cell is not a matrix of real numbers")
     stored = np.dtype("<" + _STORED[kind])
     if prod(matrix.shape) * stored.itemsize != len(part):
         raise ValueError(f"damaged: {len(part)} bytes for a matrix {matrix.shape}")

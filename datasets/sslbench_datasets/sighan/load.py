@@ -1,16 +1,16 @@
 """``msr`` and ``pku``: word segmentation of the second SIGHAN bakeoff, by characters.
 
 Source: T. Emerson, The second international Chinese word segmentation bakeoff, 2005. The gold test
-texts are fetched. The training texts are not, for want of a pinned address and a verified sha256:
-whoever has the bakeoff's icwb2-data.zip puts them below the data home.
+texts are downloaded. The training texts have no stable address; users copy them from the bakeoff's
+icwb2-data.zip to the data home.
 
-Files: one sentence a line, words between two spaces, two spaces after the last; lines of the test
-texts end with CRLF, and pku's with a blank line that is no sentence.
+Files: one sentence per line, words between two spaces, two spaces after the last; lines of the test
+texts end with CRLF, and pku's ends with a blank line, which is not a sentence.
 
-Widths. msr writes digits and Latin letters with full-width forms throughout. pku does so in train
-only: its test text has 5,925 ASCII digits and 17 full-width ones, so that hardly a number of it was
-ever seen in training. The option ``narrow`` makes them ASCII everywhere (the external text too);
-by default they stay, as the bakeoff scored them.
+Widths: msr writes all digits and Latin letters with full-width forms. pku does so in train only:
+its test text has 5,925 ASCII digits and 17 full-width ones, so hardly any of its numbers occurs in
+training. The option ``narrow`` makes them ASCII everywhere, also in the external text; the default
+is the text that the bakeoff scored.
 """
 
 from __future__ import annotations
@@ -21,23 +21,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench_datasets.checks import chosen
-from sslbench_datasets.chinese.load import (
+from sslbench_datasets.chinese.text import (
     ASCII_FORMS,
-    Words,
-    as_characters,
-    check_words,
+    SIZE,
     raw_text,
     read_spaced,
+    segmentation_dataset,
 )
-from sslbench_datasets.sighan.info import BAKEOFF, BAKEOFFS, Bakeoff
+from sslbench_datasets.loading import CheckOptions, check_counts, parse_options, without_check
+from sslbench_datasets.sighan.info import BAKEOFFS, URL, Bakeoff
 
-# Not punctuation: both texts of pku write that with full-width forms, as in 47．7.
+# Without punctuation: both texts of pku write that with full-width forms, as in 47．7.
 NARROW = {
     wide: narrow
     for wide, narrow in ASCII_FORMS.items()
@@ -45,68 +43,55 @@ NARROW = {
 }
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the two data sets."""
+class Options(CheckOptions, frozen=True, forbid_unknown_fields=True):
+    """Options of both datasets."""
 
     train: Annotated[
-        str, Meta(description="the training file; empty: icwb2-data/training/ in the data home")
+        str, Meta(description="the training file; default: icwb2-data/training/ in the data home")
     ] = ""
-    check: Annotated[
-        bool, Meta(description="refuse a training file with another number of words than published")
-    ] = True
     narrow: Annotated[
-        bool, Meta(description="full-width digits and Latin letters become ASCII in all text")
+        bool, Meta(description="make full-width digits and Latin letters ASCII in all text")
     ] = False
 
 
 def load_bakeoff(bakeoff: Bakeoff, home: DataHome, **options: object) -> Dataset:
     """Read the user's training file and the gold test text.
 
-    ``metadata["train_sha256"]`` says which training file it was. UserError for an option that does not
-    fit, a missing or malformed file, and, unless ``check`` is off, for a training file whose number
-    of words is not the published one.
+    ``metadata["train_sha256"]`` identifies the training file. UserError for a bad option, a missing
+    or malformed file, unexpected counts of the test text and, unless ``check`` is off, a training
+    file without the published number of words.
     """
-    settings = chosen(bakeoff.name, options, Options)
-    test = home.path(bakeoff.files[0])
-    train = _train(bakeoff, home, settings.train)
-    paths = {"train": train, "test": test}
-    splits = {split: read_spaced(path) for split, path in paths.items()}
-    check_words(splits, {"test": bakeoff.test_counts}, paths)
+    settings = parse_options(bakeoff.name, options, Options)
+    paths = {"train": _train_path(bakeoff, home, settings), "test": home.path(bakeoff.test)}
+    texts = {split: read_spaced(path) for split, path in paths.items()}
+    SIZE.check(texts, {"test": bakeoff.test_counts}, paths)
     if settings.check:
-        _check_train(bakeoff, splits["train"], train)
+        # Words only: the count of sentences depends on how blank lines are counted.
+        n_words, hint = len(texts["train"].words), without_check(bakeoff.name, "another file?")
+        check_counts("train", (n_words,), (bakeoff.train_words,), ("words",), paths["train"], hint)
     forms = NARROW if settings.narrow else {}
-    return as_characters(
+    return segmentation_dataset(
         bakeoff.name,
-        {split: words.rewritten(forms) for split, words in splits.items()},
-        partial(raw_text, bakeoff.files[1:], home, forms=forms),
-        {"train_sha256": home.sha256(train)},
+        {split: text.translate(forms) for split, text in texts.items()},
+        partial(raw_text, bakeoff.raw, home, forms=forms),
+        {"train_sha256": home.sha256(paths["train"])},
     )
 
 
-def _train(bakeoff: Bakeoff, home: DataHome, given: str) -> Path:
-    """The training file; UserError that says where to get it and where to put it."""
-    path = Path(given).expanduser() if given else home.root / bakeoff.train
+def _train_path(bakeoff: Bakeoff, home: DataHome, options: Options) -> Path:
+    default = home.root / bakeoff.train
+    path = Path(options.train).expanduser() if options.train else default
     if path.is_file():
         return path
     raise UserError(
-        f"the training file of {bakeoff.name} is not there, and is not fetched",
+        f"the training file of {bakeoff.name} is missing and cannot be downloaded",
         file=path,
         hint=(
-            f"take {bakeoff.train} from icwb2-data.zip of the SIGHAN 2005 bakeoff ({BAKEOFF}) and"
-            f" copy it to {home.root / bakeoff.train}, or give --set {bakeoff.name}.train=FILE"
+            f"copy {bakeoff.train} of icwb2-data.zip of the SIGHAN 2005 bakeoff ({URL}) to"
+            f" {default}, or give --set {bakeoff.name}.train=FILE"
         ),
     )
 
 
-def _check_train(bakeoff: Bakeoff, words: Words, path: Path) -> None:
-    # Sentences are not compared: whether a blank line is one is a matter of how they are counted.
-    if len(words.words) != bakeoff.train_words:
-        raise UserError(
-            f"{len(words.words):,} words, should have {bakeoff.train_words:,}",
-            file=path,
-            hint=f"is it the bakeoff's? --set {bakeoff.name}.check=false takes it as it is",
-        )
-
-
-# ``load.msr(home, **options)`` and ``load.pku``: one loader for each registration.
+# ``load.msr(home, **options)`` and ``load.pku``: the loaders that the registrations name.
 load = SimpleNamespace(**{bakeoff.name: partial(load_bakeoff, bakeoff) for bakeoff in BAKEOFFS})

@@ -1,28 +1,25 @@
-"""A generated language: a hidden Markov chain of tags over a Zipfian, inflected vocabulary.
+"""A generated language: a hidden Markov model of tags over a Zipfian, inflected vocabulary.
 
-Every probability is known, so the best accuracy that any tagger can reach is computed, not guessed:
-posterior decoding under the generating model maximizes the expected number of correct tokens.
+All probabilities are known, so the best accuracy that a tagger can reach is known too: posterior
+decoding under the generating model maximizes the expected number of correct tokens.
 
 A word is one of
-- a closed-class word (a short list per tag; some stand in two lists);
+- a closed-class word: a short list per tag; some words are in two lists;
 - a lexicon word: a stem of its own plus a suffix that its main tag prefers. Frequencies are
-  Zipfian, a share of the words has a second tag. Rare ones are unseen in a small sample: their tag
-  must be inferred from morphology and context, or learned from unlabeled text;
-- a nonce word: a stem used for nothing else plus a suffix drawn from the tag's suffix distribution.
-  The stem is uniform, hence uninformative: suffix and context tell the tag, to the true model too.
-Stems always have five letters, so that a word splits into stem and suffix in one way only.
+  Zipfian, and a share of the words has a second tag. Rare words do not occur in a small sample:
+  their tag follows from morphology and context, or from unlabeled text;
+- a nonce word: a stem that no other word has, plus a suffix drawn from the suffix distribution of
+  the tag. The stem is uniform, so only suffix and context are informative.
+Stems have five letters, so a word splits into stem and suffix in one way only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+from sslbench.types import F64, I64
 
 TAGS = ("DET", "PRON", "ADP", "CONJ", "NOUN", "VERB", "ADJ", "ADV")
 N_TAGS = len(TAGS)
@@ -35,7 +32,7 @@ _CLOSED_WORDS: tuple[tuple[str, ...], ...] = (
     ("e", "o", "ma", "quo", "si", "por", "ver", "dum"),  # CONJ
 )
 
-# Relative weights; row 0 starts a sentence, row 1 + t follows tag t; columns as TAGS.
+# Relative weights. Row 0: first tag of a sentence; row 1 + t: tag after tag t. Columns: TAGS.
 _TRANSITIONS = (
     (30, 20, 8, 4, 15, 5, 8, 10),
     (0, 0, 0, 0, 60, 2, 32, 6),
@@ -49,7 +46,7 @@ _TRANSITIONS = (
 )
 
 _SUFFIXES = ("", "a", "or", "ix", "ion", "en", "at", "as", "ir", "al", "ous", "is", "ely", "o")
-# Suffixes that a tag prefers, with their weights; the empty one and some others are shared.
+# Suffixes that a tag prefers, with their weights; some are shared by several tags.
 _PREFERRED: dict[int, dict[str, int]] = {
     4: {"": 4, "a": 3, "or": 2, "ion": 2, "ix": 1, "as": 2},
     5: {"": 2, "en": 3, "at": 3, "as": 2, "ir": 2, "o": 1},
@@ -61,15 +58,15 @@ _LEXICON_SHARES = {4: 0.5, 5: 0.25, 6: 0.18, 7: 0.07}
 _CONSONANTS = "bdfgklmnprstvzcj"
 _VOWELS = "aeiou"
 _N_STEMS = len(_CONSONANTS) ** 3 * len(_VOWELS) ** 2
-# Coprime to the number of stems (odd, no multiple of 5): neighbors in the lexicon look unlike.
+# Coprime to the number of stems (odd, not a multiple of 5): adjacent stems have different letters.
 _STRIDE, _START = 38_183, 4_711
 MAX_LEXICON = 20_000
-_LONGEST = 60
+_MAX_LENGTH = 60
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A hidden Markov chain: ``start`` float64[T], ``transition`` float64[T, T]; rows sum to 1."""
+    """A Markov chain of tags: `start` float64[T], `transition` float64[T, T]; rows sum to 1."""
 
     start: F64
     transition: F64
@@ -77,7 +74,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Sample:
-    """Sentences: ``tags`` int64[N], ``words`` int64[N] (word ids), ``offsets`` int64[S+1]."""
+    """Sentences: `tags` int64[N], `words` int64[N] (word ids), `offsets` int64[S + 1]."""
 
     tags: I64
     words: I64
@@ -92,7 +89,7 @@ class Language:
     ----------
     chain: of the tags.
     closed: float64[C, T], P(closed-class word | tag).
-    lexicon: float64[L, T], P(lexicon word | tag), columns of open tags sum to 1 - ``rare``.
+    lexicon: float64[L, T], P(lexicon word | tag); columns of open tags sum to 1 - `rare`.
     lexicon_suffix: int64[L], index of the suffix of each lexicon word.
     suffix: float64[n_suffixes, T], P(suffix | tag) of nonce words; 0 for closed tags.
     rare: probability that an open tag emits a nonce word.
@@ -121,7 +118,7 @@ class Language:
         return _draw(self.closed[:, tag], count, rng)
 
     def _draw_open(self, tag: int, count: int, rng: np.random.Generator) -> I64:
-        """Return word ids: closed words first, then stem * n_suffixes + suffix."""
+        """Word ids: those of closed words, then C + stem * n_suffixes + suffix."""
         stem = _draw(self.lexicon[:, tag], count, rng)
         suffix = self.lexicon_suffix[stem]
         nonce = rng.random(count) < self.rare
@@ -130,7 +127,7 @@ class Language:
         return len(self.closed) + stem * len(_SUFFIXES) + suffix
 
     def emissions(self, words: I64) -> F64:
-        """Return P(word | tag), float64[N, T], of word ids int64[N]."""
+        """P(word | tag), float64[N, T], of word ids int64[N]."""
         scores = np.empty((len(words), N_TAGS))
         closed = words < len(self.closed)
         scores[closed] = self.closed[words[closed]]
@@ -138,12 +135,12 @@ class Language:
         known = ~closed & (stem < len(self.lexicon))
         scores[known] = self.lexicon[stem[known]]
         nonce = ~closed & ~known
-        chance_of_stem = self.rare / (_N_STEMS - len(self.lexicon))
-        scores[nonce] = self.suffix[suffix[nonce]] * chance_of_stem
+        stem_probability = self.rare / (_N_STEMS - len(self.lexicon))
+        scores[nonce] = self.suffix[suffix[nonce]] * stem_probability
         return scores
 
     def text(self, word: int) -> str:
-        """Return the spelling of a word id."""
+        """The spelling of a word id."""
         if word < len(self.closed):
             return CLOSED[word]
         stem, suffix = divmod(word - len(self.closed), len(_SUFFIXES))
@@ -156,11 +153,12 @@ CLOSED = tuple(dict.fromkeys(word for words in _CLOSED_WORDS for word in words))
 def build_language(
     seed: int, shift: float, *, lexicon: int, ambiguity: float, noise: float, rare: float
 ) -> Language:
-    """Return the language of ``seed`` in a domain.
+    """The language of `seed` in one domain.
 
     Parameters
     ----------
-    shift: 0 is the source domain; at 1 all lexicon words are other words and the tag chain differs.
+    shift: distance of the domain. 0 is the source domain; at 1 all lexicon words are other words
+        and the tag chain differs.
     lexicon: open-class words per domain.
     ambiguity: share of them with a second tag.
     noise: share of suffixes drawn at random.
@@ -182,20 +180,21 @@ def build_language(
 
 
 def draw_lengths(n_sentences: int, rng: np.random.Generator) -> I64:
-    """Return sentence lengths in tokens, int64[n_sentences]; at least 3, about 10 on average."""
-    drawn: I64 = 3 + rng.negative_binomial(3, 0.3, n_sentences).astype(np.int64)
-    return np.minimum(drawn, _LONGEST)
+    """Sentence lengths in tokens, int64[n_sentences]: 3 to 60, about 10 on average."""
+    lengths: I64 = 3 + rng.negative_binomial(3, 0.3, n_sentences).astype(np.int64)
+    return np.minimum(lengths, _MAX_LENGTH)
 
 
 def posteriors(chain: Chain, emissions: F64, offsets: I64) -> F64:
-    """Return P(tag of token | its sentence), float64[N, T], by the forward-backward recursions.
+    """P(tag of token | its sentence), float64[N, T], by the forward-backward recursions.
+
+    All sentences are processed in parallel, one position per step. The sums are rescaled at each
+    position, which does not change the posterior (Rabiner 1989, section V.A).
 
     Parameters
     ----------
-    emissions: float64[N, T], P(word | tag); offsets: int64[S+1]. Each sentence must be possible.
-
-    Sentences run side by side, one position a step; sums are rescaled at each position, which
-    leaves the posterior as it is (Rabiner 1989, section V.A).
+    emissions: float64[N, T], P(word | tag). Each sentence must have a positive probability.
+    offsets: int64[S + 1], sentence borders in tokens.
     """
     lengths = np.diff(offsets)
     n_steps = int(lengths.max(initial=0))
@@ -218,16 +217,16 @@ def _normalized(weights: F64) -> F64:
 
 
 def _draw(weights: F64, count: int, rng: np.random.Generator) -> I64:
-    """Return indices drawn in proportion to ``weights``."""
+    """int64[count]: indices drawn in proportion to `weights`."""
     cumulative = np.cumsum(weights)
-    found: I64 = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
-    # Rounding may put a draw on the last border, where only zero weights may follow.
+    indices: I64 = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
+    # Rounding may give an index beyond the last positive weight.
     last: int = np.flatnonzero(weights)[-1]
-    return np.minimum(found, last)
+    return np.minimum(indices, last)
 
 
 def _draw_tags(chain: Chain, lengths: I64, rng: np.random.Generator) -> I64:
-    """Return tags int64[N] of sentences of these lengths, all sentences a position at a time."""
+    """Tags, int64[N], of sentences of these lengths, one position of all sentences per step."""
     ends = np.cumsum(lengths)
     starts = ends - lengths
     tags = np.empty(int(lengths.sum()), dtype=np.int64)
@@ -241,14 +240,14 @@ def _draw_tags(chain: Chain, lengths: I64, rng: np.random.Generator) -> I64:
 
 
 def _chain(factors: F64, share: float) -> Chain:
-    """Mix the transition table with one whose weights are multiplied by ``factors``."""
+    """The transition table, mixed with a `share` of one with weights multiplied by `factors`."""
     plain = np.array(_TRANSITIONS, dtype=np.float64)
     rows = (1 - share) * _normalized(plain) + share * _normalized(plain * factors)
     return Chain(rows[0], rows[1:])
 
 
 def _closed_table() -> F64:
-    """Return P(word | tag) of the closed classes, Zipfian in the order of each list."""
+    """P(word | tag), float64[C, T], of the closed classes; Zipfian in the order of each list."""
     table = np.zeros((len(CLOSED), N_TAGS))
     for tag, words in enumerate(_CLOSED_WORDS):
         weights = 1.0 / np.arange(1, len(words) + 1)
@@ -257,7 +256,7 @@ def _closed_table() -> F64:
 
 
 def _suffix_table(noise: float) -> F64:
-    """Return P(suffix | tag), float64[n_suffixes, T]."""
+    """P(suffix | tag), float64[n_suffixes, T]."""
     table = np.zeros((len(_SUFFIXES), N_TAGS))
     for tag, preferred in _PREFERRED.items():
         own = np.array([preferred.get(suffix, 0) for suffix in _SUFFIXES], dtype=np.float64)
@@ -266,13 +265,13 @@ def _suffix_table(noise: float) -> F64:
 
 
 def _lexicon(size: int, ambiguity: float, suffix: F64, rng: np.random.Generator) -> tuple[F64, I64]:
-    """Return P(word | tag) float64[size, T], columns of open tags sum to 1, and int64[size]."""
+    """P(word | tag), float64[size, T], 1 in sum for open tags; suffix of each word, int64[size]."""
     shares = np.array(list(_LEXICON_SHARES.values()))
-    # One word of each tag at least, whatever the size.
+    # At least one word of each tag.
     main = np.concatenate([_OPEN, rng.choice(_OPEN, size - len(_OPEN), p=shares)])
     other = rng.choice(_OPEN, size)
     double = rng.random(size) < ambiguity
-    # Zipf-Mandelbrot: the words come in the order of their rank.
+    # Zipf-Mandelbrot; words are in the order of their rank.
     weight = 1.0 / (np.arange(size) + 2.7)
     table = np.zeros((size, N_TAGS))
     table[np.arange(size), main] = weight
@@ -286,8 +285,8 @@ def _lexicon(size: int, ambiguity: float, suffix: F64, rng: np.random.Generator)
 
 
 def _spell(stem: int) -> str:
-    """Return the five letters (consonant, vowel, consonant, vowel, consonant) of a stem number."""
-    rest: Any = (stem * _STRIDE + _START) % _N_STEMS
+    """The five letters (consonant, vowel, consonant, vowel, consonant) of a stem number."""
+    rest = (stem * _STRIDE + _START) % _N_STEMS
     letters = []
     for alphabet in (_CONSONANTS, _VOWELS, _CONSONANTS, _VOWELS, _CONSONANTS):
         rest, letter = divmod(rest, len(alphabet))

@@ -1,4 +1,4 @@
-"""``synth``: a dataset that is always there, with a known optimum (see ``language``)."""
+"""``synth``: sentences of a generated language with a known optimum (see `language`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Meta
 
 from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench_datasets.loading import parse_options
 from sslbench_datasets.synth.language import (
     MAX_LEXICON,
     TAGS,
@@ -25,22 +25,26 @@ from sslbench_datasets.synth.language import (
 
 _SHARD_SENTENCES = 20_000
 _ORACLE_SENTENCES = 2_000
-# First number of each split's random stream; the second is the seed: sizes do not interfere.
+# First seeds of the splits, so that the size of one does not change another; the second is `seed`.
 _TRAIN, _DEV, _TEST, _UNLABELED = 1, 2, 3, 4
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the generated language."""
+    """Options of ``synth``."""
 
     train: Annotated[int, Meta(description="labeled sentences to train on", ge=1)] = 400
     dev: Annotated[int, Meta(description="development sentences", ge=0)] = 200
     test: Annotated[int, Meta(description="test sentences", ge=1)] = 400
-    unlabeled: Annotated[int, Meta(description="sentences of external raw text", ge=0)] = 3_000
-    seed: Annotated[int, Meta(description="of the sentences drawn", ge=0)] = 0
+    unlabeled: Annotated[int, Meta(description="sentences of external text", ge=0)] = 3_000
+    seed: Annotated[int, Meta(description="of the sentences", ge=0)] = 0
     language: Annotated[int, Meta(description="seed of the vocabulary", ge=0)] = 0
     shift: Annotated[
         float,
-        Meta(description="domain shift of test and raw text: share of other words", ge=0.0, le=1.0),
+        Meta(
+            description="domain shift of test and external text: share of words that train lacks",
+            ge=0.0,
+            le=1.0,
+        ),
     ] = 0.0
     lexicon: Annotated[
         int, Meta(description="open-class words per domain", ge=8, le=MAX_LEXICON)
@@ -53,8 +57,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float, Meta(description="share of open-class tokens that are nonce words", ge=0.0, lt=1.0)
     ] = 0.05
 
-    def build(self, shift: float) -> Language:
-        """Return the language in the domain at distance ``shift``."""
+    def build_language(self, shift: float) -> Language:
+        """The language in the domain at distance `shift`."""
         return build_language(
             self.language,
             shift,
@@ -66,71 +70,59 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(home: DataHome, **options: object) -> Dataset:
-    """Generate the dataset; ``home`` is not touched. UserError for options outside their bounds."""
-    chosen = _options(options)
-    source, target = chosen.build(0.0), chosen.build(chosen.shift)
+    """Generate the dataset; `home` is not used. UserError for a bad option."""
+    settings = parse_options("synth", options, Options)
+    source, target = settings.build_language(0.0), settings.build_language(settings.shift)
     words, labels = Vocabulary(), Vocabulary(TAGS)
 
-    def draw(language: Language, count: int, stream: int) -> tuple[Sample, Corpus]:
-        sample = language.sample(count, np.random.default_rng([stream, chosen.seed]))
+    def draw(language: Language, n_sentences: int, stream: int) -> tuple[Sample, Corpus]:
+        sample = language.sample(n_sentences, np.random.default_rng([stream, settings.seed]))
         return sample, _corpus(language, sample, words, labels)
 
-    splits = {"train": draw(source, chosen.train, _TRAIN)[1]}
-    n_seen = len(words)
-    if chosen.dev:
-        splits["dev"] = draw(source, chosen.dev, _DEV)[1]
-    truth, splits["test"] = draw(target, chosen.test, _TEST)
-    # Codes are given in order of appearance, so train's words have the lowest.
-    unseen = splits["test"].column("word").codes >= n_seen
+    splits = {"train": draw(source, settings.train, _TRAIN)[1]}
+    n_train_words = len(words)
+    if settings.dev:
+        splits["dev"] = draw(source, settings.dev, _DEV)[1]
+    sample, splits["test"] = draw(target, settings.test, _TEST)
+    # Words are coded in order of appearance, so those of train have the lowest codes.
+    unseen = splits["test"].column("word").codes >= n_train_words
     return Dataset(
         name="synth",
         task="tagging",
         metric="accuracy",
         encoding=None,
         splits=splits,
-        external=lambda: GeneratedShards(target, words, chosen.unlabeled, chosen.seed),
-        metadata={**bayes_accuracy(target, truth), "test_oov_rate": float(unseen.mean())},
+        external=lambda: GeneratedShards(target, words, settings.unlabeled, settings.seed),
+        metadata={**bayes_accuracy(target, sample), "test_oov_rate": float(unseen.mean())},
     )
 
 
-def generate(n_sentences: int, seed: int, shift: float = 0.0, **options: object) -> Corpus:
-    """Return ``n_sentences`` labeled sentences (columns word, label) of the language.
-
-    ``options`` are those of `Options` that shape the language. UserError for a bad one.
-    """
-    chosen = _options({**options, "seed": seed, "shift": shift})
-    language = chosen.build(shift)
-    sample = language.sample(n_sentences, np.random.default_rng([_TRAIN, seed]))
-    return _corpus(language, sample, Vocabulary(), Vocabulary(TAGS))
-
-
 def bayes_accuracy(language: Language, sample: Sample) -> dict[str, float]:
-    """Return what posterior decoding under the true model reaches on ``sample``.
+    """Accuracy of posterior decoding under the generating model on `sample`.
 
-    ``bayes_accuracy`` is the share of its tokens decoded right, ``bayes_accuracy_expected`` the
-    model's own expectation of it (mean of the largest posteriors): the first varies around the
-    second with the sample.
+    "bayes_accuracy": the share of correct tokens. "bayes_accuracy_expected": its expectation under
+    the model, the mean of the largest posteriors.
     """
-    right, expected = 0, 0.0
+    n_correct, expected = 0, 0.0
     n_sentences = len(sample.offsets) - 1
     for first in range(0, n_sentences, _ORACLE_SENTENCES):
         offsets = sample.offsets[first : first + _ORACLE_SENTENCES + 1]
         tokens = slice(offsets[0], offsets[-1])
         emissions = language.emissions(sample.words[tokens])
-        chances = posteriors(language.chain, emissions, offsets - offsets[0])
-        right += int((chances.argmax(axis=1) == sample.tags[tokens]).sum())
-        expected += float(chances.max(axis=1).sum())
+        posterior = posteriors(language.chain, emissions, offsets - offsets[0])
+        n_correct += int((posterior.argmax(axis=1) == sample.tags[tokens]).sum())
+        expected += float(posterior.max(axis=1).sum())
     n_tokens = max(len(sample.tags), 1)
     return {
-        "bayes_accuracy": right / n_tokens,
+        "bayes_accuracy": n_correct / n_tokens,
         "bayes_accuracy_expected": expected / n_tokens,
     }
 
 
 class GeneratedShards:
-    """Raw sentences (column word) made when they are iterated over: any number in the same memory.
+    """Raw sentences (column word), generated during iteration.
 
-    Only the vocabulary grows, with the number of distinct words.
+    Memory grows with the number of distinct words only.
     """
 
     def __init__(
@@ -154,7 +146,7 @@ class GeneratedShards:
 
     @cached_property
     def n_tokens(self) -> int:
-        """Number of tokens; draws the lengths only, which come first in each shard's stream."""
+        """Number of tokens. Draws the lengths only, the first numbers of each shard's stream."""
         return sum(int(draw_lengths(count, rng).sum()) for count, rng in self._streams())
 
     def __iter__(self) -> Iterator[Corpus]:
@@ -168,22 +160,15 @@ class GeneratedShards:
             yield count, np.random.default_rng([_UNLABELED, self._seed, shard])
 
 
-def _options(options: dict[str, object]) -> Options:
-    try:
-        return msgspec.convert(options, Options)
-    except msgspec.ValidationError as problem:
-        raise UserError(f"dataset synth: {problem}", hint="sslbench show synth") from problem
-
-
 def _corpus(
     language: Language, sample: Sample, words: Vocabulary, labels: Vocabulary | None
 ) -> Corpus:
-    """Spell a sample: each distinct word once, new ones in the order of their first appearance."""
+    """The text of a sample. New words are coded in order of appearance; each is spelled once."""
     ids, first, inverse = np.unique(sample.words, return_index=True, return_inverse=True)
     order = np.argsort(first)
     codes = np.empty(len(ids), dtype=np.int32)
     codes[order] = words.encode(language.text(word) for word in ids[order].tolist())
     columns = {"word": Column(words, codes[inverse])}
-    if labels is not None:  # labels hold TAGS in order, so tags are their codes
+    if labels is not None:  # the codes of `labels` are the indices of TAGS
         columns["label"] = Column(labels, sample.tags.astype(np.int32))
     return Corpus(columns, sample.offsets)

@@ -1,29 +1,25 @@
-"""Registrations of Wall Street Journal part-of-speech tagging: NLTK's sample, and the whole."""
+"""Registrations of Wall Street Journal part-of-speech tagging: NLTK's sample, Penn Treebank III."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sslbench import DatasetInfo, RemoteFile
+from sslbench import DatasetInfo
+from sslbench_datasets.upstream import NLTK, Upstream, size
 
-SAMPLE = RemoteFile(
-    path="nltk_data/treebank.zip",
-    urls=(
-        "https://raw.githubusercontent.com/nltk/nltk_data/5db857e6f7df11eabb5e5665836db9ec8df07e28/"
-        "packages/corpora/treebank.zip",
-    ),
-    sha256="9da92d76c3666cfb6cddeaed0f7e86b344cce0f0928a286d439e555f19c37399",
-    licence="restricted: fragment of the Penn Treebank (C) LDC 1995, non-commercial use only",
-    bytes=1740034,
+SAMPLE = Upstream(
+    "nltk_data",
+    NLTK,
+    "restricted: fragment of the Penn Treebank (C) LDC 1995, non-commercial use only",
     agreement=True,
-)
+).file("treebank.zip", 1740034, "9da92d76c3666cfb6cddeaed0f7e86b344cce0f0928a286d439e555f19c37399")
 
-# Split -> first and last, of the files wsj_0001 to wsj_0199 and of the sections 00 to 24.
+# Split -> first and last: files wsj_0001 to wsj_0199; sections 00 to 24.
 SAMPLE_FILES = {"train": (1, 139), "dev": (140, 159), "test": (160, 199)}
 PTB_SECTIONS = {"train": (0, 18), "dev": (19, 21), "test": (22, 24)}
 
-# Split -> (sentences, tokens). Those of the whole are the published ones, for instance of K.
-# Toutanova et al., Feature-rich part-of-speech tagging with a cyclic dependency network, 2003.
+# Split -> (sentences, tokens). PTB_COUNTS are published, for instance by K. Toutanova et al.,
+# Feature-rich part-of-speech tagging with a cyclic dependency network, 2003.
 SAMPLE_COUNTS = {"train": (3_068, 73_842), "dev": (328, 7_951), "test": (518, 12_291)}
 PTB_COUNTS = {"train": (38_219, 912_344), "dev": (5_527, 131_768), "test": (5_462, 129_654)}
 
@@ -31,17 +27,16 @@ _MARCUS = (
     "M. Marcus, B. Santorini, M. A. Marcinkiewicz: Building a large annotated corpus of English:"
     " the Penn Treebank. Computational Linguistics 19(2), 1993"
 )
+_LEAVES = "words and tags are the leaves of the trees except -NONE-"
 
 
-def _protocol(
-    unit: str, spans: Mapping[str, tuple[int, int]], counts: Mapping[str, tuple[int, int]]
+def _sizes(
+    unit: str, ranges: Mapping[str, tuple[int, int]], counts: Mapping[str, tuple[int, int]]
 ) -> str:
-    splits = [
-        f"{split} = {unit} {first} to {last} ({counts[split][0]:,} sentences, {counts[split][1]:,}"
-        " tokens)"
-        for split, (first, last) in spans.items()
-    ]
-    return ", ".join(splits)
+    return ", ".join(
+        f"{split} = {unit} {first} to {last} ({size(counts[split], 'sentences', 'tokens')})"
+        for split, (first, last) in ranges.items()
+    )
 
 
 DATASETS: tuple[DatasetInfo, ...] = (
@@ -55,9 +50,8 @@ DATASETS: tuple[DatasetInfo, ...] = (
         metric="accuracy",
         featurizer="pos47",
         protocol=(
-            f"{_protocol('files', SAMPLE_FILES, SAMPLE_COUNTS)}; this split is sslbench's own, for"
-            " want of an official one; words and tags are the leaves of the trees without -NONE-;"
-            " no external text"
+            f"{_sizes('files', SAMPLE_FILES, SAMPLE_COUNTS)}; no official split, this one is"
+            f" sslbench's own; {_LEAVES}; no external text"
         ),
         files=(SAMPLE,),
     ),
@@ -69,17 +63,17 @@ DATASETS: tuple[DatasetInfo, ...] = (
             " segmentation using giga-word scale unlabeled data. ACL 2008"
         ),
         target="sslbench_datasets.treebank.load:load_ptb",
-        licence="LDC99T42, to be had from the Linguistic Data Consortium only",
+        licence="LDC99T42, available from the Linguistic Data Consortium only",
         task="tagging",
         metric="accuracy",
         featurizer="pos47",
         protocol=(
-            f"{_protocol('sections', PTB_SECTIONS, PTB_COUNTS)}; words and tags are the leaves of"
-            " the trees without -NONE-, of an ambiguous tag (JJ|NN) the first; the folder is"
-            " given with --data FOLDER or --set ptb.path=FOLDER; no external text"
+            f"{_sizes('sections', PTB_SECTIONS, PTB_COUNTS)}; {_LEAVES}, with the first of"
+            " ambiguous tags (JJ|NN); give the folder with --data FOLDER or --set ptb.path=FOLDER;"
+            " no external text"
         ),
         own="your copy of LDC99T42",
         options="sslbench_datasets.treebank.load:Options",
-        tune=4,  # as for conll00, the grid of the Gaussian prior; judged on dev
+        tune=4,  # grid of the prior's variance, scored on dev
     ),
 )

@@ -2,9 +2,9 @@
 
 Source: M. Marcus, B. Santorini, M. A. Marcinkiewicz, Building a large annotated corpus of English:
 the Penn Treebank, 1993. Words and tags are the leaves of the trees, as in M. Collins,
-Discriminative training methods for hidden Markov models, 2002, whose sections Suzuki & Isozaki
-(2008) use too. The tagged files (.pos) are no substitute: they are not cut into the same sentences
-(in the sample 94,200 tokens for 94,084, and quotes that end a sentence stand alone).
+Discriminative training methods for hidden Markov models, 2002; Suzuki & Isozaki (2008) use the same
+sections. The tagged files (.pos) are split into other sentences (in the sample 94,200 tokens
+instead of 94,084, and quotes that end a sentence are sentences of their own).
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
 
-import msgspec
-from msgspec import Meta
-
-from sslbench.corpus import Corpus, RawBytes, Vocabulary, read_bytes
+from sslbench.corpus import Corpus, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench_datasets.checks import check_sizes, chosen
+from sslbench_datasets.loading import (
+    SIZE,
+    FolderOptions,
+    files_in,
+    parse_options,
+    read_hashed,
+    without_check,
+)
 from sslbench_datasets.treebank.info import (
     PTB_COUNTS,
     PTB_SECTIONS,
@@ -30,31 +33,25 @@ from sslbench_datasets.treebank.info import (
 )
 from sslbench_datasets.treebank.trees import read_trees
 
-# Where the folders 00 to 24 lie: in the folder given, or below it in the layouts that go about.
-_LAYOUTS = (
+N_SECTIONS = 25
+# Where the sections 00 to 24 may be below the folder of the user.
+_PARENTS = (
     *(".", "wsj", "WSJ", "mrg/wsj", "combined", "combined/wsj"),
     *("parsed/mrg/wsj", "treebank_3/parsed/mrg/wsj"),
 )
 _HINT = (
     "give the folder of the Penn Treebank's combined trees, which holds wsj/00 to wsj/24 with"
-    " .mrg files, with {way} (tagged .pos files will not do)"
+    " .mrg files, with {flags} (tagged .pos files will not do)"
 )
-_WAY = "--data FOLDER or --set ptb.path=FOLDER"
+_FLAGS = "--data FOLDER or --set ptb.path=FOLDER"
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Options(FolderOptions, frozen=True, forbid_unknown_fields=True):
     """Options of ``ptb``."""
-
-    path: Annotated[
-        str, Meta(description="the licence holder's own folder; empty: the one of --data")
-    ] = ""
-    check: Annotated[
-        bool, Meta(description="refuse other numbers of sentences and tokens than published")
-    ] = True
 
 
 def load_sample(home: DataHome) -> Dataset:
-    """Read NLTK's sample; UserError when it is missing, malformed or of other counts."""
+    """Read NLTK's sample; UserError for a missing or malformed file or unexpected counts."""
     path = home.path(SAMPLE)
     vocabularies: dict[str, Vocabulary] = {}
     splits = {
@@ -66,63 +63,61 @@ def load_sample(home: DataHome) -> Dataset:
         )
         for split, (first, last) in SAMPLE_FILES.items()
     }
-    check_sizes(splits, SAMPLE_COUNTS, dict.fromkeys(splits, path))
+    SIZE.check(splits, SAMPLE_COUNTS, dict.fromkeys(splits, path))
     return _dataset("wsj_sample", splits, SAMPLE.sha256)
 
 
 def load_ptb(home: DataHome, **options: object) -> Dataset:
-    """Read a licence holder's Penn Treebank; ``home.root`` is the folder unless ``path`` is given.
+    """Read a licence holder's Penn Treebank from the folder of the option ``path`` or `home.root`.
 
-    ``metadata["sha256"]`` is of the bytes of all files read, in order. UserError for an option that
-    does not fit, when there is no such folder, when a section is not there, for a malformed file,
-    and, unless ``check`` is off, for counts that are not the published ones.
+    ``metadata["sha256"]`` is of the bytes of all files read, in order. UserError for a bad option,
+    a missing folder or section, a malformed file and, unless ``check`` is off, counts that are not
+    the published ones.
     """
-    settings = chosen("ptb", options, Options)
-    root = Path(settings.path).expanduser() if settings.path else home.root
+    settings = parse_options("ptb", options, Options)
+    root = settings.folder(home)
     splits, sha256 = read_sections(root, PTB_SECTIONS, {})
     if settings.check:
-        hint = "is a file missing? --set ptb.check=false takes it as it is"
-        check_sizes(splits, PTB_COUNTS, dict.fromkeys(splits, root), hint)
+        SIZE.check(splits, PTB_COUNTS, dict.fromkeys(splits, root), without_check("ptb"))
     return _dataset("ptb", splits, sha256)
 
 
 def read_sections(
     root: Path,
-    spans: Mapping[str, tuple[int, int]],
+    ranges: Mapping[str, tuple[int, int]],
     vocabularies: dict[str, Vocabulary],
-    way: str = _WAY,
+    flags: str = _FLAGS,
 ) -> tuple[dict[str, Corpus], str]:
-    """Read a licence holder's Penn Treebank: name -> sections, from first to last.
+    """Read sections of a licence holder's Penn Treebank.
 
-    Returns a corpus per name, and the sha256 of the bytes of all files read, in order.
-    vocabularies: per column, used and extended. way: how the user gives the folder, for messages.
-    UserError when the folder or one of its 25 sections is not there, or a file is malformed.
+    ranges: first and last section of each corpus.
+    vocabularies: by column, used and extended.
+    flags: with which the user gives the folder, for messages.
+    Returns the corpora, and the sha256 of the bytes of all files read, in order.
+    UserError for a missing folder or section or a malformed file.
     """
-    sections = find_sections(root, way)
+    sections = find_sections(root, flags)
     digest = hashlib.sha256()
-    splits: dict[str, Corpus] = {}
-    for split, (first, last) in spans.items():
-        corpora = []
-        for path in (path for number in range(first, last + 1) for path in sections[number]):
-            data = read_bytes(path)
-            digest.update(data)
-            corpora.append(read_trees(RawBytes(str(path), data), vocabularies))
+    splits = {}
+    for split, (first, last) in ranges.items():
+        paths = [path for number in range(first, last + 1) for path in sections[number]]
+        corpora = [read_trees(read_hashed(path, digest), vocabularies) for path in paths]
         splits[split] = Corpus.concatenate(corpora)
     return splits, digest.hexdigest()
 
 
-def find_sections(root: Path, way: str = _WAY) -> dict[int, list[Path]]:
+def find_sections(root: Path, flags: str = _FLAGS) -> dict[int, list[Path]]:
     """The .mrg files of each of the sections 0 to 24, by name.
 
-    way: how the user gives the folder, for messages.
-    UserError when there is no such folder, no section below it, or one of them is missing.
+    flags: as in `read_sections`.
+    UserError for a missing folder, a folder without sections, and a missing section.
     """
-    hint = _HINT.format(way=way)
+    hint = _HINT.format(flags=flags)
     if not root.is_dir():
         raise UserError("no such folder", file=root, hint=hint)
-    for layout in _LAYOUTS:
-        folder = root / layout
-        sections = {number: _trees_in(folder / f"{number:02d}") for number in range(25)}
+    for parent in _PARENTS:
+        folder = root / parent
+        sections = {number: tree_files(folder / f"{number:02d}") for number in range(N_SECTIONS)}
         missing = [f"{number:02d}" for number, files in sections.items() if not files]
         if not missing:
             return sections
@@ -132,15 +127,9 @@ def find_sections(root: Path, way: str = _WAY) -> dict[int, list[Path]]:
     raise UserError("no section of the Penn Treebank in this folder", file=root, hint=hint)
 
 
-def _trees_in(section: Path) -> list[Path]:
-    """Sorted by name; upper case comes from CD-ROMs, hidden files from file servers."""
-    if not section.is_dir():
-        return []
-    try:
-        files = [path for path in section.iterdir() if path.name.lower().endswith(".mrg")]
-    except OSError as problem:
-        raise UserError(f"cannot be read: {problem.strerror}", file=section) from problem
-    return sorted((path for path in files if path.name[0] != "."), key=lambda path: path.name)
+def tree_files(folder: Path) -> list[Path]:
+    """The .mrg files of a folder (.MRG on CD-ROMs); UserError if it cannot be read."""
+    return [path for path in files_in(folder) if path.name.lower().endswith(".mrg")]
 
 
 def _dataset(name: str, splits: Mapping[str, Corpus], sha256: str) -> Dataset:

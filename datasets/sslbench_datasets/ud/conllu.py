@@ -1,7 +1,7 @@
-"""CoNLL-U: the format of Universal Dependencies, read for its words and universal tags.
+"""A reader of words and universal tags in CoNLL-U, the format of Universal Dependencies.
 
 Source: https://universaldependencies.org/format.html. Ten columns, separated by single tabs; a
-blank line after each sentence; lines with ``#`` at their start are comments. Syntactic words are
+blank line after each sentence; lines that start with ``#`` are comments. Syntactic words are
 numbered 1, 2, ... in each sentence. Ranges (``3-4``: one written token of several words) and empty
 nodes (``8.1``) are checked and left out.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sslbench.corpus import Column, Corpus, Vocabulary, read_bytes
-from sslbench.corpus.files import Source, source_name
+from sslbench.corpus.files import BYTE_ORDER_MARK, COPY_AGAIN, Source, decode, source_name
 from sslbench.errors import UserError
 from sslbench.types import I64, AnyArray, Bool
 
@@ -34,36 +34,30 @@ def read_conllu(
 ) -> Corpus:
     """Read the syntactic words of a file: columns word (FORM) and upos.
 
-    vocabularies: per column name, used and extended; missing ones are put in, so that one dict
-        passed for all files makes them share. Default: new ones.
-    tags: that UPOS may hold (default: any).
+    A byte order mark, CRLF, several blank lines and a missing newline at the end are harmless. A
+    form may contain spaces.
 
-    A byte order mark, CRLF, several blank lines and a missing end of the last one are harmless. A
-    form may hold spaces. UserError with file and line for: a byte that is not UTF-8, not ten
-    columns, an empty one, an ID that is malformed or out of sequence, a sentence without a word, a
-    word without UPOS or with one not in ``tags``; without line for a file without words.
+    vocabularies: by column, used and extended; splits share those of one dict. Default: new ones.
+    tags: the tags that UPOS may have (default: any).
+    UserError with file and line for: a byte that is not UTF-8, a row without ten columns or with an
+    empty one, an ID that is malformed or out of sequence, a sentence without words, a word without
+    UPOS or with one not in `tags`; without line for a file without words.
     """
     shared = {} if vocabularies is None else vocabularies
-    rows = _find_rows(_text(source), source_name(source))
+    rows = _find_rows(_read(source), source_name(source))
     is_word, offsets = _number_words(rows)
     words = shared.setdefault("word", Vocabulary())
     upos = shared.setdefault("upos", Vocabulary())
-    tag_codes = upos.encode(rows.cut(_UPOS))[is_word]
+    tag_codes = upos.encode(rows.column(_UPOS))[is_word]
     _check_tags(rows, is_word, Column(upos, tag_codes), tags)
-    forms = words.encode(rows.cut(_FORM, is_word))
+    forms = words.encode(rows.column(_FORM, is_word))
     return Corpus({"word": Column(words, forms), "upos": Column(upos, tag_codes)}, offsets)
 
 
-def _text(source: Source) -> bytes:
-    """The file with line feeds at all line ends, also the last; UserError unless it is UTF-8."""
-    text = read_bytes(source).removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        message = f"byte 0x{text[error.start]:02x} is not UTF-8"
-        hint = "repair the line; CoNLL-U is UTF-8"
-        raise UserError(message, file=source_name(source), line=line, hint=hint) from None
+def _read(source: Source) -> bytes:
+    """The bytes without byte order mark, each line ended by a line feed; UserError as `decode`."""
+    text = read_bytes(source).removeprefix(BYTE_ORDER_MARK).replace(b"\r\n", b"\n")
+    decode(text, "utf-8", source_name(source), "repair the line; CoNLL-U is UTF-8")
     return text if text.endswith(b"\n") else text + b"\n"
 
 
@@ -72,33 +66,33 @@ class _Rows:
     """The R lines of a file that are neither blank nor comments.
 
     text: uint8[bytes].
-    edges: int64[R, 11], positions of the separators around the ten fields of a row.
-    first: bool[R], the row is the first of its sentence.
-    line: int64[R], counted from 1.
+    borders: int64[R, 11], positions of the separators around the ten fields of a row.
+    first: bool[R], whether the row is the first of its sentence.
+    line: int64[R], line numbers from 1.
     """
 
     file: str
     text: AnyArray
-    edges: I64
+    borders: I64
     first: Bool
     line: I64
 
-    def cut(self, column: int, chosen: Bool | None = None) -> list[str]:
-        """One column as text, of all rows or of those ``chosen`` (bool[R])."""
-        edges = self.edges if chosen is None else self.edges[chosen]
+    def column(self, number: int, selected: Bool | None = None) -> list[str]:
+        """The fields of one column, of all rows or of the selected ones (bool[R])."""
+        borders = self.borders if selected is None else self.borders[selected]
         # +1 where a field starts, -1 behind the tab that ends it: the running sum marks its bytes.
         marks = np.zeros(len(self.text) + 1, dtype=np.int8)
-        marks[edges[:, column] + 1] = 1
-        marks[edges[:, column + 1] + 1] = -1
+        marks[borders[:, number] + 1] = 1
+        marks[borders[:, number + 1] + 1] = -1
         inside = np.cumsum(marks[:-1], dtype=np.int8).view(np.bool_)
         return self.text[inside].tobytes().decode().split("\t")[:-1]
 
-    def refuse(self, row: int, message: str, hint: str) -> UserError:
+    def error(self, row: int, message: str, hint: str) -> UserError:
         return UserError(message, file=self.file, line=int(self.line[row]), hint=hint)
 
 
 def _find_rows(data: bytes, file: str) -> _Rows:
-    """Find all rows and their fields; UserError unless each has ten, none of them empty."""
+    """Find all rows and their fields; UserError for a row without ten nonempty fields."""
     text = np.frombuffer(data, dtype=np.uint8)
     ends = np.flatnonzero(text == _NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])
@@ -108,29 +102,29 @@ def _find_rows(data: bytes, file: str) -> _Rows:
     is_row = ~(blank | comment)
     line = np.flatnonzero(is_row)
     if not len(line):
-        raise UserError("no word in the file", file=file, hint="copy or download it again")
+        raise UserError("no word in the file", file=file, hint=COPY_AGAIN)
     wrong = line[n_tabs[line] != len(COLUMNS) - 1]
     if len(wrong):
-        found = int(n_tabs[wrong[0]]) + 1
-        message = f"{found} column{'s' * (found != 1)} where CoNLL-U has {len(COLUMNS)}"
-        hint = "columns are separated by single tabs, sentences by lines without any character"
+        n_columns = int(n_tabs[wrong[0]]) + 1
+        message = f"{n_columns} column{'s' * (n_columns != 1)} where CoNLL-U has {len(COLUMNS)}"
+        hint = "columns are separated by single tabs, sentences by empty lines"
         raise UserError(message, file=file, line=int(wrong[0]) + 1, hint=hint)
     inner = tabs[np.repeat(is_row, n_tabs)].reshape(len(line), len(COLUMNS) - 1)
-    edges = np.column_stack([starts[line] - 1, inner, ends[line]])
+    borders = np.column_stack([starts[line] - 1, inner, ends[line]])
     n_blank = np.cumsum(blank)[line]
     first = np.append(True, n_blank[1:] != n_blank[:-1])
-    rows = _Rows(file, text, edges, first, line + 1)
-    empty = np.argwhere(np.diff(edges) == 1)
+    rows = _Rows(file, text, borders, first, line + 1)
+    empty = np.argwhere(np.diff(borders) == 1)
     if len(empty):
         row, column = empty[0].tolist()
-        raise rows.refuse(row, f"{COLUMNS[column]} is empty", "an empty value is written _")
+        raise rows.error(row, f"{COLUMNS[column]} is empty", "an empty value is written _")
     return rows
 
 
 def _number_words(rows: _Rows) -> tuple[Bool, I64]:
-    """Which rows are words (bool[R]), and the offsets of sentences in words (int64[S + 1])."""
+    """Which rows are words, bool[R], and the sentence borders in words, int64[S + 1]."""
     ids = Vocabulary()
-    codes = ids.encode(rows.cut(_ID))
+    codes = ids.encode(rows.column(_ID))
     table = np.array([_parse_id(text) for text in ids.strings])
     is_word = table[codes, 1] == 1
     words = np.cumsum(is_word)
@@ -142,18 +136,18 @@ def _number_words(rows: _Rows) -> tuple[Bool, I64]:
         row = int(wrong[0])
         message = f"ID {ids.strings[codes[row]]} is malformed or out of sequence"
         hint = "words count from 1 in each sentence; 3-4 comes before 3, and 3.1 after it"
-        raise rows.refuse(row, message, hint)
+        raise rows.error(row, message, hint)
     wordless = starts[np.diff(offsets) == 0]
     if len(wordless):
-        raise rows.refuse(int(wordless[0]), "a sentence without a word", "remove it")
+        raise rows.error(int(wordless[0]), "a sentence without a word", "remove it")
     return is_word, offsets
 
 
 def _parse_id(text: str) -> tuple[int, int]:
-    """How many words of the sentence there are up to the row of this ID, and whether it is one.
+    """Number of words in the sentence up to and including the row of an ID; 1 if it is a word.
 
-    A range stands before its first word, an empty node after the word whose number it has. The
-    first number is -1, which no row can have, for what is no ID.
+    A range is before its first word, an empty node after the word of its number. The number of
+    words is -1, which no row has, for a text that is not an ID.
     """
     match = _WORD_ID.fullmatch(text)
     if match is None:
@@ -173,4 +167,4 @@ def _check_tags(rows: _Rows, is_word: Bool, upos: Column, tags: Collection[str] 
         return
     tag, row = strings[upos.codes[wrong[0]]], int(np.flatnonzero(is_word)[wrong[0]])
     message = "a word without UPOS" if tag == "_" else f"unknown UPOS {tag!r}"
-    raise rows.refuse(row, message, f"one of {', '.join(tags)}" if tags else "give it a tag")
+    raise rows.error(row, message, f"one of {', '.join(tags)}" if tags else "give it a tag")

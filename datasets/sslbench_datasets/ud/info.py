@@ -1,23 +1,17 @@
-"""Registrations of ten Universal Dependencies treebanks, as part-of-speech corpora of 12 tags.
+"""Registrations of ten Universal Dependencies treebanks, tagged with 12 universal tags.
 
 The languages are those of He, Gillenwater & Taskar (2013); their own treebanks (CoNLL-X,
-CoNLL-2007, Penn) are licensed. The default featurizer is ``basic``, the nearest to the paper's
-features: words, lower case, suffixes up to 4, shapes (capitals, digits, hyphens, dots), and no
-transition that looks at the input. It has prefixes and bigrams besides, and suffixes of the current
-word only.
+CoNLL-2007, Penn) are licensed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
 
 from sslbench import DatasetInfo, RemoteFile
+from sslbench_datasets.upstream import GITHUB, Upstream, size
 
-_GITHUB = "https://raw.githubusercontent.com/UniversalDependencies"
-
-# Code of the language, its name, name of the treebank, commit.
+# Language code, language, treebank, commit.
 _BANKS = (
     ("da", "Danish", "DDT", "85faf86dc39f735722925fb1e822070d83649068"),
     ("de", "German", "GSD", "297fcf350481058d0737a27f0f8fd03b2eadd67a"),
@@ -32,7 +26,7 @@ _BANKS = (
 )
 _NON_COMMERCIAL = ("el", "it")
 
-# Language, split, bytes, sentences, syntactic words, sha256; files are pooled in this order.
+# Language code, split, bytes, sentences, syntactic words, sha256.
 _FILES = """
 da dev 660002 564 10332 d714b22776ad60fbdb6e4ffc15a5c3ffc162705617567d3cf2b09cc6b51e800a
 da test 639330 565 10023 2232ee43dcd35dba32b476534d230edf1aa26d4bd830813f452fd829c276f737
@@ -58,66 +52,51 @@ sv test 1802467 1219 20377 b8909c4f5f2c64b3cee251de7004fa293717d309e54ca59d149a6
 """
 
 
-class Facts(NamedTuple):
-    """Length of a file in bytes, its sentences, syntactic words, and digest."""
-
-    bytes: int
-    sentences: int
-    words: int
-    sha256: str
-
-
 @dataclass(frozen=True)
 class Treebank:
-    """One treebank at a fixed commit. facts: by split, in the order in which files are pooled."""
+    """One treebank at a fixed commit.
+
+    Attributes
+    ----------
+    code: of the language.
+    files: by split, in the order in which `ud.load.load_treebank` pools them.
+    counts: (sentences, syntactic words) by split.
+    """
 
     code: str
     language: str
     name: str
     commit: str
-    facts: dict[str, Facts]
-
-    @property
-    def licence(self) -> str:
-        """Of text and annotation."""
-        return "CC BY-NC-SA 3.0" if self.code in _NON_COMMERCIAL else "CC BY-SA 4.0"
-
-    @cached_property
-    def files(self) -> dict[str, RemoteFile]:
-        """The upstream file of each split."""
-        folder, stem = f"UD_{self.language}-{self.name}", f"{self.code}_{self.name.lower()}-ud"
-        return {
-            split: RemoteFile(
-                path=f"{folder}/{stem}-{split}.conllu",
-                urls=(f"{_GITHUB}/{folder}/{self.commit}/{stem}-{split}.conllu",),
-                sha256=facts.sha256,
-                licence=self.licence,
-                bytes=facts.bytes,
-                agreement=self.code in _NON_COMMERCIAL,
-            )
-            for split, facts in self.facts.items()
-        }
+    licence: str
+    files: dict[str, RemoteFile]
+    counts: dict[str, tuple[int, int]]
 
     def size(self, *splits: str) -> str:
-        """Sentences and tokens of some splits together, in words."""
-        facts = [self.facts[split] for split in splits]
-        sentences, words = sum(f.sentences for f in facts), sum(f.words for f in facts)
-        return f"{sentences:,} sentences, {words:,} tokens"
+        """Sentences and tokens of some splits together, as text."""
+        totals = map(sum, zip(*(self.counts[split] for split in splits), strict=True))
+        return size(list(totals), "sentences", "tokens")
 
 
-def _facts(code: str) -> dict[str, Facts]:
-    rows = (line.split() for line in _FILES.split("\n") if line.startswith(code))
-    return {
-        split: Facts(int(length), int(sentences), int(words), sha256)
-        for _, split, length, sentences, words, sha256 in rows
-    }
+def _treebank(code: str, language: str, name: str, commit: str) -> Treebank:
+    restricted = code in _NON_COMMERCIAL
+    licence = "CC BY-NC-SA 3.0" if restricted else "CC BY-SA 4.0"
+    folder, stem = f"UD_{language}-{name}", f"{code}_{name.lower()}-ud"
+    url = f"{GITHUB}/UniversalDependencies/{folder}/{commit}"
+    upstream = Upstream(folder, url, licence, agreement=restricted)
+    files, counts = {}, {}
+    for row in map(str.split, _FILES.strip().split("\n")):
+        language_code, split, length, sentences, words, sha256 = row
+        if language_code == code:
+            files[split] = upstream.file(f"{stem}-{split}.conllu", int(length), sha256)
+            counts[split] = (int(sentences), int(words))
+    return Treebank(code, language, name, commit, licence, files, counts)
 
 
-TREEBANKS = tuple(Treebank(*bank, _facts(bank[0])) for bank in _BANKS)
+TREEBANKS = tuple(_treebank(*bank) for bank in _BANKS)
 
 
 def _registration(bank: Treebank) -> DatasetInfo:
-    train = [split for split in bank.facts if split != "test"]
+    train = [split for split in bank.files if split != "test"]
     return DatasetInfo(
         name=f"ud_{bank.code}",
         summary=f"part-of-speech tagging with 12 universal tags, {bank.language} (UD {bank.name})",
@@ -130,12 +109,13 @@ def _registration(bank: Treebank) -> DatasetInfo:
         licence=bank.licence,
         task="tagging",
         metric="accuracy",
+        # The nearest to the paper's features: words, lower case, suffixes up to 4, shapes.
         featurizer="pos_window",
         protocol=(
-            f"train = upstream's {' and '.join(train)} ({bank.size(*train)}), test = its test"
-            f" ({bank.size('test')}), no development split; the paper's ten samples are --labeled"
-            f" 100 with seeds 0 to 9. Transductive as in the paper: --set ud_{bank.code}.draw=0"
-            " (to 9) with --labeled all"
+            f"train = upstream's {' and '.join(train)} ({bank.size(*train)}), test = upstream's"
+            f" test ({bank.size('test')}), no development split. Ten labeled samples as in He et"
+            " al.: --labeled 100 with seeds 0 to 9. Transductive as in He et al.: --set"
+            f" ud_{bank.code}.draw=0 (to 9) with --labeled all"
         ),
         files=tuple(bank.files.values()),
         options="sslbench_datasets.ud.load:Options",

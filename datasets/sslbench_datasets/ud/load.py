@@ -1,19 +1,19 @@
 """``ud_da`` to ``ud_sv``: part-of-speech tagging with 12 universal tags in ten languages.
 
-Set-up: He et al. (2013): 100 labeled sentences, the rest of the text without labels. Text: ten
+Set-up of He et al. (2013): 100 labeled sentences, the rest of the text without labels. Text: ten
 treebanks of Universal Dependencies. The forms of syntactic words are the tokens.
 
 Tags: S. Petrov, D. Das, R. McDonald, A universal part-of-speech tagset, LREC 2012. The 17 tags of
-column UPOS grew out of these 12 (J. Nivre et al., Universal Dependencies v1, LREC 2016); each goes
-back to the tag that it came from, symbols and interjections to X. Petrov et al.'s maps from native
-tags are not used: column XPOS holds such tags in three of the ten treebanks only (German, English,
-Italian), and not all of those are in the maps.
+column UPOS extend these 12 (J. Nivre et al., Universal Dependencies v1, LREC 2016). Each is mapped
+back to the tag that it comes from, symbols and interjections to X. Petrov et al.'s maps from native
+tags do not apply: column XPOS holds such tags in three of the ten treebanks only (German, English,
+Italian), and the maps lack some of them.
 
-Protocols. By default train is all that upstream did not call test, test is its test file, and the
-harness draws the labeled sample: inductive. The paper is transductive: all files are pooled, 1,000
-random sentences are cut into ten disjoint sets of 100, and all sentences outside the set are both
-the unlabeled text and the test. The option ``draw`` gives this; its random sets are not the
-paper's, and come from the whole pool, since only Greek has a train file here.
+Protocols. By default train is everything except the test file, and the harness draws the labeled
+sample (inductive). The paper is transductive: it pools all files, cuts 1,000 random sentences into
+ten disjoint sets of 100, and takes all sentences outside of a set as the unlabeled text and as the
+test set. The option ``draw`` does the same with other random sets, which come from the whole pool,
+since Greek alone has a train file here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sslbench.corpus import Column, Corpus, CorpusShards, LabelConstraint, Vocab
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.graph import forms
-from sslbench_datasets.checks import check_sizes, chosen
+from sslbench_datasets.loading import SIZE, parse_options, read_splits
 from sslbench_datasets.ud.conllu import read_conllu
 from sslbench_datasets.ud.info import TREEBANKS, Treebank
 
@@ -49,12 +49,12 @@ TAG_OF = {tag: tag for tag in _IN_BOTH} | {
 }
 N_DRAWS, DRAW_SENTENCES = 10, 100
 PUNCTUATION = LabelConstraint("word", forms.PUNCTUATION, ".")
-# Part of the protocol: changing it changes every labeled sample.
-_DRAW_STREAM = 0x48475431
+# Seed of the draws. Part of the protocol: changing it changes every labeled sample.
+_DRAW_SEED = 0x48475431
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the ten data sets."""
+    """Options of the ten datasets."""
 
     draw: Annotated[
         Annotated[int, Meta(ge=0, lt=N_DRAWS)] | None,
@@ -64,7 +64,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     size: Annotated[
-        int, Meta(ge=1, description="sentences of such a set, for curves; the paper has 50 to 500")
+        int, Meta(ge=1, description="sentences per set, for curves; the paper has 50 to 500")
     ] = DRAW_SENTENCES
     punct_constraint: Annotated[
         bool,
@@ -78,62 +78,57 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
     """Read a treebank.
 
-    UserError for an option outside its bounds, for what `read_conllu` refuses, when there is no
-    file, or when its (sentences, tokens) are not upstream's.
+    UserError for a bad option, a missing or malformed file, or unexpected counts.
     """
     name = f"ud_{bank.code}"
-    asked = chosen(name, options, Options)
-    draw = asked.draw
-    paths = {split: home.path(file) for split, file in bank.files.items()}
-    vocabularies: dict[str, Vocabulary] = {}
+    settings = parse_options(name, options, Options)
+    draw = settings.draw
+    read = partial(read_conllu, vocabularies={}, tags=TAG_OF)
+    files = read_splits(home, bank.files, read, bank.counts, SIZE)
     labels = Vocabulary(UNIVERSAL_TAGS)
-    files = {
-        split: universal(read_conllu(path, vocabularies, tags=TAG_OF), labels)
-        for split, path in paths.items()
-    }
-    sizes = {split: (facts.sentences, facts.words) for split, facts in bank.facts.items()}
-    check_sizes(files, sizes, paths)
-    rest = Corpus.concatenate([corpus for split, corpus in files.items() if split != "test"])
-    splits = {"train": rest, "test": files["test"]}
-    if draw is not None:
-        splits = cut_draw(Corpus.concatenate(list(files.values())), draw, asked.size)
-    raw = splits["test"].drop("label")
+    files = {split: with_universal_tags(corpus, labels) for split, corpus in files.items()}
+    if draw is None:
+        train = Corpus.concatenate([corpus for split, corpus in files.items() if split != "test"])
+        splits = {"train": train, "test": files["test"]}
+    else:
+        splits = cut_draw(Corpus.concatenate(list(files.values())), draw, settings.size)
     return Dataset(
         name=name,
         task="tagging",
         metric="accuracy",
         encoding=None,
         splits=splits,
-        external=None if draw is None else partial(CorpusShards, raw),
+        external=None if draw is None else partial(CorpusShards, splits["test"].drop("label")),
         transductive=draw is not None,
-        label_constraint=PUNCTUATION if asked.punct_constraint else None,
+        label_constraint=PUNCTUATION if settings.punct_constraint else None,
         metadata={"commit": bank.commit},
     )
 
 
 def cut_draw(pool: Corpus, draw: int, size: int = DRAW_SENTENCES) -> dict[str, Corpus]:
-    """The labeled set of that number as train, all other sentences of the pool as test.
+    """The labeled set of number `draw` as train, all other sentences of the pool as test.
 
-    UserError when the pool has no such set and something left.
+    UserError if the pool has too few sentences.
     """
     if (draw + 1) * size >= pool.n_sentences:
         raise UserError(
-            f"draw={draw} of {size} sentences, but there are {pool.n_sentences}",
-            hint="take a smaller size or draw",
+            f"draw={draw} of {size} sentences needs more than {(draw + 1) * size} sentences,"
+            f" but there are {pool.n_sentences}",
+            hint="give a smaller size or draw",
         )
-    order = np.random.default_rng(_DRAW_STREAM).permutation(pool.n_sentences)
+    order = np.random.default_rng(_DRAW_SEED).permutation(pool.n_sentences)
     train = np.zeros(pool.n_sentences, dtype=np.bool_)
     train[order[draw * size : (draw + 1) * size]] = True
     return {"train": pool.select(train), "test": pool.select(~train)}
 
 
-def universal(corpus: Corpus, labels: Vocabulary) -> Corpus:
-    """The corpus with its column upos rewritten into the column label of 12 tags."""
+def with_universal_tags(corpus: Corpus, labels: Vocabulary) -> Corpus:
+    """The corpus with the column label of 12 tags in place of the column upos."""
     upos = corpus.column("upos")
-    # "_" and the like are in the vocabulary through rows that are no words.
+    # The vocabulary also has UPOS values of rows that are not words, such as "_".
     table = np.array([labels.lookup(TAG_OF.get(tag, "")) for tag in upos.vocabulary.strings])
     return corpus.drop("upos").with_column("label", Column(labels, table[upos.codes]))
 
 
-# ``load.da(home, **options)`` and so on: one loader for each registration.
+# ``load.da(home, **options)`` and so on: the loaders that the registrations name.
 load = SimpleNamespace(**{bank.code: partial(load_treebank, bank) for bank in TREEBANKS})

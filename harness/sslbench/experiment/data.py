@@ -26,6 +26,7 @@ CACHE_VARIABLE = "SSLBENCH_CACHE"
 OFFLINE_VARIABLE = "SSLBENCH_OFFLINE"
 
 FileState = Literal["ok", "missing", "wrong sha256"]
+Metadata = Mapping[str, float | int | str]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Dataset:
     encoding: str | None
     splits: Mapping[str, Corpus]
     external: Callable[[], Shards] | None = None
-    metadata: Mapping[str, float | int | str] = field(default_factory=dict)
+    metadata: Metadata = field(default_factory=dict)
     adaptation: bool = False
     joined: bool = False
     transductive: bool = False

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import sslbench.experiment
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary, write_shards
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
-from sslbench_datasets import newswire
-from sslbench_datasets.files import REUTERS
-from sslbench_datasets.newswire import bodies, read_stories, sentences, tag_shards
-from sslbench_datasets.treebank.text import split_sentences, tokenize
+from sslbench_datasets.conll00.info import CONLL2000, COUNTS
+from sslbench_datasets.conll00.load import load
+from sslbench_datasets.reuters import load as reuters
+from sslbench_datasets.reuters.info import REUTERS
+from sslbench_datasets.reuters.load import TaggedShards, bodies, read_stories, sentences
+from sslbench_datasets.treebank.tokenizer import split_sentences, tokenize
 
 SGML = """<!DOCTYPE lewis SYSTEM "lewis.dtd">
 <REUTERS TOPICS="YES" NEWID="1">
@@ -54,8 +53,7 @@ def test_stories_become_sentences(tmp_path: Path) -> None:
     file = tmp_path / "a.sgm"
     file.write_text(SGML, encoding="latin-1")
     corpus = read_stories([file])
-    found = [" ".join(corpus.sentence(i, "word")) for i in range(corpus.n_sentences)]
-    assert found == EXPECTED
+    assert list(map(" ".join, corpus.sentences("word"))) == EXPECTED
 
 
 def test_bodies_lose_controls_and_signature_only() -> None:
@@ -135,11 +133,11 @@ def upper_case_tagger(corpus: Corpus) -> Column:
     return Column(Vocabulary(["low", "UP"]), is_upper[words.codes].astype(np.int32))
 
 
-def test_tag_shards_adds_a_column_shard_by_shard() -> None:
+def test_tagged_shards_have_another_column() -> None:
     words = Vocabulary()
     codes = words.encode(["a", "B", "c", "D", "e"])
     plain = CorpusShards(Corpus({"word": Column(words, codes)}, np.array([0, 2, 5])), 2)
-    tagged = tag_shards(plain, upper_case_tagger)
+    tagged = TaggedShards(plain, upper_case_tagger)
     assert (tagged.n_sentences, tagged.n_tokens) == (2, 5)
     assert [shard.column("pos").strings() for shard in tagged] == [
         ["low", "UP"],
@@ -155,8 +153,8 @@ def test_text_is_tokenized_once_and_shares_the_vocabulary_of_train(
     monkeypatch.setattr(DataHome, "path", lambda _, file: (files.append(file), tmp_path / "a")[1])
     (tmp_path / "a").write_text(SGML, encoding="latin-1")
     words = Vocabulary(["said", "train"])
-    first = newswire.raw_shards(home, {"word": words})
-    again = newswire.raw_shards(home, {"word": words})
+    first = reuters.tokenized_text(home, {"word": words})
+    again = reuters.tokenized_text(home, {"word": words})
     assert files == list(REUTERS)
     (shard,) = again
     assert shard.column("word").vocabulary is words
@@ -185,12 +183,9 @@ def test_external_trains_a_tagger_once(tmp_path: Path, monkeypatch: pytest.Monke
         trained.append(column)
         return Tagger()
 
-    fake = types.ModuleType("sslbench.experiment.column_tagger")
-    fake.train_tagger = train_tagger  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, fake.__name__, fake)
-    monkeypatch.setattr(sslbench.experiment, "tagger", fake, raising=False)
+    monkeypatch.setattr("sslbench.experiment.column_tagger.train_tagger", train_tagger)
     for _ in range(2):
-        shards = newswire.external(home, train, "0" * 64)
+        shards = reuters.tagged_text(home, train, "0" * 64)
         (shard,) = shards
         assert set(shard.columns) == {"word", "pos"}
         assert shard.column("word").vocabulary is words
@@ -201,9 +196,6 @@ def test_external_trains_a_tagger_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.corpus
 def test_conll2000_has_the_published_counts() -> None:
-    from sslbench_datasets.conll00.load import COUNTS, load
-    from sslbench_datasets.files import CONLL2000
-
     home = DataHome(offline=True)
     if home.state(CONLL2000) != "ok":
         pytest.skip(f"no {CONLL2000.path} in the data home {home.root}")
@@ -233,5 +225,5 @@ def test_write_shards_is_what_the_cache_uses(tmp_path: Path) -> None:
         raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
-        write_shards(tmp_path / "out", tag_shards(CorpusShards(corpus), failing))
+        write_shards(tmp_path / "out", TaggedShards(CorpusShards(corpus), failing))
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,7 @@
-"""English sentence splitting and tokenization in the manner of the Penn Treebank.
+"""English sentence splitting and tokenization with the conventions of the Penn Treebank.
 
 The conventions are those of the CoNLL-2000 text: `` and '' for quotation marks, -LRB- and -RRB- for
-brackets, ``do n't``, ``company 's``, ``$ 300-a-share``, ``7 1\\/2``, and at a sentence's end
+brackets, ``do n't``, ``company 's``, ``$ 300-a-share``, ``7 1\\/2``, and at the end of a sentence
 ``U.S. .`` but ``Inc .``
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-# To be raised with any change that alters the output: derived caches are keyed by it.
+# Part of cache keys: raise it with any change that alters the output.
 VERSION = 1
 
 _MONTHS = "jan feb mar apr jun jul aug sep sept oct nov dec"
 _TITLES = "mr mrs ms messrs dr prof gen col lt capt sen rep gov sgt rev hon st mt ft no nos vs art"
 _PLACES = "ala ariz ark calif colo conn del fla ga ill ind kan ky la mass md mich minn miss mo"
 _MORE_PLACES = "mont neb nev okla ont ore pa penn que tenn tex va vt wash wis wyo"
-# A full stop after one of these does not end a sentence, whatever follows...
+# A full stop after one of these never ends a sentence.
 _NEVER_LAST = frozenset(f"{_MONTHS} {_TITLES} {_PLACES} {_MORE_PLACES} e.g i.e".split())
-# ... after one of these, only if the next word is a usual beginning.
+# A full stop after one of these ends a sentence only if the next word is one of _BEGINNINGS.
 _COMPANIES = "inc corp co cos ltd bros plc"
 _MAY_BE_LAST = frozenset(f"{_COMPANIES} jr sr etc est dept div n.a a.m p.m".split())
 _STARTERS = "a after although an analysts and as at but but, earlier for he however however, if in"
@@ -42,7 +42,7 @@ _CLITIC = re.compile(r"(.+)('(?:s|re|ve|ll|d|m))", re.IGNORECASE)
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of one paragraph of running text, white space collapsed."""
+    """The sentences of one paragraph of running text, white space collapsed."""
     text = " ".join(text.split())
     sentences, first = [], 0
     for candidate in _CANDIDATE.finditer(text):
@@ -56,7 +56,7 @@ def split_sentences(text: str) -> list[str]:
 def _is_border(text: str, candidate: re.Match[str]) -> bool:
     if text[candidate.start()] != ".":
         return True
-    # Only the words beside the candidate are cut out: a paragraph has thousands of candidates.
+    # Slice the adjacent words only: a paragraph may have thousands of candidates.
     first = text.rfind(" ", 0, candidate.start()) + 1
     before = text[first : candidate.start()].lstrip("\"'(`[<").lower()
     if before in _NEVER_LAST or (len(before) == 1 and before.isalpha()):
@@ -69,16 +69,16 @@ def _is_border(text: str, candidate: re.Match[str]) -> bool:
 
 
 def tokenize(sentence: str) -> list[str]:
-    """Return the tokens of one sentence (which need not end with a full stop)."""
+    """The tokens of one sentence, which need not end with a full stop."""
     *chunks, last = sentence.split() or [""]
     tokens = [token for chunk in chunks for token in _tokens_of(chunk, False)]
     tokens.extend(_tokens_of(last, True))
     return tokens
 
 
-@lru_cache(maxsize=1 << 17)  # text repeats itself: most chunks are found here
+@lru_cache(maxsize=1 << 17)  # most chunks of a text are repeated
 def _tokens_of(chunk: str, is_last: bool) -> tuple[str, ...]:
-    """Return the tokens of what stands between two white spaces."""
+    """The tokens of the text between two white spaces."""
     before, chunk = _peel_opening(chunk)
     chunk, after = _peel_closing(chunk, is_last)
     inner: list[str] = []
@@ -125,7 +125,7 @@ def _peel_closing(chunk: str, is_last: bool) -> tuple[str, list[str]]:
         elif end == "." and _stop_is_token(chunk, is_last or bool(tokens), is_last):
             tokens.append(".")
             if _ACRONYM.fullmatch(chunk):
-                break  # U.S. keeps its own full stop beside the sentence's
+                break  # U.S. keeps its full stop in addition to that of the sentence
             chunk = chunk.rstrip(".") if chunk.endswith("....") else chunk[:-1]
             continue
         else:
@@ -145,11 +145,10 @@ def _stop_is_token(chunk: str, at_end: bool, is_last: bool) -> bool:
 
 
 def _split_word(word: str) -> list[str]:
-    """Split what is one word to the eye: contractions, currencies, mixed numbers."""
+    """Split contractions, amounts of money and mixed numbers."""
     if word.lower() == "cannot":
         return [word[:3], word[3:]]
     for pattern in (_NOT, _CLITIC, _MONEY, _MIXED_NUMBER):
-        found = pattern.fullmatch(word)
-        if found:
-            return [found[1], found[2]]
+        if match := pattern.fullmatch(word):
+            return [match[1], match[2]]
     return [word]

@@ -1,4 +1,4 @@
-"""What all families check, and CoNLL-2000, which has nothing else of its own to test."""
+"""Options and counts, which all loaders check, and CoNLL-2000."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from sslbench.corpus.files import COPY_AGAIN
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
-from sslbench_datasets import checks
 from sslbench_datasets.conll00 import load as conll00
-from sslbench_datasets.files import CONLL2000
+from sslbench_datasets.conll00.info import CONLL2000
+from sslbench_datasets.loading import Measure, files_in, parse_options
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,25 +23,33 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def test_options_are_given_or_the_defaults() -> None:
-    assert checks.chosen("mine", {}, Options) == Options(3)
-    assert checks.chosen("mine", {"draw": 4}, Options) == Options(4)
+    assert parse_options("mine", {}, Options) == Options(3)
+    assert parse_options("mine", {"draw": 4}, Options) == Options(4)
 
 
 @pytest.mark.parametrize("options", [{"draw": "x"}, {"drawn": 4}])
 def test_options_that_do_not_fit_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(UserError, match=r"dataset mine: .*draw.*; sslbench show mine"):
-        checks.chosen("mine", options, Options)
+        parse_options("mine", options, Options)
 
 
 def test_counts_are_compared_part_by_part() -> None:
     paths = {"train": Path("a"), "test": Path("b")}
-    found = {"train": (1, 2), "test": (3, 4), "dev": (5, 6)}
-    checks.check_counts("(words, letters)", found, {"train": (1, 2)}, paths)
+    measure = Measure[tuple[int, int]](("words", "letters"), lambda counts: counts)
+    texts = {"train": (1, 2), "test": (3, 4), "dev": (5, 6)}
+    measure.check(texts, {"train": (1, 2)}, paths)
     with pytest.raises(UserError) as caught:
-        checks.check_counts("(words, letters)", found, {"train": (1, 2), "test": (3, 5)}, paths)
+        measure.check(texts, {"train": (1, 2), "test": (3, 1005)}, paths)
     assert str(caught.value.file) == "b"
-    assert "test has (words, letters) = (3, 4), should have (3, 5)" in str(caught.value)
-    assert caught.value.hint == checks.COPY_AGAIN
+    assert "test has 3 words, 4 letters; expected 3 words, 1,005 letters" in str(caught.value)
+    assert caught.value.hint == COPY_AGAIN
+
+
+def test_files_of_a_folder_without_hidden_ones(tmp_path: Path) -> None:
+    for name in ("b", ".hidden", "a"):
+        (tmp_path / name).touch()
+    assert files_in(tmp_path) == [tmp_path / "a", tmp_path / "b"]
+    assert files_in(tmp_path / "nowhere") == []
 
 
 def test_conll00_of_other_counts_is_refused(
@@ -57,5 +66,7 @@ def test_conll00_of_other_counts_is_refused(
     monkeypatch.setattr(conll00, "COUNTS", {"train": (1, 2), "test": (2, 2)})
     assert conll00.load(home).splits["test"].n_sentences == 2
     monkeypatch.setattr(conll00, "COUNTS", {"train": (1, 2), "test": (2, 3)})
-    with pytest.raises(UserError, match=r"conll2000\.zip: test has .* = \(2, 2\), should have"):
+    with pytest.raises(
+        UserError, match=r"conll2000\.zip: test has 2 sentences, 2 tokens; expected"
+    ):
         conll00.load(home)

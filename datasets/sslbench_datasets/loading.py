@@ -1,0 +1,147 @@
+"""Steps that the loaders share: parse options, read one file per split, check counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Generic, Protocol, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from sslbench import RemoteFile
+from sslbench.corpus import Corpus, RawBytes, read_bytes
+from sslbench.corpus.files import COPY_AGAIN
+from sslbench.errors import UserError
+from sslbench.experiment.data import DataHome
+from sslbench_datasets.upstream import size
+
+Counts = tuple[int, ...]
+Options = TypeVar("Options", bound=msgspec.Struct)
+Text = TypeVar("Text")
+
+
+class Hash(Protocol):
+    """What hashlib makes."""
+
+    def update(self, data: bytes, /) -> None: ...
+
+
+class CheckOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The option of datasets that have files of the user."""
+
+    check: Annotated[
+        bool, Meta(description="stop if the counts of your files differ from the published ones")
+    ] = True
+
+
+class FolderOptions(CheckOptions, frozen=True, forbid_unknown_fields=True):
+    """Options of datasets that are read from a folder of the user."""
+
+    path: Annotated[str, Meta(description="your folder; default: the one of --data")] = ""
+
+    def folder(self, home: DataHome) -> Path:
+        """The folder that the option names, by default the root of `home`."""
+        return Path(self.path).expanduser() if self.path else home.root
+
+
+def parse_options(dataset: str, options: Mapping[str, object], kind: type[Options]) -> Options:
+    """The options of a dataset as its struct; UserError for an unknown option or a bad value."""
+    try:
+        return msgspec.convert(dict(options), kind)
+    except msgspec.ValidationError as error:
+        raise UserError(f"dataset {dataset}: {error}", hint=f"sslbench show {dataset}") from None
+
+
+@dataclass(frozen=True)
+class Measure(Generic[Text]):
+    """What is counted in a split.
+
+    Attributes
+    ----------
+    units: names of the counts.
+    count: gives the counts of a text.
+    """
+
+    units: tuple[str, ...]
+    count: Callable[[Text], Counts]
+
+    def check(
+        self,
+        splits: Mapping[str, Text],
+        expected: Mapping[str, Counts],
+        paths: Mapping[str, Path],
+        hint: str = COPY_AGAIN,
+    ) -> None:
+        """Compare the counts of splits; UserError that names the file of one with other counts."""
+        for split, counts in expected.items():
+            check_counts(split, self.count(splits[split]), counts, self.units, paths[split], hint)
+
+
+SIZE = Measure[Corpus](
+    ("sentences", "tokens"), lambda corpus: (corpus.n_sentences, corpus.n_tokens)
+)
+
+
+def check_counts(
+    part: str,
+    counts: Counts,
+    expected: Counts,
+    units: tuple[str, ...],
+    path: Path | None,
+    hint: str = COPY_AGAIN,
+) -> None:
+    """UserError if `counts` of a part of a dataset are not the expected ones."""
+    if counts != expected:
+        message = f"{part} has {size(counts, *units)}; expected {size(expected, *units)}"
+        raise UserError(message, file=path, hint=hint)
+
+
+def read_splits(
+    home: DataHome,
+    files: Mapping[str, RemoteFile],
+    read: Callable[[Path], Text],
+    expected: Mapping[str, Counts],
+    measure: Measure[Text],
+) -> dict[str, Text]:
+    """Read the file of each split.
+
+    read: gives the text of one file; splits share vocabularies if it uses the same ones each time.
+    UserError for a file that is missing, malformed, or of other counts than `expected`.
+    """
+    paths = {split: home.path(file) for split, file in files.items()}
+    splits = {split: read(path) for split, path in paths.items()}
+    measure.check(splits, {split: expected[split] for split in splits}, paths)
+    return splits
+
+
+def digests(files: Mapping[str, RemoteFile], part: str = "") -> dict[str, str]:
+    """Metadata that names the files of splits: "sha256_train" -> digest, and so on."""
+    return {f"sha256_{part}{split}": file.sha256 for split, file in files.items()}
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files of a folder by name, without hidden ones; none if there is no such folder.
+
+    UserError if the folder cannot be read.
+    """
+    if not folder.is_dir():
+        return []
+    try:
+        paths = [path for path in folder.iterdir() if path.name[0] != "."]
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", file=folder) from error
+    return sorted(paths, key=lambda path: path.name)
+
+
+def read_hashed(path: Path, digest: Hash) -> RawBytes:
+    """The bytes of a file, which are added to `digest`; UserError as `read_bytes`."""
+    data = read_bytes(path)
+    digest.update(data)
+    return RawBytes(str(path), data)
+
+
+def without_check(dataset: str, missing: str = "is a file missing?") -> str:
+    """Hint for files of the user whose counts are not the published ones."""
+    return f"{missing} --set {dataset}.check=false accepts it as it is"
