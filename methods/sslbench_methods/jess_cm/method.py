@@ -184,7 +184,7 @@ class Trainer:
 
 
 def add_counts(crf: ChainCRF, models: EmbeddedModels, corpus: Corpus, counts: Counts) -> None:
-    """Add posterior counts of a text under the combined model (docs/specs/jess_cm.md, section 4.3)."""
+    """Add posterior counts under the combined model (docs/specs/jess_cm.md, section 4.3)."""
     bound = models.bind(corpus)
     for potentials in crf.potentials(crf.encode(corpus, bound)):
         posterior = potentials.posterior()
