@@ -1,8 +1,8 @@
-"""Registration of the built-in datasets."""
+"""Registration of the built-in datasets and of the similarity of letters."""
 
 from __future__ import annotations
 
-from sslbench import DatasetInfo, hookimpl
+from sslbench import DatasetInfo, SimilarityInfo, hookimpl
 from sslbench_datasets.adaptation import info as adaptation
 from sslbench_datasets.chinese import info as chinese
 from sslbench_datasets.conll00 import info as conll00
@@ -34,3 +34,9 @@ FAMILIES = (
 def sslbench_datasets() -> list[DatasetInfo]:
     """The built-in datasets, in the order in which they are listed."""
     return [info for family in FAMILIES for info in family.DATASETS]
+
+
+@hookimpl
+def sslbench_similarities() -> list[SimilarityInfo]:
+    """The similarities that belong to a dataset."""
+    return list(letters.SIMILARITIES)

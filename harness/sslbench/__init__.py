@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MethodInfo,
         ModelInfo,
         RemoteFile,
+        SimilarityInfo,
     )
 
     __version__: str
@@ -39,6 +40,7 @@ _HOMES = {
         "MethodInfo",
         "ModelInfo",
         "RemoteFile",
+        "SimilarityInfo",
     ),
     # These import numpy.
     "sslbench.corpus": ("Column", "Corpus", "Shards", "Vocabulary"),
@@ -73,6 +75,7 @@ __all__ = [
     "RunContext",
     "SearchAxis",
     "Shards",
+    "SimilarityInfo",
     "Tagger",
     "Template",
     "TemplateFeaturizer",

@@ -12,7 +12,7 @@ from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import FeaturesFrom, Problem, Tagger
 from sslbench.experiment.problem_graph import (
     GraphColumn,
-    GraphTemplates,
+    GraphSimilarity,
     HasGraphParams,
     MaxDf,
     Neighbors,
@@ -21,6 +21,7 @@ from sslbench.experiment.problem_graph import (
     TextVertices,
 )
 from sslbench.experiment.tune import SearchAxis
+from sslbench.plugins import registry
 
 __all__ = [
     "CRFMethod",
@@ -28,7 +29,7 @@ __all__ = [
     "GraphCRFParams",
     "GraphColumn",
     "GraphParams",
-    "GraphTemplates",
+    "GraphSimilarity",
     "HasGraphParams",
     "MaxDf",
     "Neighbors",
@@ -65,23 +66,33 @@ class CRFMethod(ABC):
 
 
 class GraphParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the similarity graph is built; defaults of He et al. (2013)."""
+    """How the similarity graph is built; defaults of He et al. (2013).
+
+    UserError for a similarity that is not registered.
+    """
 
     column: GraphColumn = "word"
-    templates: GraphTemplates = "he2013"
+    similarity: GraphSimilarity = "he2013"
     neighbors: Neighbors = 60
     symmetry: Symmetry = "mutual"
     max_df: MaxDf = None
+
+    def __post_init__(self) -> None:
+        registry().similarity(self.similarity)
 
 
 class GraphCRFParams(TrainingParams, frozen=True, kw_only=True):
     """Parameters of a method with a graph and a CRF: those of `GraphParams` and `TrainingParams`.
 
-    The fields stand here again because a Struct has one base class.
+    The fields stand here again because a Struct has one base class. UserError for a similarity that
+    is not registered.
     """
 
     column: GraphColumn = "word"
-    templates: GraphTemplates = "he2013"
+    similarity: GraphSimilarity = "he2013"
     neighbors: Neighbors = 60
     symmetry: Symmetry = "mutual"
     max_df: MaxDf = None
+
+    def __post_init__(self) -> None:
+        registry().similarity(self.similarity)

@@ -25,6 +25,7 @@ from sslbench.registrations import (
     MethodInfo,
     ModelInfo,
     Registration,
+    SimilarityInfo,
 )
 
 GROUP = "sslbench"
@@ -34,6 +35,7 @@ KINDS: Mapping[str, type[Registration]] = {
     "datasets": DatasetInfo,
     "featurizers": FeaturizerInfo,
     "models": ModelInfo,
+    "similarities": SimilarityInfo,
 }
 
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -61,6 +63,11 @@ class Hooks:
     @hookspec
     def sslbench_methods(self) -> list[MethodInfo]:
         """Return the methods that this plugin offers."""
+        raise NotImplementedError
+
+    @hookspec
+    def sslbench_similarities(self) -> list[SimilarityInfo]:
+        """Return the similarities of graph vertices that this plugin offers."""
         raise NotImplementedError
 
 
@@ -94,6 +101,7 @@ class Registry:
     featurizers: dict[str, FeaturizerInfo] = field(default_factory=dict)
     models: dict[str, ModelInfo] = field(default_factory=dict)
     methods: dict[str, MethodInfo] = field(default_factory=dict)
+    similarities: dict[str, SimilarityInfo] = field(default_factory=dict)
     problems: list[PluginProblem] = field(default_factory=list)
     blocked: list[Origin] = field(default_factory=list)
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
@@ -130,6 +138,10 @@ class Registry:
     def method(self, name: str) -> MethodInfo:
         """Return a method; UserError with near names when there is none."""
         return cast(MethodInfo, self.get("methods", name))
+
+    def similarity(self, name: str) -> SimilarityInfo:
+        """Return a similarity; UserError with near names when there is none."""
+        return cast(SimilarityInfo, self.get("similarities", name))
 
     def find(self, name: str) -> list[Registration]:
         """Return what bears this name, of any kind; UserError with near names when nothing does."""

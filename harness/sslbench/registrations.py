@@ -207,3 +207,13 @@ class MethodInfo(Registration):
     baseline: bool = False
 
     kind: ClassVar[str] = "method"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarityInfo(Registration):
+    """A similarity of graph vertices; its target is a callable ``() -> Similarity``.
+
+    The interface is `sslbench.graph.similarity.Similarity`.
+    """
+
+    kind: ClassVar[str] = "similarity"

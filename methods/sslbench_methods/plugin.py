@@ -1,8 +1,8 @@
-"""Registration of the built-in methods, featurizers and chain models."""
+"""Registration of the built-in methods, featurizers, chain models and similarities."""
 
 from __future__ import annotations
 
-from sslbench import FeaturizerInfo, MethodInfo, ModelInfo, hookimpl
+from sslbench import FeaturizerInfo, MethodInfo, ModelInfo, SimilarityInfo, hookimpl
 from sslbench_methods.references import (
     HE_2013,
     JIAO_2006,
@@ -205,6 +205,28 @@ MODELS: tuple[ModelInfo, ...] = (
 )
 
 
+SIMILARITIES: tuple[SimilarityInfo, ...] = (
+    SimilarityInfo(
+        name="subramanya2010",
+        summary="contexts of word trigrams and endings of the center word",
+        reference=f"{SUBRAMANYA_2010}, table 1",
+        target="sslbench_methods.graph_self_training.templates:similarity",
+    ),
+    SimilarityInfo(
+        name="he2013",
+        summary="contexts of lower-cased words with suffixes; leaves out punctuation",
+        reference=HE_2013,
+        target="sslbench_methods.graph_pr.templates:similarity",
+    ),
+    SimilarityInfo(
+        name="zeng2013",
+        summary="contexts of character trigrams and the types of the characters",
+        reference=f"{ZENG_2013}, table 2",
+        target="sslbench_methods.virtual_evidence.templates:similarity",
+    ),
+)
+
+
 @hookimpl
 def sslbench_methods() -> list[MethodInfo]:
     """Return the built-in methods."""
@@ -221,3 +243,9 @@ def sslbench_featurizers() -> list[FeaturizerInfo]:
 def sslbench_models() -> list[ModelInfo]:
     """Return the built-in models."""
     return list(MODELS)
+
+
+@hookimpl
+def sslbench_similarities() -> list[SimilarityInfo]:
+    """Return the built-in similarities."""
+    return list(SIMILARITIES)

@@ -65,11 +65,11 @@ def text_of(vertices: int):
 def make(vertices: int, path: Path) -> None:
     """The vectors of a text, saved."""
     from sslbench.graph.contexts import context_vectors
-    from sslbench.graph.templates import TEMPLATE_SETS
     from sslbench.graph.vertices import ngram_vertices
+    from sslbench_methods.graph_self_training.templates import SUBRAMANYA2010
 
     text = text_of(vertices)
-    X = context_vectors(text, ngram_vertices(text), TEMPLATE_SETS["subramanya2010"])
+    X = context_vectors(text, ngram_vertices(text), SUBRAMANYA2010)
     sparse.save_npz(path, sparse.csr_matrix(X), compressed=False)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,10 @@ from scipy.sparse import csr_array
 
 from sslbench.cli import cli
 from sslbench.corpus import Corpus
+from sslbench.graph.similarity import ContextSimilarity
 from sslbench.registrations import load_target
+from sslbench_methods.graph_pr.templates import HE2013
+from sslbench_methods.graph_self_training.templates import SUBRAMANYA2010
 
 
 class FakeBuild:
@@ -25,13 +29,16 @@ class FakeBuild:
         self.text: Corpus | None = None
         self.asked: dict[str, Any] = {}
 
-    def build_graph(self, text: Corpus, options: Any, **more: Any) -> SimpleNamespace:
-        self.text, self.asked = text, {**options, **more}
+    def build_graph(
+        self, text: Corpus, similarity: Any, options: Any, **more: Any
+    ) -> SimpleNamespace:
+        self.text = text
+        self.asked = {"similarity": similarity, **msgspec.to_builtins(options), **more}
         V = len(text.column("word").vocabulary)
         W = np.zeros((V, V))
         for u in range(0, V - 1, 2):
             W[u, u + 1] = W[u + 1, u] = 0.5
-        vertices = SimpleNamespace(of=text.column("word").codes)
+        vertices = SimpleNamespace(vertex_of=text.column("word").codes)
         return SimpleNamespace(vertices=vertices, W=csr_array(W))
 
 
@@ -39,7 +46,6 @@ class FakeBuild:
 def build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBuild:
     fake, module = FakeBuild(), ModuleType("sslbench.graph.build")
     module.build_graph = fake.build_graph  # type: ignore[attr-defined]
-    module.GraphOptions = dict  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "sslbench.graph.build", module)
     monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path))
     return fake
@@ -117,7 +123,7 @@ def test_the_graph_that_is_built_is_the_one_described(
 def test_options_arrive(build: FakeBuild, tmp_path: Path) -> None:
     stats("--labeled", "5", "--unlabeled", "5")
     expected = {
-        "templates": "subramanya2010",
+        "similarity": ContextSimilarity(SUBRAMANYA2010),
         "k": 5,
         "symmetry": "union",
         "max_df": None,
@@ -130,7 +136,7 @@ def test_options_arrive(build: FakeBuild, tmp_path: Path) -> None:
         "5",
         "--unlabeled",
         "5",
-        "--templates",
+        "--similarity",
         "he2013",
         "--k",
         "60",
@@ -139,7 +145,12 @@ def test_options_arrive(build: FakeBuild, tmp_path: Path) -> None:
         "--max-df",
         "100",
     )
-    expected = {"templates": "he2013", "k": 60, "symmetry": "mutual", "max_df": 100}
+    expected = {
+        "similarity": ContextSimilarity(HE2013),
+        "k": 60,
+        "symmetry": "mutual",
+        "max_df": 100,
+    }
     assert {name: build.asked[name] for name in expected} == expected
 
 
@@ -158,7 +169,7 @@ def test_bad_input_is_told_in_one_line(build: FakeBuild) -> None:
         (["--dataset", "sinth"], "did you mean synth"),
         (["--dataset", "synth", "--labeled", "0"], "above 0"),
         (["--dataset", "synth", "--labeled", "9999"], "train has 400"),
-        (["--dataset", "synth", "--templates", "spp"], "subramanya2010"),
+        (["--dataset", "synth", "--similarity", "he2014"], "did you mean he2013"),
     ):
         result = CliRunner().invoke(cli, ["graph", "stats", *arguments])
         assert result.exit_code == 2

@@ -113,6 +113,14 @@ def test_show_tells_parameters_with_types_defaults_bounds_and_meaning() -> None:
     assert re.search(r"shift +number +0 +>= 0, <= 1 ", output)
 
 
+def test_show_prints_the_templates_of_a_similarity() -> None:
+    output = CliRunner().invoke(cli, ["show", "he2013"]).output
+    assert "trigrams of tokens in the form number" in output
+    assert "16 templates" in output
+    assert "suffix(w3) w2: suffix[1] form[0]" in output
+    assert "trigrams of tokens\n" in CliRunner().invoke(cli, ["show", "letters"]).output
+
+
 def test_show_tells_files_licence_and_checksums() -> None:
     output = CliRunner().invoke(cli, ["show", "conll00"]).output
     assert "01e65164f268366e7caa0db92332a1955d081908c87016e2c7640c3c5279b7cd" in output

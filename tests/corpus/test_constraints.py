@@ -228,7 +228,7 @@ def test_labels_spread_to_vertices_do_not_overrule(tmp_path: Path) -> None:
     # the templates of Subramanya et al. have punctuation in the graph
     problem = told(random_problem(4, marks=(",",)))
     for name in ("graph_propagation", "gp_crf"):
-        fit = fitted(name, problem, templates="subramanya2010")
+        fit = fitted(name, problem, similarity="subramanya2010")
         fit.save(tmp_path / "model")
         (text, *_) = problem.unlabeled
         for tagger in (fit, restored(tmp_path / "model")):

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
-from sslbench_methods.graph_text import graph_text
 from test_harmonic import dense
 
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
@@ -23,15 +22,16 @@ from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, relabeled
 from sslbench.features import TemplateFeaturizer
-from sslbench.graph.build import GraphOptions, build_graph
-from sslbench.graph.lookup import NgramLookup
+from sslbench.graph.build import build_graph
+from sslbench.graph.options import GraphOptions
 from sslbench.graph.tokens import empirical
 from sslbench.graph.vertices import ngram_vertices
 from sslbench_datasets.letters.emd import at_least, emd
+from sslbench_datasets.letters.search import BORDER
 from sslbench_datasets.letters.similarity import (
-    BORDER,
+    LetterSimilarity,
     image_bits,
-    letters_of,
+    letter_images,
     nearest_letters,
 )
 from sslbench_methods.featurizers.pixels import images
@@ -135,12 +135,9 @@ def text_of(words: list[list[str]]) -> Corpus:
     return Corpus({"image": corpus.column("word")}, corpus.offsets)
 
 
-def graph_of(words: list[list[str]], **options: Any) -> Any:
-    return build_graph(text_of(words), GraphOptions(templates="letters", **options), column="image")
-
-
-def quiet(_: str) -> None:
-    pass
+def graph_of(words: list[list[str]], similarity: Any = None, **options: Any) -> Any:
+    similarity = similarity or LetterSimilarity()
+    return build_graph(text_of(words), similarity, GraphOptions(**options), column="image")
 
 
 # -- distances -------------------------------------------------------------------------------------
@@ -231,7 +228,7 @@ def test_pixels_lie_as_the_featurizer_has_them() -> None:
     words = random_words(1, 30)
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
-    letters = letters_of(text, vertices)
+    letters = letter_images(text, vertices)
     bits = np.stack([letters.high, letters.low], axis=2).astype(">u8")[1]
     lit = np.unpackbits(bits.view(np.uint8), axis=1)
     np.testing.assert_array_equal(lit, images(text)[vertices.first])
@@ -245,10 +242,10 @@ def test_what_is_no_image_is_refused(image: str) -> None:
 
 
 # -- similarities ----------------------------------------------------------------------------------
-def weight(words: list[list[str]], u: int, v: int, **options: Any) -> float:
-    """The edge between two tokens."""
-    graph = graph_of(words, k=20, **options)
-    return float(graph.W[graph.vertices.of[u], graph.vertices.of[v]])
+def weight(words: list[list[str]], u: int, v: int, similarity: Any = None) -> float:
+    """The weight of the edge between two tokens."""
+    graph = graph_of(words, similarity, k=20)
+    return float(graph.W[graph.vertices.vertex_of[u], graph.vertices.vertex_of[v]])
 
 
 def test_ends_of_words() -> None:
@@ -262,7 +259,7 @@ def test_ends_of_words() -> None:
     assert weight([[a, b], [b, a, b]], 0, 3) == pytest.approx(0.8 + 0.1 * 1.0)
     assert weight([[c, a, b], [c, a, far]], 1, 4) == pytest.approx(0.8 + 0.1 * 1.0)
     assert weight([[c, a, b], [far, a, c]], 1, 4) == pytest.approx(0.8)
-    assert weight([[c, a], [c, a, far]], 1, 3, neighbor_weight=0.2) == pytest.approx(0.8 + 0.2)
+    assert weight([[c, a], [c, a, far]], 1, 3, LetterSimilarity(0.2)) == pytest.approx(0.8 + 0.2)
 
 
 def test_a_cosine_of_0_3_is_too_little() -> None:
@@ -282,9 +279,7 @@ def test_neighbors_are_those_of_all_pairs(beta: float, k: int) -> None:
     words = random_words(5, 60)
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
-    found = nearest_letters(
-        letters_of(text, vertices), k, neighbor_weight=beta, threads=1, progress=quiet
-    )
+    found = nearest_letters(letter_images(text, vertices), k, neighbor_weight=beta, threads=1)
     lit = [[pixels_of(image) for image in word] for word in words]
     places = [(w, t) for w, word in enumerate(words) for t in range(len(word))]
     place = [places[token] for token in vertices.first]
@@ -310,8 +305,8 @@ def test_the_smaller_index_wins_at_the_end_of_a_list() -> None:
     words = [[one, image_of((r, c))] for r in range(6) for c in range(8)]
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
-    found = nearest_letters(letters_of(text, vertices), 3, threads=1, progress=quiet)
-    first = sorted(vertices.of[::2].tolist())
+    found = nearest_letters(letter_images(text, vertices), 3, threads=1)
+    first = sorted(vertices.vertex_of[::2].tolist())
     for u in first:
         assert found.index[u].tolist() == [v for v in first if v != u][:3]
 
@@ -322,9 +317,8 @@ def test_words_in_another_order_give_the_same_graph() -> None:
     a, b = graph_of(words, k=5), graph_of([words[i] for i in order], k=5)
     assert (a.W != b.W).nnz == 0
     assert a.W.nnz > 0
-    lookup = NgramLookup.of(text_of(words), a.vertices)
     np.testing.assert_array_equal(
-        lookup.vertices(text_of([words[i] for i in order])), b.vertices.of
+        a.lookup.vertices(text_of([words[i] for i in order])), b.vertices.vertex_of
     )
 
 
@@ -338,8 +332,8 @@ def test_edges_have_the_same_bits_in_both_directions(symmetry: str) -> None:
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 def test_threads_change_nothing() -> None:
     text = text_of(random_words(9, 400))
-    letters = letters_of(text, ngram_vertices(text, "image"))
-    one, two = (nearest_letters(letters, 9, threads=n, progress=quiet) for n in (1, 2))
+    letters = letter_images(text, ngram_vertices(text, "image"))
+    one, two = (nearest_letters(letters, 9, threads=n) for n in (1, 2))
     np.testing.assert_array_equal(one.index, two.index)
     np.testing.assert_array_equal(one.similarity, two.similarity)
     P = np.repeat(np.stack([letters.high[1], letters.low[1]], axis=1), 8, axis=0)
@@ -354,39 +348,50 @@ def test_threads_change_nothing() -> None:
 
 
 # -- options and runs ------------------------------------------------------------------------------
-def test_the_weight_of_neighbors_is_part_of_what_is_kept(tmp_path: Path) -> None:
-    text = text_of(random_words(10, 60))
-    options = [GraphOptions(templates="letters", k=4, neighbor_weight=b) for b in (0.1, 0.2)]
+def test_the_weight_of_neighbors_is_part_of_the_cache_key(tmp_path: Path) -> None:
+    text, options = text_of(random_words(10, 60)), GraphOptions(k=4)
+    similarities = [LetterSimilarity(beta) for beta in (0.1, 0.2)]
     for _ in range(2):
-        kept = [build_graph(text, o, column="image", cache=tmp_path) for o in options]
-    fresh = [build_graph(text, o, column="image") for o in options]
-    for a, b in zip(kept, fresh, strict=True):
+        stored = [
+            build_graph(text, s, options, column="image", cache=tmp_path) for s in similarities
+        ]
+    fresh = [build_graph(text, s, options, column="image") for s in similarities]
+    for a, b in zip(stored, fresh, strict=True):
         assert (a.W != b.W).nnz == 0
-    assert (kept[0].W != kept[1].W).nnz > 0
+    assert (stored[0].W != stored[1].W).nnz > 0
     assert len(list((tmp_path / "graphs").iterdir())) == 2
 
 
-def test_other_templates_take_no_notice_of_that_weight(tmp_path: Path) -> None:
-    text = corpus_of([["a", "b"], ["a", "c"]])
-    for beta in (0.1, 0.2):
-        build_graph(text, GraphOptions(neighbor_weight=beta), cache=tmp_path)
-    assert len(list((tmp_path / "graphs").iterdir())) == 1
+def test_one_search_serves_all_orders_of_the_words(tmp_path: Path) -> None:
+    words = random_words(10, 60)
+    graphs = []
+    for ordered in (words, words[::-1]):
+        text = text_of(ordered)
+        graphs.append(
+            build_graph(text, LetterSimilarity(), GraphOptions(k=4), column="image", cache=tmp_path)
+        )
+    assert (graphs[0].W != graphs[1].W).nnz == 0
+    assert len(list((tmp_path / "neighbors").iterdir())) == 1
+    assert len(list((tmp_path / "graphs").iterdir())) == 2
 
 
 def test_options_of_context_features_are_refused() -> None:
     words, text = random_words(11, 10), text_of(random_words(11, 10))
-    for options in ({"max_df": 5}, {"method": "approximate"}):
+    for options in ({"max_df": 5}, {"search": "approximate"}):
         with pytest.raises(UserError, match="image by image"):
             graph_of(words, **options)
     with pytest.raises(UserError, match="image by image"):
-        build_graph(text, GraphOptions(templates="letters"), column="image", counting_text=text)
+        build_graph(text, LetterSimilarity(), GraphOptions(), column="image", counting_text=text)
     with pytest.raises(UserError, match="1 or more"):
-        nearest_letters(letters_of(text, ngram_vertices(text, "image")), 0, progress=quiet)
+        nearest_letters(letter_images(text, ngram_vertices(text, "image")), 0)
+    for beta in (-0.1, float("nan")):
+        with pytest.raises(UserError, match="0 or more"):
+            LetterSimilarity(beta)
 
 
 def test_progress_ends_with_all_letters() -> None:
     text, said = text_of(random_words(12, 300)), []
-    letters = letters_of(text, ngram_vertices(text, "image"))
+    letters = letter_images(text, ngram_vertices(text, "image"))
     n = letters.lit.shape[1]
     nearest_letters(letters, 3, threads=1, progress=said.append)
     assert f"{n:,} of {n:,} letters" in said[-1]
@@ -394,7 +399,7 @@ def test_progress_ends_with_all_letters() -> None:
 
 
 METHODS = {"graph_propagation": GraphPropagation, "gp_crf": GraphPropagationCRF}
-OPTIONS: dict[str, Any] = {"column": "image", "templates": "letters", "neighbors": 5}
+OPTIONS: dict[str, Any] = {"column": "image", "similarity": "letters", "neighbors": 5}
 
 
 def problem(seed: int = 13) -> Problem:
@@ -416,7 +421,7 @@ def test_methods_run_on_letters(name: str, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
     given, method, run = problem(), METHODS[name], RunContext()
     fit: Any = method().fit(given, method.Params(**OPTIONS), run)
-    text = graph_text(given, "image")
+    text = given.text("image")
     found = fit.predict(text)
     assert run.trace["graph"]["edges"] > 0
     fit.save(tmp_path / "my.model")
@@ -424,10 +429,9 @@ def test_methods_run_on_letters(name: str, tmp_path: Path, monkeypatch: pytest.M
     np.testing.assert_array_equal(method.restore(arrays, facts).predict(text), found)
     if name == "gp_crf":
         return
-    graph = build_graph(
-        text, GraphOptions(templates="letters", k=5, symmetry="mutual"), column="image"
-    )
-    gold, of = given.labeled, graph.vertices.of
+    options = GraphOptions(k=5, symmetry="mutual")
+    graph = build_graph(text, LetterSimilarity(), options, column="image")
+    gold, of = given.labeled, graph.vertices.vertex_of
     codes = given.label_codes(gold)
     r, labeled = empirical(of[: gold.n_tokens], codes, len(graph.vertices), 3)
     q = dense(graph.W, r, labeled)

@@ -1,6 +1,8 @@
-"""Graphs from text: what is built, G15, and what is kept where."""
+"""Graphs from text: what is built, oracle G15, and what is cached."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -8,17 +10,29 @@ import pytest
 
 from sslbench.corpus import Corpus, Vocabulary
 from sslbench.errors import UserError
-from sslbench.graph import build
-from sslbench.graph.build import GraphOptions, build_graph
+from sslbench.graph import similarity as similarities
+from sslbench.graph.build import build_graph
 from sslbench.graph.cache import cached
-from sslbench.graph.vertices import vertex_text
-from support.graph_oracle import corpus_of, dense, random_sentences, trigram_names, weights
+from sslbench.graph.options import GraphOptions
+from sslbench.graph.similarity import ContextSimilarity, Similarity, registered_similarity
+from sslbench.graph.templates import TemplateSet, words
+from sslbench.plugins import registry
+from sslbench_methods.graph_pr.templates import HE2013
+from support.graph_oracle import (
+    corpus_of,
+    dense,
+    random_sentences,
+    trigram_names,
+    vertex_text,
+    weights,
+)
 
-SUFFIXES = ("ing", "ng")
+SUFFIXES = frozenset(["ing", "ng"])
+CONTEXTS = registered_similarity("subramanya2010")
 SETS = {
-    "subramanya2010": GraphOptions(),
-    "he2013": GraphOptions(templates="he2013", k=6, symmetry="mutual", suffixes=SUFFIXES),
-    "zeng2013": GraphOptions(templates="zeng2013", k=3),
+    "subramanya2010": (CONTEXTS, GraphOptions()),
+    "he2013": (ContextSimilarity(HE2013, SUFFIXES), GraphOptions(k=6, symmetry="mutual")),
+    "zeng2013": (registered_similarity("zeng2013"), GraphOptions(k=3)),
 }
 
 
@@ -31,55 +45,55 @@ def text():
 def counted(monkeypatch):
     """Calls of the search for neighbors: their arguments."""
     calls = []
-    real = build.nearest
+    real = similarities.nearest
 
     def nearest(X, k, **options):
         calls.append((k, options))
         return real(X, k, **options)
 
-    monkeypatch.setattr(build, "nearest", nearest)
+    monkeypatch.setattr(similarities, "nearest", nearest)
     return calls
 
 
 def same(a, b):
-    assert a.facts == b.facts
-    assert a.options == b.options
-    for name in ("of", "count", "first"):
+    assert a.sizes == b.sizes
+    for name in ("vertex_of", "count", "first"):
         np.testing.assert_array_equal(getattr(a.vertices, name), getattr(b.vertices, name))
         assert getattr(a.vertices, name).dtype == getattr(b.vertices, name).dtype
-    assert (a.vertices.column, a.vertices.derive) == (b.vertices.column, b.vertices.derive)
+    assert (a.vertices.column, a.vertices.form) == (b.vertices.column, b.vertices.form)
+    np.testing.assert_array_equal(a.lookup.grams, b.lookup.grams)
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(a.W, name), getattr(b.W, name))
     assert a.W.shape == b.W.shape
 
 
 def test_rare_types_are_no_vertices_but_still_context(text):
-    whole, frequent = (build_graph(text, GraphOptions(min_count=n)) for n in (1, 2))
-    of, count = whole.vertices.of, whole.vertices.count
+    whole, frequent = (build_graph(text, CONTEXTS, GraphOptions(min_count=n)) for n in (1, 2))
+    of, count = whole.vertices.vertex_of, whole.vertices.count
     assert 0 < (count >= 2).sum() < len(count)
-    np.testing.assert_array_equal(frequent.vertices.of >= 0, count[of] >= 2)
+    np.testing.assert_array_equal(frequent.vertices.vertex_of >= 0, count[of] >= 2)
     np.testing.assert_array_equal(frequent.vertices.count, count[count >= 2])
-    assert frequent.facts["excluded"] == (count[of] < 2).sum()
+    assert frequent.sizes["excluded"] == (count[of] < 2).sum()
     one = int(frequent.vertices.first[0])
-    name = vertex_text(text, frequent.vertices, int(frequent.vertices.of[one]))
+    name = vertex_text(text, frequent.vertices, int(frequent.vertices.vertex_of[one]))
     assert name == vertex_text(text, whole.vertices, int(of[one]))
 
 
 @pytest.mark.parametrize("name", list(SETS))
 def test_a_graph_of_words_as_strings_is_the_same(name):
-    sentences, options = random_sentences(20, 30), SETS[name]
+    sentences, (similarity, options) = random_sentences(20, 30), SETS[name]
     text = corpus_of(sentences)
     if name == "zeng2013":
         text = corpus_of(sentences := random_sentences(20, 30, list("中文字人二3，。a")))
-    graph = build_graph(text, options)
-    order = trigram_names(text, graph.vertices, vertex_text)
+    graph = build_graph(text, similarity, options)
+    order = trigram_names(text, graph.vertices)
     X = np.nan_to_num(dense(weights(name, sentences, suffixes=SUFFIXES), order))
     cosine = X @ X.T / np.outer(*[np.linalg.norm(X, axis=1)] * 2)
     np.fill_diagonal(cosine, 0)
     W = graph.W.toarray()
     np.testing.assert_array_equal(W, W.T)
     assert W[W > 0] == pytest.approx(cosine[W > 0], abs=1e-6)
-    # rounding moves ties about; what is clearly among the first k is an edge, what is not is none
+    # Ties are broken by rounding: check only pairs that are clearly among the first k, or not.
     kth = -np.sort(-cosine, axis=1)[:, options.k - 1 : options.k + 1]
     sure, never = cosine > np.maximum(kth[:, 1:], 0) + 1e-6, cosine < kth[:, :1] - 1e-6
     if options.symmetry == "union":
@@ -88,45 +102,49 @@ def test_a_graph_of_words_as_strings_is_the_same(name):
         sure, never = sure & sure.T, never | never.T
     assert (W[sure] > 0).all()
     assert not W[never | (cosine <= 0)].any()
-    assert graph.facts["edges"] == (W > 0).sum() / 2 > 20
-    assert graph.facts["vertices"] == len(order) == len(graph.vertices)
+    assert graph.sizes["edges"] == (W > 0).sum() / 2 > 20
+    assert graph.sizes["vertices"] == len(order) == len(graph.vertices)
 
 
-def test_punctuation_of_hgt13_is_outside(text):
-    graph = build_graph(text, SETS["he2013"])
+def test_punctuation_is_excluded_by_he2013(text):
+    graph = build_graph(text, *SETS["he2013"])
     outside = [word in (",", ".", "...") for word in text.column("word").strings()]
-    np.testing.assert_array_equal(graph.vertices.of < 0, outside)
-    assert graph.facts["excluded"] == sum(outside) > 0
-    assert graph.vertices.derive == "number"
+    np.testing.assert_array_equal(graph.vertices.vertex_of < 0, outside)
+    assert graph.sizes["excluded"] == sum(outside) > 0
+    assert graph.vertices.form == "number"
 
 
 @pytest.mark.parametrize("name", list(SETS))
 def test_g15_the_order_of_sentences_changes_nothing(name, text):
     shuffled = text.select(np.random.default_rng(3).permutation(text.n_sentences))
-    a, b = (build_graph(t, SETS[name]) for t in (text, shuffled))
+    a, b = (build_graph(t, *SETS[name]) for t in (text, shuffled))
     np.testing.assert_array_equal(a.W.toarray(), b.W.toarray())
     np.testing.assert_array_equal(a.vertices.count, b.vertices.count)
 
 
-def test_a_graph_is_kept(tmp_path, text, counted):
-    made = build_graph(text, GraphOptions(), cache=tmp_path, threads=1)
-    found = build_graph(text, GraphOptions(), cache=tmp_path, threads=2)
+def test_a_graph_is_cached(tmp_path, text, counted):
+    made = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path, threads=1)
+    found = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path, threads=2)
     same(made, found)
     assert len(counted) == 1
-    same(made, build_graph(text, GraphOptions()))
+    same(made, build_graph(text, CONTEXTS, GraphOptions()))
     assert len(counted) == 2
 
 
 def test_neighbors_serve_both_symmetries(tmp_path, text, counted):
-    union = build_graph(text, GraphOptions(k=4), cache=tmp_path)
-    mutual = build_graph(text, GraphOptions(k=4, symmetry="mutual"), cache=tmp_path)
+    union = build_graph(text, CONTEXTS, GraphOptions(k=4), cache=tmp_path)
+    mutual = build_graph(text, CONTEXTS, GraphOptions(k=4, symmetry="mutual"), cache=tmp_path)
     assert len(counted) == 1
     assert mutual.W.nnz < union.W.nnz
-    same(mutual, build_graph(text, GraphOptions(k=4, symmetry="mutual")))
+    same(mutual, build_graph(text, CONTEXTS, GraphOptions(k=4, symmetry="mutual")))
+
+
+class Other(ContextSimilarity):
+    """Another class with the same parameters, as two plugins may have."""
 
 
 def test_all_that_matters_is_in_the_key(tmp_path, text, counted):
-    base = {"text": text, "options": GraphOptions()}
+    base = {"text": text, "similarity": CONTEXTS, "options": GraphOptions()}
     cut = Corpus(text.columns, np.array([0, text.n_tokens]))
     others = [
         {"text": text.select(np.arange(text.n_sentences)[::-1])},
@@ -134,20 +152,24 @@ def test_all_that_matters_is_in_the_key(tmp_path, text, counted):
         {"counting_text": text},
         {"options": GraphOptions(k=4)},
         {"options": GraphOptions(max_df=3)},
-        {"options": GraphOptions(clip_negative=True)},
-        {"options": GraphOptions(templates="zeng2013")},
-        {"options": GraphOptions(templates="he2013")},
-        {"options": SETS["he2013"]},
+        {"similarity": replace(CONTEXTS, clip_negative=True)},
+        {"similarity": registered_similarity("zeng2013")},
+        {"similarity": registered_similarity("he2013")},
+        {"similarity": SETS["he2013"][0], "options": SETS["he2013"][1]},
+        {"similarity": Other(CONTEXTS.templates)},
+        {"similarity": ContextSimilarity(replace(CONTEXTS.templates, excluded_characters=","))},
+        {"similarity": ContextSimilarity(replace(CONTEXTS.templates, vertex_form="number"))},
+        {"similarity": ContextSimilarity(replace(CONTEXTS.templates, feature_form="number"))},
     ]
     for n, changed in enumerate([{}, *others], start=1):
         arguments = {**base, **changed}
-        kept = build_graph(**arguments, cache=tmp_path)
+        stored = build_graph(**arguments, cache=tmp_path)
         assert len(counted) == n
-        same(kept, build_graph(**arguments, cache=tmp_path))
+        same(stored, build_graph(**arguments, cache=tmp_path))
         assert len(counted) == n
     options = [call for _, call in counted]
-    assert [o["max_df"] for o in options] == [None] * 5 + [3] + [None] * 4
-    assert [k for k, _ in counted] == [5, 5, 5, 5, 4, 5, 5, 5, 5, 6]
+    assert [o["max_df"] for o in options] == [None] * 5 + [3] + [None] * 8
+    assert [k for k, _ in counted] == [5, 5, 5, 5, 4, 5, 5, 5, 5, 6, 5, 5, 5, 5]
 
 
 def test_options_change_the_graph():
@@ -155,34 +177,35 @@ def test_options_change_the_graph():
     sentences = random_sentences(25, 60, ["a", "b", "c"])
     text = corpus_of([[word for sentence in sentences for word in sentence]])
     more = corpus_of(random_sentences(22, 60), text.column("word").vocabulary)
-    plain = build_graph(text, GraphOptions()).W
-    for arguments in (
+    base = {"text": text, "similarity": CONTEXTS, "options": GraphOptions()}
+    plain = build_graph(**base).W
+    for changed in (
         {"options": GraphOptions(max_df=3)},
-        {"options": GraphOptions(clip_negative=True)},
-        {"options": GraphOptions(), "counting_text": more},
+        {"similarity": replace(CONTEXTS, clip_negative=True)},
+        {"counting_text": more},
     ):
-        assert abs(build_graph(text, **arguments).W - plain).max() > 1e-3
+        assert abs(build_graph(**{**base, **changed}).W - plain).max() > 1e-3
 
 
 def test_other_vocabularies_find_the_same_graph(tmp_path, counted):
     sentences = random_sentences(23)
-    a = build_graph(corpus_of(sentences), GraphOptions(), cache=tmp_path)
+    a = build_graph(corpus_of(sentences), CONTEXTS, GraphOptions(), cache=tmp_path)
     other = corpus_of(sentences, Vocabulary(["never", "x1", "the"]))
-    same(a, build_graph(other, GraphOptions(), cache=tmp_path))
+    same(a, build_graph(other, CONTEXTS, GraphOptions(), cache=tmp_path))
     assert len(counted) == 1
-    same(a, build_graph(other, GraphOptions()))
+    same(a, build_graph(other, CONTEXTS, GraphOptions()))
 
 
 def test_a_broken_file_is_made_anew(tmp_path, text, counted):
-    made = build_graph(text, GraphOptions(), cache=tmp_path)
+    made = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path)
     files = sorted(tmp_path.rglob("*.npz"))
     assert len(files) == 2
     for damage in (lambda data: data[: len(data) // 2], lambda data: b"", lambda _: b"no zip"):
         for file in files:
             file.write_bytes(damage(file.read_bytes()))
-        same(made, build_graph(text, GraphOptions(), cache=tmp_path))
+        same(made, build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path))
     assert len(counted) == 4
-    build_graph(text, GraphOptions(), cache=tmp_path)
+    build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path)
     assert len(counted) == 4
     assert sorted(tmp_path.rglob("*")) == sorted([*{f.parent for f in files}, *files])
 
@@ -208,12 +231,12 @@ def test_no_flipped_bit_goes_unnoticed(tmp_path):
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, text):
     (tmp_path / "file").write_text("")
-    graph = build_graph(text, GraphOptions(), cache=tmp_path / "file")
-    same(graph, build_graph(text, GraphOptions()))
+    graph = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path / "file")
+    same(graph, build_graph(text, CONTEXTS, GraphOptions()))
 
 
 def test_options_are_checked():
-    for wrong in ({"k": 0}, {"max_df": 1}, {"templates": "spp11"}, {"symmetry": "both"}, {"kk": 1}):
+    for wrong in ({"k": 0}, {"max_df": 1}, {"symmetry": "both"}, {"kk": 1}):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert(wrong, GraphOptions)
 
@@ -221,13 +244,68 @@ def test_options_are_checked():
 def test_nothing_to_build():
     for sentences in ([[","], ["."]], []):
         with pytest.raises(UserError, match=r"no vertices.*give the graph some text"):
-            build_graph(corpus_of(sentences), SETS["he2013"])
+            build_graph(corpus_of(sentences), *SETS["he2013"])
     with pytest.raises(UserError, match="no column 'char'"):
-        build_graph(corpus_of([["a"]]), GraphOptions(), column="char")
+        build_graph(corpus_of([["a"]]), CONTEXTS, GraphOptions(), column="char")
 
 
-def test_progress_is_told(text):
+class SameFirstLetter:
+    """A similarity from outside: 1 if the centers begin alike, over tokens that are not marks."""
+
+    vertex_form = "number"
+
+    def excluded(self, text, column):
+        return np.array([word in (",", ".") for word in text.column(column).strings()], np.bool_)
+
+    def neighbors(self, text, vertices, options, *, counting_text=None, threads=1, progress=None):
+        initial = [vertex_text(text, vertices, v)[1][0] for v in range(len(vertices))]
+        index = np.full((len(initial), options.k), -1, np.int32)
+        for v, letter in enumerate(initial):
+            others = [u for u, other in enumerate(initial) if other == letter and u != v]
+            index[v, : len(others)] = others[: options.k]
+        return similarities.NeighborLists(index, np.where(index >= 0, 1.0, 0.0))
+
+    def cache_key(self):
+        return {}
+
+    def neighbor_digest(self, text, vertices):
+        return None
+
+
+def test_any_similarity_makes_a_graph(tmp_path):
+    text = corpus_of([["ab", ",", "ax"], ["b", "12", "17"]])
+    assert isinstance(SameFirstLetter(), Similarity)
+    graph = build_graph(text, SameFirstLetter(), GraphOptions(k=2), cache=tmp_path)
+    assert graph.vertices.vertex_of[1] == -1
+    of = graph.vertices.vertex_of
+    edges = {(int(u), int(v)) for u, v in zip(*graph.W.nonzero(), strict=True)}
+    pairs = [(of[0], of[2]), (of[4], of[5])]  # "12" and "17" are both <num>
+    assert edges == {*pairs, *(pair[::-1] for pair in pairs)}
+    same(graph, build_graph(text, SameFirstLetter(), GraphOptions(k=2), cache=tmp_path))
+    assert graph.lookup.vertices(text).tolist()[::2] == of.tolist()[::2]
+
+
+def test_registered_similarities():
+    assert set(SETS) < set(registry().similarities)
+    assert registered_similarity("he2013") == ContextSimilarity(HE2013)
+    with pytest.raises(UserError, match="did you mean he2013"):
+        registered_similarity("he2014")
+
+
+def test_what_is_not_a_similarity_is_refused(monkeypatch):
+    info = replace(registry().similarity("he2013"), name="wrong", target="builtins:dict")
+    monkeypatch.setitem(registry().similarities, "wrong", info)
+    with pytest.raises(UserError, match="wrong: dict is not a Similarity"):
+        registered_similarity("wrong")
+
+
+def test_templates_reach_as_far_as_their_farthest_word():
+    assert TemplateSet((words("a", -3, 1), words("b", 0))).reach == 3
+    assert CONTEXTS.templates.reach == 2
+
+
+def test_progress_is_reported(text):
     said = []
-    build_graph(text, GraphOptions(), progress=said.append)
+    build_graph(text, CONTEXTS, GraphOptions(), progress=said.append)
     assert len(said) == 2
     assert all("vertices" in line for line in said)

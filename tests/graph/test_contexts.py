@@ -15,14 +15,15 @@ from sslbench.graph.contexts import (
     pmi,
     weigh,
 )
-from sslbench.graph.forms import character_class, learned_suffixes, longest_suffix
-from sslbench.graph.templates import TEMPLATE_SETS, Atom, GraphTemplate, GraphTemplates
-from sslbench.graph.vertices import ngram_vertices, vertex_text
+from sslbench.graph.forms import character_type, learned_suffixes, longest_suffix
+from sslbench.graph.similarity import registered_similarity
+from sslbench.graph.templates import TemplateSet, words
+from sslbench.graph.vertices import ngram_vertices
 from support import graph_oracle as oracle
 from support.graph_oracle import CHARACTERS, WORDS, corpus_of, random_sentences
 
-#: sets with features; "letters" has none
 NAMES = ["subramanya2010", "he2013", "zeng2013"]
+TEMPLATE_SETS = {name: registered_similarity(name).templates for name in NAMES}
 COUNTS = np.array(
     [[4, 0, 2, 0, 1], [3, 1, 2, 0, 0], [0, 5, 0, 1, 1], [0, 1, 0, 3, 0], [0, 0, 0, 0, 2]]
 )
@@ -45,7 +46,7 @@ G2 = {
     (1, 4): 0.0,
     (3, 4): 0.0,
 }
-NEXT_WORD = GraphTemplates("next", (GraphTemplate("next", (Atom("form", 1),)),))
+NEXT_WORD = TemplateSet((words("next", 1),))
 
 
 def counts_as_text():
@@ -60,7 +61,7 @@ def counts_as_text():
 def vertices_for(text, name):
     templates = TEMPLATE_SETS[name]
     excluded = excluded_tokens(text, "word", templates)
-    return ngram_vertices(text, excluded=excluded, derive=templates.vertex_form)
+    return ngram_vertices(text, excluded=excluded, form=templates.vertex_form)
 
 
 def weighed(text, vertices, templates, more=None, **options):
@@ -104,14 +105,14 @@ def test_g4_type_specific_features_stay_in_the_norm():
     own = replace(
         TEMPLATE_SETS["subramanya2010"], templates=TEMPLATE_SETS["subramanya2010"].templates[:2]
     )
-    abc = vertices.of[3]
+    abc = vertices.vertex_of[3]
     assert vertices.count[abc] == 3
     # "q a b c u" in all three: one feature of each kind
     assert weighed(text, vertices, own).norm[abc] ** 2 == pytest.approx(2 * 2.1594842494**2)
     three = [[x, "a", "b", "c", y] for x, y in ("pu", "pv", "qu")]
     text = corpus_of([*three, ["d"] * 11])
     vertices = ngram_vertices(text)
-    abc = vertices.of[2]
+    abc = vertices.vertex_of[2]
     assert (text.n_tokens, vertices.count[abc]) == (26, 3)
     contexts = weighed(text, vertices, own)
     assert contexts.norm[abc] ** 2 == pytest.approx(4 * 2.1594842494**2, rel=1e-10)
@@ -131,7 +132,7 @@ def test_dictionaries_of_strings_give_the_same(name, more_seed):
     templates = TEMPLATE_SETS[name]
     found = weighed(text, vertices, templates, counting, suffixes=suffixes)
 
-    order = oracle.trigram_names(text, vertices, vertex_text)
+    order = oracle.trigram_names(text, vertices)
     want = oracle.dense(oracle.weights(name, sentences, more, suffixes), order)
     norms = np.sqrt(np.nansum(want**2, axis=1))
     np.testing.assert_allclose(found.norm, norms, rtol=1e-12)
@@ -205,8 +206,8 @@ def test_longest_suffix_is_shorter_than_the_word():
         *(("中", "other"), ("я", "other"), ("a1", "other"), ("", "other"), ("²", "other")),
     ],
 )
-def test_character_classes(word, want):
-    assert character_class(word) == want
+def test_character_types(word, want):
+    assert character_type(word) == want
 
 
 def test_clipping_leaves_out_what_is_rarer_than_by_chance():
@@ -232,8 +233,10 @@ def test_g15_vertex_numbers_permute_rows():
     vertices, templates = vertices_for(text, "he2013"), TEMPLATE_SETS["he2013"]
     order = np.random.default_rng(1).permutation(len(vertices))
     new = np.argsort(order).astype(np.int32)
-    of = np.where(vertices.of < 0, np.int32(-1), new[vertices.of])
-    moved = replace(vertices, of=of, count=vertices.count[order], first=vertices.first[order])
+    vertex_of = np.where(vertices.vertex_of < 0, np.int32(-1), new[vertices.vertex_of])
+    moved = replace(
+        vertices, vertex_of=vertex_of, count=vertices.count[order], first=vertices.first[order]
+    )
     more = corpus_of(random_sentences(12), text.column("word").vocabulary)
     X = context_vectors(text, vertices, templates, counting_text=more)
     Y = context_vectors(text, moved, templates, counting_text=more)

@@ -11,10 +11,17 @@ from hypothesis import strategies as st
 
 from sslbench.corpus import Vocabulary
 from sslbench.errors import UserError
-from sslbench.graph.forms import is_punctuation
 from sslbench.graph.lookup import NgramLookup
 from sslbench.graph.vertices import ngram_vertices
-from support.graph_oracle import CHARACTERS, WORDS, corpus_of, number, random_sentences, windows
+from support.graph_oracle import (
+    CHARACTERS,
+    WORDS,
+    corpus_of,
+    he2013_excludes,
+    number,
+    random_sentences,
+    windows,
+)
 
 NEW = [*WORDS, "unseen", "7", ".."]
 
@@ -30,16 +37,16 @@ def grams(sentences: list[list[str]], derived: bool) -> list[tuple[str, ...]]:
 def test_new_text_with_a_vocabulary_of_its_own(seed: int, derived: bool, excluding: bool) -> None:
     known, new = random_sentences(seed), random_sentences(seed + 1, 30, NEW)
     text = corpus_of(known)
-    excluded = np.array([excluding and is_punctuation(w) for s in known for w in s], np.bool_)
-    vertices = ngram_vertices(text, excluded=excluded, derive="number" if derived else None)
+    excluded = np.array([excluding and he2013_excludes(w) for s in known for w in s], np.bool_)
+    vertices = ngram_vertices(text, excluded=excluded, form="number" if derived else None)
     of_gram = {
         gram: vertex
-        for gram, vertex in zip(grams(known, derived), vertices.of.tolist(), strict=True)
+        for gram, vertex in zip(grams(known, derived), vertices.vertex_of.tolist(), strict=True)
         if vertex >= 0
     }
-    lookup = NgramLookup.of(text, vertices)
+    lookup = NgramLookup.from_text(text, vertices)
     assert len(lookup) == len(vertices)
-    np.testing.assert_array_equal(lookup.vertices(text), vertices.of)
+    np.testing.assert_array_equal(lookup.vertices(text), vertices.vertex_of)
     found = lookup.vertices(corpus_of(new, Vocabulary(reversed(NEW))))
     assert found.dtype == np.int32
     assert found.tolist() == [of_gram.get(gram, -1) for gram in grams(new, derived)]
@@ -47,19 +54,19 @@ def test_new_text_with_a_vocabulary_of_its_own(seed: int, derived: bool, excludi
 
 def test_pads_are_no_words() -> None:
     text = corpus_of([["x"], ["y", "x", "z"]])
-    lookup = NgramLookup.of(text, ngram_vertices(text))
+    lookup = NgramLookup.from_text(text, ngram_vertices(text))
     assert lookup.vertices(corpus_of([["<s1>", "x", "</s1>"], [], ["x"]])).tolist() == [-1] * 3 + [
-        int(ngram_vertices(text).of[0])
+        int(ngram_vertices(text).vertex_of[0])
     ]
 
 
 def test_unknown_words_are_not_one_word() -> None:
     """Two words that the graph does not have must not meet in the place of a third."""
     text = corpus_of([["a", "b"]])
-    lookup = NgramLookup.of(text, ngram_vertices(text))
+    lookup = NgramLookup.from_text(text, ngram_vertices(text))
     assert lookup.vertices(corpus_of([["u", "b"], ["u", "v"], ["a", "b"]])).tolist() == [
         *(-1, -1, -1, -1),
-        *ngram_vertices(text).of.tolist(),
+        *ngram_vertices(text).vertex_of.tolist(),
     ]
 
 
@@ -67,14 +74,14 @@ def test_unknown_words_are_not_one_word() -> None:
 def test_other_lengths_and_characters(n: int) -> None:
     text = corpus_of(random_sentences(3, words=CHARACTERS))
     vertices = ngram_vertices(text, n=n)
-    lookup = NgramLookup.of(text, vertices)
-    np.testing.assert_array_equal(lookup.vertices(text), vertices.of)
+    lookup = NgramLookup.from_text(text, vertices)
+    np.testing.assert_array_equal(lookup.vertices(text), vertices.vertex_of)
     assert lookup.vertices(corpus_of([["€", "no", "€"]])).tolist()[1] == -1
 
 
 def test_nothing_to_look_up() -> None:
     text = corpus_of([["a", "b"]])
-    lookup = NgramLookup.of(text, ngram_vertices(text))
+    lookup = NgramLookup.from_text(text, ngram_vertices(text))
     assert lookup.vertices(text.select([])).shape == (0,)
     with pytest.raises(UserError, match="no column 'word'"):
         lookup.vertices(text.drop("word"))
@@ -82,7 +89,7 @@ def test_nothing_to_look_up() -> None:
 
 def restored(**changes: Any) -> NgramLookup:
     text = corpus_of(random_sentences(4))
-    arrays, facts = NgramLookup.of(text, ngram_vertices(text, derive="number")).arrays()
+    arrays, facts = NgramLookup.from_text(text, ngram_vertices(text, form="number")).arrays()
     arrays = {name: changes.pop(name, array) for name, array in arrays.items()}
     return NgramLookup.from_arrays(arrays, {**facts, **changes})
 
@@ -90,7 +97,7 @@ def restored(**changes: Any) -> NgramLookup:
 def test_restored() -> None:
     text = corpus_of(random_sentences(4))
     np.testing.assert_array_equal(
-        restored().vertices(text), ngram_vertices(text, derive="number").of
+        restored().vertices(text), ngram_vertices(text, form="number").vertex_of
     )
 
 
@@ -103,7 +110,7 @@ def test_restored() -> None:
         ({"grams": np.zeros((2, 3), np.int32)}, "not int32"),
         ({"n": 0}, "n-grams of 0 words"),
         ({"forms": ["a", "a"]}, "twice"),
-        ({"derive": "lower"}, "no form of words 'lower'"),
+        ({"form": "lower"}, "no form of words 'lower'"),
     ],
 )
 def test_damaged_ones_are_refused(changes: dict[str, Any], message: str) -> None:

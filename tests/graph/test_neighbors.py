@@ -18,7 +18,7 @@ from sslbench.errors import UserError
 from sslbench.graph import neighbor_kernels as kernels
 from sslbench.graph.edges import symmetrize
 from sslbench.graph.neighbors import (
-    Neighbors,
+    NeighborLists,
     build_index,
     exact_rows,
     nearest,
@@ -269,9 +269,9 @@ def test_max_df_finds_through_rare_columns_and_scores_by_all() -> None:
 
 
 def test_recall_counts_equals_of_the_last_neighbor() -> None:
-    exact = Neighbors(np.array([[1, 2]], np.int32), np.array([[0.9, 0.5]]))
+    exact = NeighborLists(np.array([[1, 2]], np.int32), np.array([[0.9, 0.5]]))
     ids = np.array([[-1, -1], [1, 7], [9, -1]], np.int32)
-    found = Neighbors(ids, np.array([[0, 0], [0.9, 0.5], [0.4, 0]]))
+    found = NeighborLists(ids, np.array([[0, 0], [0.9, 0.5], [0.4, 0]]))
     assert recall(exact, found, np.array([1])) == 1.0
     assert recall(exact, found, np.array([2])) == 0.0
 
@@ -292,7 +292,7 @@ def test_approximate_search_is_rescored_and_measured(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pynndescent", module)
     X = with_ties(50, 1)
     X = sparse.csr_matrix(X / 4)
-    found = nearest(X, 3, method="approximate")
+    found = nearest(X, 3, search="approximate")
     sim = (X @ X.T).toarray()
     for i in range(50):
         wanted = sorted((-sim[i, j], j) for j in ((i + 1) % 50, (i + 2) % 50) if sim[i, j] > 0)
@@ -305,14 +305,14 @@ def test_approximate_search_is_rescored_and_measured(monkeypatch: pytest.MonkeyP
 def test_approximate_search_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynndescent", None)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"sslbench\[graph\]"):
-        nearest(oracle(), 1, method="approximate")
+        nearest(oracle(), 1, search="approximate")
 
 
 @pytest.mark.slow
 def test_approximate_search_by_pynndescent() -> None:
     module: ModuleType = pytest.importorskip("pynndescent", reason="pynndescent is not installed")
     assert module
-    found = nearest(zipfian(2000, 7), 10, method="approximate")
+    found = nearest(zipfian(2000, 7), 10, search="approximate")
     assert found.recall is not None
     assert found.recall > 0.8
 
@@ -322,8 +322,8 @@ def test_approximate_search_by_pynndescent() -> None:
     [
         ({"k": 0}, "neighbors"),
         ({"k": 1, "max_df": 1}, "max_df"),
-        ({"k": 1, "method": "x"}, "'x'"),
-        ({"k": 1, "max_df": 9, "method": "approximate"}, "max_df"),
+        ({"k": 1, "search": "x"}, "'x'"),
+        ({"k": 1, "max_df": 9, "search": "approximate"}, "max_df"),
     ],
 )
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
@@ -355,7 +355,7 @@ def test_predicted_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     nearest(oracle(), 2, progress=said.append)
     assert not said
-    monkeypatch.setattr(neighbors, "_WORTH_SAYING", 0.0)
+    monkeypatch.setattr(neighbors, "_LONG", 0.0)
     nearest(oracle(), 2, progress=said.append)
     assert "30 multiply-adds" in said[0]
 
@@ -363,7 +363,7 @@ def test_predicted_cost(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- edges -----------------------------------------------------------------------------------------
 def test_edges_are_bit_symmetric_whatever_the_lists() -> None:
     above = np.nextafter(0.5, 1)
-    lists = Neighbors(
+    lists = NeighborLists(
         np.array([[1, 0, 2], [0, -1, -1], [0, 1, -1]], np.int32),
         np.array([[0.5, 0.4, 0.3], [above, 0.0, 0.0], [0.3, -0.2, 0.0]]),
     )

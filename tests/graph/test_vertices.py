@@ -8,9 +8,15 @@ import pytest
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.errors import UserError
 from sslbench.graph import words
-from sslbench.graph.forms import is_punctuation
-from sslbench.graph.vertices import ngram_vertices, vertex_text
-from support.graph_oracle import corpus_of, random_sentences, trigram_names, windows
+from sslbench.graph.vertices import ngram_vertices
+from support.graph_oracle import (
+    corpus_of,
+    he2013_excludes,
+    random_sentences,
+    trigram_names,
+    vertex_text,
+    windows,
+)
 
 
 def names_of(text, vertices):
@@ -21,14 +27,14 @@ def test_every_token_is_the_center_of_one_trigram():
     sentences = random_sentences(1)
     text = corpus_of(sentences)
     vertices = ngram_vertices(text)
-    names = trigram_names(text, vertices, vertex_text)
-    assert [names[v] for v in vertices.of] == [tuple(x[1:4]) for x in windows(sentences)]
+    names = trigram_names(text, vertices)
+    assert [names[v] for v in vertices.vertex_of] == [tuple(x[1:4]) for x in windows(sentences)]
     assert len(set(names)) == len(names) == len(vertices)
-    assert vertices.of.dtype == np.int32
+    assert vertices.vertex_of.dtype == np.int32
     assert vertices.count.sum() == text.n_tokens
-    np.testing.assert_array_equal(vertices.count, np.bincount(vertices.of))
+    np.testing.assert_array_equal(vertices.count, np.bincount(vertices.vertex_of))
     for v, first in enumerate(vertices.first):
-        assert np.flatnonzero(vertices.of == v)[0] == first
+        assert np.flatnonzero(vertices.vertex_of == v)[0] == first
 
 
 def test_a_sentence_of_one_word():
@@ -39,7 +45,7 @@ def test_a_sentence_of_one_word():
         ("<s1>", "x", "x"),
         ("x", "x", "</s1>"),
     ]
-    assert vertices.of.tolist() == [0, 0, 1, 2]
+    assert vertices.vertex_of.tolist() == [0, 0, 1, 2]
     assert vertices.count.tolist() == [2, 1, 1]
 
 
@@ -49,7 +55,7 @@ def test_pads_are_no_words():
 
 
 def test_pads_differ_by_side_and_distance():
-    lay = words.Windows.lay(np.array([5], np.int32), np.array([0, 1]), 2)
+    lay = words.Windows.from_sentences(np.array([5], np.int32), np.array([0, 1]), 2)
     codes = [int(lay.at(offset)[0]) for offset in range(-2, 3)]
     assert codes == [1, 0, 9, 2, 3]  # <s2> <s1> x </s1> </s2>
 
@@ -60,21 +66,21 @@ def test_pads_differ_by_side_and_distance():
 def test_other_lengths(n, name):
     text = corpus_of([["a", "b", "c"]])
     vertices = ngram_vertices(text, n=n)
-    assert vertex_text(text, vertices, int(vertices.of[1])) == name
+    assert vertex_text(text, vertices, int(vertices.vertex_of[1])) == name
 
 
 def test_excluded_tokens_are_neighbors_but_no_vertices():
     text = corpus_of([["a", ",", "b"]])
-    excluded = np.array([is_punctuation(w) for w in text.sentence(0, "word")])
+    excluded = np.array([he2013_excludes(w) for w in text.sentence(0, "word")])
     vertices = ngram_vertices(text, excluded=excluded)
-    assert vertices.of.tolist() == [0, -1, 1]
+    assert vertices.vertex_of.tolist() == [0, -1, 1]
     assert names_of(text, vertices) == [("<s1>", "a", ","), (",", "b", "</s1>")]
 
 
 def test_forms():
     text = corpus_of([["In", "1996"], ["In", "1,200"], ["in", "2.5"]])
-    vertices = ngram_vertices(text, derive="number")
-    assert vertices.of.tolist() == [0, 2, 0, 2, 1, 3]
+    vertices = ngram_vertices(text, form="number")
+    assert vertices.vertex_of.tolist() == [0, 2, 0, 2, 1, 3]
     assert vertex_text(text, vertices, 2) == ("In", "<num>", "</s1>")
 
 
@@ -83,7 +89,7 @@ def test_order_depends_on_the_words_alone():
     text, other = corpus_of(sentences), Vocabulary(["zzz", *reversed(["x1", "the", "of"]), "a"])
     vertices = ngram_vertices(text)
     swapped = ngram_vertices(corpus_of(sentences, other))
-    np.testing.assert_array_equal(vertices.of, swapped.of)
+    np.testing.assert_array_equal(vertices.vertex_of, swapped.vertex_of)
     order = np.random.default_rng(0).permutation(len(sentences))
     shuffled = corpus_of([sentences[i] for i in order])
     again = ngram_vertices(shuffled)
@@ -114,7 +120,7 @@ def test_large_vocabularies_fit():
 def test_digest_tells_texts_apart_and_not_vocabularies():
     def digest(sentences, vocabulary=None):
         text = corpus_of(sentences, vocabulary)
-        return words.Words.of(text.column("word")).digest(text.offsets)
+        return words.CodedForms.from_column(text.column("word")).digest(text.offsets)
 
     same = digest([["a", "b"], ["c"]])
     assert same == digest([["a", "b"], ["c"]], Vocabulary(["z", "c", "b"]))
@@ -127,7 +133,7 @@ def test_wrong_use():
     with pytest.raises(UserError, match="no column 'char'"):
         ngram_vertices(text, "char")
     with pytest.raises(UserError, match="lower_number"):
-        ngram_vertices(text, derive="lower")
+        ngram_vertices(text, form="lower")
     with pytest.raises(UserError, match="at least 1"):
         ngram_vertices(text, n=0)
     with pytest.raises(ValueError, match=r"bool\[1\]"):

@@ -26,12 +26,14 @@ from sslbench.crf import (
     TrainingParams,
     read_model,
 )
+from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, relabeled
 from sslbench.features import TemplateFeaturizer
-from sslbench.graph.build import GraphOptions, build_graph
+from sslbench.graph.build import build_graph
+from sslbench.graph.options import GraphOptions
+from sslbench.graph.similarity import registered_similarity
 from sslbench.graph.tokens import empirical
-from sslbench.graph.vertices import vertex_text
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF, hard_labels
 from sslbench_methods.graph_pr.propagation import (
     GraphPropagation,
@@ -43,7 +45,7 @@ from sslbench_methods.graph_pr.tagger import PosteriorTagger
 from support.graph_oracle import (
     WORDS,
     corpus_of,
-    hgt13_excludes,
+    he2013_excludes,
     number,
     random_sentences,
     trigram_names,
@@ -81,11 +83,11 @@ def sentences(seed: int, n: int, words: list[str] = WORDS) -> list[list[str]]:
 def random_problem(seed: int, marks: tuple[str, ...] = (",", ".")) -> Problem:
     """Labels follow the word for the most part; of the punctuation, only `marks` are labeled."""
     rng = np.random.default_rng(seed)
-    plain = [word for word in WORDS if not hgt13_excludes(word)]
+    plain = [word for word in WORDS if not he2013_excludes(word)]
     labeled = sentences(seed, 25, [*marks, *plain])
     gold = [
         "P"
-        if hgt13_excludes(word) and rng.random() < 0.9
+        if he2013_excludes(word) and rng.random() < 0.9
         else "ABC"[int(rng.integers(0, 3))]
         if rng.random() < 0.2
         else "ABC"[len(word) % 3]
@@ -103,15 +105,16 @@ def common(labels: list[str]) -> str:
 def expected(problem: Problem, text: list[list[str]]) -> list[str]:
     """Labels of new sentences by strings and a dense solve."""
     whole = problem.text("word")
-    graph = build_graph(whole, GraphOptions(templates="he2013", k=4, symmetry="mutual"))
-    names, gold = trigram_names(whole, graph.vertices, vertex_text), problem.labeled
-    of = graph.vertices.of[: gold.n_tokens]
+    options = GraphOptions(k=4, symmetry="mutual")
+    graph = build_graph(whole, registered_similarity("he2013"), options)
+    names, gold = trigram_names(whole, graph.vertices), problem.labeled
+    of = graph.vertices.vertex_of[: gold.n_tokens]
     r, labeled = empirical(of, problem.label_codes(gold), len(names), len(problem.labels))
     q = dense(graph.W, r, labeled).round(7)
     answers = gold.column("label").strings()
     majority, by_form = common(answers), {}
     for word, label in zip(gold.column("word").strings(), answers, strict=True):
-        if hgt13_excludes(word):
+        if he2013_excludes(word):
             by_form.setdefault(word, []).append(label)
     marks = [label for labels in by_form.values() for label in labels]
     of_trigram = {
@@ -120,7 +123,7 @@ def expected(problem: Problem, text: list[list[str]]) -> list[str]:
     }
     found = []
     for x in windows(text):
-        if hgt13_excludes(x[2]):
+        if he2013_excludes(x[2]):
             found.append(common(by_form.get(x[2], marks) or answers))
         else:
             found.append(of_trigram.get(tuple(map(number, x[1:4])), majority))
@@ -327,7 +330,7 @@ def test_saved_and_restored(name: str, options: dict[str, Any], tmp_path: Path) 
     ("changes", "message"),
     [
         ({"label": np.array([9, 9], np.int32)}, r"not int32 \(\d+,\)"),
-        ({"templates": "spp99"}, "no templates 'spp99'"),
+        ({"similarity": "spp99"}, "no similarity 'spp99'"),
         ({"outside": ["."]}, r"not int32"),
         ({"labels": ["A"]}, "outside 0 to 0"),
     ],
@@ -336,7 +339,7 @@ def test_damaged_taggers_are_refused(changes: dict[str, Any], message: str, tmp_
     fitted("graph_propagation", random_problem(9))[0].save(tmp_path / "model")
     _, arrays, facts = read_model(tmp_path / "model")
     arrays = {name: changes.pop(name, array) for name, array in arrays.items()}
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, UserError), match=message):
         GraphTagger.from_arrays(arrays, {**facts, **changes})
 
 

@@ -13,6 +13,8 @@ from math import log
 import numpy as np
 
 from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.graph.forms import form_of
+from sslbench.graph.words import ngram_offsets
 
 PADS = ("<<s2>>", "<<s1>>", "<</s1>>", "<</s2>>")  # no word of the texts below looks so
 
@@ -75,7 +77,7 @@ def zeng2013(x, _):
 
 def he2013(x, suffixes):
     w = [word if word in PADS else number(word.lower()) for word in x]
-    for places in HGT13_WORDS:
+    for places in HE2013_WORDS:
         yield (places, *(w[int(place)] for place in places))
     yield ("next", suffix(w[3], suffixes), w[2])
     yield ("previous", suffix(w[1], suffixes), w[2])
@@ -89,12 +91,12 @@ def nothing(_):
     return False
 
 
-def hgt13_excludes(word):
+def he2013_excludes(word):
     return all(c in ".,!?:;" for c in word)
 
 
-#: places of the words in HE2013's templates without a suffix, from 0
-HGT13_WORDS = (
+#: positions of the words in the templates of he2013 without a suffix, from 0
+HE2013_WORDS = (
     *("12", "13", "23", "2", "0134", "012", "023"),
     *("024", "124", "234", "01", "02", "24", "34"),
 )
@@ -102,7 +104,7 @@ HGT13_WORDS = (
 #: features of a window, form of the vertices, words that are none
 SETS = {
     "subramanya2010": (subramanya2010, plain, nothing),
-    "he2013": (he2013, number, hgt13_excludes),
+    "he2013": (he2013, number, he2013_excludes),
     "zeng2013": (zeng2013, plain, nothing),
 }
 
@@ -145,7 +147,24 @@ def dense(vectors, order):
     return np.array([[vectors[t].get(f, np.nan) for f in features] for t in order])
 
 
-def trigram_names(text, vertices, vertex_text):
+def vertex_text(text, vertices, v):
+    """The words of vertex v: ``("<s1>", "the", "cat")``."""
+    token = int(vertices.first[v])
+    sentence = int(np.searchsorted(text.offsets, token, "right")) - 1
+    begin, end = text.offsets[sentence], text.offsets[sentence + 1]
+    column, form = text.column(vertices.column), form_of(vertices.form)
+
+    def at(place):
+        if place < begin:
+            return f"<s{begin - place}>"
+        if place >= end:
+            return f"</s{place - end + 1}>"
+        return form(column.vocabulary.strings[column.codes[place]])
+
+    return tuple(at(token + offset) for offset in ngram_offsets(vertices.n))
+
+
+def trigram_names(text, vertices):
     """The trigram of every vertex as the oracle writes it."""
     pads = {"<s1>": PADS[1], "</s1>": PADS[2]}
     names = []

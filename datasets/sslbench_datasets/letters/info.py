@@ -1,8 +1,8 @@
-"""Registration of ``ocr``: handwritten letters in words."""
+"""Registration of ``ocr``, handwritten letters in words, and of the similarity of letters."""
 
 from __future__ import annotations
 
-from sslbench import DatasetInfo
+from sslbench import DatasetInfo, SimilarityInfo
 from sslbench_datasets.upstream import GITHUB, Upstream
 
 LETTERS = Upstream(
@@ -38,5 +38,17 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         files=(LETTERS,),
         options="sslbench_datasets.letters.load:Options",
+    ),
+)
+
+SIMILARITIES: tuple[SimilarityInfo, ...] = (
+    SimilarityInfo(
+        name="letters",
+        summary="images of handwritten letters and of those beside them in the word (column image)",
+        reference=(
+            "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for"
+            " Semi-Supervised Structured Prediction. CoNLL 2013"
+        ),
+        target="sslbench_datasets.letters.similarity:LetterSimilarity",
     ),
 )

@@ -34,11 +34,10 @@ def command() -> None:
 @click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabeled sentences.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
-    "--templates",
-    type=click.Choice(["subramanya2010", "he2013", "zeng2013"]),
+    "--similarity",
     default="subramanya2010",
     show_default=True,
-    help="Features of a vertex.",
+    help="Of two vertices: a registered similarity.",
 )
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbors.")
 @click.option(
@@ -108,21 +107,29 @@ def _figures(
     """Build the graph and look at it."""
     from sslbench.cli.messages import tell
     from sslbench.graph.accuracy import label_accuracy
-    from sslbench.graph.build import GraphOptions, build_graph
+    from sslbench.graph.build import build_graph
     from sslbench.graph.diagnostics import diagnostics, purity
+    from sslbench.graph.options import GraphOptions
     from sslbench.graph.propagation.quadratic import propagate_optimum
+    from sslbench.graph.similarity import registered_similarity
     from sslbench.graph.tokens import empirical
 
-    names = ("templates", "k", "symmetry", "max_df")
-    options = GraphOptions(**{name: given[name] for name in names})
-    graph = build_graph(text, options, cache=home.cache, threads=given["threads"], progress=tell)
-    of, V, K = graph.vertices.of, graph.W.shape[0], int(gold.max(initial=0)) + 1
-    r, labeled = empirical(of[:n_labeled], gold[:n_labeled], V, K)
+    options = GraphOptions(**{name: given[name] for name in ("k", "symmetry", "max_df")})
+    graph = build_graph(
+        text,
+        registered_similarity(given["similarity"]),
+        options,
+        cache=home.cache,
+        threads=given["threads"],
+        progress=tell,
+    )
+    vertex_of, V, K = graph.vertices.vertex_of, graph.W.shape[0], int(gold.max(initial=0)) + 1
+    r, labeled = empirical(vertex_of[:n_labeled], gold[:n_labeled], V, K)
     q = propagate_optimum(graph.W, r, labeled, MU, NU)
     return {
         **diagnostics(graph.W, labeled),
-        **purity(graph.W, *empirical(of, gold, V, K)),
-        **label_accuracy(q, labeled, of[n_labeled:], gold[n_labeled:]),
+        **purity(graph.W, *empirical(vertex_of, gold, V, K)),
+        **label_accuracy(q, labeled, vertex_of[n_labeled:], gold[n_labeled:]),
     }
 
 

@@ -11,7 +11,7 @@ from sslbench.plugins import KINDS, Registry, registry
 @click.command("list")
 @click.argument("kind", type=click.Choice(list(KINDS)), required=False)
 def command(kind: str | None) -> None:
-    """List what the plugins offer: methods, datasets, featurizers, models.
+    """List what the plugins offer: methods, datasets, featurizers, models, similarities.
 
     With KIND, one "name  summary" line each and nothing else.
     """

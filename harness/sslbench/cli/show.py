@@ -12,6 +12,7 @@ from sslbench.registrations import (
     FeaturizerInfo,
     MethodInfo,
     Registration,
+    SimilarityInfo,
     load_target,
 )
 
@@ -42,6 +43,8 @@ def _show(found: Registry, info: Registration) -> None:
             _show_dataset(info)
         elif isinstance(info, FeaturizerInfo):
             _show_featurizer(info)
+        elif isinstance(info, SimilarityInfo):
+            _show_similarity(info)
         else:
             if isinstance(info, MethodInfo) and info.baseline:
                 click.echo(labeled("role", "baseline: the others are compared against it"))
@@ -80,6 +83,18 @@ def _show_featurizer(info: FeaturizerInfo) -> None:
     click.echo(f"  {len(templates)} templates")
     for template in templates:
         click.echo(f"    {str(template) or '(constant)'}")
+
+
+def _show_similarity(info: SimilarityInfo) -> None:
+    similarity = info.load()()
+    form = similarity.vertex_form
+    click.echo(labeled("vertices", f"trigrams of tokens{f' in the form {form}' if form else ''}"))
+    templates = getattr(similarity, "templates", None)
+    if templates is not None:
+        click.echo(f"  {len(templates.templates)} templates")
+        for template in templates.templates:
+            atoms = " ".join(f"{atom.kind}[{atom.offset}]" for atom in template.atoms)
+            click.echo(f"    {template.name}: {atoms}")
 
 
 def _show_parameters(struct: object, title: str) -> None:

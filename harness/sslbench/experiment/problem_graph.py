@@ -6,8 +6,7 @@ Vertices are the n-gram types of all text of the problem, labeled and unlabeled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -15,20 +14,18 @@ from scipy import sparse
 
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
-from sslbench.graph.build import Graph, GraphOptions, build_graph
+from sslbench.graph.build import Graph, build_graph
 from sslbench.graph.diagnostics import diagnostics
 from sslbench.graph.lookup import NgramLookup
+from sslbench.graph.options import GraphOptions
+from sslbench.graph.similarity import registered_similarity
 from sslbench.graph.tokens import empirical
 from sslbench.graph.vertices import Vertices
 from sslbench.types import F64, I32, Bool
 
 GraphColumn = Annotated[str, msgspec.Meta(description="column whose n-grams are the vertices")]
-GraphTemplates = Annotated[
-    Literal["subramanya2010", "he2013", "zeng2013", "letters"],
-    msgspec.Meta(
-        description="context features of the graph: those of the paper of that name;"
-        " or images of handwritten letters (He et al. 2013)"
-    ),
+GraphSimilarity = Annotated[
+    str, msgspec.Meta(description="similarity of vertices, see sslbench list similarities")
 ]
 Neighbors = Annotated[int, msgspec.Meta(ge=1, description="nearest neighbors per vertex (k)")]
 Symmetry = Annotated[
@@ -47,7 +44,7 @@ class HasGraphParams(Protocol):
     @property
     def column(self) -> str: ...
     @property
-    def templates(self) -> Literal["subramanya2010", "he2013", "zeng2013", "letters"]: ...
+    def similarity(self) -> str: ...
     @property
     def neighbors(self) -> int: ...
     @property
@@ -77,8 +74,8 @@ class TextVertices:
         """For vertices made from `problem.text(column)`."""
         n, codes = problem.labeled.n_tokens, problem.label_codes(problem.labeled)
         V = len(vertices)
-        distribution, labeled = empirical(vertices.of[:n], codes, V, len(problem.labels))
-        return cls(vertices.of, V, n, distribution, labeled)
+        distribution, labeled = empirical(vertices.vertex_of[:n], codes, V, len(problem.labels))
+        return cls(vertices.vertex_of, V, n, distribution, labeled)
 
     @property
     def unlabeled(self) -> I32:
@@ -97,24 +94,20 @@ class TextVertices:
 
 @dataclass(frozen=True)
 class ProblemGraph:
-    """graph: symmetric weights over V vertices.  text: where each token of the problem lies.
-
-    corpus: the text that the graph was made of.
-    """
+    """graph: symmetric weights over V vertices.  text: the vertex of each token of the problem."""
 
     graph: Graph
     text: TextVertices
-    _corpus: Any
 
     @property
     def W(self) -> sparse.csr_array:  # noqa: N802
         """float64[V, V] edge weights, symmetric, zero diagonal."""
         return self.graph.W
 
-    @cached_property
+    @property
     def lookup(self) -> NgramLookup:
         """Finds the vertices of new text."""
-        return NgramLookup.of(self._corpus, self.graph.vertices)
+        return self.graph.lookup
 
 
 def problem_graph(
@@ -125,16 +118,15 @@ def problem_graph(
     min_count: n-grams with fewer occurrences are no vertices.
     """
     options = GraphOptions(
-        templates=params.templates,
         k=params.neighbors,
         symmetry=params.symmetry,
         max_df=params.max_df,
         min_count=min_count,
     )
     with run.phase("graph"):
-        corpus = problem.text(params.column)
         graph = build_graph(
-            corpus,
+            problem.text(params.column),
+            registered_similarity(params.similarity),
             options,
             column=params.column,
             cache=run.cache,
@@ -142,6 +134,6 @@ def problem_graph(
             progress=run.progress,
         )
         text = TextVertices.of(problem, graph.vertices)
-        sizes = {**text.metadata(), **graph.facts}
+        sizes = {**text.metadata(), **graph.sizes}
         run.trace["graph"] = {**sizes, **diagnostics(graph.W, text.labeled)}
-    return ProblemGraph(graph, text, corpus)
+    return ProblemGraph(graph, text)

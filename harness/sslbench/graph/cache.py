@@ -1,4 +1,4 @@
-"""Arrays kept under the hash of all that they depend on."""
+"""Arrays in files named by the hash of everything that they depend on."""
 
 from __future__ import annotations
 
@@ -7,42 +7,44 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
 from sslbench.atomic import replacing
 from sslbench.types import AnyArray
 
-Arrays = Mapping[str, AnyArray]
+CachedArrays: TypeAlias = Mapping[str, AnyArray]
 
 
 def cached(
-    folder: Path | None, kind: str, key: Mapping[str, object], make: Callable[[], Arrays]
-) -> Arrays:
-    """The arrays that `make` gives, read back if they are in the folder, else made and put there.
+    folder: Path | None, kind: str, key: Mapping[str, object], make: Callable[[], CachedArrays]
+) -> CachedArrays:
+    """The arrays that `make` returns, read from the folder if an earlier call stored them there.
 
-    The file is an uncompressed npz, `folder/kind/hash.npz`, written atomically. One that cannot be
-    read is made anew, one that cannot be written is no error: a cache must not stop a run.
+    The file is an uncompressed npz, `folder/kind/hash.npz`, written atomically. A file that cannot
+    be read is replaced; one that cannot be written is not an error, since a cache must not stop a
+    run.
 
     Parameters
     ----------
-    folder: None keeps nothing.
+    folder: None = call `make` and store nothing.
     key: everything that the content depends on, JSON-able.
     """
     if folder is None:
         return make()
     text = json.dumps(key, sort_keys=True, ensure_ascii=True)
     path = folder / kind / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.npz"
-    found = _read(path)
-    if found is not None:
-        return found
+    stored = _read(path)
+    if stored is not None:
+        return stored
     arrays = make()
     with suppress(OSError), replacing(path) as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
     return arrays
 
 
-def _read(path: Path) -> Arrays | None:
+def _read(path: Path) -> CachedArrays | None:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}

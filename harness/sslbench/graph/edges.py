@@ -1,4 +1,4 @@
-"""From lists of neighbors to the undirected graph."""
+"""From neighbor lists to the undirected graph."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from sslbench.errors import UserError
-from sslbench.graph.neighbors import Neighbors
+from sslbench.graph.neighbors import NeighborLists
 
 
 def symmetrize(
-    neighbors: Neighbors, k: int, how: Literal["union", "mutual"]
+    neighbors: NeighborLists, k: int, how: Literal["union", "mutual"]
 ) -> sparse.csr_matrix[Any]:
     """Edges between a vertex and its first k neighbors: float64 CSR [V, V], int32 indices.
 
@@ -21,7 +21,7 @@ def symmetrize(
 
     Raises
     ------
-    UserError: the lists are shorter than k, or `how` is neither.
+    UserError: the lists are shorter than k, or `how` is neither of the two.
     """
     stored = neighbors.index.shape[1]
     if not 1 <= k <= stored:
@@ -29,7 +29,7 @@ def symmetrize(
     if how not in ("union", "mutual"):
         raise UserError(f"no graph of kind {how!r}", hint='"union" or "mutual"')
     W = _directed(neighbors, k)
-    # The two directions can differ in the last bits when lists come from elsewhere.
+    # The similarities of the two directions may differ by rounding.
     W = W.maximum(W.T) if how == "union" else W.minimum(W.T)
     W = sparse.csr_matrix(W)
     W.eliminate_zeros()
@@ -37,12 +37,12 @@ def symmetrize(
     return W
 
 
-def _directed(neighbors: Neighbors, k: int) -> sparse.csr_matrix[Any]:
+def _directed(neighbors: NeighborLists, k: int) -> sparse.csr_matrix[Any]:
     """Similarities above 0 of each row's first k neighbors, in the order of the indices."""
     n = len(neighbors.index)
     index, similarity = neighbors.index[:, :k], neighbors.similarity[:, :k]
-    kept = (index >= 0) & (similarity > 0) & (index != np.arange(n)[:, None])
-    ptr = np.concatenate(([0], np.cumsum(kept.sum(axis=1))))
-    W = sparse.csr_matrix((similarity[kept], index[kept], ptr), shape=(n, n))
+    valid = (index >= 0) & (similarity > 0) & (index != np.arange(n)[:, None])
+    ptr = np.concatenate(([0], np.cumsum(valid.sum(axis=1))))
+    W = sparse.csr_matrix((similarity[valid], index[valid], ptr), shape=(n, n))
     W.sort_indices()
     return W

@@ -1,4 +1,4 @@
-"""What graphs see of a word: normal forms, punctuation, suffixes, classes of characters."""
+"""Functions of words that similarity graphs use: normal forms, suffixes, character types."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
 
-from sslbench.corpus import made_of
 from sslbench.errors import UserError
 
 NUMBER = "<num>"
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+|[0-9,]+)?")
-#: marks that are left out of the graph of He et al. (2013)
+#: marks that the graph of He et al. (2013) leaves out
 PUNCTUATION = ".,!?:;"
-_MARKS = frozenset(PUNCTUATION)
 _FULL_WIDTH_DIGITS = "".join(map(chr, range(0xFF10, 0xFF1A)))
 _NUMERALS = frozenset("0123456789" + _FULL_WIDTH_DIGITS + "零〇一二三四五六七八九十百千万亿两")
 
@@ -39,7 +37,7 @@ FORMS: MappingProxyType[str, Callable[[str], str]] = MappingProxyType(
 
 
 def form_of(name: str | None) -> Callable[[str], str]:
-    """The normal form of that name, None for words as they are; UserError if there is none."""
+    """The normal form of that name, identity for None; UserError if there is none."""
     if name is None:
         return str
     if name not in FORMS:
@@ -47,15 +45,10 @@ def form_of(name: str | None) -> Callable[[str], str]:
     return FORMS[name]
 
 
-def is_punctuation(word: str) -> bool:
-    """Made only of the marks . , ! ? : ; (the tokens that HE2013 leaves out of its graph)."""
-    return made_of(word, _MARKS)
-
-
 def learned_suffixes(words: Iterable[str]) -> frozenset[str]:
     """Endings of 2 to 4 characters of at least 50 of the distinct `words`.
 
-    The bound falls with the text, as 50 in 50,000 words, but not below 5
+    The bound falls with the size of the text, as 50 in 50,000 words, but not below 5
     (docs/specs/graph.md, section 3).
     """
     distinct = set(words)
@@ -71,15 +64,17 @@ def longest_suffix(word: str, suffixes: frozenset[str]) -> str:
     return next((word[i:] for i in range(1, len(word) - 1) if word[i:] in suffixes), "")
 
 
-def character_class(word: str) -> str:
-    """Class of characters (ZENG2013): number, punctuation, letter (Latin) if all are, else
-    other.
+def character_type(word: str) -> str:
+    """The type that all characters of a word have: number, punctuation or letter (Latin).
+
+    "other" if they differ or are of another type, and for the empty word. Source: Zeng et al.
+    (2013), table 2 (docs/specs/graph.md, section 3).
     """
-    kinds = set(map(_class, word))
-    return kinds.pop() if len(kinds) == 1 else "other"
+    types = set(map(_type, word))
+    return types.pop() if len(types) == 1 else "other"
 
 
-def _class(character: str) -> str:
+def _type(character: str) -> str:
     category = unicodedata.category(character)
     if character in _NUMERALS:
         return "number"

@@ -1,12 +1,12 @@
 """The k most similar vertices of every vertex.
 
-A similarity is the dot product of two rows, which are the vectors divided by their norms; what a
-row lacks of norm 1 lies in columns that no other row has. Only similarities above 0 count.
+The similarity is the dot product of two rows. Rows are vectors divided by their norms; a row of
+norm below 1 lacks columns that no other row has. Only similarities above 0 count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
@@ -16,45 +16,45 @@ from scipy import sparse
 
 from sslbench.errors import UserError
 from sslbench.graph import neighbor_kernels as kernels
+from sslbench.graph.options import Progress, silent
 from sslbench.types import F32, F64, I32, I64
 
 Matrix: TypeAlias = "sparse.csr_matrix[Any] | sparse.csr_array[Any]"
-Progress: TypeAlias = Callable[[str], None]
 
 CANDIDATES = 300
-"""With `max_df`, so many vertices at least get their whole similarity computed."""
+"""With `max_df`, the full similarity is computed for so many of the most similar vertices, or k."""
 
 SAMPLE = 1000
-"""Rows on which the recall of an inexact search is measured."""
+"""Number of rows on which the recall of an inexact search is measured."""
 
-_DENSE = 4  # a column is added as a dense vector when one row in so many has it
-_MOST_DENSE = 32  # dense columns, which take 4 V bytes each
-_TILE = 8192  # sums of a tile, 64 kB
-_BUDGET = 16  # a row may take V / 16 multiply-adds by its rare columns
-_RATE = 3e8  # multiply-adds per second and thread, of the full sum of squares; measured
-_WORTH_SAYING = 10.0  # seconds
+_DENSE = 4  # a column with at least V / 4 rows is added as a dense vector
+_MOST_DENSE = 32  # dense columns, of 4 V bytes each
+_TILE = 8192  # sums per tile, 64 kB
+_BUDGET = 16  # the search of a row by its rare columns stops at V / 16 multiply-adds
+_RATE = 3e8  # multiply-adds per second and thread of an exact search, measured
+_LONG = 10.0  # seconds from which on the predicted cost is reported
 
 
 @dataclass(frozen=True)
-class Neighbors:
+class NeighborLists:
     """The k most similar vertices, best first, the smaller index first among equals.
 
-    `index` is int32[V, k] with -1 behind the last, `similarity` float64[V, k] with 0 there.
-    `recall` is the share of the exact neighbors that an inexact search has, on a sample of rows.
+    index: int32[V, k], padded with -1. similarity: float64[V, k], padded with 0.
+    recall: share of the exact neighbors that an inexact search found, on a sample of rows.
     """
 
     index: I32
     similarity: F64
     recall: float | None = None
 
-    def head(self, k: int) -> Neighbors:
+    def head(self, k: int) -> NeighborLists:
         """The first k of every row."""
-        return Neighbors(self.index[:, :k].copy(), self.similarity[:, :k].copy())
+        return NeighborLists(self.index[:, :k].copy(), self.similarity[:, :k].copy())
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What an exact search takes at most: multiply-adds, seconds on the threads, bytes."""
+    """Upper bounds on the cost of an exact search: multiply-adds, seconds, bytes."""
 
     multiply_adds: int
     seconds: float
@@ -62,13 +62,13 @@ class Cost:
 
     def __str__(self) -> str:
         return (
-            f"{self.multiply_adds:.2g} multiply-adds, about {self.seconds:,.0f} s or less and "
-            f"{self.bytes / 2**20:,.0f} MB"
+            f"up to {self.multiply_adds:.2g} multiply-adds, {self.seconds:,.0f} s,"
+            f" {self.bytes / 2**20:,.0f} MB"
         )
 
 
 def predicted_cost(X: Matrix, threads: int | None = None, k: int = 60) -> Cost:
-    """Upper bound on the cost of `nearest(X, k)`: sum of df^2 over the columns with df > 1."""
+    """Upper bound on the cost of `nearest(X, k)`, from the sum of df^2 over columns of df > 1."""
     df = np.bincount(X.indices, minlength=X.shape[1]).astype(np.int64)
     shared = df[df > 1]
     adds = int(np.sum(shared * shared))
@@ -84,56 +84,53 @@ def nearest(
     k: int,
     *,
     max_df: int | None = None,
-    method: Literal["exact", "approximate"] = "exact",
+    search: Literal["exact", "approximate"] = "exact",
     threads: int | None = None,
-    progress: Progress | None = None,
-) -> Neighbors:
+    progress: Progress = silent,
+) -> NeighborLists:
     """The k nearest neighbors of every row by dot product.
+
+    The result does not depend on the number of threads.
 
     Parameters
     ----------
-    X: float32 CSR [V, F]; rows of norm 1, or less by columns that are left out.
-    max_df: find neighbors only through columns that so many rows have at most (the similarities
-        are those of all columns, of the CANDIDATES best or k); a choice of model, see `recall`.
-    method: "approximate" searches with pynndescent; its similarities are exact, its lists not.
-    progress: is told the predicted cost of a long search, and the recall of an inexact one.
+    X: float32 CSR [V, F]; rows of norm 1, or less if columns of one row alone are left out.
+    max_df: only columns with at most so many rows produce candidates; the similarities of the best
+        CANDIDATES (or k) of them are over all columns. This changes the lists, see `recall`.
+    search: "approximate" uses pynndescent; similarities are exact, the lists may lack neighbors.
+    progress: reports the predicted cost of a long search and the recall of an inexact one.
 
     Raises
     ------
     UserError: numbers out of range, or pynndescent is not installed.
     """
-    _check(X, k, max_df, method)
-    say = progress or _silent
+    _check(X, k, max_df, search)
     index, df = build_index(X)
     rows = np.arange(X.shape[0])
     with using_threads(threads):
-        if method == "approximate":
-            found = _approximate(X, index, k, say)
+        if search == "approximate":
+            lists = _approximate(X, index, k, progress)
         elif max_df is not None:
-            found = _cut(index, df, rows, k, max_df)
+            lists = _cut(index, df, rows, k, max_df)
         else:
             cost = predicted_cost(X, threads, k)
-            if cost.seconds > _WORTH_SAYING:
-                say(f"neighbors of {X.shape[0]:,} vertices: {cost}")
+            if cost.seconds > _LONG:
+                progress(f"neighbors of {X.shape[0]:,} vertices: {cost}")
             return exact_rows(index, rows, k)
-        share = _sample_recall(index, found)
-    say(f"recall of the {k} neighbors on {min(SAMPLE, X.shape[0]):,} vertices: {share:.3f}")
-    return replace(found, recall=share)
+        share = _sample_recall(index, lists)
+    progress(f"recall of the {k} neighbors on {min(SAMPLE, X.shape[0]):,} vertices: {share:.3f}")
+    return replace(lists, recall=share)
 
 
-def _silent(_message: str) -> None:
-    pass
-
-
-def _check(X: Matrix, k: int, max_df: int | None, method: str) -> None:
+def _check(X: Matrix, k: int, max_df: int | None, search: str) -> None:
     if k < 1:
-        raise UserError(f"{k} neighbors a vertex", hint="take 1 or more")
+        raise UserError(f"{k} neighbors per vertex", hint="use 1 or more")
     if max_df is not None and max_df < 2:
-        raise UserError(f"max_df = {max_df} leaves no shared feature", hint="take 2 or more")
-    if method not in ("exact", "approximate"):
-        raise UserError(f"no neighbor search {method!r}", hint='"exact" or "approximate"')
-    if method == "approximate" and max_df is not None:
-        raise UserError("max_df is for the exact search", hint="leave one of the two out")
+        raise UserError(f"max_df = {max_df} leaves no shared feature", hint="use 2 or more")
+    if search not in ("exact", "approximate"):
+        raise UserError(f"no neighbor search {search!r}", hint='"exact" or "approximate"')
+    if search == "approximate" and max_df is not None:
+        raise UserError("max_df needs the exact search", hint="leave one of the two out")
     if X.shape[0] >= 2**31:
         raise UserError(f"{X.shape[0]:,} vertices are too many", hint="the limit is 2^31")
 
@@ -147,7 +144,7 @@ def _threads(threads: int | None) -> int:
 
 @contextmanager
 def using_threads(threads: int | None) -> Iterator[None]:
-    """So many threads for the kernels, as far as the process has them; results do not differ."""
+    """Use this number of threads in kernels, or the maximum of the process if that is smaller."""
     import numba
 
     before = numba.get_num_threads()
@@ -159,9 +156,9 @@ def using_threads(threads: int | None) -> Iterator[None]:
 
 
 def build_index(X: Matrix) -> tuple[kernels.Index, I64]:
-    """Rows and posting lists of the columns with df > 1, by ascending df; and their df.
+    """Rows and posting lists of the columns of df > 1, by ascending df; and int64[columns], the df.
 
-    The order of columns of equal df is that of X: it is the order in which sums are made.
+    Columns of equal df keep their order in X. Products are summed in the order of columns.
     """
     matrix = sparse.csr_matrix(X, dtype=np.float32, copy=True)
     matrix.sum_duplicates()
@@ -172,10 +169,10 @@ def build_index(X: Matrix) -> tuple[kernels.Index, I64]:
     number = np.full(matrix.shape[1], -1, np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     column = number[matrix.indices]
-    kept = column >= 0
-    ptr = np.concatenate(([0], np.cumsum(kept)))[matrix.indptr].astype(np.int64)
+    shared = column >= 0
+    ptr = np.concatenate(([0], np.cumsum(shared)))[matrix.indptr].astype(np.int64)
     rows = sparse.csr_matrix(
-        (matrix.data[kept], column[kept], ptr), shape=(matrix.shape[0], len(order))
+        (matrix.data[shared], column[shared], ptr), shape=(matrix.shape[0], len(order))
     )
     rows.sort_indices()
     lists = rows.tocsc()
@@ -205,8 +202,8 @@ def _extremes(lists: Any) -> tuple[F64, F64]:
     return high.astype(np.float64), low.astype(np.float64)
 
 
-def exact_rows(index: kernels.Index, rows: I64, k: int, *, prune: bool = True) -> Neighbors:
-    """Exact neighbors of some rows; without `prune` each is searched in full, to the same bits."""
+def exact_rows(index: kernels.Index, rows: I64, k: int, *, prune: bool = True) -> NeighborLists:
+    """Exact neighbors of some rows; `prune` affects the speed only."""
     n = len(index.ptr) - 1
     sims, ids = _lists(rows, k)
     sizes = np.full(len(rows), -1, np.int32)
@@ -219,7 +216,7 @@ def exact_rows(index: kernels.Index, rows: I64, k: int, *, prune: bool = True) -
         some, some_ids = _lists(left, k)
         kernels.search_full(index, rows[left], floors[left], first, dense, _TILE, some, some_ids)
         sims[left], ids[left] = some, some_ids
-    return Neighbors(ids, sims)
+    return NeighborLists(ids, sims)
 
 
 def _lists(rows: I64, k: int) -> tuple[F64, I32]:
@@ -227,7 +224,7 @@ def _lists(rows: I64, k: int) -> tuple[F64, I32]:
 
 
 def _dense_columns(index: kernels.Index) -> tuple[int, F32]:
-    """The number of the first column that so many rows have, and float32[columns, V] from it on."""
+    """The first of the dense columns, and float32[dense columns, V]."""
     df = np.diff(index.start)
     n = len(index.ptr) - 1
     first = max(int(np.searchsorted(df * _DENSE, n)), len(df) - _MOST_DENSE)
@@ -238,22 +235,22 @@ def _dense_columns(index: kernels.Index) -> tuple[int, F32]:
     return first, dense
 
 
-def _cut(index: kernels.Index, df: I64, rows: I64, k: int, max_df: int) -> Neighbors:
+def _cut(index: kernels.Index, df: I64, rows: I64, k: int, max_df: int) -> NeighborLists:
     sims, ids = _lists(rows, k)
     columns = int(np.searchsorted(df, max_df, side="right"))
     kernels.search_cut(index, rows, columns, max(CANDIDATES, k), sims, ids)
-    return Neighbors(ids, sims)
+    return NeighborLists(ids, sims)
 
 
-def _approximate(X: Matrix, index: kernels.Index, k: int, say: Progress) -> Neighbors:
+def _approximate(X: Matrix, index: kernels.Index, k: int, progress: Progress) -> NeighborLists:
     try:
         from pynndescent import NNDescent
     except ImportError as error:
         raise UserError(
             "the approximate neighbor search needs pynndescent",
-            hint="pip install 'sslbench[graph]', or search exactly",
+            hint="pip install 'sslbench[graph]', or use the exact search",
         ) from error
-    say(f"approximate neighbors of {X.shape[0]:,} vertices by pynndescent")
+    progress(f"approximate neighbors of {X.shape[0]:,} vertices by pynndescent")
     n = X.shape[0]
     searched = NNDescent(
         _unit_rows(X),
@@ -270,8 +267,8 @@ def _approximate(X: Matrix, index: kernels.Index, k: int, say: Progress) -> Neig
 
 
 def _unit_rows(X: Matrix) -> sparse.csr_matrix[Any]:
-    """X and, for each row, a column of its own that makes its norm 1: cosine = dot product."""
-    # A copy: sorting its indices would sort those of X, and leave its data behind.
+    """X with one more column per row that makes its norm 1, so that cosine = dot product."""
+    # A copy, because scipy would sort the indices of X in place without its data.
     square = np.asarray(
         sparse.csr_matrix(X, dtype=np.float64, copy=True).power(2).sum(axis=1)
     ).ravel()
@@ -279,32 +276,32 @@ def _unit_rows(X: Matrix) -> sparse.csr_matrix[Any]:
     return sparse.csr_matrix(sparse.hstack([X, sparse.diags(rest)]), dtype=np.float32)
 
 
-def _sorted_lists(ids: I32, sims: F64, k: int) -> Neighbors:
-    """Best first, the smaller index among equals; k columns, those without similarity emptied."""
+def _sorted_lists(ids: I32, sims: F64, k: int) -> NeighborLists:
+    """Sorted lists of length k: best first, the smaller index first, similarities above 0 only."""
     ids = np.where(sims > 0, ids, np.int32(-1))
     order = np.lexsort((ids, -sims), axis=1)[:, :k]
     ids, sims = np.take_along_axis(ids, order, 1), np.take_along_axis(sims, order, 1)
     missing = ((0, 0), (0, k - ids.shape[1]))
-    return Neighbors(
+    return NeighborLists(
         np.pad(ids, missing, constant_values=-1),
         np.pad(np.where(ids >= 0, sims, 0.0), missing),
     )
 
 
-def _sample_recall(index: kernels.Index, found: Neighbors) -> float:
-    n, k = found.index.shape
+def _sample_recall(index: kernels.Index, lists: NeighborLists) -> float:
+    n, k = lists.index.shape
     rows = np.sort(np.random.default_rng(0).permutation(n)[:SAMPLE])
-    return recall(exact_rows(index, rows, k), found, rows)
+    return recall(exact_rows(index, rows, k), lists, rows)
 
 
-def recall(exact: Neighbors, found: Neighbors, rows: I64) -> float:
-    """Share of the exact neighbors of `rows` that are among the found ones of the same rows.
+def recall(exact: NeighborLists, lists: NeighborLists, rows: I64) -> float:
+    """Share of the exact neighbors of `rows` that are in the lists of the same rows.
 
-    A neighbor as similar as the last exact one stands for it. `exact` has a row per entry of
-    `rows`, `found` one per vertex. 1 when there are no neighbors at all.
+    A neighbor as similar as the last exact one counts as exact. `exact` has one row per entry of
+    `rows`, `lists` one per vertex. 1 when there are no neighbors at all.
     """
     wanted = np.sum(exact.index >= 0, axis=1)
     last = np.take_along_axis(exact.similarity, np.maximum(wanted - 1, 0)[:, None], 1)
-    similar = (found.index[rows] >= 0) & (found.similarity[rows] >= last)
+    similar = (lists.index[rows] >= 0) & (lists.similarity[rows] >= last)
     hits = np.minimum(np.sum(similar, axis=1), wanted)
     return float(hits.sum() / wanted.sum()) if wanted.sum() else 1.0

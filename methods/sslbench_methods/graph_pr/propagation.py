@@ -20,12 +20,11 @@ from sslbench import GraphParams, Problem, RunContext
 from sslbench.checked import vector
 from sslbench.corpus import Corpus, LabelConstraint, Vocabulary
 from sslbench.crf import write_model
-from sslbench.graph.contexts import excluded_tokens
 from sslbench.graph.lookup import NgramLookup
 from sslbench.graph.propagation.quadratic import roughness
 from sslbench.graph.propagation.sparse import harmonic, harmonic_descent
-from sslbench.graph.templates import TEMPLATE_SETS
-from sslbench.graph.words import Words
+from sslbench.graph.similarity import registered_similarity
+from sslbench.graph.words import CodedForms
 from sslbench.method import HasGraphParams
 from sslbench.types import F64, I32, I64, Bool
 
@@ -64,12 +63,12 @@ class TokenRows:
     Rows are the vertices; then the forms outside the graph (punctuation) that have gold labels;
     then all other forms outside the graph; then n-grams that are no vertices.
 
-    outside: these forms; templates: the set that leaves them out.
+    outside: these forms. similarity: registered name of the one that leaves them out.
     """
 
     lookup: NgramLookup
     outside: Vocabulary
-    templates: str
+    similarity: str
 
     def __len__(self) -> int:
         return len(self.lookup) + len(self.outside) + 2
@@ -77,11 +76,11 @@ class TokenRows:
     def of(self, text: Corpus) -> I64:
         """int64[N]: the row of every token."""
         vertex = self.lookup.vertices(text).astype(np.int64)
-        words = Words.of(text.column(self.lookup.column))
+        words = CodedForms.from_column(text.column(self.lookup.column))
         form = np.array([self.outside.lookup(word) for word in words.strings], dtype=np.int64)
         form[form < 0] = len(self.outside)
-        left_out = excluded_tokens(text, self.lookup.column, TEMPLATE_SETS[self.templates])
-        alone = np.where(left_out, len(self.lookup) + form[words.codes], len(self) - 1)
+        excluded = registered_similarity(self.similarity).excluded(text, self.lookup.column)
+        alone = np.where(excluded, len(self.lookup) + form[words.codes], len(self) - 1)
         return np.where(vertex >= 0, vertex, alone)
 
 
@@ -113,19 +112,22 @@ class GraphTagger:
         facts |= {
             "labels": list(self.labels),
             "outside": self.tokens.outside.strings,
-            "templates": self.tokens.templates,
+            "similarity": self.tokens.similarity,
             "rule": msgspec.to_builtins(self.label_constraint),
         }
         write_model(path, "graph_propagation", {**arrays, "label": self.label}, facts)
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> GraphTagger:
-        """Restore; ValueError when arrays and facts do not fit together."""
-        labels, templates = tuple(map(str, facts["labels"])), str(facts["templates"])
-        if templates not in TEMPLATE_SETS:
-            raise ValueError(f"there are no templates {templates!r}")
+        """Restore a tagger.
+
+        ValueError when arrays and facts do not fit together, UserError if the similarity is not
+        registered.
+        """
+        labels, similarity = tuple(map(str, facts["labels"])), str(facts["similarity"])
+        registered_similarity(similarity)
         outside = Vocabulary(map(str, facts["outside"]))
-        tokens = TokenRows(NgramLookup.from_arrays(arrays, facts), outside, templates)
+        tokens = TokenRows(NgramLookup.from_arrays(arrays, facts), outside, similarity)
         label = vector(arrays, "label", np.int32, len(tokens), (0, len(labels)))
         return cls(
             labels, tokens, label, msgspec.convert(facts.get("rule"), LabelConstraint | None)
@@ -142,11 +144,11 @@ def propagated(
     distribution of its own gold labels; one without any has that of all such forms.
     """
     graph = problem.graph(params, run)
-    text, templates = graph.text, params.templates
+    text = graph.text
     with run.phase("propagate"):
         spread = harmonic if mode == "solve" else harmonic_descent
         q = spread(graph.W, text.distribution, text.labeled)
-        forms, counts = outside_counts(problem, params.column, templates)
+        forms, counts = outside_counts(problem, params)
         rows = np.concatenate([q, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)])
         open_rows = undecided(rows)
         gold = np.bincount(problem.label_codes(problem.labeled), minlength=len(problem.labels))
@@ -160,17 +162,17 @@ def propagated(
         "decided_tokens": _share(np.append(decided, False)[text.unlabeled]),
         "outside_tokens": _share(text.unlabeled < 0),
     }
-    return TokenRows(graph.lookup, forms, templates), rows
+    return TokenRows(graph.lookup, forms, params.similarity), rows
 
 
-def outside_counts(problem: Problem, column: str, templates: str) -> tuple[Vocabulary, F64]:
-    """Forms that the templates leave out of the graph, and how often they have which gold label.
+def outside_counts(problem: Problem, params: HasGraphParams) -> tuple[Vocabulary, F64]:
+    """Forms that the similarity leaves out of the graph, with the counts of their gold labels.
 
     float64[E + 2, L]: E forms of the labeled sample, all of them together, zeros.
     """
     text, L = problem.labeled, len(problem.labels)
-    words = Words.of(text.column(column))
-    out = excluded_tokens(text, column, TEMPLATE_SETS[templates])
+    words = CodedForms.from_column(text.column(params.column))
+    out = registered_similarity(params.similarity).excluded(text, params.column)
     used, form = np.unique(words.codes[out], return_inverse=True)
     pairs = form * L + problem.label_codes(text)[out]
     counts = np.bincount(pairs, minlength=len(used) * L).reshape(-1, L).astype(np.float64)

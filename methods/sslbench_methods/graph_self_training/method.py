@@ -12,11 +12,11 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, registry
 from sslbench.crf import ChainCRF
 from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.graph.vertices import ngram_vertices
-from sslbench.method import GraphTemplates, MaxDf, Neighbors, Symmetry, TextVertices
+from sslbench.method import GraphSimilarity, MaxDf, Neighbors, Symmetry, TextVertices
 from sslbench.types import F64
 
 from .rounds import TypeParams, TypeTrainer
@@ -37,7 +37,7 @@ class GraphSelfTraining(CRFMethod):
     class Params(TypeParams, frozen=True, kw_only=True):
         """Parameters of graph-based self-training (the paper's values)."""
 
-        templates: GraphTemplates = "subramanya2010"
+        similarity: GraphSimilarity = "subramanya2010"
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
         max_df: MaxDf = None
@@ -60,6 +60,9 @@ class GraphSelfTraining(CRFMethod):
             SearchAxis("mu", (0.1, 0.5, 1.0)),
             SearchAxis("nu", (0.001, 0.01, 0.1)),
         )
+
+        def __post_init__(self) -> None:
+            registry().similarity(self.similarity)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Build the graph, then train, smooth, relabel and retrain until the labels settle."""

@@ -18,7 +18,7 @@ import numpy as np
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
 from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, TrainingResult
 from sslbench.graph.propagation.sparse import propagate_unnormalized
-from sslbench.method import GraphTemplates, Neighbors, Symmetry
+from sslbench.method import GraphSimilarity, Neighbors, Symmetry
 from sslbench.types import F64, I32
 from sslbench_methods.shared_params import FeaturePruning, Keep
 
@@ -31,7 +31,7 @@ class VirtualEvidenceTraining(CRFMethod):
     class Params(GraphCRFParams, frozen=True, kw_only=True):
         """Parameters of virtual evidence; sigma2 is the paper's delta squared."""
 
-        templates: GraphTemplates = "zeng2013"
+        similarity: GraphSimilarity = "zeng2013"
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
         mu: Annotated[float, msgspec.Meta(ge=0, description="weight of the edges")] = 0.5

@@ -1,0 +1,150 @@
+"""Similarities of n-gram types: the interface of plugins, and similarity of contexts.
+
+A similarity is registered by a plugin under a name (`sslbench.SimilarityInfo`); methods and saved
+taggers refer to it by that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+from sslbench.corpus import Corpus
+from sslbench.errors import UserError
+from sslbench.graph.contexts import context_vectors, excluded_tokens
+from sslbench.graph.neighbors import NeighborLists, nearest
+from sslbench.graph.options import GraphOptions, Progress, silent
+from sslbench.graph.templates import TemplateSet
+from sslbench.graph.vertices import Vertices
+from sslbench.plugins import registry
+from sslbench.types import Bool
+
+
+@runtime_checkable
+class Similarity(Protocol):
+    """How similar the trigram types of a text are, and which tokens have a vertex."""
+
+    @property
+    def vertex_form(self) -> str | None:
+        """Normal form of the words of a vertex, one of `forms.FORMS`; None = as they are."""
+        ...
+
+    def excluded(self, text: Corpus, column: str) -> Bool:
+        """bool[N]: tokens without a vertex; they are still in the contexts of other tokens.
+
+        UserError if the text lacks the column.
+        """
+        ...
+
+    def neighbors(
+        self,
+        text: Corpus,
+        vertices: Vertices,
+        options: GraphOptions,
+        *,
+        counting_text: Corpus | None = None,
+        threads: int = 1,
+        progress: Progress = silent,
+    ) -> NeighborLists:
+        """The `options.k` most similar vertices of every vertex, of similarity above 0.
+
+        The result must depend neither on the number of threads nor on the order of the sentences.
+
+        Parameters
+        ----------
+        text: what the vertices were made from.
+        counting_text: more text, used for the statistics of features only.
+
+        Raises
+        ------
+        UserError: options or text that this similarity does not support.
+        """
+        ...
+
+    def cache_key(self) -> Mapping[str, Any]:
+        """All parameters that `excluded` and `neighbors` depend on, JSON-able."""
+        ...
+
+    def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
+        """Hash of what `neighbors` reads of the text, if less than all of it; else None.
+
+        With a hash, texts that have it in common share one cached search.
+        """
+        ...
+
+
+def registered_similarity(name: str) -> Similarity:
+    """The similarity registered under a name.
+
+    UserError if there is none, it cannot be imported, or it is not a `Similarity`.
+    """
+    similarity = registry().similarity(name).load()()
+    if not isinstance(similarity, Similarity):
+        raise UserError(
+            f"similarity {name}: {type(similarity).__name__} is not a Similarity",
+            hint="see sslbench.graph.similarity.Similarity",
+        )
+    return similarity
+
+
+@dataclass(frozen=True)
+class ContextSimilarity:
+    """Cosine of the context vectors of vertices, see `contexts`.
+
+    templates: which features a context has.
+    suffixes: the list for templates with suffixes; None = learned from the text
+        (`forms.learned_suffixes`).
+    clip_negative: leave out features that a vertex has less often than by chance.
+    """
+
+    templates: TemplateSet
+    suffixes: frozenset[str] | None = None
+    clip_negative: bool = False
+
+    @property
+    def vertex_form(self) -> str | None:
+        return self.templates.vertex_form
+
+    def excluded(self, text: Corpus, column: str) -> Bool:
+        return excluded_tokens(text, column, self.templates)
+
+    def neighbors(
+        self,
+        text: Corpus,
+        vertices: Vertices,
+        options: GraphOptions,
+        *,
+        counting_text: Corpus | None = None,
+        threads: int = 1,
+        progress: Progress = silent,
+    ) -> NeighborLists:
+        X = context_vectors(
+            text,
+            vertices,
+            self.templates,
+            counting_text=counting_text,
+            suffixes=self.suffixes,
+            clip_negative=self.clip_negative,
+        )
+        progress(f"graph: neighbors of {len(vertices):,} vertices, {X.nnz:,} features")
+        return nearest(
+            X,
+            options.k,
+            max_df=options.max_df,
+            search=options.search,
+            threads=threads,
+            progress=progress,
+        )
+
+    def cache_key(self) -> Mapping[str, Any]:
+        return {
+            "templates": msgspec.to_builtins(self.templates),
+            "suffixes": None if self.suffixes is None else sorted(set(self.suffixes)),
+            "clip_negative": self.clip_negative,
+        }
+
+    def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
+        return None  # contexts are of the whole text
