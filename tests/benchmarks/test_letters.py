@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.graph.vertices import ngram_vertices
 from sslbench_datasets.letters.emd import emd
-from sslbench_datasets.letters.similarity import image_bits, letter_images, nearest_letters
+from sslbench_datasets.letters.similarity import image_bits, nearest_letters, vertex_images
 
 LETTERS = int(os.environ.get("SSLBENCH_BENCH_LETTERS", "10000" if OUT else "500"))
 PAIRS = 20 * LETTERS
@@ -95,7 +95,7 @@ def test_neighbors(benchmark: Any, figure: Figure, images: Any) -> None:
     vocabulary = Vocabulary()
     column = Column(vocabulary, vocabulary.encode(strings(images)))
     text = Corpus({"image": column}, np.arange(0, LETTERS + 1, 5))
-    letters = letter_images(text, ngram_vertices(text, "image"))
+    letters = vertex_images(text, ngram_vertices(text, "image"))
 
     def work() -> object:
         return nearest_letters(letters, NEIGHBORS, threads=1, progress=lambda _: None)

@@ -27,7 +27,7 @@ from sslbench.plugins import registry
 from sslbench_datasets.ud.load import PUNCTUATION
 from sslbench_methods.graph_self_training.rounds import decode
 from support.crf_oracle import log_sum
-from support.graph_oracle import WORDS, corpus_of, hgt13_excludes
+from support.graph_oracle import WORDS, corpus_of, he2013_excludes
 
 RULE = LabelConstraint("word", ".,!?:;", "P")
 METHODS = (
@@ -89,7 +89,7 @@ def test_a_label_that_the_text_lacks_is_imposed_all_the_same() -> None:
 
 def test_the_treebanks_rule_is_of_the_tokens_outside_the_papers_graph() -> None:
     words = [*WORDS, "?!", "a.b", "-", "(", ".-"]
-    assert PUNCTUATION.applies(corpus_of([words])).tolist() == list(map(hgt13_excludes, words))
+    assert PUNCTUATION.applies(corpus_of([words])).tolist() == list(map(he2013_excludes, words))
     assert PUNCTUATION.label == "."
 
 

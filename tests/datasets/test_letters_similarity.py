@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
-from test_harmonic import dense
 
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.crf import ChainModel, read_model
@@ -31,13 +30,14 @@ from sslbench_datasets.letters.search import BORDER
 from sslbench_datasets.letters.similarity import (
     LetterSimilarity,
     image_bits,
-    letter_images,
     nearest_letters,
+    vertex_images,
 )
 from sslbench_methods.featurizers.pixels import images
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF
 from sslbench_methods.graph_pr.propagation import GraphPropagation, likeliest
 from support.graph_oracle import corpus_of
+from support.propagation_oracle import harmonic_optimum
 
 ROWS, COLUMNS = 16, 8
 Y, X = np.divmod(np.arange(ROWS * COLUMNS), COLUMNS)
@@ -228,7 +228,7 @@ def test_pixels_lie_as_the_featurizer_has_them() -> None:
     words = random_words(1, 30)
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
-    letters = letter_images(text, vertices)
+    letters = vertex_images(text, vertices)
     bits = np.stack([letters.high, letters.low], axis=2).astype(">u8")[1]
     lit = np.unpackbits(bits.view(np.uint8), axis=1)
     np.testing.assert_array_equal(lit, images(text)[vertices.first])
@@ -279,7 +279,7 @@ def test_neighbors_are_those_of_all_pairs(beta: float, k: int) -> None:
     words = random_words(5, 60)
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
-    found = nearest_letters(letter_images(text, vertices), k, neighbor_weight=beta, threads=1)
+    found = nearest_letters(vertex_images(text, vertices), k, neighbor_weight=beta, threads=1)
     lit = [[pixels_of(image) for image in word] for word in words]
     places = [(w, t) for w, word in enumerate(words) for t in range(len(word))]
     place = [places[token] for token in vertices.first]
@@ -305,7 +305,7 @@ def test_the_smaller_index_wins_at_the_end_of_a_list() -> None:
     words = [[one, image_of((r, c))] for r in range(6) for c in range(8)]
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
-    found = nearest_letters(letter_images(text, vertices), 3, threads=1)
+    found = nearest_letters(vertex_images(text, vertices), 3, threads=1)
     first = sorted(vertices.vertex_of[::2].tolist())
     for u in first:
         assert found.index[u].tolist() == [v for v in first if v != u][:3]
@@ -332,7 +332,7 @@ def test_edges_have_the_same_bits_in_both_directions(symmetry: str) -> None:
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 def test_threads_change_nothing() -> None:
     text = text_of(random_words(9, 400))
-    letters = letter_images(text, ngram_vertices(text, "image"))
+    letters = vertex_images(text, ngram_vertices(text, "image"))
     one, two = (nearest_letters(letters, 9, threads=n) for n in (1, 2))
     np.testing.assert_array_equal(one.index, two.index)
     np.testing.assert_array_equal(one.similarity, two.similarity)
@@ -383,7 +383,7 @@ def test_options_of_context_features_are_refused() -> None:
     with pytest.raises(UserError, match="image by image"):
         build_graph(text, LetterSimilarity(), GraphOptions(), column="image", counting_text=text)
     with pytest.raises(UserError, match="1 or more"):
-        nearest_letters(letter_images(text, ngram_vertices(text, "image")), 0)
+        nearest_letters(vertex_images(text, ngram_vertices(text, "image")), 0)
     for beta in (-0.1, float("nan")):
         with pytest.raises(UserError, match="0 or more"):
             LetterSimilarity(beta)
@@ -391,7 +391,7 @@ def test_options_of_context_features_are_refused() -> None:
 
 def test_progress_ends_with_all_letters() -> None:
     text, said = text_of(random_words(12, 300)), []
-    letters = letter_images(text, ngram_vertices(text, "image"))
+    letters = vertex_images(text, ngram_vertices(text, "image"))
     n = letters.lit.shape[1]
     nearest_letters(letters, 3, threads=1, progress=said.append)
     assert f"{n:,} of {n:,} letters" in said[-1]
@@ -434,7 +434,7 @@ def test_methods_run_on_letters(name: str, tmp_path: Path, monkeypatch: pytest.M
     gold, of = given.labeled, graph.vertices.vertex_of
     codes = given.label_codes(gold)
     r, labeled = empirical(of[: gold.n_tokens], codes, len(graph.vertices), 3)
-    q = dense(graph.W, r, labeled)
+    q = harmonic_optimum(graph.W, r, labeled)
     q[np.ptp(q, axis=1) < 1e-6] = np.eye(3)[np.bincount(codes).argmax()]
     np.testing.assert_array_equal(found, likeliest(q)[of])
 

@@ -1,4 +1,4 @@
-"""Graphs from text: what is built, oracle G15, and what is cached."""
+"""Graphs from text: docs/specs/graph.md, oracle G15, and the cache."""
 
 from __future__ import annotations
 

@@ -7,8 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from sslbench.graph.accuracy import label_accuracy
-from sslbench.graph.diagnostics import diagnostics, purity, reach
+from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity, reach
 from support.propagation_oracle import LABELED, graph, random_graph, rows_at, six
 
 

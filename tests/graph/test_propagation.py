@@ -16,7 +16,6 @@ from scipy.sparse import csr_array
 from sslbench.graph.propagation.quadratic import (
     propagate,
     propagate_optimum,
-    propagation_objective,
     roughness,
 )
 from sslbench.graph.propagation.solver import EdgeCount
@@ -26,6 +25,7 @@ from support.propagation_oracle import (
     distributions,
     graph,
     laplacian,
+    propagation_objective,
     quadratic_optimum,
     random_graph,
     rows_at,

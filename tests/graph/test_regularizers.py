@@ -41,14 +41,14 @@ def sums(penalty: Regularizer, marginals: F64) -> F64:
 
 
 def value(penalty: Regularizer, marginals: F64) -> float:
-    return penalty.value_and_gradient(penalty.rows.of(sums(penalty, marginals)))[0]
+    return penalty.value_and_gradient(penalty.rows.from_sums(sums(penalty, marginals)))[0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_gradient_is_that_of_a_token(kind: str, seed: int) -> None:
     penalty, p = build(kind, seed)
-    _, G = penalty.value_and_gradient(penalty.rows.of(sums(penalty, p)))
+    _, G = penalty.value_and_gradient(penalty.rows.from_sums(sums(penalty, p)))
     for t, row in enumerate(penalty.rows.row_of):
         for k in range(K):
             step = np.zeros_like(p)
@@ -62,7 +62,7 @@ def test_the_gradient_is_that_of_a_token(kind: str, seed: int) -> None:
 def test_the_divergence_by_its_definition(kind: str, seed: int) -> None:
     penalty, p = build(kind, seed)
     q = np.random.default_rng(seed + 1).dirichlet(np.full(K, 0.3), size=len(p))
-    old, new = (penalty.rows.of(sums(penalty, x)) for x in (p, q))
+    old, new = (penalty.rows.from_sums(sums(penalty, x)) for x in (p, q))
     before, G = penalty.value_and_gradient(old)
     tangent = before + float((G * (sums(penalty, q) - sums(penalty, p))).sum())
     wanted = penalty.value_and_gradient(new)[0] - tangent
@@ -76,7 +76,7 @@ def test_a_vertex_counts_once_however_frequent_it_is() -> None:
     free: I32 = np.array([0, 0, 1, -1], np.int32)
     penalty = GraphLaplacian.build(W, known, labels, free, 2)
     p = np.array([[0.2, 0.8], [0.6, 0.4], [0.5, 0.5], [1, 0]])
-    m = penalty.rows.of(sums(penalty, p))
+    m = penalty.rows.from_sums(sums(penalty, p))
     np.testing.assert_allclose(m, [[1.8 / 3, 1.2 / 3], [0.25, 0.75]], atol=1e-15)
     assert value(penalty, p) == pytest.approx(0.5 * 2 * 0.35**2)
 
@@ -84,7 +84,7 @@ def test_a_vertex_counts_once_however_frequent_it_is() -> None:
 def test_a_sentence_with_enough_of_the_label_costs_nothing() -> None:
     penalty = AtLeastOnce.build(0, np.array([2, 1, 3]), 2)
     p = np.array([[0.6, 0.4], [0.5, 0.5], [0.3, 0.7], [0.1, 0.9], [0.1, 0.9], [0.2, 0.8]])
-    h, G = penalty.value_and_gradient(penalty.rows.of(sums(penalty, p)))
+    h, G = penalty.value_and_gradient(penalty.rows.from_sums(sums(penalty, p)))
     assert h == pytest.approx(0.7**2 + 0.6**2)
     np.testing.assert_allclose(G, [[0, 0], [-1.4, 0], [-1.2, 0]], atol=1e-15)
 

@@ -1,8 +1,6 @@
-"""Unnormalized propagation under its penalties (G11, G12) and harmonic propagation (P11)."""
+"""Unnormalized propagation: docs/specs/graph.md, oracles G11 and G12; L-BFGS-B; invariances."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,22 +12,16 @@ from sslbench.graph.propagation.kernels import shared_threshold
 from sslbench.graph.propagation.solver import EdgeCount
 from sslbench.graph.propagation.sparse import (
     Penalty,
-    harmonic,
-    harmonic_descent,
     propagate_unnormalized,
-    release_rate,
-    unnormalized_objective,
 )
-from sslbench.types import F64
 from support.propagation_oracle import (
     LABELED,
     distributions,
-    graph,
-    laplacian,
     penalized,
     random_graph,
     rows_at,
     six,
+    unnormalized_objective,
 )
 
 R = rows_at({0: (1, 0, 0), 3: (0, 0.25, 0.75)})
@@ -162,54 +154,3 @@ def test_without_a_penalty_there_is_no_one_minimum() -> None:
 def test_too_few_sweeps_are_no_silent_optimum() -> None:
     with pytest.raises(ArithmeticError, match="after 2 sweeps"):
         propagate_unnormalized(six(), R, LABELED, MU, LAM, "l1sq", max_steps=2)
-
-
-FIVE = graph(5, [(0, 1, 0.9), (1, 2, 0.5), (2, 3, 0.8), (1, 4, 0.3)])
-ENDS = np.array([True, False, False, True, False])
-R5 = rows_at({0: (1, 0), 3: (0.25, 0.75)}, 5)
-
-
-def test_p11_harmonic() -> None:
-    found = harmonic(FIVE, R5, ENDS)
-    np.testing.assert_allclose(
-        found[[1, 2, 4], 0], [0.8089171975, 0.4649681529, 0.8089171975], **DIGITS
-    )
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(found[[0, 3]], R5[[0, 3]])
-
-
-def test_p11_steps() -> None:
-    def constant(step: int) -> float:
-        return 0.2
-
-    def after(steps: int, rate: Callable[[int], float] = constant) -> F64:
-        return harmonic_descent(FIVE, R5, ENDS, rate=rate, max_steps=steps, tolerance=0)
-
-    np.testing.assert_allclose(after(1)[[1, 2, 4], 0], [0.59, 0.46, 0.5], atol=1e-15)
-    np.testing.assert_allclose(
-        after(10)[[1, 2, 4], 0], [0.7509151854, 0.4350873937, 0.5879112732], **DIGITS
-    )
-    np.testing.assert_allclose(after(3000), harmonic(FIVE, R5, ENDS), rtol=0, atol=1e-9)
-    L = laplacian(FIVE)[np.ix_(~ENDS, ~ENDS)]
-    assert 2 / np.linalg.eigvalsh(L).max() == pytest.approx(0.9644069073)
-    assert [release_rate(t) for t in (0, 1, 4)] == pytest.approx([0.05, 0.025, 0.05 / 3])
-    np.testing.assert_allclose(after(1, release_rate)[[1, 2, 4], 0], [0.5225, 0.49, 0.5])
-
-
-def test_descent_stops_at_its_tolerance() -> None:
-    far, near = (harmonic_descent(FIVE, R5, ENDS, tolerance=t) for t in (1e-2, 1e-4))
-    best = harmonic(FIVE, R5, ENDS)
-    assert np.abs(near - best).max() < np.abs(far - best).max() < 0.5
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 10_000), st.integers(1, 14), st.sampled_from([0.0, 0.15, 0.5]))
-def test_harmonic_is_the_mean_of_neighbors_or_uniform(seed: int, V: int, density: float) -> None:
-    W, labeled = random_graph(seed, V, density), np.random.default_rng(seed).random(V) < 0.3
-    r = np.where(labeled[:, None], distributions(seed, V, 3), np.nan)
-    found, degree = harmonic(W, r, labeled, tolerance=1e-13), np.asarray(W.sum(axis=1)).ravel()
-    free = ~labeled & (degree > 0)
-    mean = (W @ found)[free] / degree[free, None]
-    np.testing.assert_allclose(found[free], mean, rtol=0, atol=1e-11)
-    reach = np.linalg.matrix_power(np.eye(V) + W.toarray(), V) @ labeled > 0
-    np.testing.assert_array_equal(found[~reach], 1 / 3)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from test_harmonic import dense
 from test_train_tag import chunks
 
 from sslbench.cli import cli
@@ -51,6 +50,7 @@ from support.graph_oracle import (
     trigram_names,
     windows,
 )
+from support.propagation_oracle import harmonic_optimum
 
 LABELS = ("A", "B", "C", "P")
 OPTIONS: dict[str, Any] = {"neighbors": 4, "symmetry": "mutual"}
@@ -110,7 +110,7 @@ def expected(problem: Problem, text: list[list[str]]) -> list[str]:
     names, gold = trigram_names(whole, graph.vertices), problem.labeled
     of = graph.vertices.vertex_of[: gold.n_tokens]
     r, labeled = empirical(of, problem.label_codes(gold), len(names), len(problem.labels))
-    q = dense(graph.W, r, labeled).round(7)
+    q = harmonic_optimum(graph.W, r, labeled).round(7)
     answers = gold.column("label").strings()
     majority, by_form = common(answers), {}
     for word, label in zip(gold.column("word").strings(), answers, strict=True):

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from sslbench.crf import HardLabels, LogPartition, Objective, TrainingParams
-from sslbench.graph.propagation.sparse import harmonic, harmonic_descent
+from sslbench.graph.propagation.harmonic import harmonic, harmonic_descent
 from sslbench.types import F64
 from sslbench_methods.graph_pr.e_step import (
     Backtracking,
@@ -170,12 +170,14 @@ def test_p3_gradient() -> None:
         for vertex, row in zip(VERTICES, marginals, strict=True):
             if vertex >= 0:
                 sums[vertex] += row
-        return problem.penalty.value_and_gradient(rows.of(sums))[0]
+        return problem.penalty.value_and_gradient(rows.from_sums(sums))[0]
 
     free = token_marginals(enumerated([0.5, 0.3])[0])
     sums = np.zeros((5, 2))
     np.add.at(sums, VERTICES, free)
-    G = np.vstack([problem.penalty.value_and_gradient(rows.of(sums[:-1]))[1], np.zeros((1, 2))])
+    G = np.vstack(
+        [problem.penalty.value_and_gradient(rows.from_sums(sums[:-1]))[1], np.zeros((1, 2))]
+    )
     for t in range(5):
         for k in range(2):
             step = np.zeros((5, 2))

@@ -8,9 +8,12 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from sslbench.graph.propagation.solver import EdgeCount
+from sslbench.graph.propagation.sparse import Penalty
 from sslbench.types import F64, Bool
 
 EDGES = [(0, 1, 0.9), (1, 2, 0.5), (2, 3, 0.8), (4, 5, 0.7)]
+COUNTS: dict[EdgeCount, float] = {"once": 1.0, "twice": 2.0}
 LABELED = np.array([True, False, False, True, False, False])
 
 
@@ -58,6 +61,51 @@ def quadratic_optimum(W: csr_array, r: F64, labeled: Bool, pull: F64, c: float, 
     """(S + c L + nu I) q = S r + nu pull, dense."""
     S = np.diag(labeled.astype(float))
     return np.linalg.solve(S + c * laplacian(W) + nu * np.eye(len(r)), S @ r + nu * pull)
+
+
+def propagation_objective(
+    W: csr_array,
+    q: F64,
+    r: F64,
+    labeled: Bool,
+    mu: float,
+    nu: float,
+    edge_count: EdgeCount = "once",
+) -> float:
+    """C(q) of docs/specs/graph.md, section 7.1."""
+    fit = np.square(q[labeled] - r[labeled]).sum()
+    prior = np.square(q - 1.0 / q.shape[1]).sum()
+    edges = COUNTS[edge_count] * mu * np.trace(q.T @ laplacian(W) @ q)
+    return float(fit + edges + nu * prior)
+
+
+def unnormalized_objective(
+    W: csr_array,
+    q: F64,
+    r: F64,
+    labeled: Bool,
+    mu: float,
+    lam: float,
+    penalty: Penalty = "l2sq",
+    edge_count: EdgeCount = "twice",
+) -> float:
+    """G(q) of docs/specs/graph.md, section 7.3."""
+    mass = q.sum(axis=1)
+    omega = {"l2sq": np.square(q).sum(), "l1sq": np.square(mass).sum(), "l1": mass.sum()}[penalty]
+    fit = np.square(q[labeled] - r[labeled]).sum()
+    edges = COUNTS[edge_count] * mu * np.trace(q.T @ laplacian(W) @ q)
+    return float(fit + edges + lam * omega)
+
+
+def harmonic_optimum(W: csr_array, r: F64, labeled: Bool) -> F64:
+    """L_uu q_u = W_ul r_l on the vertices with a path to a labeled one; uniform elsewhere."""
+    V = len(r)
+    walks = np.linalg.matrix_power(np.eye(V) + (W.toarray() > 0), V)
+    u = np.flatnonzero(~labeled & (walks @ labeled > 0))
+    q = np.where(labeled[:, None], r, 1 / r.shape[1])
+    L = laplacian(W)
+    q[u] = np.linalg.solve(L[np.ix_(u, u)], -L[np.ix_(u, labeled)] @ r[labeled])
+    return q
 
 
 def penalized(

@@ -1,17 +1,17 @@
 """Earth mover's distance of small binary images (EMD-hat of Pele & Werman, ECCV 2008), compiled.
 
 Every lit pixel has mass 1. Moving mass from pixel a to pixel b costs D(a, b) = min(3, |a - b|), and
-each unit that one image has more than the other costs 3:
+each unit of mass that one image has more than the other costs 3:
 
-    E(P, Q) = cheapest flow of min(|P|, |Q|) units + 3 ||P| - |Q||
+    E(P, Q) = cost of the cheapest flow of min(|P|, |Q|) units + 3 ||P| - |Q||
 
-D is a metric, so mass on common pixels stays where it is; the rest is an assignment of P \\ Q to
-Q \\ P. There are five distances below 3, so that E = i + j sqrt 2 + k sqrt 5 with whole numbers,
-which E determines: the sum has the same bits for (P, Q) and (Q, P), and the errors of float64 are
-far below the difference of any two sums of so few terms.
+D is a metric, so mass on common pixels does not move; the rest is an assignment of the pixels of P
+alone to those of Q alone. There are five nonzero distances below 3, so E = i + j sqrt 2 + k sqrt 5
+with integers i, j, k. They are counted and summed once, which gives the same bits for (P, Q) and
+(Q, P).
 
-An image has 16 rows of 8 pixels in two words of 64 bits: rows 0 to 7 and 8 to 15, a row a byte, the
-first row the highest byte, the left pixel the highest bit.
+An image has 16 rows of 8 pixels in two words of 64 bits: rows 0 to 7 and rows 8 to 15, one byte per
+row, the first row in the highest byte, the left pixel in the highest bit.
 """
 # mypy: disallow-untyped-decorators=False, disable-error-code="no-any-return"
 
@@ -29,13 +29,12 @@ from sslbench.types import F64, I32, I64
 U64 = NDArray[np.uint64]
 
 FAR = 3.0
-"""The largest ground distance, and the cost of a unit too many (Pele & Werman's default: the
-largest distance)."""
+"""The largest ground distance, and the cost of a unit of extra mass (Pele & Werman's default)."""
 
 PIXELS = 128
 
 _ROOT2, _ROOT5 = np.sqrt(2.0), np.sqrt(5.0)
-# Distance of pixels |dy| and |dx| <= 2 apart, as (i, j, k) of the text above; others are FAR.
+# Distance of pixels |dy| and |dx| <= 2 apart, as (i, j, k) of E above; others are FAR apart.
 _PARTS = np.array(
     [
         [(0, 0, 0), (1, 0, 0), (2, 0, 0)],
@@ -51,23 +50,23 @@ _BYTE, _SEVEN, _FORTY_EIGHT, _FIFTY_SIX = (np.uint64(i) for i in (255, 7, 48, 56
 _NOT_RIGHT1, _NOT_RIGHT2 = np.uint64(0xFEFEFEFEFEFEFEFE), np.uint64(0xFCFCFCFCFCFCFCFC)
 _NOT_LEFT1, _NOT_LEFT2 = np.uint64(0x7F7F7F7F7F7F7F7F), np.uint64(0x3F3F3F3F3F3F3F3F)
 
-#: the first argument of the function below, numba's typing context, is not the caller's
+#: numba passes its typing context as the first argument of the function below; callers do not
 _operation: Any = intrinsic
 
 
 class Scratch(NamedTuple):
-    """Room for one assignment of at most 64 pixels to at most 127, 128 in all."""
+    """Arrays for one assignment of at most 64 pixels to at most 127, 128 in all."""
 
     cost: F64  # [rows * columns], row by row
     row_price: F64
     column_price: F64
     distance: F64
     before: I32  # row from which the shortest path enters a column
-    row_of: I32  # of each column, -1: free
-    column_of: I32  # of each row, -1: free
-    seen: I32  # columns of known distance, in that order
-    row_at: I32  # pixels of the rows: 8 y + x
-    column_at: I32
+    row_of: I32  # row assigned to each column, -1 = free
+    column_of: I32  # column assigned to each row, -1 = free
+    seen: I32  # columns of known distance, in the order in which they became known
+    row_at: I32  # pixel of each row, 8 y + x
+    column_at: I32  # pixel of each column
 
 
 # -- sets of pixels --------------------------------------------------------------------------------
@@ -121,9 +120,9 @@ def _above_below2(high: np.uint64, low: np.uint64) -> tuple[np.uint64, np.uint64
 def nearest_cost(
     a0: np.uint64, a1: np.uint64, b0: np.uint64, b1: np.uint64
 ) -> tuple[float, np.uint64, np.uint64]:
-    """Sum over the pixels of A of the distance to the next one of B; A and B have none in common.
+    """Sum over the pixels of A of the distance to the nearest pixel of B, for disjoint A and B.
 
-    With it, the pixels of A that have one of B at less than FAR.
+    Returned with the pixels of A that have a pixel of B nearer than FAR.
     """
     h10, h11, h20, h21 = _beside(b0), _beside(b1), _beside2(b0), _beside2(b1)
     v10, v11 = _above_below(b0, b1)
@@ -132,7 +131,7 @@ def nearest_cost(
     v1h20, v1h21 = _above_below(h20, h21)
     v2h10, v2h11 = _above_below2(h10, h11)
     v2h20, v2h21 = _above_below2(h20, h21)
-    # Everything within each of the five distances, in ascending order.
+    # The pixels within each of the five distances of B, in ascending order.
     r10, r11 = h10 | v10, h11 | v11
     r20, r21 = r10 | v1h10, r11 | v1h11
     r30, r31 = r20 | h20 | v20, r21 | h21 | v21
@@ -148,7 +147,7 @@ def nearest_cost(
 
 @njit(cache=True, nogil=True)
 def at_least(p0: np.uint64, p1: np.uint64, q0: np.uint64, q1: np.uint64) -> float:
-    """A lower bound on E(P, Q): each pixel moves to the nearest, whoever else does."""
+    """A lower bound on E(P, Q): every pixel moves to its nearest, which several may share."""
     a0, a1, b0, b1 = p0 & ~q0, p1 & ~q1, q0 & ~p0, q1 & ~p1
     n, m = count(a0, a1), count(b0, b1)
     there, _, _ = nearest_cost(a0, a1, b0, b1)
@@ -159,7 +158,7 @@ def at_least(p0: np.uint64, p1: np.uint64, q0: np.uint64, q1: np.uint64) -> floa
 # -- assignment ------------------------------------------------------------------------------------
 @njit(cache=True, nogil=True)
 def scratch() -> Scratch:
-    """Room for `distance`; one for each thread."""
+    """A `Scratch` for `distance`; each thread needs its own."""
     half = PIXELS // 2
     return Scratch(
         np.empty(half * half),
@@ -177,7 +176,7 @@ def scratch() -> Scratch:
 
 @njit(cache=True, nogil=True)
 def _places(high: np.uint64, low: np.uint64, at: I32) -> int:
-    """List the pixels as 8 y + x, y and x from one corner; their number."""
+    """List the pixels in `at` as 8 y + x, from the bottom right; returns their number."""
     n = 0
     while low:
         at[n] = popcount((low - _ONE) & ~low)
@@ -192,7 +191,7 @@ def _places(high: np.uint64, low: np.uint64, at: I32) -> int:
 
 @njit(cache=True, nogil=True)
 def _cheapest(s: Scratch, n: int, m: int) -> None:
-    """Fill `cost`; give each row its cheapest column if that is free. Prices stay feasible."""
+    """Fill `cost` and assign each row its cheapest column if that is free; prices are feasible."""
     for j in range(m):
         s.row_of[j] = -1
         s.column_price[j] = 0.0
@@ -212,10 +211,10 @@ def _cheapest(s: Scratch, n: int, m: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _augment(s: Scratch, m: int, start: int) -> None:
-    """Assign one more row: the shortest path to a free column in reduced costs (Dijkstra)."""
+    """Assign one more row by a shortest path to a free column in reduced costs (Dijkstra)."""
     for j in range(m):
         reduced = s.cost[start * m + j] - s.row_price[start] - s.column_price[j]
-        s.distance[j] = max(reduced, 0.0)  # rounding may leave less
+        s.distance[j] = max(reduced, 0.0)  # rounding may give less
         s.before[j] = start
     n_seen, length = 0, 0.0
     while True:
@@ -227,7 +226,7 @@ def _augment(s: Scratch, m: int, start: int) -> None:
         i = s.row_of[best]
         if i < 0:
             break
-        # Known distances are kept as -1 - d: below 0, so that the loop above passes them by.
+        # Known distances d are stored as -1 - d < 0, which the loop above skips.
         s.distance[best] = -1.0 - length
         s.seen[n_seen] = best
         n_seen += 1
@@ -255,7 +254,7 @@ def distance(p0: np.uint64, p1: np.uint64, q0: np.uint64, q1: np.uint64, s: Scra
     """E(P, Q)."""
     a0, a1, b0, b1 = p0 & ~q0, p1 & ~q1, q0 & ~p0, q1 & ~p1
     larger = max(count(a0, a1), count(b0, b1))
-    # A pixel with none of the other side's near it costs FAR wherever it goes.
+    # A pixel without a near pixel on the other side costs FAR wherever it moves.
     _, near_a0, near_a1 = nearest_cost(a0, a1, b0, b1)
     _, near_b0, near_b1 = nearest_cost(b0, b1, a0, a1)
     if count(near_a0, near_a1) > count(near_b0, near_b1):
@@ -287,7 +286,10 @@ def _distances(P: U64, Q: U64, blocks: I64, out: F64) -> None:
 
 
 def emd(P: U64, Q: U64) -> F64:
-    """float64[n]: E of each pair of images, uint64[n, 2] each; any number of threads, same bits."""
+    """float64[n]: E of each pair of images, uint64[n, 2] each; the same bits for any threads.
+
+    ValueError if the shapes differ or are not [n, 2].
+    """
     if P.shape != Q.shape or P.shape[1:] != (2,):
         raise ValueError(f"images must be uint64[n, 2] twice, got {P.shape} and {Q.shape}")
     out = np.empty(len(P))

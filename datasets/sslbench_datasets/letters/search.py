@@ -32,7 +32,7 @@ _SLACK = 1e-12  # far above the rounding error of a bound
 _BUCKETS = 1024  # of equal width, by which pairs are sorted by their bounds
 
 
-class LetterImages(NamedTuple):
+class VertexImages(NamedTuple):
     """Images of V vertices, [3, V] each: letter to the left, letter, letter to the right.
 
     high, low: uint64, see `emd`. lit: int64, number of lit pixels, -1 where the word has no letter.
@@ -45,7 +45,7 @@ class LetterImages(NamedTuple):
 
 # -- similarity ------------------------------------------------------------------------------------
 @njit(cache=True, nogil=True, inline="always")
-def _quick(v: LetterImages, side: int, i: int, j: int, closeness: F64) -> float:
+def _quick(v: VertexImages, side: int, i: int, j: int, closeness: F64) -> float:
     """Upper bound on s; s itself where no images are compared."""
     a, b = v.lit[side, i], v.lit[side, j]
     if a < 0 or b < 0:
@@ -64,7 +64,7 @@ def _total(left: float, own: float, right: float, weight: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _bound(v: LetterImages, i: int, j: int, weight: float, closeness: F64) -> float:
+def _bound(v: VertexImages, i: int, j: int, weight: float, closeness: F64) -> float:
     """Upper bound on the similarity, 0 if it is 0."""
     own = _quick(v, _OWN, i, j, closeness)
     if own == 0.0:
@@ -75,7 +75,7 @@ def _bound(v: LetterImages, i: int, j: int, weight: float, closeness: F64) -> fl
 
 @njit(cache=True, nogil=True)
 def _similarity(
-    v: LetterImages,
+    v: VertexImages,
     i: int,
     j: int,
     weight: float,
@@ -108,7 +108,7 @@ def _similarity(
 # -- search ----------------------------------------------------------------------------------------
 @njit(cache=True, nogil=True)
 def _candidates(
-    v: LetterImages, i: int, weight: float, closeness: F64, bound: F64, start: I64, order: I32
+    v: VertexImages, i: int, weight: float, closeness: F64, bound: F64, start: I64, order: I32
 ) -> int:
     """List the letters of bound above 0 by descending bucket of the bound; returns their number.
 
@@ -133,7 +133,7 @@ def _candidates(
 
 @njit(cache=True, nogil=True, parallel=True)
 def search_blocks(
-    v: LetterImages, rows: I64, weight: float, closeness: F64, sims: F64, ids: I32
+    v: VertexImages, rows: I64, weight: float, closeness: F64, sims: F64, ids: I32
 ) -> I64:
     """Fill sims float64[V, k] and ids int32[V, k] for the rows; int64[blocks]: distances computed.
 

@@ -29,7 +29,7 @@ from sslbench.graph.vertices import Vertices
 from sslbench.graph.words import CodedForms, Windows
 from sslbench.types import Bool
 from sslbench_datasets.letters.emd import FAR, PIXELS, U64
-from sslbench_datasets.letters.search import ROWS, SCALE, LetterImages, search_blocks
+from sslbench_datasets.letters.search import ROWS, SCALE, VertexImages, search_blocks
 
 NEIGHBOR_WEIGHT = 0.1
 """beta of the authors' program."""
@@ -76,7 +76,7 @@ class LetterSimilarity:
                 hint="leave out max_df, the approximate search and text for counts",
             )
         return nearest_letters(
-            letter_images(text, vertices),
+            vertex_images(text, vertices),
             options.k,
             neighbor_weight=self.neighbor_weight,
             threads=threads,
@@ -91,7 +91,7 @@ class LetterSimilarity:
 
         So one search serves all labeled samples of a corpus.
         """
-        images = letter_images(text, vertices)
+        images = vertex_images(text, vertices)
         return hashlib.sha256(b"".join(map(np.ndarray.tobytes, images))).hexdigest()
 
 
@@ -107,7 +107,7 @@ def image_bits(images: Sequence[str]) -> U64:
     return words.astype(np.uint64).reshape(-1, 2)
 
 
-def letter_images(text: Corpus, vertices: Vertices) -> LetterImages:
+def vertex_images(text: Corpus, vertices: Vertices) -> VertexImages:
     """Images of trigram vertices that were made from `text`; UserError as for `image_bits`."""
     words = CodedForms.from_column(text.column(vertices.column))
     windows = Windows.from_sentences(words.codes, text.offsets, 1)
@@ -117,11 +117,11 @@ def letter_images(text: Corpus, vertices: Vertices) -> LetterImages:
     lit[:pads] = -1
     grams = np.stack([windows.at(offset)[vertices.first] for offset in (-1, 0, 1)])
     high, low = (np.ascontiguousarray(bits[grams, half]) for half in (0, 1))
-    return LetterImages(high, low, lit[grams])
+    return VertexImages(high, low, lit[grams])
 
 
 def nearest_letters(
-    images: LetterImages,
+    images: VertexImages,
     k: int,
     *,
     neighbor_weight: float = NEIGHBOR_WEIGHT,

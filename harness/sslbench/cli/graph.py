@@ -106,9 +106,8 @@ def _figures(
 ) -> Figures:
     """Build the graph and look at it."""
     from sslbench.cli.messages import tell
-    from sslbench.graph.accuracy import label_accuracy
     from sslbench.graph.build import build_graph
-    from sslbench.graph.diagnostics import diagnostics, purity
+    from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity
     from sslbench.graph.options import GraphOptions
     from sslbench.graph.propagation.quadratic import propagate_optimum
     from sslbench.graph.similarity import registered_similarity

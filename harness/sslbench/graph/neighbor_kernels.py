@@ -1,17 +1,18 @@
-"""Compiled loops of the neighbor search: dot products of all sparse rows, the k largest kept.
+"""Compiled loops of the neighbor search: the k largest dot products of every sparse row.
 
 Columns are numbered by document frequency, rarest first, and every dot product is summed in that
 order in float64. A product of two float32 numbers is exact there, so a similarity has the same bits
-however it was found, in both directions, and on any processor.
+by either search, in both directions, and on any processor.
 
-A row is first searched by its rare columns alone. They are added list by list until the bounds on
-what the frequent ones can still do show that no other vertex can be among the k best; those left
-are completed by sparse products. Where this costs too much, the row is searched in full, tile by
-tile of the other vertices: frequent columns as dense vectors, and one pass that reads the sums,
-compares eight at a time with the k-th best, and clears them.
+A row is first searched by its rare columns. Their posting lists are added until bounds on the sum
+over the frequent columns show that no further vertex can be among the k best; the remaining
+candidates are completed by sparse products. If this costs too much, the row is searched in full,
+tile by tile of the other vertices: frequent columns are added as dense vectors, and one pass reads
+the sums, compares several at a time with the k-th best, and clears them (docs/specs/graph.md,
+sections 9.2 and 9.3).
 
 The k best of a row are a heap with the worst at its root; of equal similarities the smaller vertex
-is the better.
+ranks higher.
 """
 # mypy: disallow-untyped-decorators=False, disable-error-code="no-any-return"
 
@@ -25,26 +26,26 @@ from numba import njit, prange
 from sslbench.types import F32, F64, I32, I64
 
 NEARLY_ZERO = 1e-300
-"""A sum that cancels to nothing is put here, so that 0 means untouched; adding to it is exact."""
+"""Replaces a sum that cancels to 0, since 0 marks untouched sums; adding to it is exact."""
 
 POSITIVE = 1e-200
-"""Similarities above this are positive ones."""
+"""Similarities above this count as positive."""
 
 SLACK = 1e-9
-"""What rounding could add to a bound, many times over."""
+"""Far above the rounding error of a bound."""
 
 CHUNK = 32  # sums that are compared with the k-th best at once
-HEAP = 16  # multiply-adds that take as long as keeping a sum among the k best
-COMPLETING = 16  # and as completing one
-ROWS = 64  # rows that share the tiles of one piece of work
+HEAP = 16  # cost of a heap update, in multiply-adds
+COMPLETING = 16  # cost of completing a candidate, in multiply-adds
+ROWS = 64  # rows per block of the full search
 
 
 class Index(NamedTuple):
     """Rows and posting lists of the columns with df > 1, which are sorted by df.
 
-    `ptr, column, value` are the rows, `start, row, weight` the columns (row numbers ascending);
-    `high` and `low` the largest and smallest value of a column, 0 included; `tail[f]` the largest
-    norm that any row has in the columns f, f + 1, ...
+    ptr, column, value: the rows. start, row, weight: the columns, row numbers ascending.
+    high, low: largest and smallest value of each column, 0 included.
+    tail: tail[f] is the largest norm of any row in the columns f, f + 1, ...
     """
 
     ptr: I64
@@ -66,7 +67,7 @@ def _worse(s: float, j: int, s2: float, j2: int) -> bool:
 
 @njit(cache=True, nogil=True)
 def _sift_down(sims: F64, ids: I32, size: int) -> None:
-    """Let the root of the heap sink to its place."""
+    """Restore the heap after its root was replaced."""
     s, j = sims[0], ids[0]
     at = 0
     while 2 * at + 1 < size:
@@ -82,7 +83,7 @@ def _sift_down(sims: F64, ids: I32, size: int) -> None:
 
 @njit(cache=True, nogil=True)
 def offer(sims: F64, ids: I32, size: int, s: float, j: int) -> int:
-    """Keep (s, j) if it is among the best; the new size of the heap."""
+    """Put (s, j) on the heap if it is among the best; returns the new size of the heap."""
     if size < len(sims):
         at = size
         while at > 0 and _worse(s, j, sims[(at - 1) // 2], ids[(at - 1) // 2]):
@@ -98,7 +99,7 @@ def offer(sims: F64, ids: I32, size: int, s: float, j: int) -> int:
 
 @njit(cache=True, nogil=True)
 def best_first(sims: F64, ids: I32, size: int) -> None:
-    """Turn a heap into a list, best first; -1 and 0 behind it."""
+    """Turn a heap into a list, best first, padded with -1 and 0."""
     for end in range(size - 1, 0, -1):
         sims[0], sims[end] = sims[end], sims[0]
         ids[0], ids[end] = ids[end], ids[0]
@@ -110,7 +111,7 @@ def best_first(sims: F64, ids: I32, size: int) -> None:
 # -- by the rare columns first ---------------------------------------------------------------------
 @njit(cache=True, nogil=True)
 def _add(index: Index, f: int, v: float, acc: F64, touched: I32, n: int) -> int:
-    """acc += v * column f; `touched` grows by the rows met first. Returns its length."""
+    """acc += v * column f; rows that were untouched join `touched`, whose length is returned."""
     for p in range(index.start[f], index.start[f + 1]):
         j = index.row[p]
         old = acc[j]
@@ -124,7 +125,7 @@ def _add(index: Index, f: int, v: float, acc: F64, touched: I32, n: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _bounds(index: Index, i: int, e: int) -> tuple[float, float]:
-    """Most and least that the entries e, e + 1, ... of row i can add to any similarity."""
+    """Upper and lower bound on what the entries e, e + 1, ... of row i add to any similarity."""
     up, down, square = 0.0, 0.0, 0.0
     for at in range(e, index.ptr[i + 1]):
         v = np.float64(index.value[at])
@@ -138,7 +139,7 @@ def _bounds(index: Index, i: int, e: int) -> tuple[float, float]:
 
 @njit(cache=True, nogil=True)
 def _complete(index: Index, i: int, e: int, j: int, s: float) -> float:
-    """s plus the products of rows i and j from entry e of row i on."""
+    """s plus the products of rows i and j over the entries e, e + 1, ... of row i."""
     begin, b = index.ptr[j], index.ptr[j + 1]
     while b > begin and index.column[b - 1] >= index.column[e]:
         b -= 1
@@ -153,7 +154,7 @@ def _complete(index: Index, i: int, e: int, j: int, s: float) -> float:
 
 @njit(cache=True, nogil=True)
 def _best(touched: I32, n: int, acc: F64, i: int, sims: F64, ids: I32) -> int:
-    """The best of the sums as they are; how many."""
+    """Put the best of the current sums on the heap; returns its size."""
     size = 0
     for t in range(n):
         j = touched[t]
@@ -166,7 +167,7 @@ def _best(touched: I32, n: int, acc: F64, i: int, sims: F64, ids: I32) -> int:
 def _finish(
     index: Index, i: int, e: int, least: float, touched: I32, n: int, acc: F64, sims: F64, ids: I32
 ) -> int:
-    """The best of the completed sums of all vertices whose sum so far is at least `least`."""
+    """Complete the sums that are at least `least`, put the best on the heap; returns its size."""
     size = 0
     for t in range(n):
         j = touched[t]
@@ -181,7 +182,7 @@ def _finish(
 def _worth_finishing(
     index: Index, i: int, e: int, least: float, touched: I32, n: int, acc: F64
 ) -> bool:
-    """Whether completing the candidates takes less than adding the columns from entry e on."""
+    """Whether completing the candidates costs less than adding the columns from entry e on."""
     rest = 0
     for at in range(e, index.ptr[i + 1]):
         rest += int(index.start[index.column[at] + 1] - index.start[index.column[at]])
@@ -195,18 +196,18 @@ def _worth_finishing(
 def _by_rare_columns(
     index: Index, i: int, budget: int, acc: F64, touched: I32, sims: F64, ids: I32
 ) -> tuple[int, int, float]:
-    """The exact k best of row i: how many, sums touched, a lower bound on the k-th similarity.
+    """The exact k best of row i: (size of the heap, sums touched, lower bound on the k-th best).
 
-    -1 instead of how many when it takes more than `budget` multiply-adds.
+    The size is -1 if the search needs more than `budget` multiply-adds.
     """
     n, cost, floor = 0, 0, POSITIVE
     end = index.ptr[i + 1]
     for e in range(index.ptr[i], end):
         f = index.column[e]
         df = index.start[f + 1] - index.start[f]
-        if n > len(sims) and df > cost // 2 + HEAP * len(sims):  # looking costs as much as adding
-            found = _best(touched, n, acc, i, sims, ids)
-            if found == len(sims):
+        if n > len(sims) and df > cost // 2 + HEAP * len(sims):  # a check costs less than adding
+            size = _best(touched, n, acc, i, sims, ids)
+            if size == len(sims):
                 up, down = _bounds(index, i, e)
                 floor = max(floor, sims[0] + down - SLACK)
                 least = floor - up
@@ -223,25 +224,25 @@ def _by_rare_columns(
 def search_rare(
     index: Index, rows: I64, budget: int, sims: F64, ids: I32, sizes: I32, floors: F64
 ) -> None:
-    """Heaps of the rows by their rare columns; size -1 where the budget did not do."""
+    """The k best of the rows by their rare columns; size -1 where the budget did not suffice."""
     n = len(index.ptr) - 1
     block = 1024
     for b in prange((len(rows) + block - 1) // block):
         acc = np.zeros(n)
         touched = np.empty(n, np.int32)
         for r in range(b * block, min((b + 1) * block, len(rows))):
-            size, met, floors[r] = _by_rare_columns(
+            size, n_touched, floors[r] = _by_rare_columns(
                 index, rows[r], budget, acc, touched, sims[r], ids[r]
             )
             best_first(sims[r], ids[r], max(size, 0))
             sizes[r] = size
-            for t in range(met):
+            for t in range(n_touched):
                 acc[touched[t]] = 0.0
 
 
 @njit(cache=True, nogil=True, parallel=True)
 def search_cut(index: Index, rows: I64, columns: int, candidates: int, sims: F64, ids: I32) -> None:
-    """The best of those `candidates` vertices that are best by the first `columns` columns."""
+    """The k best among the `candidates` vertices that are best by the first `columns` columns."""
     n = len(index.ptr) - 1
     block = 1024
     for b in prange((len(rows) + block - 1) // block):
@@ -251,15 +252,16 @@ def search_cut(index: Index, rows: I64, columns: int, candidates: int, sims: F64
         some_ids = np.empty(candidates, np.int32)
         for r in range(b * block, min((b + 1) * block, len(rows))):
             i = rows[r]
-            met = 0
+            n_touched = 0
             e = index.ptr[i]
             while e < index.ptr[i + 1] and index.column[e] < columns:
-                met = _add(index, index.column[e], np.float64(index.value[e]), acc, touched, met)
+                value = np.float64(index.value[e])
+                n_touched = _add(index, index.column[e], value, acc, touched, n_touched)
                 e += 1
-            found = _best(touched, met, acc, i, some, some_ids)
-            size = _finish(index, i, e, 0.0, some_ids, found, acc, sims[r], ids[r])
+            n_some = _best(touched, n_touched, acc, i, some, some_ids)
+            size = _finish(index, i, e, 0.0, some_ids, n_some, acc, sims[r], ids[r])
             best_first(sims[r], ids[r], size)
-            for t in range(met):
+            for t in range(n_touched):
                 acc[touched[t]] = 0.0
 
 
@@ -268,7 +270,7 @@ def search_cut(index: Index, rows: I64, columns: int, candidates: int, sims: F64
 def _add_tile(
     index: Index, i: int, first_dense: int, dense: F32, low: int, high: int, cursor: I64, acc: F64
 ) -> None:
-    """Similarities of row i to vertices low .. high - 1; cursors go from tile to tile."""
+    """Similarities of row i to vertices low .. high - 1; `cursor` continues from tile to tile."""
     begin = index.ptr[i]
     for e in range(begin, index.ptr[i + 1]):
         f = index.column[e]
@@ -288,15 +290,15 @@ def _add_tile(
 
 @njit(cache=True, nogil=True)
 def _any_above(part: F64, least: float) -> bool:
-    found = False
-    for t in range(len(part)):  # no early exit: a loop of vector instructions
-        found |= part[t] > least
-    return found
+    above = False
+    for t in range(len(part)):  # without early exit, for vector instructions
+        above |= part[t] > least
+    return above
 
 
 @njit(cache=True, nogil=True)
 def _take_tile(acc: F64, low: int, width: int, floor: float, sims: F64, ids: I32, size: int) -> int:
-    """Offer the sums of a tile above the floor and clear them; the size of the heap."""
+    """Put the sums of a tile above the floor on the heap and clear them; returns its size."""
     for begin in range(0, width, CHUNK):
         part = acc[begin : min(begin + CHUNK, width)]
         if size == len(sims):
@@ -346,7 +348,7 @@ def search_full(
 
 @njit(cache=True, nogil=True, parallel=True)
 def similarities(index: Index, rows: I64, ids: I32, sims: F64) -> None:
-    """Similarity of rows[r] and every ids[r]; 0 for -1 and for the row itself."""
+    """sims[r, t] = similarity of rows[r] and ids[r, t]; 0 for -1 and for the row itself."""
     for r in prange(len(rows)):
         i = rows[r]
         for t in range(ids.shape[1]):
@@ -358,7 +360,7 @@ def similarities(index: Index, rows: I64, ids: I32, sims: F64) -> None:
 
 @njit(cache=True, nogil=True)
 def tail_norms(ptr: I64, column: I32, value: F32, n_columns: int) -> F64:
-    """Largest norm that any row has in the columns f, f + 1, ...: float64[n_columns + 1]."""
+    """Largest norm of any row in the columns f, f + 1, ...: float64[n_columns + 1]."""
     tail = np.zeros(n_columns + 1)
     for i in range(len(ptr) - 1):
         square = 0.0

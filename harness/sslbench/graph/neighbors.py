@@ -47,10 +47,6 @@ class NeighborLists:
     similarity: F64
     recall: float | None = None
 
-    def head(self, k: int) -> NeighborLists:
-        """The first k of every row."""
-        return NeighborLists(self.index[:, :k].copy(), self.similarity[:, :k].copy())
-
 
 @dataclass(frozen=True)
 class Cost:

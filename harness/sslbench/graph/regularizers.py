@@ -1,11 +1,10 @@
-"""Penalties of the label marginals of tokens, for posterior regularization.
+"""Penalties on the label marginals of tokens, for posterior regularization.
 
-A penalty h is convex and differentiable and sees the marginals through rows, each an affine
-function of those of its tokens: means by vertex of a graph, or sums by sentence. All tokens of a
-row then have the same derivative, so that the optimal posterior, p(y | x) exp(-lam dh/dm), differs
-from the model by one number per row and label.
-Source: He et al. (2013), sections 3 and 4 (equation 15 lacks 1 / n_a:
-docs/specs/graph_pr.md, erratum 1).
+A penalty h is a convex, differentiable function of rows, each an affine function of the marginals
+of its tokens: means over a vertex of a graph, or sums over a sentence. All tokens of a row have the
+same derivative, so the optimal posterior, proportional to p(y | x) exp(-lam dh/dm), differs from
+the model by one number per row and label. Source: He et al. (2013), sections 3 and 4 of the paper
+(equation 15 lacks 1 / n_a: docs/specs/graph_pr.md, erratum 1).
 """
 
 from __future__ import annotations
@@ -23,43 +22,48 @@ from sslbench.types import F64, I32, I64
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a penalty sees: fixed + scale * (sum of the marginals of a row's free tokens).
+    """The rows of a penalty: fixed + scale * (sum of the marginals of the unlabeled tokens).
 
-    row_of: int32[N] row of each free token, -1 = the penalty does not see it; scale: float64[R];
-    fixed: float64[R, K], the part of tokens whose labels are known.
+    row_of: int32[N], row of each unlabeled token, -1 = none. scale: float64[R].
+    fixed: float64[R, K], the contribution of labeled tokens.
     """
 
     row_of: I32
     scale: F64
     fixed: F64
 
-    def of(self, sums: F64) -> F64:
-        """float64[R, K] from sums of marginals, float64[R, K]."""
+    def from_sums(self, sums: F64) -> F64:
+        """The rows, float64[R, K], from the sums of marginals, float64[R, K]."""
         rows = self.scale[:, None] * sums
         rows += self.fixed
         return rows
 
 
 class Regularizer(Protocol):
-    """A penalty h of rows."""
+    """A penalty h of rows m, float64[R, K]."""
 
     @property
-    def rows(self) -> Rows: ...
+    def rows(self) -> Rows:
+        """How the rows depend on the marginals."""
+        ...
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
-        """h(m), and its derivative by the marginal of any one token of each row: float64[R, K]."""
+        """h(m), and its derivative with respect to the marginals of one token of each row.
+
+        The derivative is float64[R, K], the same for every unlabeled token of a row.
+        """
         ...
 
     def divergence(self, new: F64, old: F64) -> float:
-        """h(new) - h(old) - <h'(old), new - old>, >= 0: how far h is above its tangent."""
+        """h(new) - h(old) - <h'(old), new - old> >= 0, the Bregman divergence of h."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class GraphLaplacian:
-    """sum over undirected edges of w_ab |m_a - m_b|^2, with m the mean marginals of vertices.
+    """Sum over undirected edges of w_ab |m_a - m_b|^2, m the mean marginals of vertices.
 
-    A vertex counts once, however frequent it is.
+    Vertices are not weighted by their frequency.
     """
 
     edges: Edges
@@ -69,8 +73,14 @@ class GraphLaplacian:
     def build(
         cls, W: csr_array, known: I32, labels: I32, free: I32, n_labels: int
     ) -> GraphLaplacian:
-        """W: symmetric csr[V, V] with zero diagonal; known, free: int32 vertices of tokens with
-        and without labels, -1 = outside the graph; labels: int32 of the known ones.
+        """The penalty of a graph.
+
+        Parameters
+        ----------
+        W: symmetric csr[V, V] with zero diagonal.
+        known, free: int32, vertices of the tokens with and without labels, -1 = no vertex.
+        labels: int32, of the tokens in `known`.
+        n_labels: K.
         """
         V = W.shape[0]
         fixed, n = np.zeros((V, n_labels)), np.zeros(V, np.int64)
@@ -78,7 +88,7 @@ class GraphLaplacian:
         n += np.bincount(free[free >= 0], minlength=V)
         scale = 1.0 / np.maximum(n, 1)
         fixed *= scale[:, None]
-        return cls(Edges.of(W, V), Rows(free, scale, fixed))
+        return cls(Edges.from_matrix(W, V), Rows(free, scale, fixed))
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
         gradient, energy = np.empty_like(m), np.empty(m.shape[1])
@@ -94,9 +104,9 @@ class GraphLaplacian:
 
 @dataclass(frozen=True, eq=False)
 class AtLeastOnce:
-    """sum over sentences of max(0, 1 - c)^2, c the expected number of tokens of one label.
+    """Sum over sentences of max(0, 1 - c)^2, c the expected number of tokens with one label.
 
-    "Every sentence has a verb": sslbench's own example of a penalty without a graph.
+    A penalty without a graph: for example, every sentence should have a verb.
     """
 
     label: int
@@ -104,7 +114,7 @@ class AtLeastOnce:
 
     @classmethod
     def build(cls, label: int, lengths: I64, n_labels: int) -> AtLeastOnce:
-        """label: its code; lengths: int64[S] tokens of the sentences."""
+        """label: code of the label. lengths: int64[S], tokens of each sentence. n_labels: K."""
         S = len(lengths)
         row_of = np.repeat(np.arange(S, dtype=np.int32), lengths)
         return cls(label, Rows(row_of, np.ones(S), np.zeros((S, n_labels))))

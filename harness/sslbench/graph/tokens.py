@@ -1,4 +1,4 @@
-"""From tokens to vertices: mean rows and empirical label distributions of n-gram types."""
+"""From tokens to vertices: means and empirical label distributions of n-gram types."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from sslbench.types import F32, F64, I32, I64, Bool
 
 
 def type_means(vertex_of: I32, marginals: F64 | F32, vertices: int) -> tuple[F64, I64]:
-    """Mean row of the tokens of each vertex: (q float64[V, K], n int64[V]).
+    """Mean row and number of the tokens of each vertex: (q float64[V, K], n int64[V]).
 
-    vertex_of int32[N], -1 = outside the graph; marginals float[N, K]. A vertex without tokens has
-    n = 0 and a row of zeros. Sums are in token order.
+    A vertex without tokens has n = 0 and a row of zeros. Sums are in token order.
+
+    vertex_of: int32[N], -1 = no vertex. marginals: float[N, K]. vertices: V.
+
+    ValueError if the arrays do not match or a vertex is out of range.
     """
     q, n = np.zeros((vertices, marginals.shape[1])), np.zeros(vertices, dtype=np.int64)
     add_type_sums(vertex_of, marginals, q, n)
@@ -21,23 +24,26 @@ def type_means(vertex_of: I32, marginals: F64 | F32, vertices: int) -> tuple[F64
 
 
 def add_type_sums(vertex_of: I32, marginals: F64 | F32, sums: F64, counts: I64) -> None:
-    """Add rows of more tokens to sums float64[V, K] and counts int64[V]: text in pieces.
+    """Add the rows of tokens to sums float64[V, K] and counts int64[V], for text in pieces.
 
-    ValueError if the arrays do not fit each other or a vertex is out of range.
+    Other parameters and ValueError as of `type_means`.
     """
     if marginals.shape != (len(vertex_of), sums.shape[1]) or len(counts) != len(sums):
         raise ValueError(
-            f"{len(vertex_of)} tokens, rows {marginals.shape}, sums {sums.shape}: they do not fit"
+            f"{len(vertex_of)} tokens, rows {marginals.shape}, sums {sums.shape} do not match"
         )
     _check_below(vertex_of, len(sums), "vertex")
     add_rows(vertex_of, marginals, sums, counts)
 
 
 def empirical(vertex_of: I32, labels: I32, vertices: int, n_labels: int) -> tuple[F64, Bool]:
-    """Label distribution of each vertex over its labeled tokens: (r float64[V, K], bool[V]).
+    """Label distribution of the labeled tokens of each vertex: (r float64[V, K], labeled bool[V]).
 
-    vertex_of, labels int32[N], -1 = outside the graph, not labeled. r is zero where the second is
-    False: the vertex has no labeled token. ValueError if the arrays do not fit.
+    r is zero for a vertex without labeled tokens, where `labeled` is False.
+
+    vertex_of, labels: int32[N], -1 = no vertex, no label. vertices: V. n_labels: K.
+
+    ValueError if the arrays do not match or a code is out of range.
     """
     if len(labels) != len(vertex_of):
         raise ValueError(f"{len(vertex_of)} tokens, {len(labels)} labels")

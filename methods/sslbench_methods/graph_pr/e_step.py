@@ -175,7 +175,7 @@ class RegularizedPosterior:
             log_z, counts = expectation.values, expectation.counts
         else:
             log_z = self.crf.evaluate(parts, weights)
-        m = rows.of(sums)
+        m = rows.from_sums(sums)
         h, slope = self.penalty.value_and_gradient(m)
         return Posterior(weights, offset, log_z, sums, m, h, slope, counts)
 

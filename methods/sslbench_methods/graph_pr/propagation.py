@@ -21,8 +21,8 @@ from sslbench.checked import vector
 from sslbench.corpus import Corpus, LabelConstraint, Vocabulary
 from sslbench.crf import write_model
 from sslbench.graph.lookup import NgramLookup
+from sslbench.graph.propagation.harmonic import harmonic, harmonic_descent
 from sslbench.graph.propagation.quadratic import roughness
-from sslbench.graph.propagation.sparse import harmonic, harmonic_descent
 from sslbench.graph.similarity import registered_similarity
 from sslbench.graph.words import CodedForms
 from sslbench.method import HasGraphParams

@@ -1,4 +1,4 @@
-"""Context templates of He, Gillenwater & Taskar (2013).
+"""Context templates of He et al. (2013).
 
 The names are the paper's: w0 to w4 are the tokens at offsets -2 to 2.
 """

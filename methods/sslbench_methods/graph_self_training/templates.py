@@ -1,4 +1,4 @@
-"""Context templates of Subramanya, Petrov & Pereira (2010), table 1.
+"""Context templates of Subramanya et al. (2010), table 1.
 
 The paper numbers the tokens x1 to x5, with the center x3 at offset 0, and prints "Center Word" as
 x2.

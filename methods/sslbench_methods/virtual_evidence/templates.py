@@ -1,4 +1,4 @@
-"""Context templates of Zeng, Wong, Chao & Trancoso (2013), table 2.
+"""Context templates of Zeng et al. (2013), table 2.
 
 They are the trigram contexts of Subramanya et al. (2010) over characters, and the types of the
 three characters. "Right Word + Left Context" is printed x1 x2 x3.

@@ -1,8 +1,8 @@
-"""Products of a graph with rows of K numbers, with everything around them in the same pass.
+"""Compiled passes over a graph with K numbers per vertex.
 
 A graph is CSR: indptr int[V + 1], indices int[E], weights float64[E]; both directions of every
-edge. Rows are written by one thread each, and column sums are made in fixed chunks: the same bits
-for any number of threads. Searches and sums over tokens are sequential.
+edge. Each row is written by one thread and column sums are over fixed chunks of rows, so results
+have the same bits for any number of threads. Searches and sums over tokens are sequential.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ CHUNK = 1024  # rows of a partial sum
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _add_neighbors(u, indptr, indices, weights, factor, q, out, at):  # type: ignore[no-untyped-def]
-    """out[at] += factor * sum_v w_uv q_v. No views of rows: each costs about as much as an edge."""
+def _add_neighbors(
+    u: int, indptr: I32, indices: I32, weights: F64, factor: float, q: F64, out: F64, at: int
+) -> None:
+    """out[at] += factor * sum_v w_uv q_v. Views of rows would cost about as much as an edge."""
     K = q.shape[1]
     for e in range(indptr[u], indptr[u + 1]):
         v = indices[e]
@@ -41,7 +43,8 @@ def jacobi_step(
 ) -> None:
     """out_u = scale_u (labeled_u r_u + coupling sum_v w_uv q_v + prior).
 
-    q, r, out float64[V, K]; scale float64[V], 0 where nothing pulls at a vertex: it stays put.
+    q, r, out float64[V, K]; scale float64[V], 0 for a vertex without label, edge and prior, which
+    keeps its row of q.
     """
     K = q.shape[1]
     for u in prange(out.shape[0]):
@@ -71,7 +74,8 @@ def row_energy(indptr: I32, indices: I32, weights: F64, q: F64, out: F64) -> Non
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _chunk_sums(partial, out):  # type: ignore[no-untyped-def]
+def _chunk_sums(partial: F64, out: F64) -> None:
+    """out[K] = sum over chunks of partial[chunks, K], in order."""
     out[:] = 0.0
     for c in range(partial.shape[0]):
         for k in range(partial.shape[1]):
@@ -89,7 +93,7 @@ def system_product(
     out: F64,
     dots: F64,
 ) -> None:
-    """out = (diag - coupling W) p and dots_k = p_k . out_k of each column.
+    """out = (diag - coupling W) p, and dots_k = p_k . out_k for each column k.
 
     diagonal float64[V]; p, out float64[V, K]; dots float64[K].
     """
@@ -110,10 +114,10 @@ def system_product(
 def advance(
     step: F64, p: F64, product: F64, inverse: F64, x: F64, residual: F64, dots: F64, squares: F64
 ) -> None:
-    """x += step p; residual -= step product; dots = residual . inverse residual; squares = its
-    square: a step of conjugate gradients, with the inner products that the next one needs.
+    """A step of conjugate gradients with the inner products that the next one needs.
 
-    step, dots, squares float64[K]; inverse float64[V]; the rest float64[V, K].
+    x += step p; residual -= step product; dots = residual . (inverse residual); squares = residual
+    . residual. step, dots, squares float64[K]; inverse float64[V]; the rest float64[V, K].
     """
     V, K = p.shape
     chunks = (V + CHUNK - 1) // CHUNK
@@ -134,7 +138,7 @@ def advance(
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def turn(inverse: F64, residual: F64, keep: F64, p: F64) -> None:
-    """p = inverse residual + keep p: the next direction; keep float64[K]."""
+    """The next direction: p = inverse residual + keep p; keep float64[K]."""
     for u in prange(p.shape[0]):
         for k in range(p.shape[1]):
             p[u, k] = inverse[u] * residual[u, k] + keep[k] * p[u, k]
@@ -144,7 +148,7 @@ def turn(inverse: F64, residual: F64, keep: F64, p: F64) -> None:
 def shared_threshold(b: F64, ratio: float) -> float:
     """The t with t = ratio * sum_k max(0, b_k - t); b float64[K], ratio = lambda / kappa.
 
-    Newton on a convex decreasing function from its left: the active entries only get fewer.
+    Newton's method from the left on a convex decreasing function; the active set only shrinks.
     """
     threshold, active = 0.0, -1
     while True:
@@ -173,18 +177,18 @@ def sparse_sweep(
     order: I64,
     q: F64,
 ) -> float:
-    """Minimize over one vertex after the other in `order`, in place; the largest gradient met.
+    """Minimize over each vertex in turn, in `order` and in place; returns the largest gradient.
 
-    curvature float64[V] = labeled + coupling * degree (kappa); shared: the penalty is
-    lam (sum_k q_k)^2 and else lam sum_k q_k, both with q >= 0. A gradient is 2 kappa times the
-    change, so that it is zero at the optimum. Sequential: later vertices see earlier ones.
+    curvature: float64[V], labeled + coupling * degree (kappa). shared: the penalty is
+    lam (sum_k q_k)^2, else lam sum_k q_k, both with q >= 0. The gradient is 2 kappa times the
+    change, zero at the optimum. Later vertices see the new values of earlier ones.
     """
     K, worst = q.shape[1], 0.0
     rows = np.empty((1, K))
     row = rows[0]
     for u in order:
         kappa = curvature[u]
-        if kappa == 0.0:  # no edge and no label: only the penalty is left
+        if kappa == 0.0:  # no edge and no label: the penalty alone
             q[u] = 0.0
             continue
         if labeled[u]:
@@ -203,14 +207,14 @@ def sparse_sweep(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hops(indptr: I32, indices: I32, sources: Bool) -> I32:
-    """int32[V]: edges on the shortest way to the nearest source, -1 where there is none."""
+    """int32[V]: edges on the shortest path to the nearest of `sources` bool[V], -1 if none."""
     V = sources.shape[0]
-    far = np.full(V, -1, dtype=np.int32)
+    distance = np.full(V, -1, dtype=np.int32)
     queue = np.empty(V, dtype=np.int64)
     end = 0
     for u in range(V):
         if sources[u]:
-            far[u] = 0
+            distance[u] = 0
             queue[end] = u
             end += 1
     head = 0
@@ -219,18 +223,18 @@ def hops(indptr: I32, indices: I32, sources: Bool) -> I32:
         head += 1
         for e in range(indptr[u], indptr[u + 1]):
             v = indices[e]
-            if far[v] < 0:
-                far[v] = far[u] + 1
+            if distance[v] < 0:
+                distance[v] = distance[u] + 1
                 queue[end] = v
                 end += 1
-    return far
+    return distance
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_rows(vertex_of: I32, rows: F64 | F32, sums: F64, counts: I64) -> None:
-    """sums[vertex_of[t]] += rows[t] and counts[...] += 1; tokens at vertex -1 are passed over.
+    """sums[vertex_of[t]] += rows[t] and counts[vertex_of[t]] += 1 for tokens t with a vertex.
 
-    vertex_of int32[N]; rows float[N, K]; sums float64[V, K]; counts int64[V].
+    vertex_of int32[N], -1 = none; rows float[N, K]; sums float64[V, K]; counts int64[V].
     """
     for t in range(vertex_of.shape[0]):
         u = vertex_of[t]
@@ -242,7 +246,7 @@ def add_rows(vertex_of: I32, rows: F64 | F32, sums: F64, counts: I64) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def add_labels(vertex_of: I32, labels: I32, sums: F64, counts: I64) -> None:
-    """The same with one-hot rows: labels int32[N], -1 = a token without a known label."""
+    """`add_rows` with one-hot rows: labels int32[N], -1 = a token without a known label."""
     for t in range(vertex_of.shape[0]):
         u = vertex_of[t]
         if u >= 0 and labels[t] >= 0:

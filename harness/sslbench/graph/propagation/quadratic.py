@@ -1,11 +1,12 @@
-"""Label propagation of Subramanya et al. (2010): quadratic penalties on the simplex.
+"""Label propagation of Subramanya et al. (2010), equation 2.
 
-C(q) = sum_{labeled u} |r_u - q_u|^2 + c mu sum_{edges uv} w_uv |q_u - q_v|^2
-     + nu sum_u |q_u - U|^2
+    C(q) = sum_{labeled u} |r_u - q_u|^2 + c mu sum_{edges uv} w_uv |q_u - q_v|^2
+         + nu sum_u |q_u - U|^2
 
-with U = 1/K. An undirected edge is counted once (c = 1) or, as the paper's double sum reads
-literally, twice. The paper's update lacks mu before the sum over neighbors; with it, rows keep
-their sum and C never rises. q is float64[V, K], rows are distributions over K labels.
+with U = 1/K; q is float64[V, K], rows are distributions over K labels. An undirected edge is
+counted once (c = 1) or, as the paper's double sum reads literally, twice. The paper's update lacks
+mu before the sum over neighbors; with it, rows keep their sum and C never increases
+(docs/specs/graph.md, section 7.1).
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from sslbench.graph.propagation.solver import (
     TOLERANCE,
     EdgeCount,
     Edges,
-    inverse_of,
-    rows_of,
+    as_rows,
+    inverse,
     solve,
 )
 from sslbench.types import F64, Bool
 
 STEPS = 10
+"""Number of steps in the paper."""
 
 
 def propagate(
@@ -41,18 +43,26 @@ def propagate(
 ) -> F64:
     """`steps` Jacobi steps from `start`: float64[V, K].
 
-    Few steps are part of the method: they smooth the start, which the optimum has forgotten. After
-    m steps labels have come m edges far. A labeled vertex is pulled towards r and never reset to
-    it. A vertex that nothing pulls at (nu = 0, no label, no edge) keeps its start.
+    A small number of steps is part of the method: the optimum does not depend on the start. m steps
+    carry labels over m edges. Labeled vertices are not reset to r. A vertex without label, edge and
+    prior (nu = 0) keeps its start.
 
-    W: symmetric csr[V, V] with zero diagonal. r: float64[V, K], read where bool[V] `labeled`.
+    Parameters
+    ----------
+    W: symmetric csr[V, V] with zero diagonal. start: float64[V, K].
+    r: float64[V, K], read where bool[V] `labeled`.
+    edge_count: c, "once" or "twice".
+
+    Raises
+    ------
+    ValueError: shapes that do not match.
     """
     V = len(labeled)
-    q, r = rows_of(start, V, "start"), rows_of(r, V, "r")
+    q, r = as_rows(start, V, "start"), as_rows(r, V, "r")
     if q.shape != r.shape:
         raise ValueError(f"start has {q.shape[1]} labels, r has {r.shape[1]}")
-    edges, coupling = Edges.of(W, V), COUNTS[edge_count] * mu
-    scale = inverse_of(labeled + nu + coupling * edges.degree)
+    edges, coupling = Edges.from_matrix(W, V), COUNTS[edge_count] * mu
+    scale = inverse(labeled + nu + coupling * edges.degree)
     prior = nu / q.shape[1]
     q, other = q.copy(), np.empty_like(q)
     for _ in range(steps):
@@ -74,11 +84,11 @@ def propagate_optimum(
 ) -> F64:
     """The minimum of C: float64[V, K]. A component without labels is uniform, also for nu = 0.
 
-    Solved for q - U, whose right-hand side is zero off the labeled vertices. ArithmeticError when
-    conjugate gradients do not reach `tolerance` (relative residual) in `max_steps`.
+    The system is solved for q - U, whose right-hand side is zero at unlabeled vertices. Parameters
+    and ValueError as of `propagate`; tolerance, max_steps and ArithmeticError as of `solver.solve`.
     """
     V = len(labeled)
-    r, edges, coupling = rows_of(r, V, "r"), Edges.of(W, V), COUNTS[edge_count] * mu
+    r, edges, coupling = as_rows(r, V, "r"), Edges.from_matrix(W, V), COUNTS[edge_count] * mu
     uniform = 1.0 / r.shape[1]
     pull = np.where(labeled[:, None], r - uniform, 0.0)
     diagonal = labeled + nu + coupling * edges.degree
@@ -87,26 +97,9 @@ def propagate_optimum(
     return q
 
 
-def propagation_objective(
-    W: csr_array,
-    q: F64,
-    r: F64,
-    labeled: Bool,
-    mu: float,
-    nu: float,
-    edge_count: EdgeCount = "once",
-) -> float:
-    """C(q)."""
-    V = len(labeled)
-    q, r, coupling = rows_of(q, V, "q"), rows_of(r, V, "r"), COUNTS[edge_count] * mu
-    fit = np.square(q[labeled] - r[labeled]).sum()
-    prior = np.square(q - 1.0 / q.shape[1]).sum()
-    return float(fit + coupling * roughness(W, q) + nu * prior)
-
-
 def roughness(W: csr_array, q: F64) -> float:
-    """Sum over undirected edges of w_uv |q_u - q_v|^2 = trace(q' L q)."""
+    """trace(q' L q), the sum over undirected edges of w_uv |q_u - q_v|^2; q float64[V, K]."""
     V = len(q)
     energy = np.empty(V)
-    row_energy(*Edges.of(W, V).csr, rows_of(q, V, "q"), energy)
+    row_energy(*Edges.from_matrix(W, V).csr, as_rows(q, V, "q"), energy)
     return 0.5 * float(energy.sum())

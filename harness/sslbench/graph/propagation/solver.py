@@ -1,4 +1,4 @@
-"""A symmetric graph as arrays, and systems (diag - coupling W) x = b solved over it."""
+"""The arrays of a symmetric graph, and linear systems (diag - coupling W) x = b over it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sslbench.types import F64, I32
 
 EdgeCount: TypeAlias = Literal["once", "twice"]
 
-#: how often an undirected edge stands in the objective, and so in front of mu
+#: how often an objective counts an undirected edge: the factor c of mu
 COUNTS: dict[str, float] = {"once": 1.0, "twice": 2.0}
 
 TOLERANCE = 1e-10
@@ -22,31 +22,34 @@ MAX_STEPS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """CSR arrays of a graph. indptr int[V + 1]; indices int[E]; weights float64[E]; degree [V]."""
+    """CSR arrays of a symmetric graph of V vertices; both directions of every edge, E in all.
+
+    indptr: int[V + 1]. indices: int[E]. weights: float64[E]. degree: float64[V], sums of weights.
+    """
 
     indptr: I32
     indices: I32
     weights: F64
     degree: F64
 
-    @staticmethod
-    def of(W: csr_array, vertices: int) -> Edges:
-        """The arrays of W; ValueError if it is not a CSR matrix over that many vertices."""
+    @classmethod
+    def from_matrix(cls, W: csr_array, vertices: int) -> Edges:
+        """The arrays of W; ValueError unless it is csr[vertices, vertices]."""
         if W.format != "csr" or W.shape != (vertices, vertices):
             raise ValueError(f"W must be csr[{vertices}, {vertices}], got {W.format}{W.shape}")
         weights = np.ascontiguousarray(W.data, dtype=np.float64)
-        indptr, indices = np.asarray(W.indptr), np.asarray(W.indices)  # may be maps of files
+        indptr, indices = np.asarray(W.indptr), np.asarray(W.indices)  # may be memory maps
         owner = np.repeat(np.arange(vertices), np.diff(indptr))
         degree = np.bincount(owner, weights=weights, minlength=vertices)
-        return Edges(indptr, indices, np.asarray(weights), degree.astype(np.float64))
+        return cls(indptr, indices, np.asarray(weights), degree.astype(np.float64))
 
     @property
     def csr(self) -> tuple[I32, I32, F64]:
-        """What every kernel takes first."""
+        """The first arguments of the kernels: indptr, indices, weights."""
         return self.indptr, self.indices, self.weights
 
 
-def rows_of(array: F64, vertices: int, name: str) -> F64:
+def as_rows(array: F64, vertices: int, name: str) -> F64:
     """`array` as contiguous float64[V, K]; ValueError if it has another number of rows."""
     rows = np.ascontiguousarray(array, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != vertices:
@@ -54,8 +57,8 @@ def rows_of(array: F64, vertices: int, name: str) -> F64:
     return rows
 
 
-def inverse_of(diagonal: F64) -> F64:
-    """1 / diagonal, and 0 where that is 0: nothing is said about such a vertex."""
+def inverse(diagonal: F64) -> F64:
+    """1 / diagonal, and 0 where that is 0: such a vertex has no equation."""
     return np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
 
 
@@ -70,16 +73,23 @@ def solve(
 ) -> F64:
     """x with (diag(diagonal) - coupling W) x = b, float64[V, K], by conjugate gradients from 0.
 
-    The columns are systems of their own that share the passes over the edges; a column rests once
-    its residual is below `tolerance` times its right-hand side (Euclidean). The matrix must be
-    positive semi-definite, and b zero on components where it is singular: x is zero there.
+    The columns are separate systems that share the passes over the edges; a column is done when its
+    residual is below `tolerance` times its right-hand side (Euclidean norms). The preconditioner is
+    the diagonal.
 
-    ArithmeticError if a column does not get there in `max_steps` steps.
+    Parameters
+    ----------
+    diagonal: float64[V]; the matrix must be positive semi-definite.
+    b: float64[V, K], zero on components where the matrix is singular; x is zero there.
+
+    Raises
+    ------
+    ArithmeticError: a column is not done after `max_steps` steps.
     """
     V, K = b.shape
-    inverse = inverse_of(diagonal)
+    precondition = inverse(diagonal)
     x, residual, product = np.zeros((V, K)), b.copy(), np.empty((V, K))
-    p = inverse[:, None] * residual
+    p = precondition[:, None] * residual
     rho = np.einsum("uk,uk->k", residual, p)
     squares = np.einsum("uk,uk->k", residual, residual)
     goal = tolerance**2 * squares
@@ -91,9 +101,9 @@ def solve(
         system_product(*edges.csr, coupling, diagonal, p, product, curvature)
         active &= curvature > 0
         step = np.divide(rho, curvature, out=np.zeros(K), where=active)
-        advance(step, p, product, inverse, x, residual, rho_new, squares)
+        advance(step, p, product, precondition, x, residual, rho_new, squares)
         keep = np.divide(rho_new, rho, out=np.zeros(K), where=active)
-        turn(inverse, residual, keep, p)
+        turn(precondition, residual, keep, p)
         rho = rho_new.copy()
     if (squares > goal).any():
         raise ArithmeticError(

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from sslbench.graph.propagation.quadratic import propagate, propagate_optimum, propagation_objective
-from sslbench.graph.propagation.sparse import harmonic, harmonic_descent, propagate_unnormalized
+from sslbench.graph.propagation.harmonic import harmonic, harmonic_descent
+from sslbench.graph.propagation.quadratic import propagate, propagate_optimum, roughness
+from sslbench.graph.propagation.sparse import propagate_unnormalized
 from sslbench.types import F64, Bool
 from support.propagation_oracle import distributions
 
@@ -21,7 +22,7 @@ Solver = Callable[[csr_array, F64, F64, Bool], F64]
 SOLVERS: dict[str, Solver] = {
     "steps": lambda W, q, r, s: propagate(W, q, r, s, 0.5, 0.01),
     "optimum": lambda W, q, r, s: propagate_optimum(W, r, s, 0.5, 0.01),
-    "objective": lambda W, q, r, s: np.array(propagation_objective(W, q, r, s, 0.5, 0.01)),
+    "roughness": lambda W, q, r, s: np.array(roughness(W, q)),
     "l2sq": lambda W, q, r, s: propagate_unnormalized(W, r, s, 0.5, 0.3),
     "l1sq": lambda W, q, r, s: propagate_unnormalized(W, r, s, 0.5, 0.3, "l1sq"),
     "harmonic": lambda W, q, r, s: harmonic(W, r, s),
