@@ -60,7 +60,7 @@ def found(problem: Problem) -> tuple[Pipeline, RunContext]:
 
 def test_the_record(found: tuple[Pipeline, RunContext], problem: Problem) -> None:
     fit, run = found
-    assert set(run.timing) == {"features", "train", "analyse", "lists"}
+    assert set(run.timing) == {"features", "train", "analyze", "lists"}
     json.dumps(run.trace)
     trace = run.trace
     assert set(trace) == {"baseline", "analyzed", "lists", "final"}

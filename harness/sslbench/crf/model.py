@@ -371,7 +371,7 @@ def best_sequences(scores: F64, offsets: I64, transition_mask: Bool) -> I32:
     allowed = np.where(transition_mask, 0.0, -np.inf)
     paths = [np.empty(0, np.int32)]
     for batch in batches(offsets, SHARED_BATCH):
-        node = scores[batch.tokens]
+        node = scores[batch.tokens].copy()
         node[batch.offsets[:-1]] += allowed[L]
         paths.append(BatchPotentials(batch, node, allowed[None, :L]).viterbi())
     return np.concatenate(paths)
