@@ -1,21 +1,15 @@
-"""Graphs of handwritten letters: distances, similarities, the nearest, whole runs.
-
-Source: docs/specs/graph.md, oracle G14.
-"""
+"""Graphs of handwritten letters: images, similarities, nearest letters, options, methods."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
-from scipy import sparse
-from scipy.optimize import linear_sum_assignment, linprog
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.corpus import Column, CorpusShards, Vocabulary
 from sslbench.crf import ChainModel, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
@@ -25,114 +19,18 @@ from sslbench.graph.build import build_graph
 from sslbench.graph.options import GraphOptions
 from sslbench.graph.tokens import empirical
 from sslbench.graph.vertices import ngram_vertices
-from sslbench_datasets.letters.emd import at_least, emd
+from sslbench_datasets.letters.emd import emd
 from sslbench_datasets.letters.search import BORDER
 from sslbench_datasets.letters.similarity import (
     LetterSimilarity,
-    image_bits,
     nearest_letters,
     vertex_images,
 )
 from sslbench_methods.featurizers.pixels import images
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF
 from sslbench_methods.graph_pr.propagation import GraphPropagation, likeliest
-from support.graph_oracle import corpus_of
+from support.letters_oracle import image_of, pixels_of, random_words, similarity, text_of
 from support.propagation_oracle import harmonic_optimum
-
-ROWS, COLUMNS = 16, 8
-Y, X = np.divmod(np.arange(ROWS * COLUMNS), COLUMNS)
-GROUND = np.minimum(3.0, np.hypot(Y[:, None] - Y, X[:, None] - X))
-
-
-# -- independent computations ----------------------------------------------------------------------
-def image_of(*pixels: tuple[int, int]) -> str:
-    """Hexadecimal digits of an image with these (row, column) lit."""
-    lit = np.zeros((ROWS, COLUMNS), np.uint8)
-    for pixel in pixels:
-        lit[pixel] = 1
-    return np.packbits(lit, axis=1).tobytes().hex()
-
-
-def pixels_of(image: str) -> Any:
-    """bool[128], row by row, digit by digit."""
-    return np.array([bit == "1" for digit in image for bit in f"{int(digit, 16):04b}"])
-
-
-def by_assignment(p: Any, q: Any) -> float:
-    """The whole transport problem, common pixels and all, as one assignment."""
-    a, b = np.flatnonzero(p), np.flatnonzero(q)
-    cost = GROUND[np.ix_(a, b)]
-    i, j = linear_sum_assignment(cost)
-    return float(cost[i, j].sum()) + 3.0 * abs(len(a) - len(b))
-
-
-def by_flow(p: Any, q: Any) -> float:
-    """The same as a linear program: at most 1 out of or into a pixel, min(|P|, |Q|) in all."""
-    a, b = np.flatnonzero(p), np.flatnonzero(q)
-    n, m = len(a), len(b)
-    if not n or not m:
-        return 3.0 * max(n, m)
-    out = sparse.kron(sparse.eye(n), np.ones((1, m)))
-    into = sparse.kron(np.ones((1, n)), sparse.eye(m))
-    found = linprog(
-        GROUND[np.ix_(a, b)].ravel(),
-        A_ub=sparse.vstack([out, into]),
-        b_ub=np.ones(n + m),
-        A_eq=np.ones((1, n * m)),
-        b_eq=[min(n, m)],
-        method="highs",
-    )
-    return float(found.fun) + 3.0 * abs(n - m)
-
-
-def closeness(p: Any, q: Any) -> float:
-    """s of two images: 0 unless the cosine of their pixels is above 0.3."""
-    norms = math.sqrt(p.sum() * q.sum())
-    cosine = (p & q).sum() / norms if norms else 0.0
-    return math.exp(-by_assignment(p, q) / 100) if cosine > 0.3 + 1e-12 else 0.0
-
-
-def similarity(words: list[list[Any]], u: Any, v: Any, beta: float) -> float:
-    """sim of two letters (word, place), from the definition."""
-    own = closeness(words[u[0]][u[1]], words[v[0]][v[1]])
-    if own == 0:
-        return 0.0
-    total = 0.8 * own
-    for step in (-1, 1):
-        here, there = u[1] + step, v[1] + step
-        inside = 0 <= here < len(words[u[0]]), 0 <= there < len(words[v[0]])
-        if inside == (True, True):
-            total += beta * closeness(words[u[0]][here], words[v[0]][there])
-        elif inside == (False, False):
-            total += beta * 0.6
-    return total
-
-
-def random_images(rng: np.random.Generator, n: int) -> list[str]:
-    """Noisy copies of a few strokes, some equal, one empty, one full."""
-    shapes = [rng.random(ROWS * COLUMNS) < share for share in (0.1, 0.2, 0.25, 0.4)]
-    found = ["0" * 32, "f" * 32]
-    while len(found) < n:
-        noise = rng.random(ROWS * COLUMNS) < rng.choice([0.0, 0.03, 0.1])
-        bits = shapes[rng.integers(len(shapes))] ^ noise
-        bits = np.roll(bits.reshape(ROWS, COLUMNS), rng.integers(-1, 2), axis=rng.integers(2))
-        found.append(np.packbits(bits).tobytes().hex())
-    return found
-
-
-def random_words(seed: int, n: int) -> list[list[str]]:
-    """Words of 1 to 5 letters, of n letters or a few more in all."""
-    rng = np.random.default_rng(seed)
-    letters, words = random_images(rng, n), []
-    while sum(map(len, words)) < n:
-        words.append([str(x) for x in rng.choice(letters, rng.integers(1, 6))])
-    return words
-
-
-def text_of(words: list[list[str]]) -> Corpus:
-    """Column image."""
-    corpus = corpus_of(words)
-    return Corpus({"image": corpus.column("word")}, corpus.offsets)
 
 
 def graph_of(words: list[list[str]], similarity: Any = None, **options: Any) -> Any:
@@ -140,91 +38,8 @@ def graph_of(words: list[list[str]], similarity: Any = None, **options: Any) -> 
     return build_graph(text_of(words), similarity, GraphOptions(**options), column="image")
 
 
-# -- distances -------------------------------------------------------------------------------------
-def test_g14() -> None:
-    P, Q = image_of((0, 0), (0, 1)), image_of((0, 1), (2, 1), (5, 5))
-    for a, b in ((P, Q), (Q, P)):
-        E = emd(image_bits([a]), image_bits([b]))[0]
-        np.testing.assert_allclose(E, 5.2360679775, rtol=0, atol=1e-10)
-        assert math.exp(-E / 100) == pytest.approx(0.9489865249, abs=1e-10)
-
-
-def test_identical_images_are_at_no_distance() -> None:
-    bits = image_bits(random_images(np.random.default_rng(0), 20))
-    assert not emd(bits, bits).any()
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "want"),
-    [
-        ([], [], 0.0),
-        ([], [(3, 3)], 3.0),
-        ([(0, 0)], [(0, 0), (9, 7), (15, 0)], 6.0),  # nothing of the first left
-        ([(7, 3)], [(8, 3)], 1.0),  # across the two words
-        ([(6, 3)], [(8, 4)], math.sqrt(5)),
-        ([(7, 0)], [(9, 2)], math.sqrt(8)),
-        ([(7, 0)], [(7, 3)], 3.0),
-        ([(4, 7)], [(5, 0)], 3.0),  # no way round the edge of a row
-        ([(4, 6)], [(5, 0)], 3.0),
-        ([(0, 0)], [(15, 0)], 3.0),
-        # the middle one must leave its nearest to the other
-        ([(0, 1), (0, 3)], [(0, 2), (0, 5)], 1.0 + 2.0),
-        ([(0, 2), (2, 2)], [(1, 2), (0, 0)], 1.0 + 2.0),
-    ],
-)
-def test_distances_by_hand(a: Any, b: Any, want: float) -> None:
-    P, Q = image_bits([image_of(*a)]), image_bits([image_of(*b)])
-    assert emd(P, Q)[0] == pytest.approx(want, abs=1e-12)
-    assert emd(Q, P)[0] == emd(P, Q)[0]
-
-
-def random_pairs(n: int) -> tuple[Any, Any]:
-    """bool[n, 128] twice, from nearly empty to nearly full, of unequal mass."""
-    rng = np.random.default_rng(3)
-    share = rng.random((n, 2)) ** 2
-    return tuple(rng.random((n, ROWS * COLUMNS)) < share[:, i, None] for i in range(2))  # type: ignore[return-value]
-
-
-def bits_of(lit: Any) -> Any:
-    return image_bits([np.packbits(row).tobytes().hex() for row in lit])
-
-
-def test_distances_are_those_of_the_assignment_of_all_pixels() -> None:
-    P, Q = random_pairs(400)
-    found = emd(bits_of(P), bits_of(Q))
-    want = [by_assignment(p, q) for p, q in zip(P, Q, strict=True)]
-    np.testing.assert_allclose(found, want, rtol=0, atol=1e-10)
-    np.testing.assert_array_equal(emd(bits_of(Q), bits_of(P)), found)  # the same bits
-
-
-def test_distances_are_those_of_the_cheapest_flow() -> None:
-    P, Q = random_pairs(25)
-    found = emd(bits_of(P), bits_of(Q))
-    want = [by_flow(p, q) for p, q in zip(P, Q, strict=True)]
-    np.testing.assert_allclose(found, want, rtol=0, atol=1e-7)
-
-
-def test_bounds_are_the_way_to_the_nearest_and_never_above() -> None:
-    P, Q = random_pairs(200)
-    P, Q = P & ~Q, Q & ~P
-    E = emd(bits_of(P), bits_of(Q))
-    for p, q, a, b, e in zip(P, Q, bits_of(P), bits_of(Q), E, strict=True):
-        n, m = p.sum(), q.sum()
-        there = GROUND[p][:, q].min(axis=1, initial=3.0).sum() + 3 * max(0, m - n)
-        back = GROUND[q][:, p].min(axis=1, initial=3.0).sum() + 3 * max(0, n - m)
-        found = at_least(a[0], a[1], b[0], b[1])
-        assert found == pytest.approx(max(there, back), abs=1e-10)
-        assert found <= e + 1e-10
-
-
-def test_shapes_that_do_not_match_are_refused() -> None:
-    bits = image_bits(["0" * 32] * 2)
-    with pytest.raises(ValueError, match="uint64"):
-        emd(bits, bits[:1])
-
-
 # -- images ----------------------------------------------------------------------------------------
-def test_pixels_lie_as_the_featurizer_has_them() -> None:
+def test_pixels_are_in_the_order_of_the_featurizer() -> None:
     words = random_words(1, 30)
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
@@ -236,7 +51,7 @@ def test_pixels_lie_as_the_featurizer_has_them() -> None:
 
 
 @pytest.mark.parametrize("image", ["", "0" * 31, "0" * 33, "A" * 32, "word", "0" * 31 + "\n"])
-def test_what_is_no_image_is_refused(image: str) -> None:
+def test_malformed_images_are_refused(image: str) -> None:
     with pytest.raises(UserError, match="32 lower-case hexadecimal digits"):
         graph_of([["0" * 32, image]])
 
@@ -262,7 +77,7 @@ def test_ends_of_words() -> None:
     assert weight([[c, a], [c, a, far]], 1, 3, LetterSimilarity(0.2)) == pytest.approx(0.8 + 0.2)
 
 
-def test_a_cosine_of_0_3_is_too_little() -> None:
+def test_cosine_must_be_above_0_3() -> None:
     def of(common: int, only: int) -> list[tuple[int, int]]:
         return [divmod(i, 8) for i in range(common)] + [divmod(64 + i, 8) for i in range(only)]
 
@@ -275,11 +90,11 @@ def test_a_cosine_of_0_3_is_too_little() -> None:
 
 @pytest.mark.parametrize("beta", [0.1, 0.2, 0.0])
 @pytest.mark.parametrize("k", [1, 4, 70])
-def test_neighbors_are_those_of_all_pairs(beta: float, k: int) -> None:
+def test_neighbors_equal_those_of_all_pairs(beta: float, k: int) -> None:
     words = random_words(5, 60)
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
-    found = nearest_letters(vertex_images(text, vertices), k, neighbor_weight=beta, threads=1)
+    result = nearest_letters(vertex_images(text, vertices), k, neighbor_weight=beta, threads=1)
     lit = [[pixels_of(image) for image in word] for word in words]
     places = [(w, t) for w, word in enumerate(words) for t in range(len(word))]
     place = [places[token] for token in vertices.first]
@@ -289,29 +104,29 @@ def test_neighbors_are_those_of_all_pairs(beta: float, k: int) -> None:
     for i, row in enumerate(want):
         best = np.sort(row)[::-1][:k]
         size = int((best > 0).sum())
-        np.testing.assert_allclose(found.similarity[i, :size], best[:size], rtol=0, atol=1e-12)
-        ids = found.index[i, :size]
-        np.testing.assert_allclose(row[ids], found.similarity[i, :size], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(result.similarity[i, :size], best[:size], rtol=0, atol=1e-12)
+        ids = result.index[i, :size]
+        np.testing.assert_allclose(row[ids], result.similarity[i, :size], rtol=0, atol=1e-12)
         assert len(set(ids.tolist())) == size
-        assert (found.index[i, size:] == -1).all()
-        assert not found.similarity[i, size:].any()
+        assert (result.index[i, size:] == -1).all()
+        assert not result.similarity[i, size:].any()
         # the smaller index first among equals, as far as equal ones are known to be
-        same = np.flatnonzero(np.diff(found.similarity[i, :size]) == 0)
+        same = np.flatnonzero(np.diff(result.similarity[i, :size]) == 0)
         assert (ids[same] < ids[same + 1]).all()
 
 
-def test_the_smaller_index_wins_at_the_end_of_a_list() -> None:
+def test_ties_at_the_end_of_a_list_go_to_the_smaller_index() -> None:
     one = image_of((0, 0), (0, 1), (5, 5), (6, 6))
     words = [[one, image_of((r, c))] for r in range(6) for c in range(8)]
     text = text_of(words)
     vertices = ngram_vertices(text, "image")
-    found = nearest_letters(vertex_images(text, vertices), 3, threads=1)
+    result = nearest_letters(vertex_images(text, vertices), 3, threads=1)
     first = sorted(vertices.vertex_of[::2].tolist())
     for u in first:
-        assert found.index[u].tolist() == [v for v in first if v != u][:3]
+        assert result.index[u].tolist() == [v for v in first if v != u][:3]
 
 
-def test_words_in_another_order_give_the_same_graph() -> None:
+def test_order_of_words_does_not_matter() -> None:
     words = random_words(7, 80)
     order = np.random.default_rng(1).permutation(len(words))
     a, b = graph_of(words, k=5), graph_of([words[i] for i in order], k=5)
@@ -330,25 +145,25 @@ def test_edges_have_the_same_bits_in_both_directions(symmetry: str) -> None:
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
-def test_threads_change_nothing() -> None:
+def test_results_are_independent_of_threads() -> None:
     text = text_of(random_words(9, 400))
     letters = vertex_images(text, ngram_vertices(text, "image"))
     one, two = (nearest_letters(letters, 9, threads=n) for n in (1, 2))
     np.testing.assert_array_equal(one.index, two.index)
     np.testing.assert_array_equal(one.similarity, two.similarity)
     P = np.repeat(np.stack([letters.high[1], letters.low[1]], axis=1), 8, axis=0)
-    before, found = numba.get_num_threads(), []
+    before, result = numba.get_num_threads(), []
     try:
         for threads in (1, 2):
             numba.set_num_threads(threads)
-            found.append(emd(P, P[::-1]))
+            result.append(emd(P, P[::-1]))
     finally:
         numba.set_num_threads(before)
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(*result)
 
 
 # -- options and runs ------------------------------------------------------------------------------
-def test_the_weight_of_neighbors_is_part_of_the_cache_key(tmp_path: Path) -> None:
+def test_neighbor_weight_is_in_the_cache_key(tmp_path: Path) -> None:
     text, options = text_of(random_words(10, 60)), GraphOptions(k=4)
     similarities = [LetterSimilarity(beta) for beta in (0.1, 0.2)]
     for _ in range(2):
@@ -362,7 +177,7 @@ def test_the_weight_of_neighbors_is_part_of_the_cache_key(tmp_path: Path) -> Non
     assert len(list((tmp_path / "graphs").iterdir())) == 2
 
 
-def test_one_search_serves_all_orders_of_the_words(tmp_path: Path) -> None:
+def test_orders_of_words_share_cached_neighbors(tmp_path: Path) -> None:
     words = random_words(10, 60)
     graphs = []
     for ordered in (words, words[::-1]):
@@ -390,12 +205,12 @@ def test_options_of_context_features_are_refused() -> None:
 
 
 def test_progress_ends_with_all_letters() -> None:
-    text, said = text_of(random_words(12, 300)), []
+    text, messages = text_of(random_words(12, 300)), []
     letters = vertex_images(text, ngram_vertices(text, "image"))
     n = letters.lit.shape[1]
-    nearest_letters(letters, 3, threads=1, progress=said.append)
-    assert f"{n:,} of {n:,} letters" in said[-1]
-    assert len(said) > 1
+    nearest_letters(letters, 3, threads=1, progress=messages.append)
+    assert f"{n:,} of {n:,} letters" in messages[-1]
+    assert len(messages) > 1
 
 
 METHODS = {"graph_propagation": GraphPropagation, "gp_crf": GraphPropagationCRF}
@@ -403,13 +218,13 @@ OPTIONS: dict[str, Any] = {"column": "image", "similarity": "letters", "neighbor
 
 
 def problem(seed: int = 13) -> Problem:
-    """Words of letters whose label is by chance; every fourth word is labeled."""
+    """Words of letters with random labels; every fourth word is labeled."""
     text = text_of(random_words(seed, 160))
-    chosen = np.arange(text.n_sentences) % 4 == 0
-    labeled = text.select(np.flatnonzero(chosen))
+    is_labeled = np.arange(text.n_sentences) % 4 == 0
+    labeled = text.select(np.flatnonzero(is_labeled))
     codes = np.random.default_rng(seed).integers(0, 3, labeled.n_tokens).astype(np.int32)
     gold = relabeled(labeled.with_column("label", Column(Vocabulary("abc"), codes)))
-    rest = text.select(np.flatnonzero(~chosen))
+    rest = text.select(np.flatnonzero(~is_labeled))
     labels = tuple(gold.column("label").vocabulary.strings)
     featurizer = TemplateFeaturizer(["image[0]"])
     shards = CorpusShards(rest, rest.n_tokens // 2 + 1)
@@ -422,11 +237,11 @@ def test_methods_run_on_letters(name: str, tmp_path: Path, monkeypatch: pytest.M
     given, method, run = problem(), METHODS[name], RunContext()
     fit: Any = method().fit(given, method.Params(**OPTIONS), run)
     text = given.text("image")
-    found = fit.predict(text)
+    result = fit.predict(text)
     assert run.trace["graph"]["edges"] > 0
     fit.save(tmp_path / "my.model")
-    _, arrays, facts = read_model(tmp_path / "my.model")
-    np.testing.assert_array_equal(method.restore(arrays, facts).predict(text), found)
+    _, arrays, metadata = read_model(tmp_path / "my.model")
+    np.testing.assert_array_equal(method.restore(arrays, metadata).predict(text), result)
     if name == "gp_crf":
         return
     options = GraphOptions(k=5, symmetry="mutual")
@@ -436,11 +251,11 @@ def test_methods_run_on_letters(name: str, tmp_path: Path, monkeypatch: pytest.M
     r, labeled = empirical(of[: gold.n_tokens], codes, len(graph.vertices), 3)
     q = harmonic_optimum(graph.W, r, labeled)
     q[np.ptp(q, axis=1) < 1e-6] = np.eye(3)[np.bincount(codes).argmax()]
-    np.testing.assert_array_equal(found, likeliest(q)[of])
+    np.testing.assert_array_equal(result, likeliest(q)[of])
 
 
 @pytest.mark.parametrize("name", list(METHODS))
-def test_a_column_that_is_not_there(name: str) -> None:
+def test_missing_column_is_refused(name: str) -> None:
     method = METHODS[name]
     with pytest.raises(UserError, match="no column 'word'"):
         method().fit(problem(), method.Params(**{**OPTIONS, "column": "word"}), RunContext())

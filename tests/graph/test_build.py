@@ -43,7 +43,7 @@ def text():
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Calls of the search for neighbors: their arguments."""
+    """The arguments of all calls of the neighbor search."""
     calls = []
     real = similarities.nearest
 
@@ -67,7 +67,7 @@ def same(a, b):
     assert a.W.shape == b.W.shape
 
 
-def test_rare_types_are_no_vertices_but_still_context(text):
+def test_min_count_excludes_rare_types_from_vertices_only(text):
     whole, frequent = (build_graph(text, CONTEXTS, GraphOptions(min_count=n)) for n in (1, 2))
     of, count = whole.vertices.vertex_of, whole.vertices.count
     assert 0 < (count >= 2).sum() < len(count)
@@ -80,7 +80,7 @@ def test_rare_types_are_no_vertices_but_still_context(text):
 
 
 @pytest.mark.parametrize("name", list(SETS))
-def test_a_graph_of_words_as_strings_is_the_same(name):
+def test_graph_equals_the_one_built_from_strings(name):
     sentences, (similarity, options) = random_sentences(20, 30), SETS[name]
     text = corpus_of(sentences)
     if name == "zeng2013":
@@ -115,7 +115,7 @@ def test_punctuation_is_excluded_by_he2013(text):
 
 
 @pytest.mark.parametrize("name", list(SETS))
-def test_g15_the_order_of_sentences_changes_nothing(name, text):
+def test_g15_sentence_order_does_not_matter(name, text):
     shuffled = text.select(np.random.default_rng(3).permutation(text.n_sentences))
     a, b = (build_graph(t, *SETS[name]) for t in (text, shuffled))
     np.testing.assert_array_equal(a.W.toarray(), b.W.toarray())
@@ -124,14 +124,14 @@ def test_g15_the_order_of_sentences_changes_nothing(name, text):
 
 def test_a_graph_is_cached(tmp_path, text, counted):
     made = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path, threads=1)
-    found = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path, threads=2)
-    same(made, found)
+    result = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path, threads=2)
+    same(made, result)
     assert len(counted) == 1
     same(made, build_graph(text, CONTEXTS, GraphOptions()))
     assert len(counted) == 2
 
 
-def test_neighbors_serve_both_symmetries(tmp_path, text, counted):
+def test_both_symmetries_share_cached_neighbors(tmp_path, text, counted):
     union = build_graph(text, CONTEXTS, GraphOptions(k=4), cache=tmp_path)
     mutual = build_graph(text, CONTEXTS, GraphOptions(k=4, symmetry="mutual"), cache=tmp_path)
     assert len(counted) == 1
@@ -143,7 +143,7 @@ class Other(ContextSimilarity):
     """Another class with the same parameters, as two plugins may have."""
 
 
-def test_all_that_matters_is_in_the_key(tmp_path, text, counted):
+def test_cache_key_covers_all_arguments(tmp_path, text, counted):
     base = {"text": text, "similarity": CONTEXTS, "options": GraphOptions()}
     cut = Corpus(text.columns, np.array([0, text.n_tokens]))
     others = [
@@ -187,7 +187,7 @@ def test_options_change_the_graph():
         assert abs(build_graph(**{**base, **changed}).W - plain).max() > 1e-3
 
 
-def test_other_vocabularies_find_the_same_graph(tmp_path, counted):
+def test_vocabulary_does_not_matter(tmp_path, counted):
     sentences = random_sentences(23)
     a = build_graph(corpus_of(sentences), CONTEXTS, GraphOptions(), cache=tmp_path)
     other = corpus_of(sentences, Vocabulary(["never", "x1", "the"]))
@@ -196,7 +196,7 @@ def test_other_vocabularies_find_the_same_graph(tmp_path, counted):
     same(a, build_graph(other, CONTEXTS, GraphOptions()))
 
 
-def test_a_broken_file_is_made_anew(tmp_path, text, counted):
+def test_damaged_cache_files_are_replaced(tmp_path, text, counted):
     made = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path)
     files = sorted(tmp_path.rglob("*.npz"))
     assert len(files) == 2
@@ -210,8 +210,8 @@ def test_a_broken_file_is_made_anew(tmp_path, text, counted):
     assert sorted(tmp_path.rglob("*")) == sorted([*{f.parent for f in files}, *files])
 
 
-def test_no_flipped_bit_goes_unnoticed(tmp_path):
-    made = {"of": np.arange(3, dtype=np.int32), "facts": np.array('{"a": 1}')}
+def test_flipped_bits_in_cache_files_are_detected(tmp_path):
+    made = {"of": np.arange(3, dtype=np.int32), "sizes": np.array('{"a": 1}')}
     calls = []
 
     def get():
@@ -222,14 +222,14 @@ def test_no_flipped_bit_goes_unnoticed(tmp_path):
     whole = file.read_bytes()
     for i in range(0, len(whole), 5):
         file.write_bytes(whole[:i] + bytes([whole[i] ^ 4]) + whole[i + 1 :])
-        found = get()
-        assert {name: array.tolist() for name, array in found.items()} == {
+        result = get()
+        assert {name: array.tolist() for name, array in result.items()} == {
             name: array.tolist() for name, array in made.items()
         }
     assert len(calls) > len(whole) / 10
 
 
-def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, text):
+def test_unwritable_cache_is_ignored(tmp_path, text):
     (tmp_path / "file").write_text("")
     graph = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path / "file")
     same(graph, build_graph(text, CONTEXTS, GraphOptions()))
@@ -241,7 +241,7 @@ def test_options_are_checked():
             msgspec.convert(wrong, GraphOptions)
 
 
-def test_nothing_to_build():
+def test_text_without_vertices_or_column_is_refused():
     for sentences in ([[","], ["."]], []):
         with pytest.raises(UserError, match=r"no vertices.*give the graph some text"):
             build_graph(corpus_of(sentences), *SETS["he2013"])
@@ -250,7 +250,7 @@ def test_nothing_to_build():
 
 
 class SameFirstLetter:
-    """A similarity from outside: 1 if the centers begin alike, over tokens that are not marks."""
+    """Similarity 1 if the center words have the same first letter; excludes commas and periods."""
 
     vertex_form = "number"
 
@@ -272,7 +272,7 @@ class SameFirstLetter:
         return None
 
 
-def test_any_similarity_makes_a_graph(tmp_path):
+def test_graph_with_a_custom_similarity(tmp_path):
     text = corpus_of([["ab", ",", "ax"], ["b", "12", "17"]])
     assert isinstance(SameFirstLetter(), Similarity)
     graph = build_graph(text, SameFirstLetter(), GraphOptions(k=2), cache=tmp_path)
@@ -292,20 +292,20 @@ def test_registered_similarities():
         registered_similarity("he2014")
 
 
-def test_what_is_not_a_similarity_is_refused(monkeypatch):
+def test_target_that_is_not_a_similarity_is_refused(monkeypatch):
     info = replace(registry().similarity("he2013"), name="wrong", target="builtins:dict")
     monkeypatch.setitem(registry().similarities, "wrong", info)
     with pytest.raises(UserError, match="wrong: dict is not a Similarity"):
         registered_similarity("wrong")
 
 
-def test_templates_reach_as_far_as_their_farthest_word():
+def test_reach_of_a_template_set():
     assert TemplateSet((words("a", -3, 1), words("b", 0))).reach == 3
     assert CONTEXTS.templates.reach == 2
 
 
 def test_progress_is_reported(text):
-    said = []
-    build_graph(text, CONTEXTS, GraphOptions(), progress=said.append)
-    assert len(said) == 2
-    assert all("vertices" in line for line in said)
+    messages = []
+    build_graph(text, CONTEXTS, GraphOptions(), progress=messages.append)
+    assert len(messages) == 2
+    assert all("vertices" in line for line in messages)

@@ -50,7 +50,7 @@ NEXT_WORD = TemplateSet((words("next", 1),))
 
 
 def counts_as_text():
-    """Types a ... e as first words, features as second words, which are no vertices."""
+    """Sentences of two words: the types a to e, then a feature, which has no vertex."""
     sentences = [
         [t, str(f)] for i, t in enumerate("abcde") for f in range(5) for _ in range(COUNTS[i, f])
     ]
@@ -69,16 +69,16 @@ def weighed(text, vertices, templates, more=None, **options):
 
 
 def columns(matrix):
-    """The columns in an order that depends on their values alone."""
+    """The columns sorted by their values."""
     return matrix[:, np.lexsort(np.round(matrix, 9)[::-1])]
 
 
 def test_g1_pmi():
     rows, cols = np.nonzero(COUNTS)
-    found = np.zeros((5, 5))
+    result = np.zeros((5, 5))
     of_type, of_feature = COUNTS.sum(1), COUNTS.sum(0)
-    found[rows, cols] = pmi(COUNTS[rows, cols], of_type[rows], of_feature[cols], 26)
-    np.testing.assert_allclose(found, G1, atol=5e-11)
+    result[rows, cols] = pmi(COUNTS[rows, cols], of_type[rows], of_feature[cols], 26)
+    np.testing.assert_allclose(result, G1, atol=5e-11)
 
 
 def test_g1_from_text():
@@ -90,11 +90,11 @@ def test_g1_from_text():
 def test_g2_cosines():
     X = context_vectors(*counts_as_text(), NEXT_WORD)
     assert X.dtype == np.float32
-    found = (X.astype(np.float64) @ X.T.astype(np.float64)).toarray()
+    result = (X.astype(np.float64) @ X.T.astype(np.float64)).toarray()
     for (u, v), want in G2.items():
-        assert found[u, v] == found[v, u] == pytest.approx(want, abs=1e-7)
-    np.testing.assert_allclose(found.diagonal(), 1, atol=1e-6)
-    assert abs(found[0, 1] - 0.5126407641) > 0.1  # what comes out without the factor N
+        assert result[u, v] == result[v, u] == pytest.approx(want, abs=1e-7)
+    np.testing.assert_allclose(result.diagonal(), 1, atol=1e-6)
+    assert abs(result[0, 1] - 0.5126407641) > 0.1  # the value without the factor N
 
 
 def test_g4_type_specific_features_stay_in_the_norm():
@@ -121,7 +121,7 @@ def test_g4_type_specific_features_stay_in_the_norm():
 
 @pytest.mark.parametrize("more_seed", [None, 7])
 @pytest.mark.parametrize("name", NAMES)
-def test_dictionaries_of_strings_give_the_same(name, more_seed):
+def test_weights_equal_those_of_string_dictionaries(name, more_seed):
     pool = CHARACTERS if name == "zeng2013" else WORDS
     sentences = random_sentences(5, 40, pool)
     more = [] if more_seed is None else random_sentences(more_seed, 40, pool)
@@ -130,25 +130,27 @@ def test_dictionaries_of_strings_give_the_same(name, more_seed):
     counting = corpus_of(more, text.column("word").vocabulary) if more else None
     vertices = vertices_for(text, name)
     templates = TEMPLATE_SETS[name]
-    found = weighed(text, vertices, templates, counting, suffixes=suffixes)
+    result = weighed(text, vertices, templates, counting, suffixes=suffixes)
 
     order = oracle.trigram_names(text, vertices)
     want = oracle.dense(oracle.weights(name, sentences, more, suffixes), order)
     norms = np.sqrt(np.nansum(want**2, axis=1))
-    np.testing.assert_allclose(found.norm, norms, rtol=1e-12)
+    np.testing.assert_allclose(result.norm, norms, rtol=1e-12)
     matching = want[:, (~np.isnan(want)).sum(0) > 1]
-    assert found.pmi.nnz == (~np.isnan(matching)).sum()
+    assert result.pmi.nnz == (~np.isnan(matching)).sum()
     np.testing.assert_allclose(
-        columns(found.pmi.toarray()), columns(np.nan_to_num(matching)), atol=1e-12
+        columns(result.pmi.toarray()), columns(np.nan_to_num(matching)), atol=1e-12
     )
     X = context_vectors(text, vertices, templates, counting_text=counting, suffixes=suffixes)
     assert X.has_sorted_indices
     np.testing.assert_allclose(
-        (X @ X.T).toarray(), (found.pmi @ found.pmi.T).toarray() / np.outer(norms, norms), atol=1e-6
+        (X @ X.T).toarray(),
+        (result.pmi @ result.pmi.T).toarray() / np.outer(norms, norms),
+        atol=1e-6,
     )
 
 
-def test_counted_text_changes_weights_and_not_vertices():
+def test_counting_text_changes_weights():
     text = corpus_of(random_sentences(8))
     vertices, templates = vertices_for(text, "subramanya2010"), TEMPLATE_SETS["subramanya2010"]
     alone, twice = (weighed(text, vertices, templates, more) for more in (None, text))
@@ -166,20 +168,20 @@ def test_an_excluded_token_does_not_exclude_its_type():
     assert counted.totals.tolist() == [3, 1]
 
 
-def test_suffixes_are_learned_from_the_text_alone():
+def test_suffixes_are_learned_from_the_text_not_the_vocabulary():
     sentences = random_sentences(10, 60)
     text = corpus_of(sentences)
-    # words of other text in the same vocabulary: with them "the" would be an ending of five words
+    # Words of other text in the same vocabulary, with which "the" would end five words.
     text.column("word").vocabulary.encode(f"{c}the" for c in "abcdefgh")
     learned = learned_suffixes({oracle.number(w.lower()) for s in sentences for w in s})
     assert {"ng", "ing"} <= learned
     assert "he" not in learned
     vertices, templates = vertices_for(text, "he2013"), TEMPLATE_SETS["he2013"]
     given = context_vectors(text, vertices, templates, suffixes=learned)
-    found = context_vectors(text, vertices, templates)
-    assert (given != found).nnz == 0
+    result = context_vectors(text, vertices, templates)
+    assert (given != result).nnz == 0
     none = context_vectors(text, vertices, templates, suffixes=())
-    assert none.shape != found.shape or (none != found).nnz
+    assert none.shape != result.shape or (none != result).nnz
 
 
 def test_learned_suffixes_need_fifty_words_or_fewer_in_small_text():
@@ -194,8 +196,8 @@ def test_learned_suffixes_need_fifty_words_or_fewer_in_small_text():
 
 def test_longest_suffix_is_shorter_than_the_word():
     known = frozenset(["ing", "ng", "g", "king"])
-    found = [longest_suffix(w, known) for w in ("walking", "king", "ing", "ng", "x", "")]
-    assert found == ["king", "ing", "ng", "", "", ""]
+    result = [longest_suffix(w, known) for w in ("walking", "king", "ing", "ng", "x", "")]
+    assert result == ["king", "ing", "ng", "", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +212,7 @@ def test_character_types(word, want):
     assert character_type(word) == want
 
 
-def test_clipping_leaves_out_what_is_rarer_than_by_chance():
+def test_clip_negative_leaves_out_negative_weights():
     text, vertices = counts_as_text()
     clipped = weighed(text, vertices, NEXT_WORD, clip_negative=True)
     want = np.maximum(G1, 0)
@@ -219,7 +221,7 @@ def test_clipping_leaves_out_what_is_rarer_than_by_chance():
     np.testing.assert_allclose(clipped.pmi.toarray(), matching, atol=1e-9)
 
 
-def test_a_single_type_has_no_direction():
+def test_single_type_has_a_zero_vector():
     text = corpus_of([["x"], ["x"]])
     for name in NAMES:
         templates = TEMPLATE_SETS[name]
@@ -244,7 +246,7 @@ def test_g15_vertex_numbers_permute_rows():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_g15_the_order_of_sentences_changes_nothing(name):
+def test_g15_sentence_order_does_not_matter(name):
     text = corpus_of(random_sentences(13, words=CHARACTERS if name == "zeng2013" else WORDS))
     shuffled = text.select(np.random.default_rng(2).permutation(text.n_sentences))
     X, Y = (
@@ -253,7 +255,7 @@ def test_g15_the_order_of_sentences_changes_nothing(name):
     np.testing.assert_array_equal(X.toarray(), Y.toarray())
 
 
-def test_only_the_column_of_the_vertices_counts():
+def test_only_the_column_of_the_vertices_is_read():
     text = corpus_of(random_sentences(14))
     renamed = Corpus({"char": text.column("word"), "label": text.column("word")}, text.offsets)
     vertices = ngram_vertices(renamed, "char")

@@ -12,12 +12,12 @@ from support.propagation_oracle import LABELED, graph, random_graph, rows_at, si
 
 
 def test_g13() -> None:
-    found = diagnostics(six(), LABELED)
-    assert found["frac_unreachable"] == 0.5
-    assert found["mean_hops"] == 1
-    assert found["max_hops"] == 1
-    assert found["mean_inverse_weight"] == pytest.approx(1.1805555556, abs=6e-11)
-    assert found["mean_complement"] == pytest.approx((0.1 + 0.2) / 2)
+    result = diagnostics(six(), LABELED)
+    assert result["frac_unreachable"] == 0.5
+    assert result["mean_hops"] == 1
+    assert result["max_hops"] == 1
+    assert result["mean_inverse_weight"] == pytest.approx(1.1805555556, abs=6e-11)
+    assert result["mean_complement"] == pytest.approx((0.1 + 0.2) / 2)
     expected = {
         "vertices": 6,
         "edges": 4,
@@ -31,39 +31,39 @@ def test_g13() -> None:
         "labeled_edges": 0.0,
         "mean_weight": pytest.approx((0.9 + 0.5 + 0.8 + 0.7) / 4),
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: result[name] for name in expected} == expected
 
 
 def test_a_star_has_a_hub() -> None:
     star = graph(7, [(3, u, 0.5) for u in (0, 1, 2, 4)] + [(0, 1, 0.25)])
     labeled = np.array([True, True, False, False, False, False, False])
-    found = diagnostics(star, labeled)
-    assert found["degree_max"] == 4
-    assert found["hub_edges"] == pytest.approx(4 / 5)  # all but the edge between the labeled ones
-    assert found["labeled_edges"] == pytest.approx(1 / 5)
-    assert found["isolated"] == pytest.approx(2 / 7)
-    assert found["components"] == 3
-    assert found["frac_unreachable"] == pytest.approx(2 / 5)
-    assert found["mean_hops"] == pytest.approx((1 + 2 + 2) / 3)
-    assert found["max_hops"] == 2
+    result = diagnostics(star, labeled)
+    assert result["degree_max"] == 4
+    assert result["hub_edges"] == pytest.approx(4 / 5)  # all but the edge between the labeled ones
+    assert result["labeled_edges"] == pytest.approx(1 / 5)
+    assert result["isolated"] == pytest.approx(2 / 7)
+    assert result["components"] == 3
+    assert result["frac_unreachable"] == pytest.approx(2 / 5)
+    assert result["mean_hops"] == pytest.approx((1 + 2 + 2) / 3)
+    assert result["max_hops"] == 2
 
 
-def test_lengths_are_the_shortest_ones() -> None:
-    """The way with fewer edges is the longer one by weight, and an edge of weight 1 costs 0."""
+def test_path_lengths_are_minimal_under_each_measure() -> None:
+    """The path with fewer edges is longer by weight; an edge of weight 1 has complement 0."""
     W = graph(4, [(0, 1, 0.1), (0, 2, 1.0), (2, 1, 0.8), (1, 3, 0.5)])
-    found = reach(W, np.array([True, False, False, False]))
-    assert found["mean_hops"] == pytest.approx((1 + 1 + 2) / 3)
-    assert found["mean_inverse_weight"] == pytest.approx((2.25 + 1 + 4.25) / 3)
-    assert found["mean_complement"] == pytest.approx((0.2 + 0.0 + 0.7) / 3)
+    result = reach(W, np.array([True, False, False, False]))
+    assert result["mean_hops"] == pytest.approx((1 + 1 + 2) / 3)
+    assert result["mean_inverse_weight"] == pytest.approx((2.25 + 1 + 4.25) / 3)
+    assert result["mean_complement"] == pytest.approx((0.2 + 0.0 + 0.7) / 3)
 
 
 def test_hops_agree_with_dijkstra() -> None:
     W, labeled = random_graph(5, 200, 0.008), np.arange(200) % 37 == 0
     far = dijkstra(W, unweighted=True, indices=np.flatnonzero(labeled), min_only=True)
-    found, others = reach(W, labeled), far[~labeled]
-    assert 0 < np.isinf(others).mean() == found["frac_unreachable"]
-    assert found["mean_hops"] == pytest.approx(others[np.isfinite(others)].mean())
-    assert found["max_hops"] == others[np.isfinite(others)].max() > 3
+    result, others = reach(W, labeled), far[~labeled]
+    assert 0 < np.isinf(others).mean() == result["frac_unreachable"]
+    assert result["mean_hops"] == pytest.approx(others[np.isfinite(others)].mean())
+    assert result["max_hops"] == others[np.isfinite(others)].max() > 3
 
 
 def test_figures_without_a_value_are_none() -> None:
@@ -80,14 +80,14 @@ def test_figures_without_a_value_are_none() -> None:
 
 
 def test_purity() -> None:
-    """Vertex 2 has no gold labels: its two edges are not looked at."""
+    """Vertex 2 has no gold labels, so its two edges are left out."""
     gold = rows_at({0: (0.8, 0.2), 1: (0.4, 0.6), 3: (0, 1), 4: (1, 0), 5: (1, 0)})
-    found = purity(six(), gold, np.arange(6) != 2)
-    assert found["gold_edges"] == 2
-    assert found["edge_purity"] == 0.5
-    assert found["weighted_purity"] == pytest.approx(0.7 / 1.6)
-    assert found["agreement"] == pytest.approx((0.8 * 0.4 + 0.2 * 0.6 + 1) / 2)
-    assert found["roughness"] == pytest.approx(0.9 * 2 * 0.4**2)
+    result = purity(six(), gold, np.arange(6) != 2)
+    assert result["gold_edges"] == 2
+    assert result["edge_purity"] == 0.5
+    assert result["weighted_purity"] == pytest.approx(0.7 / 1.6)
+    assert result["agreement"] == pytest.approx((0.8 * 0.4 + 0.2 * 0.6 + 1) / 2)
+    assert result["roughness"] == pytest.approx(0.9 * 2 * 0.4**2)
     nothing = purity(six(), gold, np.zeros(6, dtype=np.bool_))
     assert (nothing["gold_edges"], nothing["edge_purity"], nothing["weighted_purity"]) == (
         0,
@@ -101,7 +101,7 @@ def test_accuracy_of_propagated_labels() -> None:
     labeled = np.array([True, False, False])
     vertex_of = np.array([0, 0, 1, 2, 2, -1, 1], np.int32)
     gold = np.array([0, 1, 1, 0, 1, 0, -1], np.int32)
-    found = label_accuracy(q, labeled, vertex_of, gold)  # right: tokens 0, 2, 3 of the first five
-    assert found == {"propagated_accuracy": 3 / 5, "propagated_accuracy_new": 2 / 3}
+    result = label_accuracy(q, labeled, vertex_of, gold)  # right: tokens 0, 2, 3 of the first five
+    assert result == {"propagated_accuracy": 3 / 5, "propagated_accuracy_new": 2 / 3}
     nothing = label_accuracy(q, labeled, vertex_of[5:], gold[5:])
     assert set(nothing.values()) == {None}

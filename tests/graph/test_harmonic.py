@@ -36,13 +36,13 @@ def scene(seed: int, V: int, density: float, K: int = 4) -> Scene:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.sampled_from([0.0, 0.05, 0.1, 0.5]))
-def test_it_is_the_dense_solution(seed: int, V: int, density: float) -> None:
+def test_harmonic_equals_a_dense_solve(seed: int, V: int, density: float) -> None:
     W, r, labeled = scene(seed, V, density)
-    found, wanted = harmonic(W, r, labeled, tolerance=1e-13), harmonic_optimum(W, r, labeled)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(found[labeled], r[labeled], rtol=0, atol=1e-15)  # clamped
-    np.testing.assert_array_equal(found[wanted[:, 0] == 1 / 4], 1 / 4)  # islands: exactly uniform
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-10)
+    result, wanted = harmonic(W, r, labeled, tolerance=1e-13), harmonic_optimum(W, r, labeled)
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(result[labeled], r[labeled], rtol=0, atol=1e-15)  # clamped
+    np.testing.assert_array_equal(result[wanted[:, 0] == 1 / 4], 1 / 4)  # islands: exactly uniform
+    np.testing.assert_allclose(result.sum(axis=1), 1, rtol=0, atol=1e-10)
 
 
 def test_permuted_vertices_and_labels() -> None:
@@ -50,13 +50,13 @@ def test_permuted_vertices_and_labels() -> None:
     order, labels = np.random.default_rng(1).permutation(60), np.array([3, 0, 4, 1, 2])
     moved = W[order][:, order].tocsr(), r[order][:, labels], labeled[order]
     for solver in (harmonic, harmonic_descent):
-        found = solver(W, r, labeled)
+        result = solver(W, r, labeled)
         np.testing.assert_allclose(
-            solver(*moved), found[order][:, labels], rtol=0, atol=1e-9, err_msg=solver.__name__
+            solver(*moved), result[order][:, labels], rtol=0, atol=1e-9, err_msg=solver.__name__
         )
 
 
-def test_weights_in_another_unit_change_nothing() -> None:
+def test_harmonic_is_invariant_to_the_scale_of_weights() -> None:
     W, r, labeled = scene(5, 40, 0.1)
     np.testing.assert_allclose(
         harmonic(W * 37.5, r, labeled), harmonic(W, r, labeled), rtol=0, atol=1e-8
@@ -64,8 +64,8 @@ def test_weights_in_another_unit_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 7])
-def test_the_steps_of_the_release_lead_there(seed: int) -> None:
-    """Their rates sum to about 0.1 sqrt(steps): it takes a graph whose eigenvalues are large."""
+def test_descent_approaches_the_harmonic_solution(seed: int) -> None:
+    """The rates sum to about 0.1 sqrt(steps), so the graph needs large eigenvalues."""
     W, r, labeled = scene(seed, 30, 0.4)
     W, wanted = 3 * W, harmonic_optimum(W, r, labeled)
     first, release, last = (
@@ -80,22 +80,22 @@ def test_the_steps_of_the_release_lead_there(seed: int) -> None:
 
 
 def test_p11_the_largest_constant_step() -> None:
-    """2 / lambda_max(L_uu) = 0.964...: a step below it converges, one above does not."""
+    """A rate below 2 / lambda_max(L_uu) = 0.964... converges, one above does not."""
     wanted = harmonic(FIVE, R5, ENDS)
     for rate, converges in ((0.95, True), (0.98, False)):
-        found = harmonic_descent(
+        result = harmonic_descent(
             FIVE, R5, ENDS, rate=lambda step, rate=rate: rate, max_steps=3000, tolerance=0
         )
-        assert (np.abs(found - wanted).max() < 1e-9) == converges
+        assert (np.abs(result - wanted).max() < 1e-9) == converges
 
 
 def test_p11_harmonic() -> None:
-    found = harmonic(FIVE, R5, ENDS)
+    result = harmonic(FIVE, R5, ENDS)
     np.testing.assert_allclose(
-        found[[1, 2, 4], 0], [0.8089171975, 0.4649681529, 0.8089171975], **DIGITS
+        result[[1, 2, 4], 0], [0.8089171975, 0.4649681529, 0.8089171975], **DIGITS
     )
-    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(found[[0, 3]], R5[[0, 3]])
+    np.testing.assert_allclose(result.sum(axis=1), 1, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(result[[0, 3]], R5[[0, 3]])
 
 
 def test_p11_steps() -> None:
@@ -127,9 +127,9 @@ def test_descent_stops_at_its_tolerance() -> None:
 def test_harmonic_is_the_mean_of_neighbors_or_uniform(seed: int, V: int, density: float) -> None:
     W, labeled = random_graph(seed, V, density), np.random.default_rng(seed).random(V) < 0.3
     r = np.where(labeled[:, None], distributions(seed, V, 3), np.nan)
-    found, degree = harmonic(W, r, labeled, tolerance=1e-13), np.asarray(W.sum(axis=1)).ravel()
+    result, degree = harmonic(W, r, labeled, tolerance=1e-13), np.asarray(W.sum(axis=1)).ravel()
     free = ~labeled & (degree > 0)
-    mean = (W @ found)[free] / degree[free, None]
-    np.testing.assert_allclose(found[free], mean, rtol=0, atol=1e-11)
+    mean = (W @ result)[free] / degree[free, None]
+    np.testing.assert_allclose(result[free], mean, rtol=0, atol=1e-11)
     reach = np.linalg.matrix_power(np.eye(V) + W.toarray(), V) @ labeled > 0
-    np.testing.assert_array_equal(found[~reach], 1 / 3)
+    np.testing.assert_array_equal(result[~reach], 1 / 3)

@@ -27,7 +27,7 @@ NEW = [*WORDS, "unseen", "7", ".."]
 
 
 def grams(sentences: list[list[str]], derived: bool) -> list[tuple[str, ...]]:
-    """The trigram of every token; pads of the oracle, which no word looks like."""
+    """The trigram of every token, with the pads of the oracle."""
     form = number if derived else str
     return [tuple(map(form, x[1:4])) for x in windows(sentences)]
 
@@ -47,12 +47,12 @@ def test_new_text_with_a_vocabulary_of_its_own(seed: int, derived: bool, excludi
     lookup = NgramLookup.from_text(text, vertices)
     assert len(lookup) == len(vertices)
     np.testing.assert_array_equal(lookup.vertices(text), vertices.vertex_of)
-    found = lookup.vertices(corpus_of(new, Vocabulary(reversed(NEW))))
-    assert found.dtype == np.int32
-    assert found.tolist() == [of_gram.get(gram, -1) for gram in grams(new, derived)]
+    result = lookup.vertices(corpus_of(new, Vocabulary(reversed(NEW))))
+    assert result.dtype == np.int32
+    assert result.tolist() == [of_gram.get(gram, -1) for gram in grams(new, derived)]
 
 
-def test_pads_are_no_words() -> None:
+def test_pads_differ_from_words_that_look_like_them() -> None:
     text = corpus_of([["x"], ["y", "x", "z"]])
     lookup = NgramLookup.from_text(text, ngram_vertices(text))
     assert lookup.vertices(corpus_of([["<s1>", "x", "</s1>"], [], ["x"]])).tolist() == [-1] * 3 + [
@@ -60,8 +60,8 @@ def test_pads_are_no_words() -> None:
     ]
 
 
-def test_unknown_words_are_not_one_word() -> None:
-    """Two words that the graph does not have must not meet in the place of a third."""
+def test_unknown_words_match_no_ngram() -> None:
+    """Two unknown words must not share the code of a known one."""
     text = corpus_of([["a", "b"]])
     lookup = NgramLookup.from_text(text, ngram_vertices(text))
     assert lookup.vertices(corpus_of([["u", "b"], ["u", "v"], ["a", "b"]])).tolist() == [
@@ -79,7 +79,7 @@ def test_other_lengths_and_characters(n: int) -> None:
     assert lookup.vertices(corpus_of([["€", "no", "€"]])).tolist()[1] == -1
 
 
-def test_nothing_to_look_up() -> None:
+def test_lookup_of_empty_text_and_missing_column() -> None:
     text = corpus_of([["a", "b"]])
     lookup = NgramLookup.from_text(text, ngram_vertices(text))
     assert lookup.vertices(text.select([])).shape == (0,)
@@ -89,12 +89,12 @@ def test_nothing_to_look_up() -> None:
 
 def restored(**changes: Any) -> NgramLookup:
     text = corpus_of(random_sentences(4))
-    arrays, facts = NgramLookup.from_text(text, ngram_vertices(text, form="number")).arrays()
+    arrays, metadata = NgramLookup.from_text(text, ngram_vertices(text, form="number")).arrays()
     arrays = {name: changes.pop(name, array) for name, array in arrays.items()}
-    return NgramLookup.from_arrays(arrays, {**facts, **changes})
+    return NgramLookup.from_arrays(arrays, {**metadata, **changes})
 
 
-def test_restored() -> None:
+def test_restored_lookup_finds_the_same_vertices() -> None:
     text = corpus_of(random_sentences(4))
     np.testing.assert_array_equal(
         restored().vertices(text), ngram_vertices(text, form="number").vertex_of
@@ -113,6 +113,6 @@ def test_restored() -> None:
         ({"form": "lower"}, "no form of words 'lower'"),
     ],
 )
-def test_damaged_ones_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_damaged_lookups_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, UserError), match=message):
         restored(**changes)

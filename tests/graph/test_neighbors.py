@@ -91,8 +91,8 @@ def all_rows(X: Any) -> Any:
 def test_g2_similarities() -> None:
     index, _ = build_index(oracle())
     ids = np.tile(np.arange(5, dtype=np.int32), (5, 1))
-    found = np.empty((5, 5))
-    kernels.similarities(index, np.arange(5), ids, found)
+    result = np.empty((5, 5))
+    kernels.similarities(index, np.arange(5), ids, result)
     wanted = {
         (0, 1): 0.8782378917,
         (0, 2): 0.0057266415,
@@ -106,8 +106,8 @@ def test_g2_similarities() -> None:
         (3, 4): 0.0,
     }
     for (u, v), value in wanted.items():
-        assert found[u, v] == pytest.approx(value, abs=1e-7)  # the vectors are float32
-    assert np.array_equal(found, found.T)
+        assert result[u, v] == pytest.approx(value, abs=1e-7)  # the vectors are float32
+    assert np.array_equal(result, result.T)
 
 
 def edges(W: Any) -> list[tuple[int, int]]:
@@ -122,7 +122,7 @@ def test_g3_neighbors_and_edges() -> None:
     assert edges(symmetrize(one, 1, "mutual")) == [(0, 1)]
     for how in ("union", "mutual"):
         assert edges(symmetrize(two, 2, how)) == [(0, 1), (0, 2), (1, 3)]
-    # lists for a larger k serve a smaller one
+    # lists for a larger k can be cut
     assert edges(symmetrize(two, 1, "mutual")) == [(0, 1)]
     assert np.array_equal(two.index[:, :1], one.index)
     W = symmetrize(two, 2, "union")
@@ -141,8 +141,8 @@ def test_g5_pruned_and_full_search_have_the_same_bits(k: int) -> None:
         assert np.array_equal(pruned.similarity, full.similarity)
 
 
-def test_rows_are_searched_both_ways_and_stopped_early() -> None:
-    """Else the test above compares a path with itself."""
+def test_rare_search_finishes_some_rows_and_stops_early() -> None:
+    """Otherwise the test above would compare a search with itself."""
     X = zipfian(3000, 1)
     index, df = build_index(X)
     k, n = 5, X.shape[0]
@@ -166,15 +166,15 @@ def test_brute_force_with_ties_negative_values_and_empty_rows(k: int, prune: boo
     for seed, n in enumerate((40, 333, 500)):
         X = with_ties(n, seed)
         index, _ = build_index(X)
-        found = exact_rows(index, all_rows(X), k, prune=prune)
+        result = exact_rows(index, all_rows(X), k, prune=prune)
         wanted = brute_force(X, k)
-        assert np.array_equal(found.index, wanted[0])
-        assert np.array_equal(found.similarity, wanted[1])
+        assert np.array_equal(result.index, wanted[0])
+        assert np.array_equal(result.similarity, wanted[1])
 
 
 @pytest.mark.parametrize("k", [1, 4, 60])
 def test_sums_that_cancel_on_the_way(k: int) -> None:
-    """The search by rare columns alone, with no budget: ties, sums that are 0 in between."""
+    """The search by rare columns without a budget: ties, and partial sums that are 0."""
     for seed, n in enumerate((40, 200)):
         X = with_ties(n, seed)
         index, _ = build_index(X)
@@ -194,13 +194,13 @@ def test_brute_force_with_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbors, "_TILE", 64)
     X = zipfian(1500, 3)
     index, _ = build_index(X)
-    found = exact_rows(index, all_rows(X), 7, prune=False)
+    result = exact_rows(index, all_rows(X), 7, prune=False)
     wanted = brute_force(X, 7)
-    assert np.allclose(found.similarity, wanted[1], atol=1e-6)
-    assert (found.index == wanted[0]).mean() > 0.99  # near-ties may change places
+    assert np.allclose(result.similarity, wanted[1], atol=1e-6)
+    assert (result.index == wanted[0]).mean() > 0.99  # near-ties may change places
     monkeypatch.setattr(neighbors, "_MOST_DENSE", 0)
     sparse_only = exact_rows(index, all_rows(X), 7, prune=False)
-    assert np.array_equal(found.similarity, sparse_only.similarity)
+    assert np.array_equal(result.similarity, sparse_only.similarity)
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
@@ -249,10 +249,10 @@ def test_order_of_entries_and_stored_zeros_do_not_matter() -> None:
 
 
 # -- cut-offs and the approximate search -----------------------------------------------------------
-def test_max_df_finds_through_rare_columns_and_scores_by_all() -> None:
+def test_max_df_limits_candidates_not_similarities() -> None:
     X = zipfian(2000, 6)
-    exact, said = nearest(X, 5), []
-    cut = nearest(X, 5, max_df=20, progress=said.append)
+    exact, messages = nearest(X, 5), []
+    cut = nearest(X, 5, max_df=20, progress=messages.append)
     df = np.bincount(X.indices, minlength=X.shape[1])
     rare = X.multiply(sparse.csr_matrix((df <= 20).astype(np.float32))).tocsr()
     whole, light = (X @ X.T).toarray(), (rare @ rare.T).toarray()
@@ -262,18 +262,18 @@ def test_max_df_finds_through_rare_columns_and_scores_by_all() -> None:
     assert np.allclose(whole[i, cut.index[i, t]], cut.similarity[i, t], atol=1e-6)
     assert cut.recall is not None
     assert 0.05 < cut.recall < 0.95
-    assert "recall" in said[-1]
+    assert "recall" in messages[-1]
     all_of_it = nearest(X, 5, max_df=10**9)
     assert np.array_equal(all_of_it.similarity, exact.similarity)
     assert all_of_it.recall == 1.0
 
 
-def test_recall_counts_equals_of_the_last_neighbor() -> None:
+def test_recall_counts_ties_with_the_last_neighbor() -> None:
     exact = NeighborLists(np.array([[1, 2]], np.int32), np.array([[0.9, 0.5]]))
     ids = np.array([[-1, -1], [1, 7], [9, -1]], np.int32)
-    found = NeighborLists(ids, np.array([[0, 0], [0.9, 0.5], [0.4, 0]]))
-    assert recall(exact, found, np.array([1])) == 1.0
-    assert recall(exact, found, np.array([2])) == 0.0
+    result = NeighborLists(ids, np.array([[0, 0], [0.9, 0.5], [0.4, 0]]))
+    assert recall(exact, result, np.array([1])) == 1.0
+    assert recall(exact, result, np.array([2])) == 0.0
 
 
 class FakeDescent:
@@ -281,7 +281,7 @@ class FakeDescent:
 
     def __init__(self, data: Any, **_options: Any) -> None:
         norm = np.asarray(data.power(2).sum(axis=1)).ravel()
-        assert np.allclose(norm, 1, atol=1e-6)  # else its cosine is not ours
+        assert np.allclose(norm, 1, atol=1e-6)  # otherwise its cosine would differ
         n = data.shape[0]
         i = np.arange(n)
         self.neighbor_graph = (np.stack([i, (i + 1) % n, (i + 1) % n, (i + 2) % n], 1), None)
@@ -292,14 +292,14 @@ def test_approximate_search_is_rescored_and_measured(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pynndescent", module)
     X = with_ties(50, 1)
     X = sparse.csr_matrix(X / 4)
-    found = nearest(X, 3, search="approximate")
+    result = nearest(X, 3, search="approximate")
     sim = (X @ X.T).toarray()
     for i in range(50):
         wanted = sorted((-sim[i, j], j) for j in ((i + 1) % 50, (i + 2) % 50) if sim[i, j] > 0)
-        assert [j for j in found.index[i] if j >= 0] == [j for _, j in wanted]
-    assert found.index.shape == (50, 3)
-    assert found.recall is not None
-    assert 0 < found.recall < 0.6
+        assert [j for j in result.index[i] if j >= 0] == [j for _, j in wanted]
+    assert result.index.shape == (50, 3)
+    assert result.recall is not None
+    assert 0 < result.recall < 0.6
 
 
 def test_approximate_search_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,9 +312,9 @@ def test_approximate_search_without_its_library(monkeypatch: pytest.MonkeyPatch)
 def test_approximate_search_by_pynndescent() -> None:
     module: ModuleType = pytest.importorskip("pynndescent", reason="pynndescent is not installed")
     assert module
-    found = nearest(zipfian(2000, 7), 10, search="approximate")
-    assert found.recall is not None
-    assert found.recall > 0.8
+    result = nearest(zipfian(2000, 7), 10, search="approximate")
+    assert result.recall is not None
+    assert result.recall > 0.8
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
 
 
 # -- cost ------------------------------------------------------------------------------------------
-def test_the_matrix_that_was_given_stays_as_it_is() -> None:
+def test_nearest_does_not_modify_its_argument() -> None:
     X = zipfian(60, 8)
     entries = np.concatenate(
         [np.arange(a, b)[::-1] for a, b in zip(X.indptr, X.indptr[1:], strict=False)]
@@ -341,8 +341,8 @@ def test_the_matrix_that_was_given_stays_as_it_is() -> None:
     before = (X.data.copy(), X.indices.copy(), X.indptr.copy())
     nearest(X, 4)
     nearest(X, 4, max_df=10)
-    for array, kept in zip((X.data, X.indices, X.indptr), before, strict=True):
-        assert array.tolist() == kept.tolist()
+    for array, copy in zip((X.data, X.indices, X.indptr), before, strict=True):
+        assert array.tolist() == copy.tolist()
 
 
 def test_predicted_cost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,12 +352,12 @@ def test_predicted_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cost.multiply_adds == 4 + 9 + 4 + 4 + 9
     assert cost.seconds == pytest.approx(30 / neighbors._RATE)
     assert predicted_cost(zipfian(3000)).bytes > 12 * 3000 * 60
-    said: list[str] = []
-    nearest(oracle(), 2, progress=said.append)
-    assert not said
+    messages: list[str] = []
+    nearest(oracle(), 2, progress=messages.append)
+    assert not messages
     monkeypatch.setattr(neighbors, "_LONG", 0.0)
-    nearest(oracle(), 2, progress=said.append)
-    assert "30 multiply-adds" in said[0]
+    nearest(oracle(), 2, progress=messages.append)
+    assert "30 multiply-adds" in messages[0]
 
 
 # -- edges -----------------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ def test_edges_are_bit_symmetric_whatever_the_lists() -> None:
     assert union.has_sorted_indices
 
 
-def test_edges_of_unusable_lists() -> None:
+def test_invalid_arguments_of_symmetrize() -> None:
     lists = nearest(oracle(), 2)
     with pytest.raises(UserError, match="3 neighbors of lists of 2"):
         symmetrize(lists, 3, "union")
@@ -386,7 +386,7 @@ def test_same_lists_as_sparse_dot_topn() -> None:
     peer = pytest.importorskip("sparse_dot_topn", reason="sparse_dot_topn is not installed")
     X = zipfian(2000, 8)
     theirs = peer.sp_matmul_topn(X, X.T.tocsr(), top_n=6, sort=True, threshold=0.0)
-    theirs.setdiag(0)  # drop the vertex by its index, not by its rank
+    theirs.setdiag(0)  # drop the vertex itself
     ours = nearest(X, 5)
     for i in range(2000):
         row = np.sort(theirs.data[theirs.indptr[i] : theirs.indptr[i + 1]])[::-1]

@@ -56,32 +56,32 @@ AFTER = {
 
 @pytest.mark.parametrize("count", ["once", "twice"])
 def test_g6_the_optimum(count: EdgeCount) -> None:
-    found = propagate_optimum(six(), R, LABELED, MU, NU, count)
-    np.testing.assert_allclose(found, two(OPTIMUM[count]), **DIGITS)
+    result = propagate_optimum(six(), R, LABELED, MU, NU, count)
+    np.testing.assert_allclose(result, two(OPTIMUM[count]), **DIGITS)
     steps = propagate(six(), START, R, LABELED, MU, NU, 2000, count)
-    np.testing.assert_allclose(steps, found, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(steps, result, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 10])
 def test_g7_after_some_steps(steps: int) -> None:
-    found = propagate(six(), START, R, LABELED, MU, NU, steps)
-    np.testing.assert_allclose(found, two(AFTER[steps]), **DIGITS)
+    result = propagate(six(), START, R, LABELED, MU, NU, steps)
+    np.testing.assert_allclose(result, two(AFTER[steps]), **DIGITS)
 
 
-def test_ten_steps_are_the_default_and_none_leave_the_start() -> None:
+def test_default_is_ten_steps_and_zero_steps_copy_the_start() -> None:
     np.testing.assert_array_equal(
         propagate(six(), START, R, LABELED, MU, NU),
         propagate(six(), START, R, LABELED, MU, NU, 10),
     )
     before = START.copy()
-    found = propagate(six(), START, R, LABELED, MU, NU, 0)
-    np.testing.assert_array_equal(found, before)
-    found[:] = 0
+    result = propagate(six(), START, R, LABELED, MU, NU, 0)
+    np.testing.assert_array_equal(result, before)
+    result[:] = 0
     np.testing.assert_array_equal(START, before)  # a copy, not the caller's array
 
 
-def test_g7_the_rate() -> None:
-    """The spectral radius of a step, seen in the last steps of many, and bound (iii)."""
+def test_g7_convergence_rate() -> None:
+    """The ratio of late steps is the spectral radius; bound (iii) holds."""
     best = propagate_optimum(six(), R, LABELED, MU, NU, tolerance=1e-14)
     gaps = [np.abs(propagate(six(), START, R, LABELED, MU, NU, m) - best).max() for m in (200, 201)]
     assert gaps[1] / gaps[0] == pytest.approx(0.9722222222, abs=1e-9)
@@ -104,7 +104,7 @@ def test_g8_the_objective_falls() -> None:
     assert lowest == pytest.approx(0.1106835399, abs=6e-11)
 
 
-def test_g9_rows_keep_their_sum_where_the_printed_update_does_not() -> None:
+def test_g9_rows_keep_their_sum_unlike_the_printed_update() -> None:
     q = START.copy()
     W, degree = six().toarray(), six().toarray().sum(axis=1)
     for _ in range(10):  # as printed: no mu before the sum over neighbors
@@ -120,16 +120,14 @@ def test_g10_vertices_without_neighbors() -> None:
     W = csr_array(np.pad(W.toarray(), (0, 1)))
     labeled = np.array([True, False, True, False])
     r = rows_at({0: (1, 0), 2: (0.2, 0.8)}, 4)
-    found = propagate(W, distributions(1, 4, 2), r, labeled, MU, NU, 1)
-    np.testing.assert_allclose(found[2], (r[2] + NU / 2) / (1 + NU), rtol=1e-15)
-    np.testing.assert_array_equal(found[3], [0.5, 0.5])
+    result = propagate(W, distributions(1, 4, 2), r, labeled, MU, NU, 1)
+    np.testing.assert_allclose(result[2], (r[2] + NU / 2) / (1 + NU), rtol=1e-15)
+    np.testing.assert_array_equal(result[3], [0.5, 0.5])
     best = propagate_optimum(W, r, labeled, MU, NU)
-    np.testing.assert_allclose(best[2:], found[2:], rtol=1e-14)
+    np.testing.assert_allclose(best[2:], result[2:], rtol=1e-14)
 
 
-def test_without_prior_a_lonely_vertex_stays_and_a_lonely_component_is_uniform_at_the_optimum() -> (
-    None
-):
+def test_isolated_vertices_and_components_without_prior() -> None:
     W = csr_array(np.pad(six().toarray(), (0, 1)))
     labeled, r = np.append(LABELED, False), np.pad(R, ((0, 1), (0, 0)))
     start = distributions(2, 7, 2)
@@ -146,7 +144,7 @@ def problems(draw: st.DrawFn) -> tuple[csr_array, F64, F64, Bool, float, float]:
     seed, density = draw(st.integers(0, 10_000)), draw(st.sampled_from([0.0, 0.1, 0.3, 0.9]))
     labeled = np.random.default_rng(seed).random(V) < draw(st.sampled_from([0.0, 0.2, 0.7, 1.0]))
     r = distributions(seed + 1, V, K)
-    r[~labeled] = np.nan  # never to be read
+    r[~labeled] = np.nan  # must not be read
     mu, nu = draw(st.sampled_from([0.05, 0.5, 3.0])), draw(st.sampled_from([0.001, 0.01, 0.5]))
     return random_graph(seed, V, density), distributions(seed + 2, V, K), r, labeled, mu, nu
 
@@ -161,8 +159,8 @@ def test_properties_of_the_update(
     c = {"once": mu, "twice": 2 * mu}[count]
     known = np.where(labeled[:, None], r, 0.0)
     best = quadratic_optimum(W, known, labeled, np.full_like(start, 1 / start.shape[1]), c, nu)
-    found = propagate_optimum(W, r, labeled, mu, nu, count, tolerance=1e-13)
-    np.testing.assert_allclose(found, best, rtol=0, atol=1e-10)
+    result = propagate_optimum(W, r, labeled, mu, nu, count, tolerance=1e-13)
+    np.testing.assert_allclose(result, best, rtol=0, atol=1e-10)
     degree = np.asarray(W.sum(axis=1)).ravel()
     bound = (c * degree / (labeled + nu + c * degree)).max()
     q = start
@@ -180,8 +178,8 @@ def test_properties_of_the_update(
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 6), st.integers(1, 4))
-def test_labels_come_one_hop_per_step(steps: int, seed: int) -> None:
-    """(v), on a path: what is further away than `steps` does not see a change of a label."""
+def test_labels_move_one_edge_per_step(steps: int, seed: int) -> None:
+    """(v), on a path: a label has no influence beyond `steps` edges."""
     rng = np.random.default_rng(seed)
     W = graph(9, [(u, u + 1, float(rng.uniform(0.1, 1))) for u in range(8)])
     labeled = np.arange(9) == 0
@@ -202,23 +200,23 @@ def test_g15_permuted_vertices_and_labels() -> None:
         lambda W, q, r, s: propagate(W, q, r, s, MU, NU),
         lambda W, q, r, s: propagate_optimum(W, r, s, MU, NU, tolerance=1e-14),
     ):
-        found = solved(W, start, r, labeled)
+        result = solved(W, start, r, labeled)
         moved = solved(
             W[order][:, order].tocsr(),
             start[order][:, labels],
             r[order][:, labels],
             labeled[order],
         )
-        np.testing.assert_allclose(moved, found[order][:, labels], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(moved, result[order][:, labels], rtol=0, atol=1e-13)
 
 
-def test_one_label_is_certain() -> None:
+def test_single_label_has_probability_one() -> None:
     ones = np.ones((6, 1))
     np.testing.assert_allclose(propagate(six(), ones, ones, LABELED, MU, NU), 1, rtol=1e-15)
     np.testing.assert_array_equal(propagate_optimum(six(), ones, LABELED, MU, NU), ones)
 
 
-def test_roughness_is_the_trace() -> None:
+def test_roughness_equals_the_trace() -> None:
     W, q = random_graph(8, 30), distributions(9, 30, 4)
     assert roughness(W, q) == pytest.approx(np.trace(q.T @ laplacian(W) @ q), rel=1e-13)
 
@@ -234,7 +232,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         propagate(six().tocsc(), START, R, LABELED, MU, NU)
 
 
-def test_too_few_steps_are_no_silent_optimum() -> None:
+def test_too_few_steps_raise() -> None:
     with pytest.raises(ArithmeticError, match="2 of 2 labels did not reach"):
         propagate_optimum(
             random_graph(1, 60), distributions(1, 60, 2), np.arange(60) < 5, 5.0, 1e-4, max_steps=2

@@ -51,7 +51,7 @@ def test_empirical_distributions() -> None:
 
 
 def test_arrays_that_do_not_fit_are_refused() -> None:
-    """They would be read and written outside their bounds."""
+    """Kernels would read and write outside the arrays."""
     with pytest.raises(ValueError, match="2 tokens, rows"):
         type_means(ids(0, 1), np.ones((3, 2)), 2)
     with pytest.raises(ValueError, match=r"a vertex is outside -1 \.\. 1"):

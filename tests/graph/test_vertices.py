@@ -49,7 +49,7 @@ def test_a_sentence_of_one_word():
     assert vertices.count.tolist() == [2, 1, 1]
 
 
-def test_pads_are_no_words():
+def test_pads_differ_from_words_that_look_like_them():
     text = corpus_of([["x"], ["<s1>", "x", "</s1>"]])
     assert len(ngram_vertices(text)) == 4
 
@@ -98,7 +98,7 @@ def test_order_depends_on_the_words_alone():
 
 
 @pytest.mark.parametrize("largest", [10**4, 10**9, 2**62])
-def test_tuples_are_packed_in_as_many_steps_as_they_need(monkeypatch, largest):
+def test_packing_in_several_steps(monkeypatch, largest):
     monkeypatch.setattr(words, "_LARGEST", largest)
     rng = np.random.default_rng(3)
     parts = [rng.integers(0, 90, 500).astype(np.int32) for _ in range(5)]
@@ -111,13 +111,13 @@ def test_tuples_are_packed_in_as_many_steps_as_they_need(monkeypatch, largest):
     assert n == len(place)
 
 
-def test_large_vocabularies_fit():
+def test_packing_with_large_bounds():
     codes = np.array([2**21, 2**22, 5], np.int32)
     parts = [(codes, 2**30), (codes[::-1], 2**30), (codes, 2**30), (codes, 2**30)]
     assert words.packed(parts)[0].tolist() == [1, 2, 0]
 
 
-def test_digest_tells_texts_apart_and_not_vocabularies():
+def test_digest_depends_on_the_text_not_the_vocabulary():
     def digest(sentences, vocabulary=None):
         text = corpus_of(sentences, vocabulary)
         return words.CodedForms.from_column(text.column("word")).digest(text.offsets)
@@ -128,7 +128,7 @@ def test_digest_tells_texts_apart_and_not_vocabularies():
     assert len({same, *map(digest, others)}) == 5
 
 
-def test_wrong_use():
+def test_invalid_arguments():
     text = corpus_of([["a"]])
     with pytest.raises(UserError, match="no column 'char'"):
         ngram_vertices(text, "char")
@@ -140,6 +140,6 @@ def test_wrong_use():
         ngram_vertices(text, excluded=np.zeros(2, np.bool_))
 
 
-def test_no_text():
+def test_empty_text_has_no_vertices():
     text = Corpus({"word": Column(Vocabulary(), np.empty(0, np.int32))}, np.array([0]))
     assert len(ngram_vertices(text)) == 0

@@ -42,8 +42,8 @@ def rows_at(rows: dict[int, Sequence[float]], vertices: int = 6) -> F64:
 
 def random_graph(seed: int, vertices: int, density: float = 0.3) -> csr_array:
     rng = np.random.default_rng(seed)
-    kept = np.triu(rng.random((vertices, vertices)) < density, 1)
-    W = np.where(kept, rng.uniform(0.05, 1, (vertices, vertices)), 0.0)
+    joined = np.triu(rng.random((vertices, vertices)) < density, 1)
+    W = np.where(joined, rng.uniform(0.05, 1, (vertices, vertices)), 0.0)
     return csr_array(W + W.T)
 
 
@@ -126,7 +126,7 @@ def penalized(
         return total, (2 * S * (q - r) + 2 * c * L @ q + lam * slope).ravel()
 
     options = {"ftol": 1e-16, "gtol": 1e-12, "maxiter": 10_000, "maxfun": 100_000, "maxcor": 30}
-    found = minimize(
+    result = minimize(
         value,
         start.ravel(),
         jac=True,
@@ -134,4 +134,4 @@ def penalized(
         bounds=[(0, None)] * r.size,
         options=options,
     )
-    return found.x.reshape(r.shape), float(found.fun)
+    return result.x.reshape(r.shape), float(result.fun)

@@ -46,7 +46,7 @@ class VertexImages(NamedTuple):
 # -- similarity ------------------------------------------------------------------------------------
 @njit(cache=True, nogil=True, inline="always")
 def _quick(v: VertexImages, side: int, i: int, j: int, closeness: F64) -> float:
-    """Upper bound on s; s itself where no images are compared."""
+    """Upper bound on s; exactly s if one of the letters is missing."""
     a, b = v.lit[side, i], v.lit[side, j]
     if a < 0 or b < 0:
         return BORDER if a == b else 0.0

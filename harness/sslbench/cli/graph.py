@@ -37,7 +37,7 @@ def command() -> None:
     "--similarity",
     default="subramanya2010",
     show_default=True,
-    help="Of two vertices: a registered similarity.",
+    help="Of vertices, see sslbench list similarities.",
 )
 @click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbors.")
 @click.option(

@@ -64,8 +64,8 @@ def build_graph(
     text: all text whose tokens get a vertex, end to end.
     similarity: of two vertices; `similarity.registered_similarity` finds one by name.
     column: whose trigrams are the vertices.
-    counting_text: more text, used for the statistics of features only (docs/specs/graph.md, section
-        4.1); shares the vocabulary.
+    counting_text: more text, used for the statistics of features only; shares the vocabulary
+        (docs/specs/graph.md, section 4.1).
     cache: folder of cached graphs and neighbor lists; None = build everything.
 
     Raises
@@ -106,6 +106,7 @@ class _Job:
             "version": VERSION,
             "texts": [f.digest(text.offsets) for f, text in zip(forms, texts, strict=True)],
             "similarity": f"{cls.__module__}.{cls.__qualname__}",
+            "vertex_form": self.similarity.vertex_form,
             "parameters": self.similarity.cache_key(),
             "options": msgspec.to_builtins(self.options),
         }
@@ -139,10 +140,8 @@ class _Job:
         }
 
     def _vertices(self) -> Vertices:
-        excluded, form = (
-            self.similarity.excluded(self.text, self.column),
-            self.similarity.vertex_form,
-        )
+        form = self.similarity.vertex_form
+        excluded = self.similarity.excluded(self.text, self.column)
         vertices = ngram_vertices(self.text, self.column, excluded=excluded, form=form)
         if self.options.min_count == 1:
             return vertices
