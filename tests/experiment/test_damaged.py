@@ -16,7 +16,7 @@ from hypothesis import given
 from sslbench.cli import cli
 from sslbench.corpus import read_conll
 from sslbench.corpus.files import RATIO_FREE_BYTES
-from sslbench.experiment.userdata import load_user_data
+from sslbench.experiment.data.userdata import load_user_data
 from support import damage
 from support.damage import COLUMNS, READERS, Reader, altered, check, fixed, packed, symlink
 

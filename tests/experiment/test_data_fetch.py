@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from sslbench.errors import UserError
-from sslbench.experiment import fetch
-from sslbench.experiment.data import DataHome
+from sslbench.experiment.data import DataHome, fetch
 from sslbench.registrations import RemoteFile
 
 CONTENT = bytes(range(256)) * 1_000

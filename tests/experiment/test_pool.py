@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from sslbench.errors import UserError
-from sslbench.experiment.cluster import run_on_dask
-from sslbench.experiment.pool import run_all
+from sslbench.experiment.execute.cluster import run_on_dask
+from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute
 from sslbench.experiment.training import Task

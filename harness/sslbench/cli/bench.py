@@ -52,7 +52,7 @@ def measure(*, rounds: int, threads: int, sentences: int | None = None) -> dict[
     import sys
     import tempfile
 
-    from sslbench.experiment.threads import thread_variables
+    from sslbench.experiment.execute.threads import thread_variables
 
     folder = find_benchmarks()
     with tempfile.TemporaryDirectory() as scratch:

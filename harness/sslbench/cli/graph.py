@@ -58,9 +58,9 @@ def stats(**given: Any) -> None:
     """
     from sslbench.cli.messages import tell
     from sslbench.experiment.data import DataHome
+    from sslbench.experiment.execute.threads import use_threads
     from sslbench.experiment.protocol import draw, parse_labeled
     from sslbench.experiment.record import ProtocolSpec
-    from sslbench.experiment.threads import use_threads
     from sslbench.plugins import registry
 
     given["threads"] = given["threads"] or os.cpu_count() or 1

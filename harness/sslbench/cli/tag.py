@@ -33,7 +33,7 @@ def command(
     FILE has the columns of the training file, the label column may be missing. If it is there, the
     scores against it go to standard error.
     """
-    from sslbench.experiment.threads import use_threads
+    from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
 
     use_threads(threads or os.cpu_count() or 1)

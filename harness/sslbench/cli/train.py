@@ -36,7 +36,7 @@ def command(**given: Any) -> None:
     A lone file of your own is used whole: nothing is cut off for a test. `sslbench tag` uses the
     tagger.
     """
-    from sslbench.experiment.threads import use_threads
+    from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
 
     use_threads(given["threads"] or os.cpu_count() or 1)

@@ -13,18 +13,18 @@ from typing import Any, Literal
 import msgspec
 
 from sslbench.errors import UserError
-from sslbench.experiment.cluster import run_on_dask
-from sslbench.experiment.identity import code_version
-from sslbench.experiment.pool import OnStart, run_all
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunRecord, RunSpec
-from sslbench.experiment.store import Store
-from sslbench.experiment.training import Task, make_params, plugin_targets
-from sslbench.experiment.userdata import (
+from sslbench.experiment.data.userdata import (
     dataset_name,
     fitting_featurizer,
     hash_files,
     load_user_data,
 )
+from sslbench.experiment.execute.cluster import run_on_dask
+from sslbench.experiment.execute.pool import OnStart, run_all
+from sslbench.experiment.identity import code_version
+from sslbench.experiment.record import DataSpec, ProtocolSpec, RunRecord, RunSpec
+from sslbench.experiment.store import Store
+from sslbench.experiment.training import Task, make_params, plugin_targets
 from sslbench.plugins import Registry, registry, suggestion
 from sslbench.registrations import load_target
 

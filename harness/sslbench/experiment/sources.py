@@ -13,7 +13,7 @@ from pathlib import Path
 CORE = "sslbench"
 _RUNNER = f"{CORE}.experiment.runner"
 # Cannot change a result: what is fetched is verified by its sha256.
-_NO_INFLUENCE = frozenset({f"{CORE}.experiment.fetch"})
+_NO_INFLUENCE = frozenset({f"{CORE}.experiment.data.fetch"})
 
 
 def sources_hash(targets: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from sslbench.corpus.encodings import Task as TaskKind
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.identity import code_version
 from sslbench.experiment.metrics import Alternatives, Coverage, Scores, score
 from sslbench.experiment.problem import (
@@ -33,7 +34,6 @@ from sslbench.experiment.protocol import Draw, draw, no_text, unlabeled_text
 from sslbench.experiment.record import RunSpec, content_id
 from sslbench.experiment.store import Store
 from sslbench.experiment.tune import SearchAxis, Trial, search
-from sslbench.experiment.userdata import load_user_data
 from sslbench.plugins import Registry
 from sslbench.types import I32, I64
 

@@ -32,7 +32,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "train": ("train",),
     "dev": ("dev", "valid"),
     "test": ("test",),
-    "unlabeled": ("unlabeled", "unlabeled"),
+    "unlabeled": ("unlabeled", "unlabelled"),
 }
 SUFFIXES = (".conll", ".txt", ".tsv", ".gz")
 CUT_STREAM = 0x75736572

@@ -1,77 +1,23 @@
-"""Datasets in memory, and the folder where their files are kept.
-
-Does not import numpy: ``sslbench data path`` stays quick.
-"""
+"""The data home: the folder of the files of datasets, and the folder of derived data."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sslbench.atomic import write_atomically
 from sslbench.errors import UserError
 from sslbench.registrations import RemoteFile
-
-if TYPE_CHECKING:
-    from sslbench.corpus import Corpus, LabelCodec, LabelConstraint, Shards
-    from sslbench.experiment.metrics import Alternatives
 
 HOME_VARIABLE = "SSLBENCH_DATA"
 CACHE_VARIABLE = "SSLBENCH_CACHE"
 OFFLINE_VARIABLE = "SSLBENCH_OFFLINE"
 
 FileState = Literal["ok", "missing", "wrong sha256"]
-Metadata = Mapping[str, float | int | str]
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A corpus with its splits, as a dataset plugin's ``load`` returns it.
-
-    Attributes
-    ----------
-    name: of the registration.
-    task: "tagging", "spans", "segmentation" or "joint".
-    metric: the primary one.
-    encoding: of the label column ("IOB2", "BMES", ...), None for plain tags.
-    splits: "train", "test" and, where there is one, "dev"; each Corpus has a "label" column, and
-        all share one Vocabulary per column name. Others are scored like test, and methods get none
-        of them: "transductive" is the external text with its labels.
-    external: makes the unlabeled text from outside; only called when a protocol needs it.
-    metadata: repeated in the run record (key "facts"); values are JSON-able.
-    adaptation: train is of another domain than dev and test, and `external` of theirs: it is the
-        unlabeled text however many sentences are labeled. Else it is only when all are.
-    joined: the unlabeled text is what is left of train, and then `external`.
-    transductive: what is tested is unlabeled text; so in tuning, held-out labeled sentences are
-        unlabeled text too.
-    codec: makes, from the tags of the labeled sample, the labels that models are trained on in
-        their place; what is predicted is scored as tags. None: on the tags as they are.
-    label_constraint: tells the label of some tokens; for all methods, in training and in
-    tagging. What it says
-        of the labeled sample replaces the labels there, never those that are scored.
-    alternatives: by split, spans that the task accepts besides those of the labels; adds
-        alt_precision, alt_recall and alt_f1. With such a metric as the primary one, every split
-        has them.
-    """
-
-    name: str
-    task: str
-    metric: str
-    encoding: str | None
-    splits: Mapping[str, Corpus]
-    external: Callable[[], Shards] | None = None
-    metadata: Metadata = field(default_factory=dict)
-    adaptation: bool = False
-    joined: bool = False
-    transductive: bool = False
-    codec: Callable[[Sequence[str]], LabelCodec] | None = None
-    label_constraint: LabelConstraint | None = None
-    alternatives: Mapping[str, Alternatives] = field(default_factory=dict)
 
 
 class DataHome:
@@ -124,7 +70,7 @@ class DataHome:
         return target
 
     def _download(self, file: RemoteFile, target: Path, agreed: bool) -> None:
-        from sslbench.experiment.fetch import download, put_it_there  # requests: 100 ms
+        from sslbench.experiment.data.fetch import download, put_it_there  # requests: 100 ms
 
         if self.offline:
             origin = f"; it comes from {file.urls[0]}" if file.urls else ""

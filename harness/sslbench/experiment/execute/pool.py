@@ -20,9 +20,9 @@ import msgspec
 import psutil
 from pebble import ProcessExpired, concurrent
 
+from sslbench.experiment.execute.threads import thread_variables
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
-from sslbench.experiment.threads import thread_variables
 from sslbench.experiment.training import Task
 
 _POLL_SECONDS = 0.1

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sslbench.errors import UserError
-from sslbench.experiment.pool import OnStart
+from sslbench.experiment.execute.pool import OnStart
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import Task
