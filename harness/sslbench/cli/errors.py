@@ -63,7 +63,7 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
 def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     """The data set of the runs and its split; UserError unless all runs predicted it."""
     from sslbench.experiment.identity import corpus_hash
-    from sslbench.experiment.training import Task, load_dataset
+    from sslbench.experiment.training import RunTask, load_dataset
     from sslbench.plugins import registry
 
     for record in records:
@@ -73,8 +73,8 @@ def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     if len({record.data.get("test_sha256") for record in records}) > 1:
         raise UserError("the runs have different test sets", hint="compare runs on one data set")
     first = records[0]
-    task = Task(first.spec, first.primary_metric, first.data.get("path"))
-    dataset = load_dataset(task, registry())
+    run_task = RunTask(first.spec, first.primary_metric, first.data.get("path"))
+    dataset = load_dataset(run_task, registry())
     if corpus_hash(dataset.splits["test"]) != first.data["test_sha256"]:
         raise UserError(
             f"data set {first.dataset} is not what run {first.run_id} was tested on",

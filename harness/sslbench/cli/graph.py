@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,11 +62,10 @@ def stats(**given: Any) -> None:
     from sslbench.experiment.record import ProtocolSpec
     from sslbench.plugins import registry
 
-    given["threads"] = given["threads"] or os.cpu_count() or 1
-    use_threads(given["threads"])
-    known, home = registry(), DataHome()
-    warn_of_problems(known)
-    dataset = known.dataset(given["dataset"]).load()(home)
+    given["threads"] = use_threads(given["threads"])
+    plugins, home = registry(), DataHome()
+    warn_of_problems(plugins)
+    dataset = plugins.dataset(given["dataset"]).load()(home)
     protocol = ProtocolSpec(
         labeled=parse_labeled(given["labeled"]), unlabeled=given["unlabeled"], seed=given["seed"]
     )

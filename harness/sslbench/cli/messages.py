@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from sslbench.experiment.record import RunRecord
-    from sslbench.experiment.training import Task
+    from sslbench.experiment.training import RunTask
 
 
 def tell(text: str) -> None:
@@ -69,17 +69,18 @@ class GridProgress:
         if self._bars.live.is_started:  # else it would print an empty line
             self._bars.stop()
 
-    def found(self, record: RunRecord) -> None:
-        """A run was in the store."""
+    def stored(self, record: RunRecord) -> None:
+        """A run was in the store already."""
         self._total -= 1
         self._show_count()
 
-    def start(self, task: Task) -> None:
-        """A run has begun."""
-        self._lines[task.spec.run_id] = self._bars.add_task(describe(task.spec), total=1)
+    def start(self, run_task: RunTask) -> None:
+        """A run has started."""
+        line = self._bars.add_task(describe(run_task.spec), total=1)
+        self._lines[run_task.spec.run_id] = line
 
     def end(self, record: RunRecord) -> None:
-        """A run has ended, in whatever way."""
+        """A run has ended."""
         line = self._lines.pop(record.run_id, None)
         if line is not None:
             self._bars.remove_task(line)

@@ -10,7 +10,7 @@ from sslbench.cli.options import problem_options, request_of
 from sslbench.cli.text import counted, warn_of_problems
 
 if TYPE_CHECKING:
-    from sslbench.experiment.plan import Outcome
+    from sslbench.experiment.execute.grid import GridResult
 
 
 def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -48,17 +48,18 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
     warn_of_problems(registry())
     with plain_warnings():
-        outcome = _carry_out(given)
-    print_results(outcome.records, given["form"])
-    for line in dict.fromkeys(r.error for r in outcome.failed if r.error_kind == "input"):
+        result = _run(given)
+    print_results(result.records, given["form"])
+    for line in dict.fromkeys(r.error for r in result.failed if r.error_kind == "input"):
         tell(str(line))
-    tell(_summary(outcome))
-    ctx.exit(outcome.exit_status)
+    tell(_summary(result))
+    ctx.exit(result.exit_status)
 
 
-def _carry_out(given: dict[str, Any]) -> Outcome:
+def _run(given: dict[str, Any]) -> GridResult:
     from sslbench.cli.messages import GridProgress, tell
-    from sslbench.experiment.plan import carry_out, plan
+    from sslbench.experiment.execute.grid import run_grid
+    from sslbench.experiment.plan import plan
     from sslbench.experiment.store import Store
 
     request = request_of(
@@ -69,27 +70,27 @@ def _carry_out(given: dict[str, Any]) -> Outcome:
         jobs=given["jobs"],
     )
     store = Store(given["store"])
-    tasks = plan(request, store=store, notice=tell)
-    with GridProgress(len(tasks)) as progress:
-        return carry_out(
-            tasks,
+    run_tasks = plan(request, store=store, notice=tell)
+    with GridProgress(len(run_tasks)) as progress:
+        return run_grid(
+            run_tasks,
             store,
             jobs=given["jobs"],
             timeout=given["timeout"],
             retry=given["retry"],
             executor=given["executor"],
-            on_found=progress.found,
+            on_stored=progress.stored,
             on_start=progress.start,
             on_end=progress.end,
         )
 
 
-def _summary(outcome: Outcome) -> str:
-    parts = [counted(len(outcome.records), "run")]
-    if outcome.skipped:
-        parts.append(f"{outcome.skipped} of them found in the store")
-    if outcome.failed:
-        parts.append(f"{len(outcome.failed)} failed")
-    if outcome.skipped_failed:
-        parts.append(f"--retry runs {outcome.skipped_failed} earlier failed again")
+def _summary(result: GridResult) -> str:
+    parts = [counted(len(result.records), "run")]
+    if result.stored:
+        parts.append(f"{result.stored} of them found in the store")
+    if result.failed:
+        parts.append(f"{len(result.failed)} failed")
+    if result.stored_failed:
+        parts.append(f"--retry repeats {result.stored_failed} that failed earlier")
     return ", ".join(parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,15 +35,15 @@ def command(
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
 
-    use_threads(threads or os.cpu_count() or 1)
-    known = registry()
-    warn_of_problems(known)
+    use_threads(threads)
+    plugins = registry()
+    warn_of_problems(plugins)
     from sslbench.atomic import write_atomically
     from sslbench.corpus import read_conll
     from sslbench.corpus.annotate import append_column
     from sslbench.experiment.saved import load_tagger
 
-    tagger = load_tagger(model, known)
+    tagger = load_tagger(model, plugins)
     source = _read(file)
     corpus = read_conll(source, _columns(tagger, source, columns))
     codes = tagger.tag(corpus)

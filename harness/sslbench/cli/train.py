@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,9 +38,8 @@ def command(**given: Any) -> None:
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
 
-    use_threads(given["threads"] or os.cpu_count() or 1)
-    known = registry()
-    warn_of_problems(known)
+    given["threads"] = use_threads(given["threads"])
+    warn_of_problems(registry())
     target: Path = given["target"]
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
@@ -67,9 +65,9 @@ def _train(given: dict[str, Any]) -> tuple[RunSetup, Trained]:
         cut=False,
         quiet=False,
     )
-    (task,) = plan(request, store=None, notice=tell)
-    timer = RunContext(given["seed"], threads=task.threads, quiet=False)
-    setup = RunSetup.open(task, registry(), timer)
+    (run_task,) = plan(request, store=None, notice=tell)
+    timer = RunContext(threads=run_task.threads, quiet=False)
+    setup = RunSetup.open(run_task, registry(), timer)
     return setup, train(setup)
 
 
@@ -87,7 +85,7 @@ def _report(target: Path, setup: RunSetup, trained: Trained) -> None:
             size = counted(corpus.n_sentences, "sentence")
             tell(f"{name}, {size}: {percentages(scores.metrics)}")
     tell(
-        f"{setup.task.spec.method} trained on {problem.labeled.n_sentences} labeled and"
+        f"{setup.spec.method} trained on {problem.labeled.n_sentences} labeled and"
         f" {problem.unlabeled.n_sentences} unlabeled sentences in"
         f" {setup.timer.timing['fit']:.1f} s; saved to {target}"
     )

@@ -47,7 +47,7 @@ def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
 
     UserError when the tagger has no ``save``, or what it saves cannot be read back.
     """
-    spec = setup.task.spec
+    spec = setup.spec
     trouble = f"method {spec.method} cannot save its tagger"
     save: Callable[[str], None] | None = getattr(_model(trained.tagger), "save", None)
     if save is None:
@@ -62,7 +62,7 @@ def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
         save(file)
         try:
             add_facts(file, cast(dict[str, Any], jsonable(facts)))
-            load_tagger(file, setup.known)
+            load_tagger(file, setup.plugins)
         except UserError as error:
             raise UserError(f"{trouble}: {error.message}", hint="see docs/plugins.md") from error
         os.replace(file, path)
@@ -74,7 +74,7 @@ def _model(tagger: Tagger) -> Tagger:
 
 def _facts(setup: RunSetup, trained: Trained) -> CorpusFacts:
     dataset = setup.dataset
-    columns = setup.task.spec.data.columns or tuple(dataset.splits["train"].columns)
+    columns = setup.spec.data.columns or tuple(dataset.splits["train"].columns)
     scheme = dataset.metadata.get("source_scheme", dataset.encoding)
     return CorpusFacts(
         columns,
@@ -123,21 +123,21 @@ class SavedTagger:
         return score_labels(facts.task, facts.encoding, corpus, self.tagger, codes).metrics
 
 
-def _dense_columns(facts: dict[str, Any], known: Registry) -> Any:
+def _dense_columns(facts: dict[str, Any], plugins: Registry) -> Any:
     """The function that makes the dense columns, from the installed featurizer that was used."""
     if not facts.get("n_columns"):
         return None
-    return known.featurizer(facts["trained"]["featurizer"]).load()().dense
+    return plugins.featurizer(facts["trained"]["featurizer"]).load()().dense
 
 
-def load_tagger(path: str | os.PathLike[str], known: Registry) -> SavedTagger:
+def load_tagger(path: str | os.PathLike[str], plugins: Registry) -> SavedTagger:
     """Read a saved tagger; UserError when the file is none, or its method is not installed."""
     kind, arrays, facts = read_model(path)
     restore = _ENGINE_KINDS.get(kind)
     try:
         if restore is None:
-            restore = known.method(kind).load().restore
-        facts["dense"] = _dense_columns(facts, known)
+            restore = plugins.method(kind).load().restore
+        facts["dense"] = _dense_columns(facts, plugins)
         tagger: Tagger = restore(arrays, facts)
         if _CORPUS not in facts:
             return SavedTagger(tagger, None)

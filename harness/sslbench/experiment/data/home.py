@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -21,14 +22,15 @@ FileState = Literal["ok", "missing", "wrong sha256"]
 
 
 class DataHome:
-    """The folder of upstream files (may be read-only) and the writable folder of derived ones.
+    """The folder of the files of datasets (may be read-only) and the folder of derived data.
 
     Parameters
     ----------
-    root: default ``$SSLBENCH_DATA``, else the platform's user cache folder.
-    cache: for derived data; default ``$SSLBENCH_CACHE``, else ``derived`` in the user cache folder.
+    root: default ``$SSLBENCH_DATA``, or the platform's user cache folder.
+    cache: for derived data, writable; default ``$SSLBENCH_CACHE``, or ``derived`` in the user cache
+        folder.
     offline: never download; default: whether ``$SSLBENCH_OFFLINE`` is set and not "0".
-    dataset: on whose behalf files are asked for; for the advice in messages.
+    dataset: name of the dataset that is loaded, for the hints of error messages.
     """
 
     def __init__(
@@ -46,26 +48,28 @@ class DataHome:
         self.dataset = dataset
 
     def locate(self, file: RemoteFile) -> Path:
-        """Return where the file lies or would lie."""
+        """The path of the file in the data home, whether it exists or not."""
         return self.root / file.path
 
     def path(self, file: RemoteFile, *, agreed: bool = False) -> Path:
-        """Return the verified local file, downloading it when it is not there.
+        """Return the path of the verified file; download the file if it is missing.
 
-        ``agreed``: the user accepts the licence, where that must be done to download the file.
+        agreed: the user accepts the licence, which some files require before the download.
 
-        Raises UserError when a file is there with another sha256 (it is never overwritten), or when
-        it may not or cannot be downloaded; the message says what to put where.
+        Raises
+        ------
+        UserError: the file has another sha256 (it is never overwritten), or it may not or cannot be
+            downloaded; the message says which file to put where.
         """
         target = self.locate(file)
         if not target.is_file():
             self._download(file, target, agreed)
-        found = self.sha256(target)
-        if found != file.sha256:
+        digest = self.sha256(target)
+        if digest != file.sha256:
             raise UserError(
-                f"sha256 is {found}, but {file.path} should have {file.sha256}",
+                f"sha256 is {digest}, but {file.path} should have {file.sha256}",
                 file=target,
-                hint="move it away to have it downloaded again",
+                hint="move it away, then it is downloaded again",
             )
         return target
 
@@ -81,72 +85,71 @@ class DataHome:
         if file.agreement and not agreed:
             raise UserError(
                 f"{file.path} is not in the data home {self.root}, and its licence has to be"
-                f" accepted before it is downloaded ({file.licence})",
-                hint=f"sslbench data fetch {self.dataset or 'NAME'} asks for that",
+                f" accepted before the download ({file.licence})",
+                hint=f"sslbench data fetch {self.dataset or 'NAME'} asks for it",
             )
         download(file, target)
 
     def state(self, file: RemoteFile, *, rehash: bool = False) -> FileState:
-        """Say how a file stands, without downloading; ``rehash`` ignores remembered digests."""
+        """The state of a file; downloads nothing. rehash: ignore stored digests."""
         target = self.locate(file)
         if not target.is_file():
             return "missing"
         return "ok" if self.sha256(target, rehash=rehash) == file.sha256 else "wrong sha256"
 
     def sha256(self, path: Path, *, rehash: bool = False) -> str:
-        """Return a file's digest; remembered by path, size and modification time.
+        """Sha256 of a file, in hexadecimal; UserError when it cannot be read.
 
-        Raises UserError when the file cannot be read.
+        Digests are stored in the cache by path, size and modification time; rehash: ignore them.
         """
         try:
-            facts = path.stat()
-            key, stamp = str(path.resolve()), [facts.st_size, facts.st_mtime_ns]
-            known = self._remembered().get(key)
-            if not rehash and known is not None and known[:2] == stamp:
-                return str(known[2])
+            status = path.stat()
+            key, stamp = str(path.resolve()), [status.st_size, status.st_mtime_ns]
+            stored = self._stored_digests().get(key)
+            if not rehash and stored is not None and stored[:2] == stamp:
+                return str(stored[2])
             with path.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as problem:
             raise UserError(f"cannot be read: {problem.strerror}", file=path) from problem
-        self._remember(key, [*stamp, digest])
+        self._store_digest(key, [*stamp, digest])
         return digest
 
     def derived(self, kind: str, key: Mapping[str, object]) -> Path:
-        """Return the folder for derived data of this kind and content key; it may not exist yet.
+        """The folder for derived data of this kind and key; it may not exist yet.
 
-        ``key`` is everything that the content depends on, JSON-able. Whoever fills the folder does
-        so atomically (temporary folder and rename), so that an existing folder is a whole one.
+        key: everything that the content depends on, JSON-able. Callers fill the folder atomically
+        (temporary folder, then rename): an existing folder is complete.
         """
         text = json.dumps(key, sort_keys=True, ensure_ascii=True)
         return self.cache / kind / hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @property
-    def _memory(self) -> Path:
+    def _digest_file(self) -> Path:
         return self.cache / "sha256.json"
 
-    def _remembered(self) -> dict[str, list[int | str]]:
-        """Return path -> [size, modification time in ns, sha256]; empty when there is nothing."""
+    def _stored_digests(self) -> dict[str, list[int | str]]:
+        """Path -> [size, modification time in ns, sha256]; {} if the file is missing or damaged."""
         try:
-            entries = json.loads(self._memory.read_text(encoding="utf-8"))
+            entries = json.loads(self._digest_file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
         if not isinstance(entries, dict):
             return {}
         return {k: v for k, v in entries.items() if isinstance(v, list) and len(v) == 3}
 
-    def _remember(self, key: str, entry: list[int | str]) -> None:
-        """Store a digest. Losing one to a concurrent writer costs a rehash, so there is no lock."""
-        entries = {**self._remembered(), key: entry}
-        try:
-            write_atomically(self._memory, json.dumps(entries, indent=0, sort_keys=True).encode())
-        except OSError:  # an unwritable cache must not stop a run
-            return
+    def _store_digest(self, key: str, entry: list[int | str]) -> None:
+        """Store a digest. No lock: an entry lost to a concurrent writer costs one more hashing."""
+        entries = {**self._stored_digests(), key: entry}
+        data = json.dumps(entries, indent=0, sort_keys=True).encode()
+        with suppress(OSError):  # a run goes on without a writable cache
+            write_atomically(self._digest_file, data)
 
 
-def _folder(given: str | os.PathLike[str] | None, variable: str, below: str) -> Path:
-    chosen = given or os.environ.get(variable)
-    if chosen:
-        return Path(chosen).expanduser()
+def _folder(folder: str | os.PathLike[str] | None, variable: str, below: str) -> Path:
+    folder = folder or os.environ.get(variable)
+    if folder:
+        return Path(folder).expanduser()
     from platformdirs import user_cache_path
 
     return user_cache_path("sslbench", appauthor=False) / below

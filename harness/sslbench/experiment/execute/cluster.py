@@ -1,4 +1,4 @@
-"""The dask executor: the same runs on the workers of a dask cluster."""
+"""Runs on the workers of a dask cluster."""
 
 from __future__ import annotations
 
@@ -9,18 +9,31 @@ import msgspec
 
 from sslbench.errors import UserError
 from sslbench.experiment.execute.pool import OnStart
+from sslbench.experiment.execute.threads import use_threads
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
-from sslbench.experiment.training import Task
+from sslbench.experiment.training import RunTask
 
 
 def run_on_dask(
-    tasks: Sequence[Task], *, address: str | None, on_start: OnStart = lambda task: None
+    run_tasks: Sequence[RunTask],
+    *,
+    address: str | None,
+    on_start: OnStart = lambda run_task: None,
 ) -> Iterator[RunRecord]:
-    """Run the tasks on a dask cluster (at `address`, or a local one); yield records as they come.
+    """Execute runs on a dask cluster; yield records as they come.
 
-    Workers need the same version of sslbench and the data under the same paths. They run one task
-    per worker thread and cannot kill one: timeouts are the cluster's business.
+    Workers need the same version of sslbench and the data under the same paths. A worker thread
+    executes one run at a time and cannot be stopped: the timeout of the command does not apply.
+
+    Parameters
+    ----------
+    address: of the scheduler; None = a local cluster.
+    on_start: called when a run is submitted.
+
+    Raises
+    ------
+    UserError: dask.distributed is not installed, or no scheduler answers.
     """
     try:
         from distributed import Client, as_completed
@@ -30,11 +43,11 @@ def run_on_dask(
         ) from error
     with _client(Client, address) as client:
         futures = {}
-        for task in tasks:
-            on_start(task)
-            # pure=False: a retried run must not be answered from the scheduler's memory.
-            future = client.submit(_on_worker, msgspec.json.encode(task), pure=False)
-            futures[future] = task
+        for run_task in run_tasks:
+            on_start(run_task)
+            # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
+            future = client.submit(_on_worker, msgspec.json.encode(run_task), pure=False)
+            futures[future] = run_task
         for future in as_completed(list(futures)):
             yield _result(futures[future], future)
 
@@ -48,12 +61,14 @@ def _client(make: Any, address: str | None) -> Any:
         ) from error
 
 
-def _result(task: Task, future: Any) -> RunRecord:
+def _result(run_task: RunTask, future: Any) -> RunRecord:
     try:
         return msgspec.json.decode(future.result(), type=RunRecord)
-    except Exception as error:  # a lost worker, an import that fails there
-        return failed(task, "process", f"{type(error).__name__}: {error}")
+    except Exception as error:  # the worker was lost, or an import failed there
+        return failed(run_task, "process", f"{type(error).__name__}: {error}")
 
 
 def _on_worker(encoded: bytes) -> bytes:
-    return msgspec.json.encode(execute(msgspec.json.decode(encoded, type=Task)))
+    run_task = msgspec.json.decode(encoded, type=RunTask)
+    use_threads(run_task.threads)
+    return msgspec.json.encode(execute(run_task))
