@@ -92,6 +92,14 @@ class Registration:
         return load_target(self.target, f"{self.kind} {self.name}")
 
 
+def _check_tasks(registration: Registration, tasks: tuple[str, ...]) -> None:
+    if isinstance(tasks, str) or not tasks or not set(tasks) <= set(TASKS):
+        raise ValueError(
+            f"{type(registration).__name__} {registration.name}: tasks {tasks!r} must be some of"
+            f" {TASKS}"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class RemoteFile:
     """One upstream file.
@@ -162,8 +170,7 @@ class DatasetInfo(Registration):
         """Raise TypeError or ValueError when a field cannot be right."""
         super().__post_init__()
         _check_text_tuple(self, "files", RemoteFile)
-        if self.task not in TASKS:
-            raise ValueError(f"DatasetInfo {self.name}: task {self.task!r} is not one of {TASKS}")
+        _check_tasks(self, (self.task,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +192,7 @@ class FeaturizerInfo(Registration):
         """Raise TypeError or ValueError when a field cannot be right."""
         super().__post_init__()
         _check_text_tuple(self, "columns")
-        _check_text_tuple(self, "tasks")
+        _check_tasks(self, self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,13 +208,30 @@ class MethodInfo(Registration):
 
     Attributes
     ----------
-    baseline: whether other methods are compared against it.
+    baseline: whether other methods are compared with it.
+    tasks: that the method is for; runs on datasets of other tasks are skipped.
+    models: names of the models that it works with, () = all; runs with others are skipped.
     """
 
     baseline: bool = False
+    tasks: tuple[str, ...] = TASKS
+    models: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "method"
 
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError when a field cannot be right."""
+        super().__post_init__()
+        _check_text_tuple(self, "models")
+        _check_tasks(self, self.tasks)
+
+    def misfit(self, task: str, model: str) -> str | None:
+        """Why the method cannot run on this task with this model; None if it can."""
+        if task not in self.tasks:
+            return f"for {', '.join(self.tasks)}, not {task}"
+        if self.models and model not in self.models:
+            return f"for model {', '.join(self.models)}, not {model}"
+        return None
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityInfo(Registration):

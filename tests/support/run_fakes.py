@@ -217,9 +217,15 @@ def sslbench_models() -> list[ModelInfo]:
 
 @hookimpl
 def sslbench_methods() -> list[MethodInfo]:
+    common = {"summary": "", "reference": ""}
+    majority = {"target": "support.run_fakes:Majority", **common}
     return [
-        MethodInfo(name=name.lower(), summary="", reference="", target=f"support.run_fakes:{name}")
-        for name in ("Majority", "Follower", "Hostile")
+        *(
+            MethodInfo(name=name.lower(), target=f"support.run_fakes:{name}", **common)
+            for name in ("Majority", "Follower", "Hostile")
+        ),
+        MethodInfo(name="segmenter", tasks=("segmentation", "joint"), **majority),
+        MethodInfo(name="crf1_only", models=("crf1",), **majority),
     ]
 
 

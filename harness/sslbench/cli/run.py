@@ -11,6 +11,7 @@ from sslbench.cli.text import counted, warn_of_problems
 
 if TYPE_CHECKING:
     from sslbench.experiment.execute.grid import GridResult
+    from sslbench.experiment.training import RunTask
 
 
 def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -39,8 +40,9 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Run methods on datasets: every combination with every seed, each in its own process.
 
-    Finished runs are in --store and are not run again. Results go to standard output, messages
-    to standard error. Exit status: 0 done, 1 some run failed, 2 wrong usage or bad input.
+    Finished runs are in --store and are not run again. A method that is not for the task of a
+    dataset or the model is skipped. Results go to standard output, messages to standard error.
+    Exit status: 0 done, 1 some run failed, 2 wrong usage or bad input.
     """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.cli.results import print_results
@@ -71,7 +73,10 @@ def _run(given: dict[str, Any]) -> GridResult:
     )
     store = Store(given["store"])
     run_tasks = plan(request, store=store, notice=tell)
-    with GridProgress(len(run_tasks)) as progress:
+    for line in dict.fromkeys(_skip_line(task) for task in run_tasks if task.skip_reason):
+        click.echo(line, err=True)
+    n_runs = sum(task.skip_reason is None for task in run_tasks)
+    with GridProgress(n_runs) as progress:
         return run_grid(
             run_tasks,
             store,
@@ -85,12 +90,20 @@ def _run(given: dict[str, Any]) -> GridResult:
         )
 
 
+def _skip_line(run_task: RunTask) -> str:
+    """The same for all seeds: they are skipped for one reason."""
+    spec = run_task.spec
+    return f"skipped: {spec.method} on {spec.dataset}: {run_task.skip_reason}"
+
+
 def _summary(result: GridResult) -> str:
-    parts = [counted(len(result.records), "run")]
+    parts = [counted(len(result.records) - len(result.skipped), "run")]
     if result.stored:
         parts.append(f"{result.stored} of them found in the store")
     if result.failed:
         parts.append(f"{len(result.failed)} failed")
+    if result.skipped:
+        parts.append(f"{len(result.skipped)} skipped")
     if result.stored_failed:
         parts.append(f"--retry repeats {result.stored_failed} that failed earlier")
     return ", ".join(parts)

@@ -46,11 +46,18 @@ def _show(found: Registry, info: Registration) -> None:
         elif isinstance(info, SimilarityInfo):
             _show_similarity(info)
         else:
-            if isinstance(info, MethodInfo) and info.baseline:
-                click.echo(labeled("role", "baseline: the others are compared against it"))
+            if isinstance(info, MethodInfo):
+                _show_method(info)
             _show_parameters(getattr(info.load(), "Params", None), "parameters")
     except UserError as problem:
         click.echo(f"sslbench: warning: {problem}", err=True)
+
+
+def _show_method(info: MethodInfo) -> None:
+    if info.baseline:
+        click.echo(labeled("role", "baseline: the other methods are compared with it"))
+    click.echo(labeled("tasks", ", ".join(info.tasks)))
+    click.echo(labeled("models", ", ".join(info.models) or "all"))
 
 
 def _show_dataset(info: DatasetInfo) -> None:
@@ -78,7 +85,7 @@ def _only_extra(extra: bool) -> str:
 
 def _show_featurizer(info: FeaturizerInfo) -> None:
     click.echo(labeled("needs columns", ", ".join(info.columns)))
-    click.echo(labeled("made for", ", ".join(info.tasks)))
+    click.echo(labeled("tasks", ", ".join(info.tasks)))
     templates = getattr(info.load()(), "templates", ())
     click.echo(f"  {len(templates)} templates")
     for template in templates:

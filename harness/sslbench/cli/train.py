@@ -66,6 +66,12 @@ def _train(given: dict[str, Any]) -> tuple[RunSetup, Trained]:
         quiet=False,
     )
     (run_task,) = plan(request, store=None, notice=tell)
+    if run_task.skip_reason is not None:
+        method, dataset = run_task.spec.method, run_task.spec.dataset
+        raise UserError(
+            f"{method} cannot be trained on {dataset}: it is {run_task.skip_reason}",
+            hint=f"see sslbench show {method}",
+        )
     timer = RunContext(threads=run_task.threads, quiet=False)
     setup = RunSetup.open(run_task, registry(), timer)
     return setup, train(setup)

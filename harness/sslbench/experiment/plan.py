@@ -77,6 +77,8 @@ def plan(
 ) -> list[RunTask]:
     """The runs of a request, ordered by dataset, then seed, then method.
 
+    A run whose method does not fit the task or the model is to be skipped; see `MethodInfo`.
+
     store: shares tuning trials between runs; None = they are not kept.
     notice: called with messages for the user.
     """
@@ -87,15 +89,17 @@ def plan(
     if not datasets:
         datasets = [_users_own(request, plugins, notice)]
     check_settings(request.settings, plugins, request.methods, request.datasets)
+    model = request.model or _default_model(plugins)
     threads = request.threads or max(1, (os.cpu_count() or 1) // request.jobs)
     return [
         RunTask(
-            spec=_spec(request, plugins, dataset, seed, method),
+            spec=_spec(request, plugins, dataset, seed, method, model),
             metric=dataset.metric,
             data_path=None if request.data_path is None else str(request.data_path.resolve()),
             store=None if store is None else str(store.folder.resolve()),
             threads=threads,
             quiet=request.quiet,
+            skip_reason=plugins.method(method).misfit(dataset.task, model),
             cut=request.cut,
         )
         for dataset, seed, method in product(datasets, request.seeds, request.methods)
@@ -104,9 +108,10 @@ def plan(
 
 @dataclass(frozen=True)
 class _PlannedDataset:
-    """What the plan needs of a dataset: name, metric, defaults, and its identity."""
+    """What the plan needs of a dataset: name, task, metric, defaults, and its identity."""
 
     name: str
+    task: str
     metric: str
     featurizer: str
     tune: int
@@ -121,7 +126,7 @@ def _registered(request: Request, plugins: Registry, name: str) -> _PlannedDatas
         # A licensed corpus in a folder of the user's: the bytes of its files identify it.
         hashes = file_hashes(request.data_path, all_files(request.data_path))
     data = DataSpec(files=hashes, options=dataset_options(info, values))
-    return _PlannedDataset(name, info.metric, info.featurizer, info.tune, data)
+    return _PlannedDataset(name, info.task, info.metric, info.featurizer, info.tune, data)
 
 
 def _users_own(
@@ -140,18 +145,24 @@ def _users_own(
     notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
     hashes = file_hashes(path, find_files(path).values())
     data = DataSpec(files=hashes, columns=request.columns)
-    return _PlannedDataset(dataset_name(path), dataset.metric, featurizer, 0, data)
+    name = dataset_name(path)
+    return _PlannedDataset(name, dataset.task, dataset.metric, featurizer, 0, data)
 
 
 def _spec(
-    request: Request, plugins: Registry, dataset: _PlannedDataset, seed: int, method: str
+    request: Request,
+    plugins: Registry,
+    dataset: _PlannedDataset,
+    seed: int,
+    method: str,
+    model: str,
 ) -> RunSpec:
     default_tune = dataset.tune if request.labeled == "all" else 0
     spec = RunSpec(
         method=method,
         dataset=dataset.name,
         featurizer=request.featurizer or dataset.featurizer,
-        model=request.model or _default_model(plugins),
+        model=model,
         params=method_params(request.settings, plugins, method),
         protocol=ProtocolSpec(
             labeled=request.labeled,

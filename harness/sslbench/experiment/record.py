@@ -15,7 +15,7 @@ from sslbench.experiment.predictions import Predictions
 
 SCHEMA = 1
 ID_LENGTH = 16
-Status = Literal["ok", "failed", "timeout"]
+Status = Literal["ok", "failed", "timeout", "skipped"]
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,7 +93,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     data: where the data came from, sizes, and a hash of the test split with its labels.
     timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run.
     peak_rss_mb: highest resident memory of the run's process (None when it is not known).
-    error: one line; traceback: its last lines; error_kind "input" = the user's to mend.
+    error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =
+        the user can correct it.
     tuning: the trials, in order.  trace: what the method reported.  audit: room for checks.
     """
 

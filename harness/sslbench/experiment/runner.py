@@ -19,7 +19,7 @@ from sslbench.experiment.identity import corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, coverage
 from sslbench.experiment.predictions import Predictions
 from sslbench.experiment.problem import Problem
-from sslbench.experiment.record import RunRecord, jsonable
+from sslbench.experiment.record import RunRecord, Status, jsonable
 from sslbench.experiment.training import RunSetup, RunTask, Trained, predict, score_labels, train
 from sslbench.plugins import Registry, registry
 
@@ -65,7 +65,14 @@ def failed(
     return record
 
 
-def _blank(run_task: RunTask, status: Literal["ok", "failed", "timeout"]) -> RunRecord:
+def skipped(run_task: RunTask) -> RunRecord:
+    """The record of a run that is not executed; it is shown, but never stored."""
+    record = _blank(run_task, "skipped")
+    record.error = run_task.skip_reason
+    return record
+
+
+def _blank(run_task: RunTask, status: Status) -> RunRecord:
     spec = run_task.spec
     return RunRecord(
         run_id=spec.run_id,

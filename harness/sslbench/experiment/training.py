@@ -47,6 +47,7 @@ class RunTask(msgspec.Struct, frozen=True):
     store: folder where tuning trials are shared between runs; None = they are not kept.
     threads: of the run; results do not depend on their number.
     quiet: no progress messages of the method.
+    skip_reason: why the run is skipped (its method does not fit the task or model); None = it runs.
     cut: hold out a fifth of train if the user's own data have no test file.
     """
 
@@ -56,6 +57,7 @@ class RunTask(msgspec.Struct, frozen=True):
     store: str | None = None
     threads: int = 1
     quiet: bool = True
+    skip_reason: str | None = None
     cut: bool = True
 
 

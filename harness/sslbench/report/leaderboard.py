@@ -92,13 +92,14 @@ _TableKey = tuple[str, str, str, int, str]
 
 
 def leaderboard(records: Iterable[RunRecord]) -> list[Table]:
-    """Build all tables from records, whatever their order.
+    """Build all tables from records in any order; skipped runs are left out.
 
     Of several runs of one cell (same row and seed, other code) the newest counts.
     """
     groups: dict[_TableKey, list[RunRecord]] = defaultdict(list)
     for record in records:
-        groups[_table_key(record)].append(record)
+        if record.status != "skipped":
+            groups[_table_key(record)].append(record)
     return [_table(key, groups[key]) for key in sorted(groups)]
 
 

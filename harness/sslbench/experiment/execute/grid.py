@@ -10,6 +10,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.record import RunRecord
+from sslbench.experiment.runner import skipped
 from sslbench.experiment.store import Store
 from sslbench.experiment.training import RunTask
 
@@ -30,8 +31,13 @@ class GridResult:
 
     @property
     def failed(self) -> list[RunRecord]:
-        """The runs that did not succeed."""
-        return [record for record in self.records if record.status != "ok"]
+        """The runs that failed; skipped ones have not."""
+        return [record for record in self.records if record.status not in ("ok", "skipped")]
+
+    @property
+    def skipped(self) -> list[RunRecord]:
+        """The runs that were not executed, since the method does not fit the task or model."""
+        return [record for record in self.records if record.status == "skipped"]
 
     @property
     def exit_status(self) -> Literal[0, 1, 2]:
@@ -55,6 +61,8 @@ def run_grid(
 ) -> GridResult:
     """Run what is not in the store yet and store every record as it comes.
 
+    Runs with a reason to skip them are neither executed nor stored.
+
     Parameters
     ----------
     jobs: runs at a time.
@@ -70,6 +78,9 @@ def run_grid(
     records: dict[str, RunRecord] = {}
     todo: dict[str, RunTask] = {}
     for run_task in run_tasks:
+        if run_task.skip_reason is not None:
+            records[run_task.spec.run_id] = skipped(run_task)
+            continue
         record = store.load(run_task.spec.run_id)
         if record is None or (retry and record.status != "ok"):
             todo.setdefault(run_task.spec.run_id, run_task)
