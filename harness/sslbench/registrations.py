@@ -233,6 +233,7 @@ class MethodInfo(Registration):
             return f"for model {', '.join(self.models)}, not {model}"
         return None
 
+
 @dataclass(frozen=True, kw_only=True)
 class SimilarityInfo(Registration):
     """A similarity of graph vertices; its target is a callable ``() -> Similarity``.

@@ -19,7 +19,7 @@ from sslbench.corpus import Column, Corpus, Vocabulary, convert_labels, read_con
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.metrics import SentenceCounts
-from sslbench.experiment.saved import TrainingCorpus, SavedTagger
+from sslbench.experiment.saved import SavedTagger, TrainingCorpus
 from sslbench.experiment.training import score_labels
 from sslbench.types import I32
 from sslbench_datasets.ner import load as ner

@@ -24,11 +24,11 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 @problem_options
 @click.option("--seed", "seeds", type=click.IntRange(min=0), multiple=True, help="May repeat.")
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at the same time.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
 @click.option("--threads", type=click.IntRange(min=1), help="Per run. Default: cores / jobs.")
 @click.option("--executor", default="local", show_default=True, help="local or dask[:ADDRESS].")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds per run.")
-@click.option("--retry", is_flag=True, help="Run failed runs again.")
+@click.option("--retry", is_flag=True, help="Run again what failed earlier.")
 @click.option(
     "--format",
     "form",
@@ -91,7 +91,7 @@ def _run(given: dict[str, Any]) -> GridResult:
 
 
 def _skip_line(run_task: RunTask) -> str:
-    """The same for all seeds: they are skipped for one reason."""
+    """Seeds are not named: the reason is the same for all."""
     spec = run_task.spec
     return f"skipped: {spec.method} on {spec.dataset}: {run_task.skip_reason}"
 

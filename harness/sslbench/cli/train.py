@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     help="File to write the tagger to.",
 )
 def command(**given: Any) -> None:
-    """Train one method on all the labeled data asked for, and keep the tagger.
+    """Train a method on labeled sentences and save the tagger, for `sslbench tag`.
 
-    A lone file of your own is used whole: nothing is cut off for a test. `sslbench tag` uses the
-    tagger.
+    Of your own data, all sentences of the train file are used: none are held out for a test.
     """
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
@@ -78,7 +77,7 @@ def _train(given: dict[str, Any]) -> tuple[RunSetup, Trained]:
 
 
 def _report(target: Path, setup: RunSetup, trained: Trained) -> None:
-    """One line per split that was not trained on, and one on what was."""
+    """A line with the scores on each of dev and test, and one on the training."""
     from sslbench.cli.messages import tell
     from sslbench.experiment.training import predict, score_labels
 
