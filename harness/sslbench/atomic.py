@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writing: a file is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import IO
 def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Write to a temporary file beside `path`, flush it to disk, and rename it over `path`.
 
-    A reader sees the old file, the new file or none; after an exception the old one is there.
-    Missing folders are made. OSError when it cannot be written.
+    A reader sees the old file, the complete new one, or none; after an exception the old file is
+    unchanged. Missing folders are created. OSError if the file cannot be written.
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -25,7 +25,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # mkstemp gives 0600, unreadable for colleagues
+        os.chmod(name, 0o666 & ~_umask())  # mkstemp creates it with 0600, unreadable for others
         os.replace(name, target)
     except BaseException:
         with suppress(OSError):
@@ -34,7 +34,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a whole file."""
+    """Write a file with this content, see `replacing`."""
     with replacing(path) as file:
         file.write(data)
 

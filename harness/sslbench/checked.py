@@ -1,4 +1,4 @@
-"""Arrays of saved models, checked before compiled code indexes with them unchecked."""
+"""Checks of the arrays of saved models, since compiled code indexes without bounds checks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def vector(
     size: int | None = None,
     bounds: tuple[int, int] | None = None,
 ) -> NDArray[Any]:
-    """The array of that name, C-contiguous.
+    """The one-dimensional array of this name, C-contiguous.
 
-    ValueError when it is missing, of another type, not a vector of `size`, or when a value v is not
+    ValueError if it is missing, has another dtype, shape or size, or if a value v does not satisfy
     bounds[0] <= v < bounds[1].
     """
     array = arrays.get(name)
     if array is None:
-        raise ValueError(f"there is no array {name}")
+        raise ValueError(f"array {name} is missing")
     if array.dtype != np.dtype(dtype) or array.ndim != 1 or size not in (None, len(array)):
         shape = "n" if size is None else size
         raise ValueError(
@@ -41,8 +41,8 @@ def vector(
 
 
 def borders(arrays: Mapping[str, NDArray[Any]], name: str, n_parts: int, end: int) -> I64:
-    """int64[n_parts + 1] that rises from 0 to `end`; ValueError otherwise."""
+    """The array of this name, int64[n_parts + 1], ascending from 0 to `end`; ValueError if not."""
     array = vector(arrays, name, np.int64, n_parts + 1)
     if array[0] != 0 or array[-1] != end or (np.diff(array) < 0).any():
-        raise ValueError(f"array {name} does not rise from 0 to {end}")
+        raise ValueError(f"array {name} does not ascend from 0 to {end}")
     return array

@@ -1,9 +1,9 @@
-"""The entry points of one group, found fast and in spite of damaged metadata.
+"""The entry points of a group, read fast and despite damaged metadata.
 
-``importlib.metadata`` would do for a healthy environment, but importing it costs 30 ms (it brings
-the email package) and its ``entry_points()`` fails as a whole when one package's file is damaged.
-So the folders on ``sys.path`` are read here; whatever is not a folder, and an interpreter with
-metadata finders of its own, is left to ``importlib.metadata``.
+Importing ``importlib.metadata`` takes 30 ms (it imports the email package), and its
+``entry_points()`` fails altogether if the file of one package is damaged. So the folders on
+``sys.path`` are read here. ``importlib.metadata`` serves for zip files on the path, and for
+interpreters with metadata finders of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FILE = "entry_points.txt"
 
 
 class EntryPoint(NamedTuple):
-    """One line of the group: ``name = value`` in a distribution of this version ("" if unknown)."""
+    """One line of a group, ``name = value``, with distribution and version ("" if unknown)."""
 
     name: str
     value: str
@@ -28,13 +28,16 @@ class EntryPoint(NamedTuple):
     version: str
 
     def load(self) -> Any:
-        """Import the object that the value names; whatever the import raises passes through."""
-        found = re.fullmatch(r"\s*([\w.]+)\s*(?::\s*([\w.]+)\s*)?(?:\[.*\])?\s*", self.value)
-        if found is None:
+        """Import the object that the value names.
+
+        ValueError for a value of another form; exceptions of the import are not caught.
+        """
+        parts = re.fullmatch(r"\s*([\w.]+)\s*(?::\s*([\w.]+)\s*)?(?:\[.*\])?\s*", self.value)
+        if parts is None:
             raise ValueError(f"entry point value {self.value!r} is not 'module' or 'module:object'")
-        loaded: Any = import_module(found[1])
-        for part in (found[2] or "").split(".") if found[2] else ():
-            loaded = getattr(loaded, part)
+        loaded: Any = import_module(parts[1])
+        for attribute in parts[2].split(".") if parts[2] else ():
+            loaded = getattr(loaded, attribute)
         return loaded
 
 
@@ -46,9 +49,9 @@ class Unreadable(NamedTuple):
 
 
 def find_entry_points(group: str) -> tuple[list[EntryPoint], list[Unreadable]]:
-    """Return the group's entry points, and the distributions where the group cannot be read.
+    """The entry points of a group, and the distributions whose entry points cannot be read.
 
-    A distribution that is on the path twice counts once: the first is the one that is imported.
+    Of a distribution that is on the path twice, only the first counts: it is the imported one.
     """
     entries: list[EntryPoint] = []
     unreadable: list[Unreadable] = []
@@ -68,12 +71,12 @@ def find_entry_points(group: str) -> tuple[list[EntryPoint], list[Unreadable]]:
 
 
 def canonical(name: str) -> str:
-    """Return a distribution's canonical name (PEP 503)."""
+    """The canonical name of a distribution (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name.strip()).lower()
 
 
 def _group_of(text: str, group: str) -> list[tuple[str, str]]:
-    """Return the (name, value) pairs of one section; ValueError for a line that is no pair."""
+    """The (name, value) pairs of one section; ValueError for any other line in it."""
     pairs = []
     section = ""
     for raw in text.splitlines():
@@ -100,7 +103,7 @@ def _distributions() -> Iterator[tuple[str, str, bytes]]:
             continue
         try:
             names = sorted(os.listdir(folder or "."))
-        except OSError:  # not there, or not readable: nothing can be imported from it either
+        except OSError:  # missing or not readable: nothing can be imported from it either
             continue
         for name in names:
             stem, kind = os.path.splitext(name)
@@ -123,5 +126,5 @@ def _distributions_by_importlib(path: list[str]) -> Iterator[tuple[str, str, byt
             text = distribution.read_text(_FILE)
             if text:
                 yield distribution.name, distribution.version, text.encode()
-        except Exception:  # damaged metadata, of a package that need not have to do with us
+        except Exception:  # damaged metadata, perhaps of an unrelated package
             continue

@@ -1,14 +1,14 @@
-"""The one exception that a user is meant to see."""
+"""The exception for errors that the user can correct."""
 
 from __future__ import annotations
 
 import os
 
-_LONGEST = 1000  # characters of a message or hint that are shown: it may quote a line of megabytes
+_LONGEST = 1000  # characters shown of a message or hint, which may quote a very long line
 
 
 class UserError(Exception):
-    """Wrong usage or bad input: shown as one line, exit status 2.
+    """Wrong usage or bad input: the command line shows it in one line and exits with status 2.
 
     Parameters
     ----------
@@ -16,8 +16,8 @@ class UserError(Exception):
     file, line: where (line counts from 1), when the input is a file.
     hint: what to do about it.
 
-    `str` is one printable line, whatever the parts quote: line breaks and control characters are
-    escaped, parts beyond 1000 characters lose their middle.
+    `str()` of it is one printable line: line breaks and control characters are escaped, and parts
+    of over 1000 characters are shortened in the middle.
     """
 
     def __init__(
@@ -50,5 +50,5 @@ def _short(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Text without what would break the line or drive a terminal."""
+    """The text with line breaks and control characters escaped."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

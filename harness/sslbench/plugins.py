@@ -1,9 +1,9 @@
-"""Finding plugins, and surviving the bad ones.
+"""Loading of plugins; a broken one is reported and does not affect the others.
 
-pluggy defines the hooks. Its ``load_setuptools_entrypoints`` is not used: there one plugin that
-raises on import takes the host down, and of two distributions with the same entry-point name one
-vanishes without a word. Here each plugin gets a manager of its own; what is wrong with it becomes a
-``PluginProblem`` that names the entry point and the distribution, and the others go on.
+pluggy defines the hooks. Its ``load_setuptools_entrypoints`` is not used: with it, a plugin that
+raises on import stops the program, and of two distributions with the same entry-point name one is
+silently dropped. Here each plugin has its own manager, and its errors become `PluginProblem`
+objects that name the entry point and the distribution.
 """
 
 from __future__ import annotations
@@ -47,32 +47,32 @@ class Hooks:
 
     @hookspec
     def sslbench_datasets(self) -> list[DatasetInfo]:
-        """Return the datasets that this plugin offers."""
+        """Return the datasets of this plugin."""
         raise NotImplementedError
 
     @hookspec
     def sslbench_featurizers(self) -> list[FeaturizerInfo]:
-        """Return the featurizers that this plugin offers."""
+        """Return the featurizers of this plugin."""
         raise NotImplementedError
 
     @hookspec
     def sslbench_models(self) -> list[ModelInfo]:
-        """Return the models that this plugin offers."""
+        """Return the models of this plugin."""
         raise NotImplementedError
 
     @hookspec
     def sslbench_methods(self) -> list[MethodInfo]:
-        """Return the methods that this plugin offers."""
+        """Return the methods of this plugin."""
         raise NotImplementedError
 
     @hookspec
     def sslbench_similarities(self) -> list[SimilarityInfo]:
-        """Return the similarities of graph vertices that this plugin offers."""
+        """Return the similarities of graph vertices of this plugin."""
         raise NotImplementedError
 
 
 class Origin(NamedTuple):
-    """Where a registration comes from: entry point, distribution and its version."""
+    """Where a registration comes from: entry point, distribution and version."""
 
     plugin: str
     distribution: str
@@ -83,7 +83,7 @@ class Origin(NamedTuple):
 
 
 class PluginProblem(NamedTuple):
-    """What is wrong with one plugin (entry point) of one distribution."""
+    """An error of one plugin (entry point) of one distribution."""
 
     plugin: str
     distribution: str
@@ -95,7 +95,14 @@ class PluginProblem(NamedTuple):
 
 @dataclass
 class Registry:
-    """Everything that the plugins offer, by kind and name."""
+    """All registrations by kind and name.
+
+    Attributes
+    ----------
+    problems: errors of broken plugins.
+    blocked: plugins left out because of `BLOCK_VARIABLE`.
+    origins: where each registration comes from, by (kind, name).
+    """
 
     datasets: dict[str, DatasetInfo] = field(default_factory=dict)
     featurizers: dict[str, FeaturizerInfo] = field(default_factory=dict)
@@ -107,13 +114,13 @@ class Registry:
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
 
     def of_kind(self, kind: str) -> dict[str, Registration]:
-        """Return name -> registration of one of KINDS."""
+        """The registrations of one of KINDS by name; UserError for another kind."""
         if kind not in KINDS:
             raise UserError(f"no kind {kind!r}", hint=suggestion(kind, KINDS))
         return cast(dict[str, Registration], getattr(self, kind))
 
     def get(self, kind: str, name: str) -> Registration:
-        """Return the registration; UserError with near names when there is none."""
+        """The registration of this name; UserError with similar names if there is none."""
         entries = self.of_kind(kind)
         if name not in entries:
             hint = suggestion(name, entries)
@@ -124,82 +131,82 @@ class Registry:
         return entries[name]
 
     def dataset(self, name: str) -> DatasetInfo:
-        """Return a dataset; UserError with near names when there is none."""
+        """The dataset of this name; UserError with similar names if there is none."""
         return cast(DatasetInfo, self.get("datasets", name))
 
     def featurizer(self, name: str) -> FeaturizerInfo:
-        """Return a featurizer; UserError with near names when there is none."""
+        """The featurizer of this name; UserError with similar names if there is none."""
         return cast(FeaturizerInfo, self.get("featurizers", name))
 
     def model(self, name: str) -> ModelInfo:
-        """Return a model; UserError with near names when there is none."""
+        """The model of this name; UserError with similar names if there is none."""
         return cast(ModelInfo, self.get("models", name))
 
     def method(self, name: str) -> MethodInfo:
-        """Return a method; UserError with near names when there is none."""
+        """The method of this name; UserError with similar names if there is none."""
         return cast(MethodInfo, self.get("methods", name))
 
     def similarity(self, name: str) -> SimilarityInfo:
-        """Return a similarity; UserError with near names when there is none."""
+        """The similarity of this name; UserError with similar names if there is none."""
         return cast(SimilarityInfo, self.get("similarities", name))
 
     def find(self, name: str) -> list[Registration]:
-        """Return what bears this name, of any kind; UserError with near names when nothing does."""
-        found = [self.of_kind(kind)[name] for kind in KINDS if name in self.of_kind(kind)]
-        if not found:
-            every = [known for kind in KINDS for known in self.of_kind(kind)]
-            raise UserError(f"nothing is called {name!r}", hint=suggestion(name, every))
-        return found
+        """Registrations of any kind with this name; UserError with similar names if none has it."""
+        infos = [self.of_kind(kind)[name] for kind in KINDS if name in self.of_kind(kind)]
+        if not infos:
+            names = [other for kind in KINDS for other in self.of_kind(kind)]
+            raise UserError(f"nothing is called {name!r}", hint=suggestion(name, names))
+        return infos
 
     def add(self, kind: str, info: Registration, origin: Origin) -> str | None:
-        """Enter one registration; the text of the problem when its name is taken."""
-        known = self.origins.get((kind, info.name))
-        if known is not None:
-            return f"{info.kind} {info.name!r} is already registered by {known}; ignored here"
+        """Add a registration and return None, or return the message that its name is taken."""
+        first = self.origins.get((kind, info.name))
+        if first is not None:
+            return f"{info.kind} {info.name!r} is already registered by {first}; ignored here"
         self.of_kind(kind)[info.name] = info
         self.origins[kind, info.name] = origin
         return None
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return "did you mean ...?" with near names, or the list of all when none is near."""
-    import difflib  # only needed for a mistake
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """A hint: "did you mean" with similar names, or the list of all names if none is similar."""
+    import difflib  # imported for mistakes only
 
-    names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
+    names = sorted(set(names))
+    similar = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    if similar:
+        return f"did you mean {' or '.join(similar)}?"
     return f"there are: {', '.join(names)}" if names else "there are none"
 
 
 @cache
 def registry() -> Registry:
-    """Return the registry of this process, loaded on the first call."""
+    """The registry of this process, loaded by the first call."""
     entries, unreadable = find_entry_points(GROUP)
-    found = load_plugins(entries, _blocked_names())
-    found.problems[:0] = [PluginProblem("?", *each) for each in unreadable]
-    return found
+    plugins = load_plugins(entries, _blocked_names())
+    plugins.problems[:0] = [PluginProblem("?", *each) for each in unreadable]
+    return plugins
 
 
 def load_plugins(entries: Iterable[EntryPoint], blocked: frozenset[str] = frozenset()) -> Registry:
-    """Load plugins in a fixed order: the harness's own distribution first, then by name.
+    """Load plugins in a fixed order: those of sslbench first, then by distribution and name.
 
-    With that order nobody can change what a built-in name means by shipping the same one.
-    ``blocked``: canonical names of entry points or distributions.
+    The first registration of a name counts, so that no plugin can replace a built-in one.
+    blocked: canonical names of entry points or distributions to leave out.
     """
-    found = Registry()
+    plugins = Registry()
     for entry in sorted(entries, key=lambda e: (canonical(e.distribution) != GROUP, e)):
         origin = Origin(entry.name, entry.distribution, entry.version)
         if {canonical(origin.plugin), canonical(origin.distribution)} & blocked:
-            found.blocked.append(origin)
+            plugins.blocked.append(origin)
             continue
-        for message in _load_plugin(found, origin, entry):
-            found.problems.append(PluginProblem(origin.plugin, origin.distribution, message))
-    return found
+        for message in _load_plugin(plugins, origin, entry):
+            plugins.problems.append(PluginProblem(origin.plugin, origin.distribution, message))
+    return plugins
 
 
-def _load_plugin(found: Registry, origin: Origin, entry: EntryPoint) -> Iterator[str]:
-    """Enter one plugin's registrations; yield what is wrong with it."""
+def _load_plugin(plugins: Registry, origin: Origin, entry: EntryPoint) -> Iterator[str]:
+    """Add the registrations of one plugin; yield its errors."""
     try:
         plugin = entry.load()
         manager = pluggy.PluginManager(GROUP)
@@ -216,35 +223,35 @@ def _load_plugin(found: Registry, origin: Origin, entry: EntryPoint) -> Iterator
             yield f"hook {GROUP}_{kind} failed: {_one_line(problem)}"
             continue
         for result in results:
-            yield from _enter(found, origin, kind, expected, result)
+            yield from _add_result(plugins, origin, kind, expected, result)
 
 
-def _enter(
-    found: Registry, origin: Origin, kind: str, expected: type[Registration], result: object
+def _add_result(
+    plugins: Registry, origin: Origin, kind: str, expected: type[Registration], result: object
 ) -> Iterator[str]:
-    """Enter what one hook returned; yield what is wrong with it."""
-    wanted = f"hook {GROUP}_{kind} must return a list of {expected.__name__}"
+    """Add the registrations that a hook returned; yield the errors."""
+    rule = f"hook {GROUP}_{kind} must return a list of {expected.__name__}"
     if not isinstance(result, list | tuple):
-        yield f"{wanted}, not {type(result).__name__}"
+        yield f"{rule}, not {type(result).__name__}"
         return
     for item in result:
         if isinstance(item, expected):
-            problem = found.add(kind, item, origin)
+            problem = plugins.add(kind, item, origin)
             if problem is not None:
                 yield problem
         else:
-            yield f"{wanted}; one item is {type(item).__name__}"
+            yield f"{rule}; one item is {type(item).__name__}"
 
 
 def _misspelled_hooks(manager: pluggy.PluginManager, plugin: object) -> Iterator[str]:
-    """Yield hook implementations that no hook answers to, and unmarked functions named like one."""
-    known = [f"{GROUP}_{kind}" for kind in KINDS]
+    """Report implementations of unknown hooks, and functions with a hook's name but no mark."""
+    hooks = [f"{GROUP}_{kind}" for kind in KINDS]
     marked = set()
     for caller in manager.get_hookcallers(plugin) or []:
         marked.add(caller.name)
         required = any(not implementation.optionalhook for implementation in caller.get_hookimpls())
         if not caller.has_spec() and required:
-            yield f"unknown hook {caller.name!r}; {suggestion(caller.name, known)}"
+            yield f"unknown hook {caller.name!r}; {suggestion(caller.name, hooks)}"
     for name, value in vars(plugin).items() if hasattr(plugin, "__dict__") else ():
         if name.startswith(f"{GROUP}_") and name not in marked and isinstance(value, FunctionType):
             yield f"function {name!r} looks like a hook but is not marked with @hookimpl"

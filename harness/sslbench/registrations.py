@@ -1,7 +1,7 @@
-"""What a plugin hands to the harness: light descriptions whose targets are imported on use.
+"""Registrations: descriptions of methods, datasets, featurizers and models.
 
-Nothing here imports more than the standard library, so that listing every method of every plugin
-costs milliseconds.
+A registration names its target, which is imported on use. This module imports only the standard
+library, so that listing all plugins takes milliseconds.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def load_target(target: str, what: str) -> Any:
-    """Import ``"module:attribute"`` and return the object it names.
+    """Import ``"module:attribute"`` and return the object that it names.
 
-    ``what`` says on whose behalf, for the message. Raises UserError when it cannot be had; the
-    original exception is its cause.
+    what: the registration, for the message. UserError if the import fails; the original exception
+    is its cause.
     """
     module, _, attribute = target.partition(":")
     try:
-        found: Any = import_module(module)
+        loaded: Any = import_module(module)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            loaded = getattr(loaded, part)
     except Exception as problem:  # a plugin's module may raise anything on import
         raise UserError(
             f"{what}: cannot load {target}: {type(problem).__name__}: {problem}"
         ) from problem
-    return found
+    return loaded
 
 
 def _check_texts(registration: object) -> None:
-    """Every field of an immutable description that is declared ``str`` must hold one."""
+    """TypeError if a field of a dataclass that is declared ``str`` holds something else."""
     for field in fields(registration):  # type: ignore[arg-type]
         value = getattr(registration, field.name)
         if field.type == "str" and not isinstance(value, str):
@@ -59,13 +59,13 @@ def _check_text_tuple(registration: object, field: str, kind: type = str) -> Non
 
 @dataclass(frozen=True, kw_only=True)
 class Registration:
-    """Common to everything that a plugin registers.
+    """Base class of what a plugin registers.
 
     Attributes
     ----------
-    name: what the user types; unique within its kind.
+    name: used on the command line; unique within its kind.
     summary: one line.
-    reference: the publication, or the origin of a corpus.
+    reference: publication, or origin of a corpus.
     target: ``"module:attribute"``, imported on use.
     """
 
@@ -77,7 +77,7 @@ class Registration:
     kind: ClassVar[str] = "registration"
 
     def __post_init__(self) -> None:
-        """Raise TypeError or ValueError when a field cannot be right."""
+        """TypeError or ValueError for a wrong field."""
         _check_texts(self)
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"{type(self).__name__}: {self.name!r} is not a usable name")
@@ -88,24 +88,32 @@ class Registration:
             )
 
     def load(self) -> Any:
-        """Import the target; UserError when that fails."""
+        """Import the target; UserError if that fails."""
         return load_target(self.target, f"{self.kind} {self.name}")
+
+
+def _check_tasks(registration: Registration, tasks: tuple[str, ...]) -> None:
+    if isinstance(tasks, str) or not tasks or not set(tasks) <= set(TASKS):
+        raise ValueError(
+            f"{type(registration).__name__} {registration.name}: tasks {tasks!r} must be some of"
+            f" {TASKS}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteFile:
-    """One upstream file.
+    """A file of a dataset that can be downloaded.
 
     Attributes
     ----------
-    path: below the data home, with forward slashes.
+    path: relative to the data home, with forward slashes.
     urls: tried in this order.
-    sha256: lower-case hexadecimal digest of the whole file.
-    licence: what upstream says about use.
+    sha256: of the whole file, 64 lower-case hexadecimal digits.
+    licence: terms of use.
     bytes: length of the file.
-    extra: only needed when a protocol asks for external unlabeled text.
-    agreement: its licence restricts who may use it or for what, so that the user has to accept it
-        before the file is downloaded; then `licence` is the text to accept.
+    extra: only needed for external unlabeled text.
+    agreement: the licence restricts use, so that the user must accept it before the download;
+        `licence` is the text to accept.
     """
 
     path: str
@@ -117,15 +125,15 @@ class RemoteFile:
     agreement: bool = False
 
     def __post_init__(self) -> None:
-        """Raise TypeError or ValueError when a field cannot be right."""
+        """TypeError or ValueError for a wrong field."""
         _check_texts(self)
         _check_text_tuple(self, "urls")
         if {"", ".", ".."} & set(self.path.split("/")) or "\\" in self.path or ":" in self.path:
-            # A registration must not be able to write outside the data home.
+            # No registration may write outside the data home.
             raise ValueError(f"RemoteFile: {self.path!r} is not a path below the data home")
         if not _SHA256.fullmatch(self.sha256):
             raise ValueError(f"RemoteFile {self.path}: sha256 must be 64 lower-case hex digits")
-        if not isinstance(self.bytes, int) or self.bytes < 1:  # a download may not be longer
+        if not isinstance(self.bytes, int) or self.bytes < 1:  # limits the download
             raise ValueError(f"RemoteFile {self.path}: bytes must be the length of the file")
 
 
@@ -137,13 +145,13 @@ class DatasetInfo(Registration):
     ----------
     licence: of the corpus.
     task: one of TASKS.
-    metric: the primary one, e.g. ``"f1"``.
+    metric: name of the primary metric, e.g. ``"f1"``.
     featurizer: name of the default featurizer.
     protocol: splits and evaluation, in words.
-    files: what has to be in the data home.
-    own: which files the user has to bring because nobody may give them away, "" for none.
-    options: ``"module:Struct"`` with the options of ``load``, or "" when it has none.
-    tune: tuning trials of each method when all of train is labeled and the user gives no number.
+    files: needed in the data home, downloaded if missing.
+    own: files that the user must provide since they may not be redistributed, in words; "" = none.
+    options: ``"module:Struct"`` with the options of ``load``; "" = none.
+    tune: default tuning trials per method if all of train is labeled.
     """
 
     licence: str
@@ -159,11 +167,10 @@ class DatasetInfo(Registration):
     kind: ClassVar[str] = "dataset"
 
     def __post_init__(self) -> None:
-        """Raise TypeError or ValueError when a field cannot be right."""
+        """TypeError or ValueError for a wrong field."""
         super().__post_init__()
         _check_text_tuple(self, "files", RemoteFile)
-        if self.task not in TASKS:
-            raise ValueError(f"DatasetInfo {self.name}: task {self.task!r} is not one of {TASKS}")
+        _check_tasks(self, (self.task,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +180,7 @@ class FeaturizerInfo(Registration):
     Attributes
     ----------
     columns: that the corpus must have.
-    tasks: that it was made for.
+    tasks: that it is made for.
     """
 
     columns: tuple[str, ...] = ("word",)
@@ -182,10 +189,10 @@ class FeaturizerInfo(Registration):
     kind: ClassVar[str] = "featurizer"
 
     def __post_init__(self) -> None:
-        """Raise TypeError or ValueError when a field cannot be right."""
+        """TypeError or ValueError for a wrong field."""
         super().__post_init__()
         _check_text_tuple(self, "columns")
-        _check_text_tuple(self, "tasks")
+        _check_tasks(self, self.tasks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,12 +208,30 @@ class MethodInfo(Registration):
 
     Attributes
     ----------
-    baseline: whether other methods are compared against it.
+    baseline: whether other methods are compared with it.
+    tasks: that the method is for; runs on datasets of other tasks are skipped.
+    models: names of the models that it works with, () = all; runs with others are skipped.
     """
 
     baseline: bool = False
+    tasks: tuple[str, ...] = TASKS
+    models: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "method"
+
+    def __post_init__(self) -> None:
+        """TypeError or ValueError for a wrong field."""
+        super().__post_init__()
+        _check_text_tuple(self, "models")
+        _check_tasks(self, self.tasks)
+
+    def misfit(self, task: str, model: str) -> str | None:
+        """Why the method cannot run on this task with this model; None if it can."""
+        if task not in self.tasks:
+            return f"for {', '.join(self.tasks)}, not {task}"
+        if self.models and model not in self.models:
+            return f"for model {', '.join(self.models)}, not {model}"
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

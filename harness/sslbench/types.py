@@ -1,4 +1,4 @@
-"""Names of the array types that the whole project uses."""
+"""Type aliases for arrays."""
 
 from __future__ import annotations
 

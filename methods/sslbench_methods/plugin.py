@@ -40,12 +40,14 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="self-training on posteriors smoothed over a graph of similar trigrams",
         reference=f"{SUBRAMANYA_2010}, algorithm 1",
         target="sslbench_methods.graph_self_training.method:GraphSelfTraining",
+        models=("crf1",),
     ),
     MethodInfo(
         name="type_self_training",
         summary="self-training on posteriors averaged by trigram: the same without the graph",
         reference=f"{SUBRAMANYA_2010}, section 6",
         target="sslbench_methods.graph_self_training.method:TypeSelfTraining",
+        models=("crf1",),
     ),
     MethodInfo(
         name="virtual_evidence",
@@ -82,12 +84,14 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="Chinese words: segment, then tag, by templates of its own (takes no featurizer)",
         reference=f"{ZENG_2013}, Baseline I (the templates are sslbench's own)",
         target="sslbench_methods.chinese.pipeline_st:PipelineST",
+        tasks=("segmentation", "joint"),
     ),
     MethodInfo(
         name="cluster_features",
         summary="pipeline_st with features from automatically analyzed text (a re-interpretation)",
         reference=WANG_2011,
         target="sslbench_methods.chinese.cluster_features:ClusterFeatures",
+        tasks=("segmentation", "joint"),
     ),
     MethodInfo(
         name="entropy_regularization",

@@ -1,4 +1,4 @@
-"""Licences to be accepted before a download, and the audit of a data set."""
+"""Licences to be accepted before a download, and the audit of a dataset."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def test_a_script_has_to_say_that_it_accepts(data: Data, server: Served) -> None
     result = data("fetch", "mine")
     assert result.exit_code == 2
     assert result.stderr == (
-        "sslbench: research use only; no commercial use: a licence that has to be accepted before"
-        " the download; sslbench data fetch --accept-licence mine does so\n"
+        "sslbench: licence to accept before the download: research use only; no commercial use;"
+        " sslbench data fetch --accept-licence mine does so\n"
     )
     assert server[1] == []
 
@@ -185,13 +185,13 @@ def test_a_run_says_which_command_to_give(home: DataHome, tmp_path: Path) -> Non
     assert result.exit_code in (1, 2)
     lines = [line for line in result.stderr.splitlines() if line.startswith("sslbench: ")]
     assert "shared task only" in lines[0]
-    assert "sslbench data fetch conll02 asks for that" in lines[0]
+    assert "sslbench data fetch conll02 asks for it" in lines[0]
     assert not home.root.exists()
 
 
 def test_info_tells_what_has_to_be_accepted(data: Data, server: Served) -> None:
     text = " ".join(data("info", "mine").stdout.split())
-    assert "research use only (to be accepted before the download)" in text
+    assert "research use only (must be accepted before the download)" in text
     assert "free (to be" not in text
     assert server[1] == []
 

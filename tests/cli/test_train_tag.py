@@ -252,7 +252,7 @@ def test_a_method_that_cannot_save_says_so_in_one_line(tmp_path: Path) -> None:
         "train", "--method", "majority", "--dataset", "toy", "--save", tmp_path / "model"
     )
     assert result.exit_code == 2
-    assert "method majority cannot save its tagger: what its fit() returns" in result.stderr
+    assert "method majority cannot save its tagger: the object that fit() returns" in result.stderr
     assert not (tmp_path / "model").exists()
 
 

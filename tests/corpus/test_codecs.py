@@ -31,7 +31,7 @@ from sslbench.experiment.problem import DecodedTagger, labeled_part, without_lab
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.saved import load_tagger, save_tagger
-from sslbench.experiment.training import RunSetup, Task, train
+from sslbench.experiment.training import RunSetup, RunTask, train
 
 TYPES = ("LOC", "MISC", "ORG", "PER")
 TAGS = ("O", *(f"{prefix}-{kind}" for kind in TYPES for prefix in "BI"))
@@ -154,7 +154,7 @@ def bench(tmp_path: Path, method: str) -> RunSetup:
         params={"sigma2": 1.0},
         protocol=ProtocolSpec(labeled=20, seed=0),
     )
-    task = Task(spec, "f1")
+    task = RunTask(spec, "f1")
     return RunSetup(task, registry(), dataset, draw(dataset, spec.protocol), RunContext(0))
 
 

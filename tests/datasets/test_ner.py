@@ -19,7 +19,7 @@ from sslbench.corpus import Column, Corpus, Vocabulary, convert_labels, read_con
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.metrics import SentenceCounts
-from sslbench.experiment.saved import CorpusFacts, SavedTagger
+from sslbench.experiment.saved import SavedTagger, TrainingCorpus
 from sslbench.experiment.training import score_labels
 from sslbench.types import I32
 from sslbench_datasets.ner import load as ner
@@ -164,7 +164,7 @@ def sums(counts: SentenceCounts) -> tuple[int, int, int]:
 def agree_with_conlleval(raw: Corpus, gold: Corpus, codes: I32) -> None:
     """Scores of IOB2 guesses are those of conlleval on the IOB1 file with the guesses in IOB1."""
     scores = score_labels("spans", "IOB2", gold, Guess(), codes)
-    tagger = SavedTagger(Guess(), CorpusFacts(tuple(raw.columns), "spans", "IOB2", "IOB1"))
+    tagger = SavedTagger(Guess(), TrainingCorpus(tuple(raw.columns), "spans", "IOB2", "IOB1"))
     texts = tagger.texts(raw, codes)
     written = raw.with_column("label", Column(words := Vocabulary(), words.encode(texts)))
     found = conlleval(sentences(raw), sentences(written))[:3]

@@ -16,7 +16,7 @@ from hypothesis import given
 from sslbench.cli import cli
 from sslbench.corpus import read_conll
 from sslbench.corpus.files import RATIO_FREE_BYTES
-from sslbench.experiment.userdata import load_user_data
+from sslbench.experiment.data.userdata import load_user_data
 from support import damage
 from support.damage import COLUMNS, READERS, Reader, altered, check, fixed, packed, symlink
 
@@ -232,7 +232,7 @@ def test_tag_stops_at_a_damaged_file(model: bytes, tmp_path: Path) -> None:
 def test_data_that_are_no_corpus(tmp_path: Path) -> None:
     path = tmp_path / "one.conll"
     path.write_text("a DT O\nb NN O\n")
-    assert "one sentence cannot be cut" in check(READERS["conll"], path)
+    assert "one sentence cannot be split" in check(READERS["conll"], path)
     assert "neither a file nor a folder" in check(READERS["conll"], Path("/dev/null"))
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from sslbench.errors import UserError
-from sslbench.experiment import fetch
-from sslbench.experiment.data import DataHome
+from sslbench.experiment.data import DataHome, fetch
 from sslbench.registrations import RemoteFile
 
 CONTENT = bytes(range(256)) * 1_000
@@ -285,7 +284,7 @@ def test_good_bytes_are_kept_when_a_mirror_has_another_file(
 ) -> None:
     text = failure(home, server.file("other", "longer", "absent"))
     assert "serves 999,999 bytes" in text
-    assert "the 100,000 bytes that came are kept" in text
+    assert "100,000 bytes are saved" in text
     assert part.read_bytes() == CONTENT[:HAD]
 
 
@@ -313,7 +312,7 @@ def test_interrupted_it_says_that_it_will_go_on(
             home.path(file)
     kept = (home.root / "sub" / "file.bin.part").stat().st_size
     assert 0 < kept < len(CONTENT)
-    said = f"interrupted; {kept:,} of 256,000 bytes of sub/file.bin are kept, the same command"
+    said = f"interrupted; {kept:,} of 256,000 bytes of sub/file.bin are saved, the same command"
     assert said in capsys.readouterr().err
     assert home.path(file).read_bytes() == CONTENT
     assert server.asked[-1] == ("good", f"bytes={kept}-")
@@ -360,7 +359,7 @@ def test_two_processes_do_not_write_in_the_same_part(
     assert found[0].read_bytes() == CONTENT
     assert server.asked == ([] if other_succeeds else [("good", "")])
     assert names_in(part.parent) == ["file.bin"]
-    assert "another process fetches sub/file.bin" in capsys.readouterr().err
+    assert "another process downloads sub/file.bin" in capsys.readouterr().err
 
 
 def test_a_home_that_cannot_be_written_is_told_with_the_way_out(

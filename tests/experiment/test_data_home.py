@@ -128,7 +128,7 @@ def test_a_read_only_home_is_enough(home: DataHome, monkeypatch: pytest.MonkeyPa
     file = remote()
     put(home, file, CONTENT)
     # Not even the cache can be written: digests are computed again, that is all.
-    monkeypatch.setattr("sslbench.experiment.data.os.replace", _refuse)
+    monkeypatch.setattr("sslbench.experiment.data.home.os.replace", _refuse)
     assert home.path(file).is_file()
     assert home.state(file) == "ok"
 
@@ -145,7 +145,7 @@ def test_digests_are_remembered_until_the_file_changes(
     reads = []
     digest = hashlib.file_digest
     monkeypatch.setattr(
-        "sslbench.experiment.data.hashlib.file_digest",
+        "sslbench.experiment.data.home.hashlib.file_digest",
         lambda *arguments: (reads.append(1), digest(*arguments))[1],
     )
     home.path(file)

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from sslbench.errors import UserError
-from sslbench.experiment.cluster import run_on_dask
-from sslbench.experiment.pool import run_all
+from sslbench.experiment.execute.cluster import run_on_dask
+from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute
-from sslbench.experiment.training import Task
+from sslbench.experiment.training import RunTask
 from sslbench.plugins import registry
 from support import run_fakes
 from support.run_fakes import install, task
@@ -30,7 +30,7 @@ def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registry.cache_clear()
 
 
-def hostile(how: str) -> Task:
+def hostile(how: str) -> RunTask:
     return task("hostile", params={"how": how})
 
 
@@ -182,11 +182,14 @@ def test_dask_executor(monkeypatch: pytest.MonkeyPatch) -> None:
 
     fake = types.SimpleNamespace(Client=FakeClient, as_completed=lambda futures: futures)
     monkeypatch.setitem(sys.modules, "distributed", fake)
+    limits: list[int] = []
+    monkeypatch.setattr("sslbench.experiment.execute.cluster.use_threads", limits.append)
     records: list[RunRecord] = list(
         run_on_dask([task(labeled=20), task(labeled=30)], address="tcp://x:1")
     )
     assert [record.status for record in records] == ["ok", "failed"]
     assert "worker died" in str(records[1].error)
+    assert limits == [1]
     with pytest.raises(UserError, match="no dask scheduler"):
         list(run_on_dask([task()], address="tcp://nobody:1"))
     monkeypatch.setitem(sys.modules, "distributed", None)

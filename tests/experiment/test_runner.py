@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
 from sslbench.errors import UserError
-from sslbench.experiment.plan import Request, carry_out, plan
+from sslbench.experiment.execute.grid import run_grid
+from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.record import decode
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
@@ -161,7 +162,7 @@ def test_settings_are_typed_and_go_to_whom_they_belong(tmp_path: Path) -> None:
         ("weight", "key=value"),
         ("weight=x", "Expected `float`"),
         ("weight=-1", ">= 0"),
-        ("other.weight=1", "takes no part"),
+        ("other.weight=1", "is not part of this run"),
         ("toy.train=x", "option of toy"),
     ]:
         with pytest.raises(UserError, match=message):
@@ -178,23 +179,23 @@ def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
             ran.append(each.spec.method)
             yield execute(each)
 
-    monkeypatch.setattr("sslbench.experiment.plan.run_all", in_process)
+    monkeypatch.setattr("sslbench.experiment.execute.grid.run_all", in_process)
     store = Store(tmp_path)
     tasks = planned(tmp_path, methods=["majority", "hostile"], labeled=20)
     tasks += planned(tmp_path, datasets=["missing"])
-    first = carry_out(tasks, store)
+    first = run_grid(tasks, store)
     assert ran == ["majority", "hostile", "majority"]
     assert [r.error_kind for r in first.records] == [None, "method", "input"]
     assert first.exit_status == 1
     assert len(store.records()) == 2  # bad input is to be mended, not remembered
-    again = carry_out(tasks[:2], store)
-    assert (again.skipped, again.skipped_failed, len(ran)) == (2, 1, 3)
+    again = run_grid(tasks[:2], store)
+    assert (again.stored, again.stored_failed, len(ran)) == (2, 1, 3)
     assert again.exit_status == 1
-    retried = carry_out(tasks[:2], store, retry=True)
-    assert (retried.skipped, ran[3:]) == (1, ["hostile"])
-    assert carry_out(tasks[2:], store).exit_status == 2
+    retried = run_grid(tasks[:2], store, retry=True)
+    assert (retried.stored, ran[3:]) == (1, ["hostile"])
+    assert run_grid(tasks[2:], store).exit_status == 2
     with pytest.raises(UserError, match="executor"):
-        carry_out(planned(tmp_path, seeds=[9]), store, executor="cloud")
+        run_grid(planned(tmp_path, seeds=[9]), store, executor="cloud")
 
 
 def sslbench(*words: str) -> Result:

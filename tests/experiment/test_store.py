@@ -108,7 +108,7 @@ def test_find_by_beginning_or_path(tmp_path: Path) -> None:
     assert store.find(made.run_id[:6]) == made
     assert store.find(str(path)) == made
     path.with_name(made.run_id[:6] + "f" * 10 + ".json").write_text("x")
-    with pytest.raises(UserError, match="beginning of 2 runs"):
+    with pytest.raises(UserError, match="2 runs begin with"):
         store.find(made.run_id[:6])
     for missing in ("zzz", "../x", str(tmp_path / "no.json"), ""):
         with pytest.raises(UserError):

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from sslbench.cli import cli
 from sslbench.errors import UserError
-from sslbench.experiment.userdata import fitting_featurizer, load_user_data
+from sslbench.experiment.data.userdata import fitting_featurizer, load_user_data
 from sslbench.plugins import registry
 from support.run_fakes import install
 
@@ -43,12 +43,13 @@ def test_a_lone_file_is_cut_into_train_and_test(tmp_path: Path) -> None:
     assert {name: part.n_sentences for name, part in whole.splits.items()} == {"train": 10}
 
 
-def test_a_folder_with_splits_and_raw_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("raw", ["unlabeled.txt", "unlabelled.conll"])
+def test_a_folder_with_splits_and_raw_text(tmp_path: Path, raw: str) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     for name, n in (("train.conll", 5), ("valid.txt", 2), ("test-a.tsv", 3)):
         write_conll(folder / name, n)
-    (folder / "unlabeled.txt").write_text("a DT\ndog NN\n\nran VB\n")
+    (folder / raw).write_text("a DT\ndog NN\n\nran VB\n")
     (folder / "README.md").write_text("no data")
     data = load_user_data(folder, ("word", "pos", "label"))
     sizes = {name: part.n_sentences for name, part in data.splits.items()}

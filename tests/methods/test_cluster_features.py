@@ -257,8 +257,3 @@ def test_permuting_hidden_gold_changes_no_prediction(monkeypatch: pytest.MonkeyP
     assert one.predictions_sha256 == other.predictions_sha256
     assert one.trace == other.trace
     assert one.data["sentences"]["unlabeled"] == 25
-
-
-def test_other_tasks_are_refused(problem: Problem, data: dict[str, Corpus]) -> None:
-    with pytest.raises(UserError, match="'tagging'; this method is for segmentation"):
-        fitted(problem_of(data["train"], task="tagging", encoding=None))

@@ -25,7 +25,7 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.problem import Problem, labeled_part, without_labels
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.training import RunSetup, Task, train
+from sslbench.experiment.training import RunSetup, RunTask, train
 from sslbench.features import TemplateFeaturizer
 from sslbench.graph.regularizers import AtLeastOnce
 from sslbench.method import ProblemGraph
@@ -361,7 +361,7 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
         protocol=ProtocolSpec(labeled=15, seed=0, tune=5),
     )
     opened = RunSetup(
-        Task(spec, "accuracy"), registry(), data, draw(data, spec.protocol), RunContext(0)
+        RunTask(spec, "accuracy"), registry(), data, draw(data, spec.protocol), RunContext(0)
     )
     trained = train(opened)
     assert [(t.param, t.value) for t in trained.trials] == [

@@ -17,7 +17,7 @@ from sslbench.experiment.data import DataHome
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.runner import execute
-from sslbench.experiment.training import Task
+from sslbench.experiment.training import RunTask
 from sslbench.features import TemplateFeaturizer
 from sslbench.plugins import registry
 from sslbench_datasets.conll00.info import CONLL2000
@@ -86,6 +86,6 @@ def test_jess_cm_beats_its_baseline_on_conll2000(seed: int) -> None:
     for method in ("supervised", "jess_cm"):
         protocol = ProtocolSpec(labeled=100, unlabeled=2_000, seed=seed)
         spec = RunSpec(method, "conll00", "chunk39", "crf1", {}, protocol)
-        record = execute(Task(spec, "f1"), registry())
+        record = execute(RunTask(spec, "f1"), registry())
         f1[method] = record.metrics["test"]["f1"]
     assert f1["jess_cm"] > f1["supervised"]

@@ -17,7 +17,7 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute
-from sslbench.experiment.training import Task
+from sslbench.experiment.training import RunTask
 from sslbench.plugins import registry
 from support import run_fakes
 from support.run_fakes import install, scrambled, task, toy_splits
@@ -38,7 +38,7 @@ METHODS = (
 
 
 def both_ways(
-    base: Dataset, asked: Task, module: object, monkeypatch: pytest.MonkeyPatch
+    base: Dataset, asked: RunTask, module: object, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[RunRecord, RunRecord]:
     """The run on a dataset, and on the same with permuted labels wherever they are hidden."""
     hidden = draw(base, asked.spec.protocol).hidden

@@ -193,12 +193,6 @@ def test_the_parameters_reach_both_steps(data: dict[str, Corpus]) -> None:
         assert few.layout.size < one.layout.size
 
 
-def test_other_tasks_are_refused(data: dict[str, Corpus]) -> None:
-    problem = problem_of(data["train"], task="spans", encoding="IOB2")
-    with pytest.raises(UserError, match="'spans'; this method is for segmentation"):
-        fitted(problem)
-
-
 def test_a_saved_pipeline(pipeline: Pipeline, data: dict[str, Corpus], tmp_path: Path) -> None:
     text = without_labels(data["test"])
     pipeline.save(tmp_path / "model")

@@ -21,8 +21,8 @@ from scipy.io import savemat
 from sslbench.cli import cli
 from sslbench.corpus import RawBytes, read_conll
 from sslbench.errors import UserError
+from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.saved import load_tagger
-from sslbench.experiment.userdata import load_user_data
 from sslbench.features.crfpp import load_featurizer
 from sslbench.plugins import registry
 from sslbench_datasets.chinese import text as chinese

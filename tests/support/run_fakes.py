@@ -37,7 +37,7 @@ from sslbench import (
 from sslbench.corpus import CorpusShards, sentence_ids
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.training import Task
+from sslbench.experiment.training import RunTask
 from sslbench.experiment.tune import SearchAxis
 
 LABELS = ("A", "B", "C")
@@ -217,9 +217,15 @@ def sslbench_models() -> list[ModelInfo]:
 
 @hookimpl
 def sslbench_methods() -> list[MethodInfo]:
+    common = {"summary": "", "reference": ""}
+    majority = {"target": "support.run_fakes:Majority", **common}
     return [
-        MethodInfo(name=name.lower(), summary="", reference="", target=f"support.run_fakes:{name}")
-        for name in ("Majority", "Follower", "Hostile")
+        *(
+            MethodInfo(name=name.lower(), target=f"support.run_fakes:{name}", **common)
+            for name in ("Majority", "Follower", "Hostile")
+        ),
+        MethodInfo(name="segmenter", tasks=("segmentation", "joint"), **majority),
+        MethodInfo(name="crf1_only", models=("crf1",), **majority),
     ]
 
 
@@ -231,14 +237,15 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "entry_points.txt").write_text("[sslbench]\nfakes = support.run_fakes\n")
     monkeypatch.syspath_prepend(str(folder))
     here = str(Path(__file__).parents[1])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), here]))
+    paths = [str(folder), here, *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     monkeypatch.setenv("RUN_FAKES_MARK", str(folder))  # tells our grandchildren from others
     registry.cache_clear()
 
 
-def task(method: str = "majority", store: Path | None = None, **changes: object) -> Task:
+def task(method: str = "majority", store: Path | None = None, **changes: object) -> RunTask:
     """A task on the toy dataset; `changes` go to the spec or to its protocol."""
     protocol = {k: changes.pop(k) for k in list(changes) if k in ProtocolSpec.__struct_fields__}
     fields = {"method": method, "dataset": "toy", "featurizer": "none", "model": "nothing"}
     spec = RunSpec(**{**fields, **changes, "protocol": ProtocolSpec(**protocol)})
-    return Task(spec, metric="accuracy", store=None if store is None else str(store))
+    return RunTask(spec, metric="accuracy", store=None if store is None else str(store))

@@ -1,7 +1,7 @@
-"""The command line: parses, calls, renders. Each command is imported only when it is used.
+"""The command line. Each command is a module that is imported when it is used.
 
-Exit status: 0 done; 1 something failed (also: an internal error); 2 wrong usage or bad input, which
-is told in one line. ``--debug`` shows the traceback of any error.
+Exit status: 0 done; 1 a failure, such as an internal error; 2 wrong usage or bad input, reported in
+one line. ``--debug`` shows the traceback of any error.
 """
 
 from __future__ import annotations
@@ -13,50 +13,50 @@ import click
 
 from sslbench.errors import UserError
 
-# name -> (module whose ``command`` it is, one line of help). The help stands here so that the
-# overview imports none of them.
+# name -> (module with the ``command``, one line of help). The overview prints the help without
+# importing the modules.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("sslbench.cli.run", "Run methods on datasets and keep the records."),
+    "run": ("sslbench.cli.run", "Run methods on datasets and store the records."),
     "list": ("sslbench.cli.list", "List methods, datasets, featurizers and models."),
-    "show": ("sslbench.cli.show", "Show parameters, reference and licence of one of them."),
+    "show": ("sslbench.cli.show", "Show parameters, reference and licence of one of these."),
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
     "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
-    "errors": ("sslbench.cli.errors", "Show what runs get wrong, and how they differ."),
-    "bench": ("sslbench.cli.bench", "Time the engine beside its peers."),
-    "graph": ("sslbench.cli.graph", "Show what the similarity graph of a dataset looks like."),
+    "errors": ("sslbench.cli.errors", "Show the errors of a run, or of two side by side."),
+    "bench": ("sslbench.cli.bench", "Time the engine beside python-crfsuite."),
+    "graph": ("sslbench.cli.graph", "Show statistics of the similarity graph of a dataset."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),
     "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported on use, and where bad input ends in one line."""
+    """A group whose commands are imported on use; it reports errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table."""
+        """The names in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; UsageError with near names when there is no such one."""
+        """Import a command; UsageError with similar names if there is none of this name."""
         if cmd_name.startswith("-"):
             return None
         if cmd_name not in COMMANDS:
-            import difflib  # only needed for a mistake
+            import difflib  # imported for mistakes only
 
-            near = difflib.get_close_matches(cmd_name, COMMANDS, n=2)
-            hint = f"did you mean {' or '.join(near)}?" if near else "see sslbench --help"
+            similar = difflib.get_close_matches(cmd_name, COMMANDS, n=2)
+            hint = f"did you mean {' or '.join(similar)}?" if similar else "see sslbench --help"
             raise click.UsageError(f"no command {cmd_name!r}; {hint}", ctx)
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the overview from the table."""
+        """Write the overview of `COMMANDS`."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; turn errors into one line on standard error and an exit status."""
+        """Run the command; report errors in one line on standard error and by the exit status."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
@@ -96,7 +96,7 @@ def cli(debug: bool) -> None:
     """Compare semi-supervised learning methods for sequence labeling on equal terms.
 
     \b
-    A first run, which needs no file:
+    A first run, which needs no files:
         sslbench run --method supervised --method jess_cm --dataset synth --labeled 50
     """
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from sslbench.cli.text import counted
 from sslbench.errors import UserError
 
 _FOLDER = Path("tests", "benchmarks")
@@ -19,40 +20,43 @@ _COLUMNS = "--benchmark-columns=min,median,max,rounds"
 @click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Of the engine. Default: all cores.")
 @click.option(
-    "--sentences", type=click.IntRange(min=1), help="Default: the whole corpus, some minutes."
+    "--sentences",
+    type=click.IntRange(min=1),
+    help="Default: the whole corpus (minutes).",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def command(rounds: int, threads: int | None, sentences: int | None, form: str) -> None:
-    """Time the engine beside python-crfsuite: the same sentences, attributes and weights.
+    """Time the engine and python-crfsuite on the same sentences, attributes and weights.
 
-    On CoNLL-2000 if it is in the data home, else on as much generated text. Needs the source
-    checkout and pip install 'sslbench[bench]'. Times are medians of --rounds, trainings run once.
+    On CoNLL-2000 if it is in the data home, otherwise on generated text of the same size. Needs the
+    source checkout and pip install 'sslbench[bench]'. Times are medians of --rounds; trainings run
+    once.
     """
     threads = threads or os.cpu_count() or 1
-    found = measure(rounds=rounds, threads=threads, sentences=sentences)
+    report = measure(rounds=rounds, threads=threads, sentences=sentences)
     if form == "json":
-        click.echo(json.dumps(found, indent=1))
+        click.echo(json.dumps(report, indent=1))
     else:
-        _print_table(found)
+        _print_table(report)
 
 
 def measure(*, rounds: int, threads: int, sentences: int | None = None) -> dict[str, Any]:
-    """Run the benchmarks in a process of their own.
+    """Run the benchmarks in a separate process.
 
     Returns
     -------
-    ``{"text": which, "threads": n, "figures": {name: {"unit": u, "ours": x, "peer": y}}}``; a side
-    that a measurement does not have is left out, further values have names of their own.
+    ``{"text": name, "threads": n, "figures": {name: {"unit": u, "ours": x, "peer": y}}}``. A figure
+    without peer has no such key; some have further values.
 
     Raises
     ------
-    UserError: the benchmarks or what they need are not there, or one of them fails.
+    UserError: the benchmarks or their packages are missing, or one of them fails.
     """
     import subprocess
     import sys
     import tempfile
 
-    from sslbench.experiment.threads import thread_variables
+    from sslbench.experiment.execute.threads import thread_variables
 
     folder = find_benchmarks()
     with tempfile.TemporaryDirectory() as scratch:
@@ -72,43 +76,43 @@ def measure(*, rounds: int, threads: int, sentences: int | None = None) -> dict[
         )
         if done.returncode or not out.exists():
             raise UserError(
-                "the benchmarks did not run to their end (their messages stand above)",
+                "the benchmarks failed (see their messages above)",
                 hint="pip install 'sslbench[bench]'",
             )
-        found: dict[str, Any] = json.loads(out.read_text())
-    return {"threads": threads, "rounds": rounds, **found}
+        report: dict[str, Any] = json.loads(out.read_text())
+    return {"threads": threads, "rounds": rounds, **report}
 
 
 def find_benchmarks() -> Path:
-    """The folder tests/benchmarks of the checkout; UserError when there is none."""
+    """The folder tests/benchmarks of the checkout; UserError if there is none."""
     places = [Path.cwd(), Path(__file__).resolve().parents[3]]
     for place in places:
         if (place / _FOLDER / "test_benchmarks.py").is_file():
             return place / _FOLDER
     raise UserError(
-        f"no {_FOLDER.as_posix()} here: the benchmarks come with the source checkout",
+        f"no folder {_FOLDER.as_posix()}: the benchmarks are in the source checkout only",
         hint="run the command in its top folder",
     )
 
 
-def _print_table(found: dict[str, Any]) -> None:
+def _print_table(report: dict[str, Any]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    title = f"{found['text']}, {found['threads']} thread{'s' * (found['threads'] != 1)}"
+    title = f"{report['text']}, {counted(report['threads'], 'thread')}"
     table = Table(title=title, box=box.SIMPLE_HEAD)
     for heading in ("", "unit", "sslbench", "python-crfsuite", "peer / ours"):
         justify: Any = "left" if heading in ("", "unit") else "right"
-        table.add_column(heading, justify=justify, no_wrap=heading != "")  # figures stay whole
-    for name, values in found["figures"].items():
+        table.add_column(heading, justify=justify, no_wrap=heading != "")  # numbers are not broken
+    for name, values in report["figures"].items():
         ours, peer = values.get("ours"), values.get("peer")
         ratio = f"{peer / ours:.2f}" if ours and peer else ""
         others = {key: x for key, x in values.items() if key not in ("unit", "ours", "peer")}
         ratio += ", ".join(f"{key} {_number(x)}" for key, x in others.items())
         table.add_row(name, values["unit"], _number(ours), _number(peer), ratio)
     terminal = Console()
-    console = terminal if terminal.is_terminal else Console(width=120)  # a pipe has no width
+    console = terminal if terminal.is_terminal else Console(width=120)  # of a pipe
     console.print(table)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -> None:
     """Test the difference between two runs, sentence by sentence.
 
-    RUN_A, RUN_B: run ids, unique beginnings of ids, or record files. The difference is A - B.
+    RUN_A, RUN_B: run ids, unique prefixes of ids, or record files. The difference is A - B.
     """
     from dataclasses import asdict
 
@@ -53,7 +53,7 @@ def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -
 
 
 def _check(a: RunRecord, b: RunRecord) -> None:
-    """UserError unless both runs ended well on the same test sentences."""
+    """UserError unless both runs were successful on the same test sentences."""
     for run in (a, b):
         if run.status != "ok" or "test" not in run.counts:
             raise UserError(f"run {run.run_id} ({run.method}) is {run.status}: nothing to compare")
@@ -65,7 +65,7 @@ def _check(a: RunRecord, b: RunRecord) -> None:
 
 
 def _differences(a: RunRecord, b: RunRecord) -> list[str]:
-    """What else differs, so that the method alone cannot be credited."""
+    """Differences besides the method, which may also explain the difference of the scores."""
     sides = {
         "datasets": (a.dataset, b.dataset),
         "featurizers": (a.featurizer, b.featurizer),

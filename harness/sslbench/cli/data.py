@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sslbench.cli.text import labeled, table
+from sslbench.cli.text import EXTRA_NOTE, labeled, table
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
@@ -22,26 +22,26 @@ if TYPE_CHECKING:
 def command() -> None:
     """Fetch, verify and locate the files of datasets.
 
-    They lie in the data home: $SSLBENCH_DATA, or the platform's user cache folder. A file that is
-    there under its path with the right sha256 is never downloaded again.
+    They are in the data home: $SSLBENCH_DATA, or the platform's user cache folder. A file that is
+    there with the right sha256 is not downloaded again.
     """
 
 
 @command.command("fetch")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--no-extra", is_flag=True, help="Leave out files only for external unlabeled text.")
+@click.option("--no-extra", is_flag=True, help="Leave out files for external unlabeled text.")
 @click.option(
     "--accept-licence",
     "--yes",
     "accepted",
     is_flag=True,
-    help="You accept the licences that restrict use; else you are asked.",
+    help="Accept the licences that restrict use; otherwise you are asked.",
 )
 def fetch(names: tuple[str, ...], no_extra: bool, accepted: bool) -> None:
-    """Download what is missing and verify the rest; print the paths.
+    """Download missing files, verify the others, and print the paths.
 
-    An interrupted download goes on where it stopped when the command is given again. A licence
-    that restricts use has to be accepted before the first download.
+    Interrupted downloads resume. A licence that restricts use must be accepted before the first
+    download.
     """
     home = DataHome()
     files = [file for _, file in _files(names) if not (no_extra and file.extra)]
@@ -52,17 +52,17 @@ def fetch(names: tuple[str, ...], no_extra: bool, accepted: bool) -> None:
 
 
 def _agree(home: DataHome, files: list[RemoteFile], names: tuple[str, ...]) -> None:
-    """Ask once for each licence of the files to be downloaded; UserError when one is refused."""
-    wanted: dict[str, list[str]] = {}
+    """Ask once for each licence of the files to be downloaded; UserError if one is refused."""
+    licences: dict[str, list[str]] = {}
     for file in files:
         if file.agreement and not home.locate(file).is_file():
-            wanted.setdefault(file.licence, []).append(file.path)
-    if wanted and not _can_ask():
+            licences.setdefault(file.licence, []).append(file.path)
+    if licences and not _can_ask():
         raise UserError(
-            f"{'; '.join(wanted)}: a licence that has to be accepted before the download",
+            f"licence to accept before the download: {'; '.join(licences)}",
             hint=f"sslbench data fetch --accept-licence {' '.join(names)} does so",
         )
-    for licence, paths in wanted.items():
+    for licence, paths in licences.items():
         click.echo(f"{', '.join(dict.fromkeys(paths))}\n{labeled('licence', licence)}", err=True)
         if not click.confirm("Do you accept this licence?", err=True):
             raise UserError("licence not accepted; nothing was downloaded")
@@ -74,17 +74,17 @@ def _can_ask() -> bool:
 
 @command.command("verify")
 @click.argument("names", nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Every data set that has files.")
-@click.option("--read", is_flag=True, help="Read the splits too: sentences and tokens of each.")
+@click.option("--all", "every", is_flag=True, help="All datasets with files.")
+@click.option("--read", is_flag=True, help="Read the splits too, and print their sizes.")
 @click.pass_context
 def verify(ctx: click.Context, names: tuple[str, ...], every: bool, read: bool) -> None:
-    """Read every file again and compare its sha256; exit status 1 if one is missing or wrong.
+    """Read every file and compare its sha256; exit status 1 if one is missing or wrong.
 
-    With --read a data set also has to have the sentences and tokens that it is known to have.
+    With --read, the datasets are loaded too, which checks their sizes against the published ones.
     """
     names = _with_files() if every else names
     if not names:
-        raise click.UsageError("name data sets, or give --all")
+        raise click.UsageError("name datasets, or give --all")
     home = DataHome()
     files = _files(names)
     states = {file.path: home.state(file, rehash=True) for _, file in _once(files)}
@@ -98,7 +98,7 @@ def verify(ctx: click.Context, names: tuple[str, ...], every: bool, read: bool) 
 
 
 def _once(files: list[tuple[str, RemoteFile]]) -> list[tuple[str, RemoteFile]]:
-    """Without the second mention of a file that several data sets share."""
+    """Each file once, though several datasets may share it."""
     return list({file.path: (name, file) for name, file in reversed(files)}.values())[::-1]
 
 
@@ -108,7 +108,7 @@ def _with_files() -> tuple[str, ...]:
 
 
 def _read(home: DataHome, name: str, broken: bool) -> bool:
-    """Print the sizes of the splits of a data set, or why it cannot be read."""
+    """Print the sizes of the splits of a dataset, or an error; False if it is wrong."""
     if broken:
         click.echo(f"not read  {name}: a file is missing or wrong, see above")
         return False
@@ -116,7 +116,7 @@ def _read(home: DataHome, name: str, broken: bool) -> bool:
     try:
         splits = info.load()(home).splits
     except UserError as error:
-        # That a file is not there which only licence holders have is no fault of the data home.
+        # A file that only licence holders have may be missing.
         click.echo(f"not read  {name}: needs {info.own}" if info.own else f"wrong  {name}: {error}")
         return bool(info.own)
     sizes = [f"{split} {_size(corpus)}" for split, corpus in splits.items()]
@@ -127,7 +127,7 @@ def _read(home: DataHome, name: str, broken: bool) -> bool:
 @command.command("path")
 @click.argument("names", nargs=-1, required=True)
 def path(names: tuple[str, ...]) -> None:
-    """Print where each file lies or has to be put; downloads nothing."""
+    """Print the path of each file in the data home, whether it exists or not; downloads nothing."""
     home = DataHome()
     for _, file in _files(names):
         click.echo(home.locate(file))
@@ -138,14 +138,14 @@ def path(names: tuple[str, ...]) -> None:
 @click.option(
     "--audit",
     is_flag=True,
-    help="Read it: sizes of the splits, and sentences that stand in several (slow).",
+    help="Load it: sizes of the splits, and sentences that occur in several (slow).",
 )
 @click.pass_context
 def info(ctx: click.Context, names: tuple[str, ...], audit: bool) -> None:
     """Show size, state, checksum, licence and origin of each file; downloads nothing.
 
-    --audit may have to make the external text first, which is kept for runs. Exit status 1 if it
-    cannot read a data set.
+    --audit may build the external text first, which is then cached for runs. Exit status 1 if a
+    dataset cannot be loaded.
     """
     home = DataHome()
     files = _files(names)
@@ -162,8 +162,8 @@ def info(ctx: click.Context, names: tuple[str, ...], audit: bool) -> None:
 
 
 def _describe(home: DataHome, file: RemoteFile) -> None:
-    extra = " (only for external unlabeled text)" if file.extra else ""
-    accept = " (to be accepted before the download)" if file.agreement else ""
+    extra = EXTRA_NOTE if file.extra else ""
+    accept = " (must be accepted before the download)" if file.agreement else ""
     click.echo(labeled("file", f"{file.path}{extra}"))
     click.echo(labeled("state", f"{home.state(file)}, {file.bytes:,} bytes"))
     click.echo(labeled("sha256", file.sha256))
@@ -173,11 +173,11 @@ def _describe(home: DataHome, file: RemoteFile) -> None:
 
 
 def _audit(name: str) -> bool:
-    """Show sizes and duplicates of train, dev, test and external text, or why they are not known.
+    """Print sizes and duplicates of the splits and the external text, or why they are unknown.
 
-    Sentences are compared by their words, as in the records of runs.
+    Sentences are compared by their words, as in run records. False if the dataset cannot be loaded.
     """
-    home = DataHome(offline=True)  # looking at a data set downloads nothing
+    home = DataHome(offline=True)
     try:
         for file in registry().dataset(name).files:
             if home.state(file) == "missing":
@@ -208,14 +208,14 @@ def _duplicates(dataset: Dataset, text: Shards) -> list[str]:
     from sslbench.experiment.audit import duplicates
 
     held_out = {split: dataset.splits[split] for split in dataset.splits if split != "train"}
-    found = duplicates(dataset.splits["train"], text, held_out)
+    counts = duplicates(dataset.splits["train"], text, held_out)
     names = {"labeled": "train", "unlabeled": "external text"}
     lines = []
-    for key, count in found.items():
+    for key, count in counts.items():
         own, other = (names.get(part, part) for part in key.split("_in_"))
         total = dataset.splits[own].n_sentences
         lines.append(f"{count:,} of {total:,} sentences of {own} are in {other}")
-    return lines or ["not known: it has no words to compare"]
+    return lines or ["unknown: there are no words to compare"]
 
 
 def _size(text: Corpus | Shards) -> str:
@@ -223,9 +223,9 @@ def _size(text: Corpus | Shards) -> str:
 
 
 def _files(names: tuple[str, ...]) -> list[tuple[str, RemoteFile]]:
-    """Return (dataset, file) pairs; UserError for an unknown name."""
-    found = registry()
-    datasets = [found.dataset(name) for name in names]
+    """Pairs of dataset name and file; UserError for an unknown name."""
+    plugins = registry()
+    datasets = [plugins.dataset(name) for name in names]
     for dataset in datasets:
         if not dataset.files:
             click.echo(f"sslbench: {dataset.name} has no file to download", err=True)

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 @click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) -> None:
-    """Show what a run gets wrong, and how another one changes that.
+    """Show the errors of a run, or of two runs side by side.
 
-    RUN: run ids, unique beginnings of ids, or record files. First which kinds of words or chunks
-    are not found, then what the found ones are called instead. The data set must be there.
+    RUN: run ids, unique prefixes of ids, or record files. First the types of words or chunks that
+    are missed, then the confusions of types. The files of the dataset are needed.
     """
     from dataclasses import asdict
 
@@ -43,7 +43,7 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
     systems = [
         (r.predictions[split].labels, r.predictions[split].codes(corpus.n_tokens)) for r in records
     ]
-    found = patterns(
+    rows = patterns(
         (gold.vocabulary.strings, gold.codes),
         systems,
         corpus.offsets,
@@ -51,33 +51,33 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
     )
     if form == "json":
         ids = [record.run_id for record in records]
-        rows = [asdict(pattern) for pattern in found]
-        click.echo(json.dumps({"runs": ids, "split": split, "patterns": rows}, indent=1))
+        tree = {"runs": ids, "split": split, "patterns": [asdict(row) for row in rows]}
+        click.echo(json.dumps(tree, indent=1))
         return
     for letter, record in zip("AB", records, strict=False):
         click.echo(f"{letter}  {record.run_id}  {record.method} on {record.dataset}")
-    _show("not found", [row for row in found if row.predicted is None], top)
-    _show("confused", [row for row in found if row.predicted is not None], top)
+    _show("missed", [row for row in rows if row.predicted is None], top)
+    _show("confused", [row for row in rows if row.predicted is not None], top)
 
 
 def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
-    """The data set of the runs and its split; UserError unless all runs predicted it."""
+    """The dataset of the runs and the split; UserError unless all runs predicted it."""
     from sslbench.experiment.identity import corpus_hash
-    from sslbench.experiment.training import Task, load_dataset
+    from sslbench.experiment.training import RunTask, load_dataset
     from sslbench.plugins import registry
 
     for record in records:
         if split not in record.predictions:
-            hint = "records of earlier versions have none: run it again"
+            hint = "records of earlier versions have none; run it again"
             raise UserError(f"run {record.run_id} has no predictions of {split}", hint=hint)
     if len({record.data.get("test_sha256") for record in records}) > 1:
-        raise UserError("the runs have different test sets", hint="compare runs on one data set")
+        raise UserError("the runs have different test sets", hint="give runs on one dataset")
     first = records[0]
-    task = Task(first.spec, first.primary_metric, first.data.get("path"))
-    dataset = load_dataset(task, registry())
+    run_task = RunTask(first.spec, first.primary_metric, first.data.get("path"))
+    dataset = load_dataset(run_task, registry())
     if corpus_hash(dataset.splits["test"]) != first.data["test_sha256"]:
         raise UserError(
-            f"data set {first.dataset} is not what run {first.run_id} was tested on",
+            f"dataset {first.dataset} is not the one that run {first.run_id} was tested on",
             hint="run it again",
         )
     return dataset, dataset.splits[split]
@@ -88,13 +88,13 @@ def _show(title: str, rows: list[Pattern], top: int) -> None:
         return
     total = [sum(errors) for errors in zip(*(row.errors for row in rows), strict=True)]
     click.echo(f"\n{title}: {', '.join(map(str, total))} in all")
-    names = ["gold", "called", "of"] if rows[0].predicted else ["gold", "of"]
+    names = ["gold", "predicted", "of"] if rows[0].predicted else ["gold", "of"]
     letters = list("AB")[: len(total)]
     lines = [(*names, *letters, *(["change"] if len(total) == 2 else []))]
     for row in rows[:top]:
-        called = [row.predicted] if row.predicted else []
+        predicted = [row.predicted] if row.predicted else []
         change = [f"{row.errors[1] - row.errors[0]:+d}"] if len(total) == 2 else []
-        lines.append((row.gold, *called, str(row.units), *map(str, row.errors), *change))
+        lines.append((row.gold, *predicted, str(row.units), *map(str, row.errors), *change))
     click.echo(table(lines))
     if len(rows) > top:
-        click.echo(f"  and {counted(len(rows) - top, 'more kind')} (--top)")
+        click.echo(f"  and {counted(len(rows) - top, 'more type')} (--top)")

@@ -1,9 +1,8 @@
-"""``sslbench graph``: similarity graphs over the text of a dataset."""
+"""``sslbench graph``: statistics of similarity graphs."""
 
 from __future__ import annotations
 
 import json
-import os
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,13 +18,13 @@ if TYPE_CHECKING:
     from sslbench.types import I32
 
 
-#: weights of edges and of the uniform distribution (Subramanya et al. 2010)
+#: propagation weights of edges and of the uniform distribution (Subramanya et al. 2010)
 MU, NU = 0.5, 0.01
 
 
 @click.group("graph")
 def command() -> None:
-    """Show what the similarity graph of a dataset looks like."""
+    """Show statistics of the similarity graph of a dataset."""
 
 
 @command.command("stats")
@@ -43,31 +42,28 @@ def command() -> None:
 @click.option(
     "--symmetry", type=click.Choice(["union", "mutual"]), default="union", show_default=True
 )
-@click.option(
-    "--max-df", type=click.IntRange(min=2), help="Features of more vertices are left out."
-)
+@click.option("--max-df", type=click.IntRange(min=2), help="Features of more vertices are ignored.")
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def stats(**given: Any) -> None:
-    """Size, hubs, reach of the labeled vertices, agreement of neighbors, propagated labels.
+    """Size, hubs, distance to labeled vertices, agreement of neighbors, accuracy of propagation.
 
-    The graph is over the trigrams of the labeled sample and the unlabeled text of a run. Shares
-    are in [0, 1]; "none" is a mean over nothing. Gold labels of unlabeled text are looked at where
-    the data set has them; no method ever sees these figures. Propagated are the label distributions
-    of the labeled vertices alone, to the optimum.
+    The vertices are the trigrams of the labeled sample and the unlabeled text of a run. Shares are
+    in [0, 1]; "none" is a mean of no values. Gold labels of unlabeled text are used if the dataset
+    has them: these statistics are for evaluation only, methods do not get them. The label
+    distributions of labeled vertices are propagated to the optimum.
     """
     from sslbench.cli.messages import tell
     from sslbench.experiment.data import DataHome
+    from sslbench.experiment.execute.threads import use_threads
     from sslbench.experiment.protocol import draw, parse_labeled
     from sslbench.experiment.record import ProtocolSpec
-    from sslbench.experiment.threads import use_threads
     from sslbench.plugins import registry
 
-    given["threads"] = given["threads"] or os.cpu_count() or 1
-    use_threads(given["threads"])
-    known, home = registry(), DataHome()
-    warn_of_problems(known)
-    dataset = known.dataset(given["dataset"]).load()(home)
+    given["threads"] = use_threads(given["threads"])
+    plugins, home = registry(), DataHome()
+    warn_of_problems(plugins)
+    dataset = plugins.dataset(given["dataset"]).load()(home)
     protocol = ProtocolSpec(
         labeled=parse_labeled(given["labeled"]), unlabeled=given["unlabeled"], seed=given["seed"]
     )
@@ -81,7 +77,7 @@ def stats(**given: Any) -> None:
 
 
 def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus, I32, int]:
-    """Labeled and unlabeled words end to end, label codes (-1 = unknown), labeled tokens."""
+    """Labeled and unlabeled words, int32[N] gold codes (-1 = unknown), number of labeled tokens."""
     import numpy as np
 
     from sslbench.corpus import Corpus
@@ -96,7 +92,7 @@ def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus
     gold[: labeled.n_tokens] = labeled.column("label").codes
     rest = train.select(drawn.hidden[: text.n_sentences - labeled.n_sentences])
     unlabeled = text.column("word").codes[labeled.n_tokens :]
-    if np.array_equal(unlabeled, rest.column("word").codes):  # else it is text of its own
+    if np.array_equal(unlabeled, rest.column("word").codes):  # otherwise it is external text
         gold[labeled.n_tokens :] = rest.column("label").codes
     return text, gold, labeled.n_tokens
 
@@ -104,7 +100,7 @@ def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus
 def _figures(
     home: DataHome, given: dict[str, Any], text: Corpus, gold: I32, n_labeled: int
 ) -> Figures:
-    """Build the graph and look at it."""
+    """Build the graph and compute its statistics."""
     from sslbench.cli.messages import tell
     from sslbench.graph.build import build_graph
     from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity

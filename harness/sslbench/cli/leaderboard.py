@@ -18,12 +18,12 @@ from sslbench.cli.text import counted, table
     type=click.Path(path_type=Path),
     help="Folder of the tables.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if files would change.")
+@click.option("--check", is_flag=True, help="Write nothing; exit status 1 if files would change.")
 @click.pass_context
 def command(ctx: click.Context, store: str, out: Path, check: bool) -> None:
-    """Make the tables (Markdown, CSV, HTML) and learning curves from the run records.
+    """Make tables (Markdown, CSV, HTML) and learning curves from the run records.
 
-    A shorter form of the tables goes to standard output; with --check, the files that would change.
+    Standard output gets a short form of the tables or, with --check, the files that would change.
     """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.errors import UserError
@@ -34,7 +34,7 @@ def command(ctx: click.Context, store: str, out: Path, check: bool) -> None:
     with plain_warnings():
         records = Store(store).records()
     if not records:
-        raise UserError("no run records", file=store, hint="sslbench run makes some; see --store")
+        raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
     tables = leaderboard(records)
     files = table_files(tables)
     if check:
@@ -45,8 +45,9 @@ def command(ctx: click.Context, store: str, out: Path, check: bool) -> None:
         changed = write_files(out, files)
         for heading, rows in plain(tables):
             click.echo(f"{heading}\n{table(rows)}\n")
-    gone = len([name for name in changed if name not in files])
+    n_obsolete = len([name for name in changed if name not in files])
     what = "would change" if check else f"written to {out}"
-    text = f"{counted(len(records), 'record')}, {len(changed) - gone} of {len(files)} files {what}"
-    tell(f"{text}, {gone} no longer made" if gone else text)
+    files_changed = f"{len(changed) - n_obsolete} of {len(files)} files {what}"
+    text = f"{counted(len(records), 'record')}, {files_changed}"
+    tell(f"{text}, {n_obsolete} obsolete" if n_obsolete else text)
     ctx.exit(1 if check and changed else 0)

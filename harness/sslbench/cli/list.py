@@ -11,21 +11,21 @@ from sslbench.plugins import KINDS, Registry, registry
 @click.command("list")
 @click.argument("kind", type=click.Choice(list(KINDS)), required=False)
 def command(kind: str | None) -> None:
-    """List what the plugins offer: methods, datasets, featurizers, models, similarities.
+    """List methods, datasets, featurizers, models and similarities.
 
-    With KIND, one "name  summary" line each and nothing else.
+    With KIND, only lines of "name  summary".
     """
-    found = registry()
-    warn_of_problems(found)
+    plugins = registry()
+    warn_of_problems(plugins)
     if kind is not None:
-        _print_kind(found, kind, "")
+        _print_kind(plugins, kind, "")
         return
     for number, each in enumerate(KINDS):
         click.echo(f"\n{each}" if number else each)
-        _print_kind(found, each, "  ")
+        _print_kind(plugins, each, "  ")
 
 
-def _print_kind(found: Registry, kind: str, indent: str) -> None:
-    entries = found.of_kind(kind)
+def _print_kind(plugins: Registry, kind: str, indent: str) -> None:
+    entries = plugins.of_kind(kind)
     if entries:
         click.echo(table([(name, info.summary) for name, info in entries.items()], indent))

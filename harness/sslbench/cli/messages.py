@@ -1,4 +1,4 @@
-"""What a grid of runs says on standard error: progress, results as they come, warnings."""
+"""Messages on standard error: progress and results of a grid of runs, warnings."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from sslbench.experiment.record import RunRecord
-    from sslbench.experiment.training import Task
+    from sslbench.experiment.training import RunTask
 
 
 def tell(text: str) -> None:
-    """One line to the user, on standard error."""
+    """Write a line to standard error, after the name of the program."""
     click.echo(f"sslbench: {text}", err=True)
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Show warnings about damaged files as one line each instead of Python's two with source."""
+    """Show warnings on damaged files as one line each, without the source line that Python adds."""
     from sslbench.experiment.store import StoreWarning
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, StoreWarning):
             tell(f"warning: {message}")
         else:
-            usual(message, category, *rest, **more)
+            default(message, category, *rest, **more)
 
     with warnings.catch_warnings():
-        usual: Callable[..., Any] = warnings.showwarning
+        default: Callable[..., Any] = warnings.showwarning
         warnings.simplefilter("always", StoreWarning)
         warnings.showwarning = show
         yield
 
 
 class GridProgress:
-    """A live line per running run on a terminal, and one lasting line per finished run."""
+    """A line per finished run; on a terminal also a live line per run in progress."""
 
     def __init__(self, total: int) -> None:
         from rich.console import Console
@@ -66,20 +66,21 @@ class GridProgress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._bars.live.is_started:  # else it would print an empty line
+        if self._bars.live.is_started:  # otherwise it prints an empty line
             self._bars.stop()
 
-    def found(self, record: RunRecord) -> None:
-        """A run was in the store."""
+    def stored(self, record: RunRecord) -> None:
+        """A run was in the store already."""
         self._total -= 1
         self._show_count()
 
-    def start(self, task: Task) -> None:
-        """A run has begun."""
-        self._lines[task.spec.run_id] = self._bars.add_task(describe(task.spec), total=1)
+    def start(self, run_task: RunTask) -> None:
+        """A run has started."""
+        line = self._bars.add_task(describe(run_task.spec), total=1)
+        self._lines[run_task.spec.run_id] = line
 
     def end(self, record: RunRecord) -> None:
-        """A run has ended, in whatever way."""
+        """A run has ended."""
         line = self._lines.pop(record.run_id, None)
         if line is not None:
             self._bars.remove_task(line)
@@ -93,7 +94,7 @@ class GridProgress:
 
 
 def describe(spec: Any) -> str:
-    """A run in a few words."""
+    """A run in one phrase: method, dataset, labeled sample and seed."""
     return (
         f"{spec.method} on {spec.dataset}, labeled {spec.protocol.labeled},"
         f" seed {spec.protocol.seed}"

@@ -1,4 +1,4 @@
-"""Options that `run` and `train` share: which data, how much of it, which features."""
+"""Options that `run` and `train` share: data, labeled sample, features, parameters."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _OPTIONS = (
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Method parameter; METHOD.KEY or DATASET.KEY for one of them. May repeat.",
+        help="Parameter of the methods; METHOD.KEY or DATASET.KEY: of one. May repeat.",
     ),
-    click.option("--featurizer", help="Instead of the dataset's."),
-    click.option("--model", help="Instead of the default."),
+    click.option("--featurizer", help="Default: that of the dataset."),
+    click.option("--model", help="Default: the first of sslbench list models."),
     click.option(
         "--data",
         "data_path",
@@ -33,7 +33,7 @@ _OPTIONS = (
         "--columns",
         default="word,pos,label",
         show_default=True,
-        help="Columns of your own files; _ leaves one out.",
+        help="Columns of your own files; _ skips one.",
     ),
     click.option("--tune", type=click.IntRange(min=0), help="Tuning trials, the same per method."),
 )
@@ -41,17 +41,17 @@ _PASSED = ("unlabeled", "settings", "featurizer", "model", "data_path", "threads
 
 
 def problem_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a command's function with the shared options."""
+    """Add the shared options to the function of a command."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def request_of(given: dict[str, Any], **more: Any) -> Request:
-    """What was asked for; UserError when a value cannot be read.
+    """The request of a command; UserError for a value that cannot be parsed.
 
-    given: the parsed options of the command, at least the shared ones and `threads`.
-    more: further fields of `Request`, methods at least.
+    given: the parsed options, with the shared ones and `threads`.
+    more: further fields of `Request`, with `methods`.
     """
     from sslbench.experiment.plan import Request
     from sslbench.experiment.protocol import parse_labeled
@@ -65,5 +65,5 @@ def request_of(given: dict[str, Any], **more: Any) -> Request:
 
 
 def column_names(text: str) -> tuple[str, ...]:
-    """The names in "word,pos,label"."""
+    """The names in a text such as "word,pos,label"."""
     return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,4 +1,4 @@
-"""Parameters of a method, model or dataset, read off its ``msgspec.Struct``."""
+"""Descriptions of the parameters of a method, model or dataset, from its ``msgspec.Struct``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BOUNDS = (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
 
 @dataclass(frozen=True)
 class Parameter:
-    """One field, as text: name, type, default, bounds (may be empty), meaning."""
+    """A field of the struct as text; bounds and meaning may be empty."""
 
     name: str
     type: str
@@ -31,7 +31,7 @@ class Parameter:
 
 
 def describe(struct: type[msgspec.Struct]) -> list[Parameter]:
-    """Return the fields of ``struct``; UserError when it is no msgspec.Struct."""
+    """The fields of a struct; UserError if it is no msgspec.Struct."""
     info = inspect.type_info(struct) if isinstance(struct, type) else None
     if not isinstance(info, inspect.StructType):
         raise UserError(f"{struct!r} does not describe parameters: it is no msgspec.Struct")

@@ -1,4 +1,4 @@
-"""Run records on standard output: a table to read, JSON or CSV for other programs."""
+"""Run records on standard output as a table, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIXED = (
 
 
 def print_results(records: Sequence[RunRecord], form: str) -> None:
-    """Print records as "table", "json" (an array and nothing else) or "csv"."""
+    """Print records; form: "table", "json" (one array) or "csv" (a line per record)."""
     if form == "json":
         texts = [encode(record).decode().rstrip() for record in records]
         click.echo("[" + ",\n".join(texts) + "]")

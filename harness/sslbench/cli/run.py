@@ -10,7 +10,8 @@ from sslbench.cli.options import problem_options, request_of
 from sslbench.cli.text import counted, warn_of_problems
 
 if TYPE_CHECKING:
-    from sslbench.experiment.plan import Outcome
+    from sslbench.experiment.execute.grid import GridResult
+    from sslbench.experiment.training import RunTask
 
 
 def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -23,11 +24,11 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 @problem_options
 @click.option("--seed", "seeds", type=click.IntRange(min=0), multiple=True, help="May repeat.")
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at the same time.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
 @click.option("--threads", type=click.IntRange(min=1), help="Per run. Default: cores / jobs.")
 @click.option("--executor", default="local", show_default=True, help="local or dask[:ADDRESS].")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds per run.")
-@click.option("--retry", is_flag=True, help="Run failed runs again.")
+@click.option("--retry", is_flag=True, help="Run again what failed earlier.")
 @click.option(
     "--format",
     "form",
@@ -39,8 +40,9 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Run methods on datasets: every combination with every seed, each in its own process.
 
-    Finished runs are in --store and are not run again. Results go to standard output, messages
-    to standard error. Exit status: 0 done, 1 some run failed, 2 wrong usage or bad input.
+    Finished runs are in --store and are not run again. A method that is not for the task of a
+    dataset or the model is skipped. Results go to standard output, messages to standard error.
+    Exit status: 0 done, 1 some run failed, 2 wrong usage or bad input.
     """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.cli.results import print_results
@@ -48,17 +50,18 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
     warn_of_problems(registry())
     with plain_warnings():
-        outcome = _carry_out(given)
-    print_results(outcome.records, given["form"])
-    for line in dict.fromkeys(r.error for r in outcome.failed if r.error_kind == "input"):
+        result = _run(given)
+    print_results(result.records, given["form"])
+    for line in dict.fromkeys(r.error for r in result.failed if r.error_kind == "input"):
         tell(str(line))
-    tell(_summary(outcome))
-    ctx.exit(outcome.exit_status)
+    tell(_summary(result))
+    ctx.exit(result.exit_status)
 
 
-def _carry_out(given: dict[str, Any]) -> Outcome:
+def _run(given: dict[str, Any]) -> GridResult:
     from sslbench.cli.messages import GridProgress, tell
-    from sslbench.experiment.plan import carry_out, plan
+    from sslbench.experiment.execute.grid import run_grid
+    from sslbench.experiment.plan import plan
     from sslbench.experiment.store import Store
 
     request = request_of(
@@ -69,27 +72,38 @@ def _carry_out(given: dict[str, Any]) -> Outcome:
         jobs=given["jobs"],
     )
     store = Store(given["store"])
-    tasks = plan(request, store=store, notice=tell)
-    with GridProgress(len(tasks)) as progress:
-        return carry_out(
-            tasks,
+    run_tasks = plan(request, store=store, notice=tell)
+    for line in dict.fromkeys(_skip_line(task) for task in run_tasks if task.skip_reason):
+        click.echo(line, err=True)
+    n_runs = sum(task.skip_reason is None for task in run_tasks)
+    with GridProgress(n_runs) as progress:
+        return run_grid(
+            run_tasks,
             store,
             jobs=given["jobs"],
             timeout=given["timeout"],
             retry=given["retry"],
             executor=given["executor"],
-            on_found=progress.found,
+            on_stored=progress.stored,
             on_start=progress.start,
             on_end=progress.end,
         )
 
 
-def _summary(outcome: Outcome) -> str:
-    parts = [counted(len(outcome.records), "run")]
-    if outcome.skipped:
-        parts.append(f"{outcome.skipped} of them found in the store")
-    if outcome.failed:
-        parts.append(f"{len(outcome.failed)} failed")
-    if outcome.skipped_failed:
-        parts.append(f"--retry runs {outcome.skipped_failed} earlier failed again")
+def _skip_line(run_task: RunTask) -> str:
+    """Seeds are not named: the reason is the same for all."""
+    spec = run_task.spec
+    return f"skipped: {spec.method} on {spec.dataset}: {run_task.skip_reason}"
+
+
+def _summary(result: GridResult) -> str:
+    parts = [counted(len(result.records) - len(result.skipped), "run")]
+    if result.stored:
+        parts.append(f"{result.stored} of them found in the store")
+    if result.failed:
+        parts.append(f"{len(result.failed)} failed")
+    if result.skipped:
+        parts.append(f"{len(result.skipped)} skipped")
+    if result.stored_failed:
+        parts.append(f"--retry repeats {result.stored_failed} that failed earlier")
     return ", ".join(parts)

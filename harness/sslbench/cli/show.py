@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sslbench.cli.text import labeled, table, warn_of_problems
+from sslbench.cli.text import EXTRA_NOTE, labeled, table, warn_of_problems
 from sslbench.errors import UserError
 from sslbench.plugins import KINDS, Registry, registry
 from sslbench.registrations import (
@@ -20,23 +20,23 @@ from sslbench.registrations import (
 @click.command("show")
 @click.argument("name")
 def command(name: str) -> None:
-    """Show what is registered under NAME: parameters, reference, licence, files.
+    """Show the registration of NAME: parameters, reference, licence, files.
 
-    What cannot be imported is shown as far as its registration goes, with a warning.
+    If its code cannot be imported, a warning says so and the parameters are not shown.
     """
-    found = registry()
-    warn_of_problems(found)
-    for number, info in enumerate(found.find(name)):
+    plugins = registry()
+    warn_of_problems(plugins)
+    for number, info in enumerate(plugins.find(name)):
         if number:
             click.echo()
-        _show(found, info)
+        _show(plugins, info)
 
 
-def _show(found: Registry, info: Registration) -> None:
+def _show(plugins: Registry, info: Registration) -> None:
     kind = next(kind for kind, cls in KINDS.items() if isinstance(info, cls))
     click.echo(f"{info.kind} {info.name}: {info.summary}")
     click.echo(labeled("reference", info.reference or "none given"))
-    click.echo(labeled("registered by", str(found.origins[kind, info.name])))
+    click.echo(labeled("registered by", str(plugins.origins[kind, info.name])))
     click.echo(labeled("code", info.target))
     try:
         if isinstance(info, DatasetInfo):
@@ -46,11 +46,18 @@ def _show(found: Registry, info: Registration) -> None:
         elif isinstance(info, SimilarityInfo):
             _show_similarity(info)
         else:
-            if isinstance(info, MethodInfo) and info.baseline:
-                click.echo(labeled("role", "baseline: the others are compared against it"))
+            if isinstance(info, MethodInfo):
+                _show_method(info)
             _show_parameters(getattr(info.load(), "Params", None), "parameters")
     except UserError as problem:
         click.echo(f"sslbench: warning: {problem}", err=True)
+
+
+def _show_method(info: MethodInfo) -> None:
+    if info.baseline:
+        click.echo(labeled("role", "baseline: the other methods are compared with it"))
+    click.echo(labeled("tasks", ", ".join(info.tasks)))
+    click.echo(labeled("models", ", ".join(info.models) or "all"))
 
 
 def _show_dataset(info: DatasetInfo) -> None:
@@ -60,10 +67,12 @@ def _show_dataset(info: DatasetInfo) -> None:
     if info.own:
         click.echo(labeled("needs", info.own))
     if info.tune:
-        click.echo(labeled("tuning", f"{info.tune} trials per method when all of train is used"))
+        text = f"{info.tune} trials per method by default if all of train is labeled"
+        click.echo(labeled("tuning", text))
     click.echo(labeled("licence", info.licence))
     for file in info.files:
-        click.echo(labeled("file", f"{file.path}, {file.bytes:,} bytes{_only_extra(file.extra)}"))
+        extra = EXTRA_NOTE if file.extra else ""
+        click.echo(labeled("file", f"{file.path}, {file.bytes:,} bytes{extra}"))
         click.echo(labeled("", f"sha256 {file.sha256}"))
         if file.licence != info.licence:
             click.echo(labeled("", f"licence: {file.licence}"))
@@ -72,13 +81,9 @@ def _show_dataset(info: DatasetInfo) -> None:
         _show_parameters(options, "options")
 
 
-def _only_extra(extra: bool) -> str:
-    return " (only for external unlabeled text)" if extra else ""
-
-
 def _show_featurizer(info: FeaturizerInfo) -> None:
     click.echo(labeled("needs columns", ", ".join(info.columns)))
-    click.echo(labeled("made for", ", ".join(info.tasks)))
+    click.echo(labeled("tasks", ", ".join(info.tasks)))
     templates = getattr(info.load()(), "templates", ())
     click.echo(f"  {len(templates)} templates")
     for template in templates:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,28 +22,28 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path(path_type=Path))
 @click.argument("file")
 @click.option("--out", type=click.Path(path_type=Path), help="Default: standard output.")
-@click.option("--columns", help="Of FILE. Default: those of training; label may be missing.")
+@click.option("--columns", help="Of FILE. Default: of the training file; label may be missing.")
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 def command(
     model: Path, file: str, out: Path | None, columns: str | None, threads: int | None
 ) -> None:
-    """Tag FILE ("-" = standard input) with a saved tagger: every line with one more column.
+    """Tag FILE ("-" = standard input) with a saved tagger, which adds a column to every line.
 
-    FILE has the columns of the training file, the label column may be missing. If it is there, the
-    scores against it go to standard error.
+    FILE has the columns of the training file; the label column may be missing. Otherwise the scores
+    against it go to standard error.
     """
-    from sslbench.experiment.threads import use_threads
+    from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
 
-    use_threads(threads or os.cpu_count() or 1)
-    known = registry()
-    warn_of_problems(known)
+    use_threads(threads)
+    plugins = registry()
+    warn_of_problems(plugins)
     from sslbench.atomic import write_atomically
     from sslbench.corpus import read_conll
     from sslbench.corpus.annotate import append_column
     from sslbench.experiment.saved import load_tagger
 
-    tagger = load_tagger(model, known)
+    tagger = load_tagger(model, plugins)
     source = _read(file)
     corpus = read_conll(source, _columns(tagger, source, columns))
     codes = tagger.tag(corpus)
@@ -65,26 +64,26 @@ def _read(file: str) -> RawBytes:
 
 
 def _columns(tagger: SavedTagger, source: RawBytes, given: str | None) -> tuple[str, ...]:
-    """The meaning of the file's columns: as given, or as in training with or without labels."""
+    """The columns of the file: as given, or those of the training file with or without label."""
     from sslbench.corpus.annotate import n_columns
 
     if given is not None:
         return column_names(given)
     if tagger.corpus is None:
         raise UserError(
-            "the model does not tell which columns it reads", hint="give --columns, e.g. word,pos"
+            "the model does not say which columns it reads", hint="give --columns, e.g. word,pos"
         )
     trained = tagger.corpus.columns
-    bare = tuple(name for name in trained if name != "label")
+    without_label = tuple(name for name in trained if name != "label")
     width = n_columns(source.data)
-    if width not in (0, len(bare), len(trained)):
+    if width not in (0, len(without_label), len(trained)):
         raise UserError(
-            f"{width} column{'s' * (width != 1)}, but the tagger was trained on"
+            f"{counted(width, 'column')}, but the tagger was trained on"
             f" {','.join(trained)} (label may be missing)",
             file=source.name,
-            hint="tell what they are with --columns; _ leaves one out",
+            hint="name them with --columns; _ skips one",
         )
-    return bare if width == len(bare) else trained
+    return without_label if width == len(without_label) else trained
 
 
 def _report(tagger: SavedTagger, corpus: Corpus, codes: I32, source: RawBytes) -> None:
@@ -97,6 +96,6 @@ def _report(tagger: SavedTagger, corpus: Corpus, codes: I32, source: RawBytes) -
     try:
         scores = percentages(tagger.metrics(corpus, codes))
     except UserError as problem:  # e.g. a column of placeholders
-        tell(f"{source.name}: its label column is not scored: {problem}")
+        tell(f"{source.name}: the label column is not scored: {problem}")
     else:
         tell(f"{source.name}, {size}: {scores}")

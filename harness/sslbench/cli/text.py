@@ -1,4 +1,4 @@
-"""Plain text that reads the same on a terminal and in a pipe."""
+"""Plain text for terminals and pipes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import click
 
 from sslbench.plugins import Registry
 
+EXTRA_NOTE = " (only for external unlabeled text)"  # beside a file
 _LABEL_WIDTH = 14
 
 
 def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
-    """Return rows with aligned columns, two spaces apart; the last column is as long as it is."""
+    """Rows with aligned columns, two spaces apart; the last column is not padded."""
     cells = [tuple(row) for row in rows]
     if not cells:
         return ""
@@ -25,8 +26,8 @@ def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
 
 
 def labeled(label: str, value: str) -> str:
-    """Return "label  value", the value wrapped beside its label on a terminal of any width."""
-    import shutil  # these two cost `sslbench list`, which has no use for them, some milliseconds
+    """A label and its value, which is wrapped to the width of the terminal beside the label."""
+    import shutil  # imported here since `sslbench list` does not need it
     from textwrap import TextWrapper
 
     width = max(shutil.get_terminal_size((100, 24)).columns, 40)
@@ -42,16 +43,16 @@ def labeled(label: str, value: str) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return "1 run", "2 runs"."""
+    """A number with its noun: "1 run", "2 runs"."""
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def percentages(metrics: Mapping[str, float]) -> str:
-    """Return "accuracy 91.20, f1 88.01" of metrics in [0, 1]."""
+    """Metrics in [0, 1] as text: "accuracy 91.20, f1 88.01"."""
     return ", ".join(f"{name} {100 * value:.2f}" for name, value in metrics.items())
 
 
-def warn_of_problems(found: Registry) -> None:
-    """Write one line on standard error for each broken plugin."""
-    for problem in found.problems:
+def warn_of_problems(plugins: Registry) -> None:
+    """Write a warning to standard error for each error of a plugin."""
+    for problem in plugins.problems:
         click.echo(f"sslbench: warning: {problem}", err=True)

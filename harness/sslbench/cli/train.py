@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +30,15 @@ if TYPE_CHECKING:
     help="File to write the tagger to.",
 )
 def command(**given: Any) -> None:
-    """Train one method on all the labeled data asked for, and keep the tagger.
+    """Train a method on labeled sentences and save the tagger, for `sslbench tag`.
 
-    A lone file of your own is used whole: nothing is cut off for a test. `sslbench tag` uses the
-    tagger.
+    Of your own data, all sentences of the train file are used: none are held out for a test.
     """
-    from sslbench.experiment.threads import use_threads
+    from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
 
-    use_threads(given["threads"] or os.cpu_count() or 1)
-    known = registry()
-    warn_of_problems(known)
+    given["threads"] = use_threads(given["threads"])
+    warn_of_problems(registry())
     target: Path = given["target"]
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
@@ -67,14 +64,20 @@ def _train(given: dict[str, Any]) -> tuple[RunSetup, Trained]:
         cut=False,
         quiet=False,
     )
-    (task,) = plan(request, store=None, notice=tell)
-    timer = RunContext(given["seed"], threads=task.threads, quiet=False)
-    setup = RunSetup.open(task, registry(), timer)
+    (run_task,) = plan(request, store=None, notice=tell)
+    if run_task.skip_reason is not None:
+        method, dataset = run_task.spec.method, run_task.spec.dataset
+        raise UserError(
+            f"{method} cannot be trained on {dataset}: it is {run_task.skip_reason}",
+            hint=f"see sslbench show {method}",
+        )
+    timer = RunContext(threads=run_task.threads, quiet=False)
+    setup = RunSetup.open(run_task, registry(), timer)
     return setup, train(setup)
 
 
 def _report(target: Path, setup: RunSetup, trained: Trained) -> None:
-    """One line per split that was not trained on, and one on what was."""
+    """A line with the scores on each of dev and test, and one on the training."""
     from sslbench.cli.messages import tell
     from sslbench.experiment.training import predict, score_labels
 
@@ -87,7 +90,7 @@ def _report(target: Path, setup: RunSetup, trained: Trained) -> None:
             size = counted(corpus.n_sentences, "sentence")
             tell(f"{name}, {size}: {percentages(scores.metrics)}")
     tell(
-        f"{setup.task.spec.method} trained on {problem.labeled.n_sentences} labeled and"
+        f"{setup.spec.method} trained on {problem.labeled.n_sentences} labeled and"
         f" {problem.unlabeled.n_sentences} unlabeled sentences in"
         f" {setup.timer.timing['fit']:.1f} s; saved to {target}"
     )

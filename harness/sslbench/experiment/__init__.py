@@ -1,1 +1,1 @@
-"""Experiments: problems, protocols, runs and their records."""
+"""Experiments: datasets, protocols, problems, tuning, runs and their records."""

@@ -1,8 +1,8 @@
-"""Duplicate sentences between what a method learns from and what it is tested on.
+"""Counts of sentences that occur in both training and test text.
 
-They are counted and written in the run record; nothing is dropped. Sentences are compared by 64-bit
-hashes of their words: among 10^9 sentences of text and 10^4 of test, the chance that two different
-ones are ever taken for equal is below 10^-6.
+The counts go into the run record; nothing is dropped. Sentences are compared by 64-bit hashes of
+their words: with 10^9 sentences of text and 10^4 of test, the probability of any false match is
+below 10^-6.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sslbench.types import I64
 
 U64 = NDArray[np.uint64]
 
-#: constants of splitmix64 (Steele, Lea & Flood 2014); every step is a bijection of 64 bits
+#: constants of splitmix64 (Steele, Lea & Flood 2014), whose steps are bijections of 64 bits
 _GOLDEN, _MIX_1, _MIX_2 = (
     np.uint64(c) for c in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
@@ -26,58 +26,60 @@ _GOLDEN, _MIX_1, _MIX_2 = (
 def duplicates(
     labeled: Corpus, unlabeled: Shards, held_out: Mapping[str, Corpus], column: str = "word"
 ) -> dict[str, int]:
-    """Count the sentences of one part whose words occur, in the same order, in another.
+    """Count the sentences of each part that also occur, word for word, in another part.
 
     Parameters
     ----------
-    unlabeled: looked at only when it has sentences; one pass, shard by shard.
-    held_out: development and test sentences by name.
+    labeled: the labeled sample.
+    unlabeled: read once, shard by shard; left out of the result if it is empty.
+    held_out: development and test sentences by name of the split.
+    column: of the words.
 
     Returns
     -------
-    ``{"test_in_labeled": n, "test_in_unlabeled": n, ...}``: how many sentences of test (each
-    occurrence counts) are also sentences of the labeled sample, and so on. {} without the column.
+    ``{"test_in_labeled": n, "test_in_unlabeled": n, ...}``: how many sentences of test, with
+    repetitions, occur in the labeled sample, and so on. {} if the corpus lacks the column.
     """
     if column not in labeled.columns:
         return {}
     words = labeled.column(column).vocabulary
     hashes = {"labeled": sentence_hashes(labeled, words, column)}
-    found = {}
+    counts = {}
     for name, corpus in held_out.items():
         hashes[name] = sentence_hashes(corpus, words, column)
         for other in list(hashes)[:-1]:
-            found[f"{name}_in_{other}"] = _count_in(hashes[name], hashes[other])
+            counts[f"{name}_in_{other}"] = _count_in(hashes[name], hashes[other])
     if unlabeled.n_sentences:
-        known = np.unique(np.concatenate(list(hashes.values())))
-        seen = np.zeros(len(known), dtype=np.bool_)
+        distinct = np.unique(np.concatenate(list(hashes.values())))
+        seen = np.zeros(len(distinct), dtype=np.bool_)
         for shard in unlabeled:
-            at = _find(sentence_hashes(shard, words, column), known)
+            at = _positions(sentence_hashes(shard, words, column), distinct)
             seen[at[at >= 0]] = True
         for name, own in hashes.items():
-            found[f"{name}_in_unlabeled"] = _count_in(own, known[seen])
-    return found
+            counts[f"{name}_in_unlabeled"] = _count_in(own, distinct[seen])
+    return counts
 
 
 def sentence_hashes(corpus: Corpus, words: Vocabulary, column: str = "word") -> U64:
-    """uint64[S]: a hash of the words of each sentence, given by their codes in `words`.
+    """uint64[S]: a hash of the words of each sentence, from their codes in `words`.
 
-    The sum over positions of mix(code + position): order matters, and no loop over sentences is
-    needed. The splits of a dataset share `words`; other text may bring a vocabulary of its own, and
-    its sentences with words outside `words` then equal no sentence of the splits.
+    The hash is a sum over positions of mix(mix(code) + position * constant): it depends on the
+    order of the words and needs no loop over sentences. A corpus with a vocabulary of its own is
+    translated; its sentences with words outside `words` match no sentence of the splits.
     """
-    given = corpus.column(column)
-    codes: I64 = given.codes.astype(np.int64)
-    if given.vocabulary is not words:
-        codes = _translated(given, words)
+    text = corpus.column(column)
+    codes: I64 = text.codes.astype(np.int64)
+    if text.vocabulary is not words:
+        codes = _translated(text, words)
     lengths = corpus.lengths
     position = np.arange(corpus.n_tokens) - np.repeat(corpus.offsets[:-1], lengths)
     terms = _mix(_mix(codes.astype(np.uint64)) + position.astype(np.uint64) * _GOLDEN)
-    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms)])  # wraps around: exact
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(terms)])  # exact modulo 2^64
     return _mix(total[corpus.offsets[1:]] - total[corpus.offsets[:-1]] + lengths.astype(np.uint64))
 
 
 def _translated(column: Column, words: Vocabulary) -> I64:
-    """int64[N]: the codes of a column in another vocabulary, -1 for what is not there."""
+    """int64[N]: the codes of a column in another vocabulary, -1 for strings outside it."""
     used, inverse = np.unique(column.codes, return_inverse=True)
     strings = column.vocabulary.strings
     codes = [words.lookup(strings[code]) for code in used.tolist()]
@@ -85,19 +87,19 @@ def _translated(column: Column, words: Vocabulary) -> I64:
 
 
 def _mix(x: U64) -> U64:
-    """splitmix64's finaliser, elementwise."""
+    """The finalizer of splitmix64, elementwise."""
     x = (x ^ (x >> np.uint64(30))) * _MIX_1
     x = (x ^ (x >> np.uint64(27))) * _MIX_2
     mixed: U64 = x ^ (x >> np.uint64(31))
     return mixed
 
 
-def _find(wanted: U64, known: U64) -> I64:
-    """int64[n]: where each value stands in `known` (ascending), -1 when it does not."""
-    if not len(known):
-        return np.full(len(wanted), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where(known[at] == wanted, at, -1)
+def _positions(values: U64, ascending: U64) -> I64:
+    """int64[n]: the index of each value in an ascending array, -1 if it is not in it."""
+    if not len(ascending):
+        return np.full(len(values), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.where(ascending[at] == values, at, -1)
 
 
 def _count_in(own: U64, other: U64) -> int:

@@ -1,4 +1,4 @@
-"""A supervised tagger for a column, e.g. part-of-speech tags for raw text."""
+"""A supervised tagger that adds a column to a corpus, e.g. part-of-speech tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.crf import ChainCRF, ChainModel, HardLabels, TrainingParams
 from sslbench.features import Template, TemplateFeaturizer
 
-#: part of the key of cached tagged text: raise it whenever the tagger's output may change
+#: part of the key of cached tagged text: to be changed whenever the tagger's output may change
 RECIPE = "crf1-observed-sigma2=1-2"
 
 
@@ -27,34 +27,34 @@ class ColumnTagger:
 
     @property
     def digest(self) -> str:
-        """sha256 of the weights."""
+        """Sha256 of the weights, in hexadecimal."""
         return hashlib.sha256(self.crf.weights.tobytes()).hexdigest()
 
     def tag(self, corpus: Corpus) -> Column:
-        """The column for a corpus that lacks it."""
+        """The predicted column of a corpus."""
         return Column(self.vocabulary, self.crf.predict(corpus))
 
 
 @dataclass
 class _Progress:
-    """A line on standard error now and then: this happens while a data set loads."""
+    """A line on standard error at the start and every `seconds`: loading a dataset takes long."""
 
-    what: str
+    activity: str
     seconds: float = 10.0
-    spoken: float = field(default_factory=time.monotonic)
+    last: float = field(default_factory=time.monotonic)
 
     def __call__(self, iteration: int, _value: float, _gradient: float) -> None:
         now = time.monotonic()
-        if iteration == 0 or now - self.spoken >= self.seconds:
-            self.spoken = now
-            print(f"{self.what}: iteration {iteration}", file=sys.stderr, flush=True)
+        if iteration == 0 or now - self.last >= self.seconds:
+            self.last = now
+            print(f"{self.activity}: iteration {iteration}", file=sys.stderr, flush=True)
 
 
 def train_tagger(corpus: Corpus, column: str, templates: Iterable[Template]) -> ColumnTagger:
-    """Train a first-order CRF on a column of a corpus.
+    """Train a first-order CRF to predict a column of a corpus.
 
-    Only observed (attribute, label) pairs get weights: with gold labels for all of the text,
-    nothing is lost by it, and 45 tags need a tenth of the memory.
+    Only observed (attribute, label) pairs get weights, which takes a tenth of the memory for 45
+    tags. All of the text has gold labels, so that the other pairs matter little.
     """
     gold = corpus.column(column)
     codes = np.unique(gold.codes)

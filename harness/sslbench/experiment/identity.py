@@ -1,4 +1,4 @@
-"""Which code a result comes from, and where: hashes of sources, facts about the machine."""
+"""Where a result comes from: version of the code, hash of the text, machine and libraries."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
 
 
 def code_version(targets: Iterable[str]) -> str:
-    """Version of the core plus a hash over the sources that a run with these plugins leads to.
+    """Version of sslbench plus a hash of the sources that a run with these plugins depends on.
 
     Parameters
     ----------
-    targets: ``"module:attribute"`` of each plugin that takes part in the run.
+    targets: ``"module:attribute"`` of each plugin of the run.
     """
     return f"{_version(CORE)}+{sources_hash(targets)[:12]}"
 
@@ -46,7 +46,7 @@ def environment(threads: int) -> dict[str, Any]:
 
 
 def corpus_hash(corpus: Corpus) -> str:
-    """Sha256 of a corpus's text, whatever codes its vocabularies gave to the strings."""
+    """Sha256 of the text of all columns; it does not depend on the codes of the vocabularies."""
     digest = hashlib.sha256(np.ascontiguousarray(corpus.offsets, dtype="<i8").tobytes())
     for name in sorted(corpus.columns):
         column = corpus.column(name)

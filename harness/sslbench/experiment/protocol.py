@@ -1,4 +1,4 @@
-"""Which sentences are labeled, which are not, and where development data comes from."""
+"""The draw of a protocol: labeled, unlabeled and development sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.record import ProtocolSpec
 from sslbench.types import I64
 
-# Distinct constants keep the random streams of one seed apart. They are part of the protocol:
+# Distinct constants make the random streams of one seed independent. They are part of the protocol:
 # changing one changes every labeled sample.
 SAMPLE_STREAM = 0x6C61626C
 DEV_STREAM = 0x64657673
@@ -25,14 +25,16 @@ DevSource = Literal["own", "fifth", "none"]
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw of a protocol.
+    """One draw of a protocol. Sentences are indices into train, ascending.
 
     Attributes
     ----------
-    labeled: int64[n], sentence numbers in train, ascending.
-    train, dev: the labeled sample cut 4/5 to 1/5 for tuning (all and nothing when not needed).
-    hidden: int64[m], sentences of train that become unlabeled, ascending.
-    dev_source: "own" split of the data set, a "fifth" of the labeled sample, or "none".
+    labeled: int64[n], the labeled sample.
+    train, dev: int64, the labeled sample split 4/5 to 1/5 for tuning; if there is no need, all of
+        it and nothing.
+    hidden: int64[m], the sentences that lose their labels.
+    dev_source: of development data: "own" split of the dataset, a "fifth" of the labeled sample,
+        or "none".
     """
 
     labeled: I64
@@ -43,7 +45,7 @@ class Draw:
 
 
 def parse_labeled(text: str) -> int | str:
-    """Read ``--labeled``: a number of sentences, ``all``, or a share such as ``10%``."""
+    """Parse ``--labeled``: a number of sentences, ``all``, or a share such as ``10%``."""
     text = text.strip()
     if text == "all":
         return text
@@ -51,38 +53,39 @@ def parse_labeled(text: str) -> int | str:
         return int(text)
     if re.fullmatch(r"\d+(\.\d+)?%", text) and 0 < float(text[:-1]) <= 100:
         return "all" if float(text[:-1]) == 100 else f"{float(text[:-1]):g}%"
-    raise UserError(f"--labeled {text!r}", hint="give a number above 0, 'all', or a share as '10%'")
+    raise UserError(f"--labeled {text!r}", hint="give a number above 0, 'all' or e.g. '10%'")
 
 
 def labeled_size(labeled: int | str, n_train: int) -> int:
-    """Number of labeled sentences that a request means for a train split of `n_train`."""
+    """Number of labeled sentences for a value of `parse_labeled` and `n_train` sentences."""
     if labeled == "all":
         return n_train
     if isinstance(labeled, str):
         return max(1, round(n_train * float(labeled.rstrip("%")) / 100))
     if labeled > n_train:
         raise UserError(
-            f"{labeled} labeled sentences asked, but train has {n_train}",
+            f"{labeled} labeled sentences requested, but train has {n_train}",
             hint="give a smaller --labeled, or leave it out to use all",
         )
     return labeled
 
 
 def sample(n_train: int, n_labeled: int, seed: int) -> tuple[I64, I64]:
-    """Draw `n_labeled` of `n_train` sentences: (drawn, rest), both ascending.
+    """Draw `n_labeled` of `n_train` sentences.
 
-    For one seed the draws are nested: they are the beginnings of one permutation.
+    Returns the drawn sentences and the others, int64 and ascending. The draws of one seed are
+    nested: they are the first entries of one permutation.
     """
     order = np.random.default_rng([seed, SAMPLE_STREAM]).permutation(n_train)
     return np.sort(order[:n_labeled]), np.sort(order[n_labeled:])
 
 
 def split_fifth(sentences: I64) -> tuple[I64, I64]:
-    """Cut a labeled sample 4/5 to 1/5 at sentence level, always in the same way."""
+    """Split a labeled sample 4/5 to 1/5; the same sample is always split the same way."""
     if len(sentences) < 2:
         raise UserError(
             "tuning needs at least 2 labeled sentences",
-            hint="the data set has no development split; give --tune 0 or more --labeled",
+            hint="the dataset has no development split; give --tune 0 or more --labeled",
         )
     order = np.random.default_rng(DEV_STREAM).permutation(len(sentences))
     n_dev = max(1, len(sentences) // DEV_SHARE)
@@ -90,7 +93,7 @@ def split_fifth(sentences: I64) -> tuple[I64, I64]:
 
 
 def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
-    """Draw the labeled sample and decide where development data comes from, never from test."""
+    """Draw the labeled sample, and development data from it if the dataset has none."""
     n_train = dataset.splits["train"].n_sentences
     n_labeled = labeled_size(protocol.labeled, n_train)
     labeled, hidden = sample(n_train, n_labeled, protocol.seed)
@@ -106,22 +109,23 @@ def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
 def unlabeled_text(
     dataset: Dataset, protocol: ProtocolSpec, hidden: I64, held_out: I64 | None = None
 ) -> Shards:
-    """The text without labels: the rest of train, or the data set's own.
+    """The unlabeled text: the rest of train, or the external text of the dataset.
 
-    It is the data set's own, if it has any, when all of train is labeled, and always in domain
-    adaptation, where the rest of train is of the wrong domain; both, where the data set joins
-    them. What is returned refers to no label: the column is dropped before sentences are copied,
-    and the data set's own text is refused if it has one.
+    External text is used, if the dataset has any, when all of train is labeled, and always in
+    domain adaptation, where the rest of train is of another domain. A joined dataset gives both.
+    The text contains no labels: their column is dropped before sentences are copied, and external
+    text with such a column is an error.
 
-    held_out: int64, labeled sentences of train that stand for the test while parameters are
-    chosen. On transductive data sets they follow, whatever the cap on the other text: methods that
-    spread labels over their text alone have nothing to say of other text.
+    hidden: int64, the rest of train.
+    held_out: int64, labeled sentences of train on which tuning scores trials. Transductive datasets
+        append them, whatever the cap on the other text: a transductive method predicts nothing for
+        text outside its own.
     """
     parts: list[Shards] = []
-    own = protocol.labeled == "all" or dataset.adaptation
-    if dataset.joined or not own or dataset.external is None:
+    external = protocol.labeled == "all" or dataset.adaptation
+    if dataset.joined or not external or dataset.external is None:
         parts.append(CorpusShards(dataset.splits["train"].drop("label").select(hidden)))
-    if dataset.external is not None and (dataset.joined or own):
+    if dataset.external is not None and (dataset.joined or external):
         parts.append(_external(dataset.name, dataset.external()))
     shards = parts[0] if len(parts) == 1 else ChainedShards(parts)
     if protocol.unlabeled is not None:
@@ -135,10 +139,10 @@ def unlabeled_text(
 def _external(name: str, shards: Shards) -> Shards:
     first = next(iter(shards), None)
     if first is not None and "label" in first.columns:
-        raise RuntimeError(f"the external text of data set {name} has labels")
+        raise RuntimeError(f"the external text of dataset {name} has labels")
     return shards
 
 
 def no_text(dataset: Dataset) -> Shards:
-    """Empty unlabeled text, for methods that do not look at it."""
+    """Empty unlabeled text, for methods that never read it."""
     return CorpusShards(dataset.splits["train"].drop("label").select(np.empty(0, dtype=np.int64)))

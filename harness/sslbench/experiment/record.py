@@ -1,4 +1,4 @@
-"""What a run was asked to do (`RunSpec`) and what came out of it (`RunRecord`)."""
+"""The identity of a run (`RunSpec`) and its result (`RunRecord`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sslbench.experiment.predictions import Predictions
 
 SCHEMA = 1
 ID_LENGTH = 16
-Status = Literal["ok", "failed", "timeout"]
+Status = Literal["ok", "failed", "timeout", "skipped"]
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,8 +24,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     labeled: number of labeled sentences, ``"all"`` or a share such as ``"10%"``.
-    unlabeled: cap on the unlabeled sentences; None = no cap.
-    seed: draws the labeled sample and feeds the method's random generator.
+    unlabeled: maximal number of unlabeled sentences; None = all.
+    seed: of the draw of the labeled sample and of the method's random generator.
     tune: tuning trials on development data; 0 = no tuning.
     """
 
@@ -42,13 +42,13 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which bytes the data set is made of.
+    """The identity of the data of a run.
 
     Attributes
     ----------
-    files: sha256 by file name (relative to the data home or to the user's folder).
-    columns: meaning of the columns of a user's own file; None for a registered data set.
-    options: of a registered data set that is generated or configurable, as set by the user.
+    files: sha256 by path relative to the data home or the user's folder.
+    columns: names of the columns of a user's own file; None for a registered dataset.
+    options: of a registered dataset, as set by the user.
     """
 
     files: dict[str, str] = {}
@@ -57,10 +57,10 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The identity of a run. Threads, timeout and folders are no part of it.
+    """The identity of a run. Threads, timeout and folders are not part of it.
 
-    `params` holds what the user set explicitly; defaults are fixed by `code`, which names the
-    package version and a hash of the sources that can change the result.
+    `params` holds the parameters that the user set; the defaults of the others depend on `code`:
+    the version of sslbench and a hash of the sources that can change the result.
     """
 
     method: str
@@ -79,22 +79,24 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunRecord(msgspec.Struct, kw_only=True):
-    """One run, kept as one JSON file; key by key in docs and in DESIGN ("Run record").
+    """The result of a run, stored as one JSON file.
 
     Attributes
     ----------
-    spec: what was asked; `run_id` is its hash.
-    params: all parameters that the final training used (asked, tuned, defaults).
-    protocol: as asked, plus where development data came from.
+    spec: identity of the run; `run_id` is its hash.
+    params: all parameters of the final training (set by the user, tuned, defaults).
+    protocol: that of `spec`, with the source of development data (key "dev").
     metrics: numbers in [0, 1] by split and metric name; None = undefined (no such sentence).
-    counts: per split and sentence, the fields of `metrics.SentenceCounts` that apply.
+    counts: by split, the fields of `metrics.SentenceCounts` that apply, a number per sentence.
     predictions: by split, the predicted labels (see `Predictions`).
     predictions_sha256: hash of the predicted test labels.
-    data: where the data came from, sizes, and a hash of the test split with its labels.
+    data: origin and sizes of the data, and a hash of the test split with its labels.
     timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run.
-    peak_rss_mb: highest resident memory of the run's process (None when it is not known).
-    error: one line; traceback: its last lines; error_kind "input" = the user's to mend.
-    tuning: the trials, in order.  trace: what the method reported.  audit: room for checks.
+    peak_rss_mb: highest resident memory of the run's process in MiB; None = not measured.
+    error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =
+        the user can correct it.
+    tuning: the trials, in order.  trace: notes of the method.
+    audit: sentences that occur in two parts of the data (key "duplicates", see `audit`).
     """
 
     run_id: str
@@ -128,12 +130,12 @@ class RunRecord(msgspec.Struct, kw_only=True):
 
     @property
     def score(self) -> float | None:
-        """The primary metric on the test split, when there is one."""
+        """The primary metric on the test split, in [0, 1]; None without one."""
         return self.metrics.get("test", {}).get(self.primary_metric)
 
 
 def content_id(value: object) -> str:
-    """Hash of a JSON-able value that does not depend on the order of keys."""
+    """First 16 hexadecimal digits of the sha256 of a JSON-able value; keys are sorted."""
     text = json.dumps(
         msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"), allow_nan=False
     )
@@ -141,19 +143,19 @@ def content_id(value: object) -> str:
 
 
 def encode(record: RunRecord) -> bytes:
-    """JSON with one line per key: people read and compare records, and counts stay compact."""
+    """JSON with a line per top-level key: readable in a diff, and lists of counts stay compact."""
     tree = jsonable(msgspec.to_builtins(record, enc_hook=_builtin))
     lines = [f"{json.dumps(key)}: ".encode() + msgspec.json.encode(tree[key]) for key in tree]
     return b"{\n" + b",\n".join(lines) + b"\n}\n"
 
 
 def decode(data: bytes) -> RunRecord:
-    """Read a record.
+    """Read a record from JSON.
 
     Raises
     ------
-    UserError: not JSON, another schema, a wrong type (with its path), or a record whose
-        content does not hash to its name.
+    UserError: not JSON, another schema, a wrong type (the message has its path), or a `run_id` that
+        is not the hash of `spec`.
     """
     try:
         record = msgspec.json.decode(data, type=RunRecord)
@@ -162,12 +164,12 @@ def decode(data: bytes) -> RunRecord:
     if record.schema != SCHEMA:
         raise UserError(f"schema {record.schema}, but this version reads schema {SCHEMA}")
     if record.run_id != record.spec.run_id:
-        raise UserError(f"run_id {record.run_id} does not fit its spec ({record.spec.run_id})")
+        raise UserError(f"run_id {record.run_id} is not that of its spec, {record.spec.run_id}")
     return record
 
 
 def jsonable(value: Any) -> Any:
-    """Turn numpy scalars, arrays and tuples into JSON values; not-a-number becomes None."""
+    """Convert numpy scalars, arrays and tuples to JSON values; NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

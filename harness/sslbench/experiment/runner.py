@@ -1,4 +1,4 @@
-"""One run in this process: train, predict, score, and the record of it."""
+"""One run in this process: train, predict, score, and write the record."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from sslbench.experiment.identity import corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, coverage
 from sslbench.experiment.predictions import Predictions
 from sslbench.experiment.problem import Problem
-from sslbench.experiment.record import RunRecord, jsonable
-from sslbench.experiment.training import RunSetup, Task, Trained, predict, score_labels, train
+from sslbench.experiment.record import RunRecord, Status, jsonable
+from sslbench.experiment.training import RunSetup, RunTask, Trained, predict, score_labels, train
 from sslbench.plugins import Registry, registry
 
 TRACEBACK_LINES = 12
 
 
-def execute(task: Task, known: Registry | None = None) -> RunRecord:
-    """Run in this process; whatever goes wrong becomes a record with status "failed".
+def execute(run_task: RunTask, plugins: Registry | None = None) -> RunRecord:
+    """Run in this process; an exception becomes a record with status "failed".
 
-    KeyboardInterrupt and SystemExit are not failures of the run and pass.
+    KeyboardInterrupt and SystemExit are raised: they are no failures of the run.
     """
     began, cpu = time.perf_counter(), _cpu_seconds()
-    timer = RunContext(task.spec.protocol.seed, threads=task.threads, quiet=task.quiet)
+    timer = RunContext(threads=run_task.threads, quiet=run_task.quiet)
     try:
-        record = _perform(task, known or registry(), timer)
+        record = _perform(run_task, plugins or registry(), timer)
     except UserError as error:
-        record = failed(task, "input", str(error))
+        record = failed(run_task, "input", str(error))
     except Exception as error:
         tail = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
-        record = failed(task, "method", f"{type(error).__name__}: {error}".strip(), tail)
+        record = failed(run_task, "method", f"{type(error).__name__}: {error}".strip(), tail)
     record.timing = {**record.timing, **timer.timing}
     record.wall_s = time.perf_counter() - began
     record.cpu_s = _cpu_seconds() - cpu
@@ -47,26 +47,33 @@ def execute(task: Task, known: Registry | None = None) -> RunRecord:
 
 
 def _cpu_seconds() -> float:
-    """User and system time of this process and of its finished children."""
+    """User and system time of this process and its finished children."""
     return sum(os.times()[:4])
 
 
 def failed(
-    task: Task,
+    run_task: RunTask,
     kind: Literal["input", "method", "process", "timeout"],
     error: str,
-    tail: list[str] | None = None,
+    traceback_lines: list[str] | None = None,
 ) -> RunRecord:
-    """The record of a run that did not end well."""
-    record = _blank(task, "timeout" if kind == "timeout" else "failed")
+    """The record of a failed run; kind: what failed ("input": what the user gave)."""
+    record = _blank(run_task, "timeout" if kind == "timeout" else "failed")
     record.error = " ".join(error.split()) or "no message"
     record.error_kind = kind
-    record.traceback = tail or []
+    record.traceback = traceback_lines or []
     return record
 
 
-def _blank(task: Task, status: Literal["ok", "failed", "timeout"]) -> RunRecord:
-    spec = task.spec
+def skipped(run_task: RunTask) -> RunRecord:
+    """The record of a run that is not executed; it is shown, but never stored."""
+    record = _blank(run_task, "skipped")
+    record.error = run_task.skip_reason
+    return record
+
+
+def _blank(run_task: RunTask, status: Status) -> RunRecord:
+    spec = run_task.spec
     return RunRecord(
         run_id=spec.run_id,
         status=status,
@@ -76,19 +83,19 @@ def _blank(task: Task, status: Literal["ok", "failed", "timeout"]) -> RunRecord:
         model=spec.model,
         params=dict(spec.params),
         protocol=msgspec.to_builtins(spec.protocol),
-        primary_metric=task.metric,
+        primary_metric=run_task.metric,
         spec=spec,
-        data={"path": task.data_path} if task.data_path else {},
-        environment=environment(task.threads),
+        data={"path": run_task.data_path} if run_task.data_path else {},
+        environment=environment(run_task.threads),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 
-def _perform(task: Task, known: Registry, timer: RunContext) -> RunRecord:
-    setup = RunSetup.open(task, known, timer)
+def _perform(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunRecord:
+    setup = RunSetup.open(run_task, plugins, timer)
     trained = train(setup)
     problem, splits = trained.problem, setup.dataset.splits
-    record = _blank(task, "ok")
+    record = _blank(run_task, "ok")
     record.params = jsonable(msgspec.to_builtins(trained.params))
     record.protocol = {**record.protocol, "dev": setup.drawn.dev_source}
     record.primary_metric = setup.dataset.metric
@@ -96,7 +103,7 @@ def _perform(task: Task, known: Registry, timer: RunContext) -> RunRecord:
     record.trace = jsonable(trained.run.trace)
     record.timing = dict(trained.run.timing)
     record.data = {**record.data, **_describe(setup, problem)}
-    names = dict.fromkeys(("dev", "test", *splits))
+    names = dict.fromkeys(("dev", "test", *splits))  # this order, then any further splits
     held_out = {name: splits[name] for name in names if name in splits and name != "train"}
     for split, corpus in held_out.items():
         _score_split(record, setup, trained, split, corpus)
@@ -113,15 +120,15 @@ def _score_split(
         codes = predict(tagger, corpus)
     with setup.timer.phase("score"):
         cover = _coverage(corpus, trained.problem)
-        others = dataset.alternatives.get(split)
-        scores = score_labels(dataset.task, dataset.encoding, corpus, tagger, codes, cover, others)
+        other = dataset.alternatives.get(split)
+        scores = score_labels(dataset.task, dataset.encoding, corpus, tagger, codes, cover, other)
     record.metrics[split] = jsonable(scores.metrics)
-    for name, other in getattr(tagger, "variants", {}).items():
-        own = score_labels(
-            dataset.task, dataset.encoding, corpus, other, predict(other, corpus), cover, others
+    for name, variant in getattr(tagger, "variants", {}).items():
+        variant_scores = score_labels(
+            dataset.task, dataset.encoding, corpus, variant, predict(variant, corpus), cover, other
         )
         metric = dataset.metric
-        record.metrics[split][f"{metric}_{name}"] = jsonable(own.metrics[metric])
+        record.metrics[split][f"{metric}_{name}"] = jsonable(variant_scores.metrics[metric])
     record.counts[split] = scores.counts.to_lists()
     record.predictions[split] = Predictions.pack(tagger.labels, codes)
     if split == "test":
@@ -131,7 +138,7 @@ def _score_split(
 
 
 def _coverage(corpus: Corpus, problem: Problem) -> Coverage | None:
-    """Which words of the corpus the method could have seen; None for data without words."""
+    """Which words of the corpus the method has seen; None for data without words."""
     if "word" not in corpus.columns:
         return None
     text = problem.unlabeled
@@ -139,7 +146,7 @@ def _coverage(corpus: Corpus, problem: Problem) -> Coverage | None:
 
 
 def _describe(setup: RunSetup, problem: Problem) -> dict[str, Any]:
-    """Sizes, the dataset's metadata, and a hash that tells whether two runs share a test set."""
+    """Sizes, the dataset's own entries, and a hash by which equal test sets are recognized."""
     parts: dict[str, Corpus | Shards] = {
         "labeled": problem.labeled,
         "unlabeled": problem.unlabeled,

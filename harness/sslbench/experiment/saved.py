@@ -1,4 +1,4 @@
-"""Taggers that are kept: saving what was trained, and using it on new text."""
+"""Saved taggers: writing a trained tagger to a file, reading it, tagging new text."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from sslbench.experiment.training import RunSetup, Trained, predict, score_label
 from sslbench.plugins import Registry
 from sslbench.types import I32
 
-#: kinds of saved models that belong to no method; the others bear the name of theirs
+#: kinds of saved models that are not named after the method that restores them
 _ENGINE_KINDS = {"chain_crf": ChainCRF.from_arrays}
 _CORPUS = "corpus"
 _SHARD_TOKENS = 2**18  # tagged at a time: memory does not grow with the file
 
 
-class CorpusFacts(msgspec.Struct, frozen=True):
-    """What a tagger was trained on, as far as its use depends on it.
+class TrainingCorpus(msgspec.Struct, frozen=True):
+    """Properties of the training corpus that the use of a tagger depends on.
 
-    columns: of the training file, in its order ("_" = left out).  task, encoding: as in `Problem`.
-    scheme: of the label column of the file, which `encoding` was made from; None for plain tags.
-    tags: of each label of the model, when a codec's labels are in their place.
+    columns: of the training file, in its order ("_" = skipped).  task, encoding: see `Problem`.
+    scheme: of the label column in the file, converted to `encoding`; None for plain tags.
+    tags: under a label codec, the tag that each label of the model stands for.
     """
 
     columns: tuple[str, ...]
@@ -43,17 +43,17 @@ class CorpusFacts(msgspec.Struct, frozen=True):
 
 
 def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
-    """Write a trained tagger with what `load_tagger` needs; the file appears whole or not at all.
+    """Write a trained tagger to a file, atomically.
 
-    UserError when the tagger has no ``save``, or what it saves cannot be read back.
+    UserError if the tagger has no ``save``, or cannot be read back.
     """
-    spec = setup.task.spec
-    trouble = f"method {spec.method} cannot save its tagger"
+    spec = setup.spec
+    failure = f"method {spec.method} cannot save its tagger"
     save: Callable[[str], None] | None = getattr(_model(trained.tagger), "save", None)
     if save is None:
-        raise UserError(f"{trouble}: what its fit() returns has no save()")
-    facts = {
-        _CORPUS: msgspec.to_builtins(_facts(setup, trained)),
+        raise UserError(f"{failure}: the object that fit() returns has no save()")
+    metadata = {
+        _CORPUS: msgspec.to_builtins(_training_corpus(setup, trained)),
         "trained": {**msgspec.to_builtins(spec), "params": msgspec.to_builtins(trained.params)},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -61,10 +61,10 @@ def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
         file = os.path.join(folder, "model")
         save(file)
         try:
-            add_facts(file, cast(dict[str, Any], jsonable(facts)))
-            load_tagger(file, setup.known)
+            add_facts(file, cast(dict[str, Any], jsonable(metadata)))
+            load_tagger(file, setup.plugins)
         except UserError as error:
-            raise UserError(f"{trouble}: {error.message}", hint="see docs/plugins.md") from error
+            raise UserError(f"{failure}: {error.message}", hint="see docs/plugins.md") from error
         os.replace(file, path)
 
 
@@ -72,11 +72,11 @@ def _model(tagger: Tagger) -> Tagger:
     return tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
 
 
-def _facts(setup: RunSetup, trained: Trained) -> CorpusFacts:
+def _training_corpus(setup: RunSetup, trained: Trained) -> TrainingCorpus:
     dataset = setup.dataset
-    columns = setup.task.spec.data.columns or tuple(dataset.splits["train"].columns)
+    columns = setup.spec.data.columns or tuple(dataset.splits["train"].columns)
     scheme = dataset.metadata.get("source_scheme", dataset.encoding)
-    return CorpusFacts(
+    return TrainingCorpus(
         columns,
         dataset.task,
         dataset.encoding,
@@ -87,61 +87,66 @@ def _facts(setup: RunSetup, trained: Trained) -> CorpusFacts:
 
 @dataclass(frozen=True)
 class SavedTagger:
-    """A tagger read back; `corpus` is None for a model that was not saved by ``sslbench train``."""
+    """A tagger read from a file.
+
+    corpus: None if the model was not saved by ``sslbench train``.
+    """
 
     tagger: Tagger
-    corpus: CorpusFacts | None
+    corpus: TrainingCorpus | None
 
     def tag(self, corpus: Corpus) -> I32:
-        """int32[N]: codes into `tagger.labels`; a label column is not looked at. UserError when the
-        corpus lacks a column.
+        """int32[N]: predicted codes into `tagger.labels`; a label column is ignored.
+
+        UserError if the corpus lacks a column.
         """
         parts = [predict(self.tagger, shard) for shard in CorpusShards(corpus, _SHARD_TOKENS)]
         return np.concatenate([np.empty(0, np.int32), *parts])
 
     def texts(self, corpus: Corpus, codes: I32) -> list[str]:
-        """The labels as text, in the scheme of the training file."""
+        """The label of each token as text, in the scheme of the training file; codes: int32[N]."""
         column = Column(Vocabulary(self.tagger.labels), codes)
-        facts = self.corpus
-        if facts is not None and facts.scheme != facts.encoding:
+        trained = self.corpus
+        if trained is not None and trained.scheme != trained.encoding:
             tagged = corpus.with_column("label", column)
-            source, target = cast(Scheme, facts.encoding), cast(Scheme, facts.scheme)
+            source, target = cast(Scheme, trained.encoding), cast(Scheme, trained.scheme)
             column = convert_labels(tagged, source, target).column("label")
         return column.strings()
 
     def metrics(self, corpus: Corpus, codes: I32) -> dict[str, float]:
-        """Scores against the corpus's own label column, which is in the scheme of training.
+        """Metrics in [0, 1] against the label column of the corpus.
 
-        UserError when a label does not fit that scheme, or the tagger knows none of them.
+        codes: int32[N], the predictions. UserError if a label is not in the scheme of the training
+        file, or if the tagger has none of the labels.
         """
-        facts = self.corpus or CorpusFacts((), "tagging", None, None)
-        if facts.scheme != facts.encoding:
-            source, target = cast(Scheme, facts.scheme), cast(Scheme, facts.encoding)
+        trained = self.corpus or TrainingCorpus((), "tagging", None, None)
+        if trained.scheme != trained.encoding:
+            source, target = cast(Scheme, trained.scheme), cast(Scheme, trained.encoding)
             corpus = convert_labels(corpus, source, target)
         if not set(corpus.column("label").vocabulary.strings) & set(self.tagger.labels):
-            raise UserError("the tagger knows none of its labels")
-        return score_labels(facts.task, facts.encoding, corpus, self.tagger, codes).metrics
+            raise UserError("the tagger has none of its labels")
+        return score_labels(trained.task, trained.encoding, corpus, self.tagger, codes).metrics
 
 
-def _dense_columns(facts: dict[str, Any], known: Registry) -> Any:
-    """The function that makes the dense columns, from the installed featurizer that was used."""
-    if not facts.get("n_columns"):
+def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Any:
+    """The function of the featurizer that makes dense columns; None for a model without them."""
+    if not metadata.get("n_columns"):
         return None
-    return known.featurizer(facts["trained"]["featurizer"]).load()().dense
+    return plugins.featurizer(metadata["trained"]["featurizer"]).load()().dense
 
 
-def load_tagger(path: str | os.PathLike[str], known: Registry) -> SavedTagger:
-    """Read a saved tagger; UserError when the file is none, or its method is not installed."""
-    kind, arrays, facts = read_model(path)
+def load_tagger(path: str | os.PathLike[str], plugins: Registry) -> SavedTagger:
+    """Read a saved tagger; UserError if the file is damaged or the method is not installed."""
+    kind, arrays, metadata = read_model(path)
     restore = _ENGINE_KINDS.get(kind)
     try:
         if restore is None:
-            restore = known.method(kind).load().restore
-        facts["dense"] = _dense_columns(facts, known)
-        tagger: Tagger = restore(arrays, facts)
-        if _CORPUS not in facts:
+            restore = plugins.method(kind).load().restore
+        metadata["dense"] = _dense_columns(metadata, plugins)
+        tagger: Tagger = restore(arrays, metadata)
+        if _CORPUS not in metadata:
             return SavedTagger(tagger, None)
-        corpus = msgspec.convert(facts[_CORPUS], CorpusFacts)
+        corpus = msgspec.convert(metadata[_CORPUS], TrainingCorpus)
         if corpus.tags is None:
             return SavedTagger(tagger, corpus)
         if len(corpus.tags) != len(tagger.labels):
@@ -151,7 +156,7 @@ def load_tagger(path: str | os.PathLike[str], known: Registry) -> SavedTagger:
         raise UserError(
             f"a model of {kind!r}: {error.message}", file=path, hint=error.hint
         ) from error
-    except Exception as error:  # whatever a method's restore() meets in a damaged file
+    except Exception as error:  # restore() may raise anything on a damaged file
         raise UserError(
             f"the model cannot be restored: {type(error).__name__}: {error}",
             file=path,

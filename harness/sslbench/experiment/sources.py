@@ -1,4 +1,4 @@
-"""Which sources a result depends on: what the runner and a run's own plugins import."""
+"""The sources that a result depends on: imports of the runner and of the plugins of a run."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from pathlib import Path
 
 CORE = "sslbench"
 _RUNNER = f"{CORE}.experiment.runner"
-# Cannot change a result: what is fetched is verified by its sha256.
-_NO_INFLUENCE = frozenset({f"{CORE}.experiment.fetch"})
+# Cannot change a result: downloads are verified by their sha256.
+_NO_INFLUENCE = frozenset({f"{CORE}.experiment.data.fetch"})
 
 
 def sources_hash(targets: Iterable[str]) -> str:
-    """Sha256 over names and bytes of the modules that a run with these plugins leads to.
+    """Sha256 over names and bytes of the modules that a run with these plugins can import.
 
-    Followed are the import statements, wherever in a file they stand, from the runner and from the
-    targets on, within the core and the top-level packages of the targets; nothing is imported.
-    What they do not lead to leaves the hash as it is: a new data set or a new command does not
-    make old runs stale.
+    Starting from the runner and the targets, all import statements are followed, wherever in a
+    file they are, within sslbench and the top-level packages of the targets. Nothing is imported.
+    Other modules do not affect the hash: a new dataset or command does not make old runs stale.
 
     Parameters
     ----------
-    targets: ``"module:attribute"`` of each plugin that takes part.
+    targets: ``"module:attribute"`` of each plugin of the run.
     """
     roots = {_RUNNER, *(target.partition(":")[0] for target in targets)}
     digest = hashlib.sha256()
@@ -37,20 +36,20 @@ def sources_hash(targets: Iterable[str]) -> str:
 
 
 def _reached(roots: Collection[str]) -> dict[str, Path]:
-    """Module name -> file."""
+    """The files of all modules that the roots import, directly or not, by module name."""
     packages = {CORE, *(root.partition(".")[0] for root in roots)}
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     waiting = list(roots)
     while waiting:
         name = waiting.pop()
-        if name in found or name in _NO_INFLUENCE or name.partition(".")[0] not in packages:
+        if name in files or name in _NO_INFLUENCE or name.partition(".")[0] not in packages:
             continue
         path = _file(name)
         if path is None:  # an attribute of a module
             continue
-        found[name] = path
+        files[name] = path
         waiting += _imports(path, name)
-    return found
+    return files
 
 
 def _imports(path: Path, name: str) -> Iterable[str]:
@@ -60,29 +59,30 @@ def _imports(path: Path, name: str) -> Iterable[str]:
 
 @cache
 def _names(path: Path, package: str, _changed: int) -> tuple[str, ...]:
-    """The package of a module, and what may be modules: ``from a.b import c``: ``a.b``, ``a.b.c``.
+    """The package of a module and all names that it may import as modules.
 
-    A grid asks for the same files over and over: remembered until a file changes.
+    ``from a.b import c`` gives ``a.b`` and ``a.b.c``. Cached until the file changes, since the runs
+    of a grid read the same files.
     """
     try:
         tree = ast.parse(path.read_bytes(), str(path))
-    except SyntaxError:  # whoever imports it will say so
+    except SyntaxError:  # its import will report it
         return (package,)
-    found = {package}
+    names = {package}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             parts = package.split(".")
             above = parts[: len(parts) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
-            found.update((base, *(f"{base}.{alias.name}" for alias in node.names)))
-    return tuple(found)
+            names.update((base, *(f"{base}.{alias.name}" for alias in node.names)))
+    return tuple(names)
 
 
 @cache
 def _spec(package: str) -> ModuleSpec | None:
-    return find_spec(package)  # of a top-level name: imports nothing
+    return find_spec(package)  # imports nothing for a top-level name
 
 
 def _file(module: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""A folder of run records: one JSON file per run, named by what was asked, written whole."""
+"""The store: a folder of run records, a JSON file per run, named by the hash of its spec."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sslbench.experiment.tune import Trial
 
 
 class StoreWarning(UserWarning):
-    """A file in a store cannot be used; it is skipped, never deleted."""
+    """A file in a store cannot be read; it is ignored, never deleted."""
 
 
 class Store:
-    """Run records (``<run_id>.json``) and tuning trials (``trials/<id>.json``) in one folder.
+    """A folder of run records (``<run_id>.json``) and tuning trials (``trials/<id>.json``).
 
-    Stores of several machines merge by copying files: names are content hashes.
+    Names are hashes of identities, so stores of several machines are merged by copying files.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -31,37 +31,37 @@ class Store:
             raise UserError("not a folder", file=self.folder, hint="give another --store")
 
     def path(self, run_id: str) -> Path:
-        """Where the record of a run lives."""
+        """The file of the record of a run."""
         return self.folder / f"{run_id}.json"
 
     def load(self, run_id: str) -> RunRecord | None:
-        """The record of a run; None when absent or damaged (a warning names the file)."""
+        """The record of a run; None if it is missing or damaged (a warning names the file)."""
         return _read(self.path(run_id))
 
     def save(self, record: RunRecord) -> Path:
-        """Write a record atomically: a reader sees the old file, the new file or none."""
+        """Write a record atomically and return its path."""
         path = self.path(record.run_id)
         write_atomically(path, encode(record))
         return path
 
     def records(self) -> list[RunRecord]:
-        """All readable records, by run id."""
+        """All readable records, sorted by run id."""
         return read_records(sorted(self.folder.glob("*.json")))
 
     def find(self, name: str) -> RunRecord:
-        """The record with this id, unique beginning of an id, or file path."""
+        """The record with this id, unique prefix of an id, or file name; UserError otherwise."""
         if name.endswith(".json"):
             return read_record_file(Path(name))
-        hits = sorted(self.folder.glob(f"{name}*.json")) if name.isalnum() else []
-        if not hits:
+        paths = sorted(self.folder.glob(f"{name}*.json")) if name.isalnum() else []
+        if not paths:
             raise UserError(f"no run {name!r} in {self.folder}", hint="see --store")
-        if len(hits) > 1:
-            ids = ", ".join(hit.stem for hit in hits[:4])
-            raise UserError(f"{name!r} is the beginning of {len(hits)} runs", hint=f"e.g. {ids}")
-        return read_record_file(hits[0])
+        if len(paths) > 1:
+            ids = ", ".join(path.stem for path in paths[:4])
+            raise UserError(f"{len(paths)} runs begin with {name!r}", hint=f"e.g. {ids}")
+        return read_record_file(paths[0])
 
     def load_trial(self, trial_id: str) -> Trial | None:
-        """The result of a tuning trial, when it has been run already."""
+        """A stored tuning trial; None if it is missing or damaged (a warning names the file)."""
         path = self.folder / "trials" / f"{trial_id}.json"
         try:
             return msgspec.json.decode(path.read_bytes(), type=Trial)
@@ -69,18 +69,18 @@ class Store:
             return None
         except (msgspec.MsgspecError, OSError) as error:
             warnings.warn(
-                f"{path}: skipped, not a tuning trial: {error}", StoreWarning, stacklevel=2
+                f"{path}: ignored, not a tuning trial: {error}", StoreWarning, stacklevel=2
             )
             return None
 
     def save_trial(self, trial_id: str, trial: Trial) -> None:
-        """Keep the result of a tuning trial."""
+        """Store a tuning trial."""
         path = self.folder / "trials" / f"{trial_id}.json"
         write_atomically(path, msgspec.json.encode(trial) + b"\n")
 
 
 def read_record_file(path: Path) -> RunRecord:
-    """Read one record file; UserError names the file when it cannot be read."""
+    """Read a record; UserError with the file name if it cannot be read."""
     try:
         return decode(path.read_bytes())
     except UserError as error:
@@ -90,13 +90,13 @@ def read_record_file(path: Path) -> RunRecord:
 
 
 def read_records(paths: Iterable[Path]) -> list[RunRecord]:
-    """Read many record files; damaged ones are named in a warning and skipped, never deleted."""
-    found: dict[str, RunRecord] = {}
+    """Read records, sorted by run id; warnings name damaged files, which are ignored."""
+    records: dict[str, RunRecord] = {}
     for path in paths:
         record = _read(path)
         if record is not None:
-            found.setdefault(record.run_id, record)
-    return [found[run_id] for run_id in sorted(found)]
+            records.setdefault(record.run_id, record)
+    return [records[run_id] for run_id in sorted(records)]
 
 
 def _read(path: Path) -> RunRecord | None:
@@ -105,5 +105,5 @@ def _read(path: Path) -> RunRecord | None:
     try:
         return read_record_file(path)
     except UserError as error:
-        warnings.warn(f"{error}; skipped", StoreWarning, stacklevel=3)
+        warnings.warn(f"{error}; ignored", StoreWarning, stacklevel=3)
         return None

@@ -1,7 +1,7 @@
-"""Choosing hyper-parameters on development data, with the same budget for every method.
+"""Tuning of parameters on development data, with the same budget for every method.
 
-Each axis is searched as in Suzuki and Isozaki (2008), section 4.2 ("binary line search"):
-evaluate a grid, then bisect, in log space, between the best value and its neighbors.
+Each axis is searched as in Suzuki and Isozaki (2008), section 4.2 ("binary line search"): a grid,
+then bisection in log space between the best value and its neighbors.
 """
 
 from __future__ import annotations
@@ -45,7 +45,11 @@ class SearchAxis:
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """One training and its score on development data; `score` is None when it failed."""
+    """One training and its score on development data.
+
+    param, value: the candidate.  method: that was trained, with `params`.  seconds: wall time.
+    score: of `metric`, in [0, 1]; None if training failed with `error`.
+    """
 
     param: str
     value: float
@@ -63,36 +67,40 @@ Evaluate = Callable[[SearchAxis, float, Mapping[str, Any]], Trial]
 def search(
     axes: Sequence[SearchAxis], budget: int, fixed: Mapping[str, Any], evaluate: Evaluate
 ) -> tuple[dict[str, Any], list[Trial]]:
-    """Choose the parameters of `axes`, in order, within `budget` trials.
+    """Tune the parameters of `axes`, one after another, within `budget` trials.
 
     Parameters
     ----------
-    fixed: parameters that the user set; an axis among them is skipped.
-    evaluate: trains with the given parameters (fixed, chosen so far, candidate) and scores.
+    fixed: parameters that the user set; an axis of one of them is left out.
+    evaluate: trains with parameters (the fixed ones, those tuned so far, the candidate) and scores.
 
     Returns
     -------
-    The chosen values by parameter name, and all trials in order.
+    The best values by parameter name, and all trials in order.
+
+    Raises
+    ------
+    RuntimeError: all trials of an axis failed.
     """
     open_axes = [axis for axis in axes if axis.param not in fixed]
-    chosen: dict[str, Any] = {}
+    best: dict[str, Any] = {}
     trials: list[Trial] = []
     for number, axis in enumerate(open_axes):
         left = budget - len(trials)
-        # A small budget is shared by need, so that the first axis does not starve the others.
-        wanted = sum(later.need for later in open_axes[number:])
-        share = min(axis.need, left, max(1, round(left * axis.need / wanted)))
+        # A small budget is divided in proportion to need, so that every axis gets trials.
+        needed = sum(later.need for later in open_axes[number:])
+        share = min(axis.need, left, max(1, round(left * axis.need / needed)))
         if share < 1:
             break
-        line = _Line(axis, {**fixed, **chosen}, evaluate)
+        line = _Line(axis, {**fixed, **best}, evaluate)
         line.run(share)
         trials += line.trials
-        chosen[axis.param] = line.best()
-    return chosen, trials
+        best[axis.param] = line.best()
+    return best, trials
 
 
 class _Line:
-    """Search along one axis."""
+    """The search along one axis."""
 
     def __init__(self, axis: SearchAxis, params: dict[str, Any], evaluate: Evaluate) -> None:
         self.axis = axis
@@ -110,11 +118,11 @@ class _Line:
                 self._try(value)
 
     def best(self) -> float:
-        done = self._ordered()
-        if all(trial.score is None for trial in done):
-            raise RuntimeError(f"every tuning trial failed; the last one: {done[-1].error}")
-        # max() keeps the first of equals, and _ordered() puts the stronger prior first.
-        return max(done, key=_score).value
+        trials = self._ordered()
+        if all(trial.score is None for trial in trials):
+            raise RuntimeError(f"every tuning trial failed; the last one: {trials[-1].error}")
+        # max() returns the first of equals, and _ordered() puts the stronger prior first.
+        return max(trials, key=_score).value
 
     def _try(self, value: float) -> None:
         params = {**self.params, self.axis.param: value}
@@ -137,7 +145,7 @@ def _score(trial: Trial) -> float:
 
 
 def _spread(grid: Sequence[float], budget: int) -> list[float]:
-    """At most `budget` values of the grid, evenly spaced, both ends kept when possible."""
+    """At most `budget` values of the grid, evenly spaced, with both ends if there are two."""
     if budget >= len(grid):
         return list(grid)
     if budget == 1:

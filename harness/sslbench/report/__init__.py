@@ -1,1 +1,1 @@
-"""Reports: leaderboards, significance, learning curves. Pure functions of run records."""
+"""Reports, pure functions of run records: leaderboards, paired tests, learning curves, errors."""

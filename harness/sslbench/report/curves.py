@@ -1,4 +1,4 @@
-"""Learning curves: the primary metric over the number of labeled, or of unlabeled, sentences."""
+"""Learning curves: the primary metric by the number of labeled or unlabeled sentences."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from dataclasses import dataclass
 
 from sslbench.report.leaderboard import Row, RowKey, Table, row_names
 
-_Key = tuple[str, str, str, str]  # data set, data hash, what the tables share, metric
-_Point = tuple[int, float, float]  # sentences, mean, sd
+_Key = tuple[str, str, str, str]  # dataset, data hash, what the tables share, metric
+_Point = tuple[int, float, float]  # sentences; mean and sd in percent
 
-NAME_WIDTH = 100  # characters of a line of the legend: parameters make long names
+NAME_WIDTH = 100  # characters per line of the legend; names with parameters are long
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What grows along a curve.
+    """The horizontal axis of a curve.
 
-    shared: what tables on one curve have in common; size: sentences of a row, None = not known.
+    shared: protocol text that all tables of one curve share.
+    size: number of sentences of a row; None = not known.
     """
 
     name: str
@@ -31,7 +32,7 @@ class Axis:
 
 
 LABELED = Axis("labeled sentences", lambda table: table.curve, lambda _, row: row.labeled_sentences)
-# The text that there was: a supervised baseline, which has none, is a line to compare with.
+# The text available to any method, so that a supervised baseline is a line across the plot.
 UNLABELED = Axis(
     "unlabeled sentences",
     lambda table: table.text_curve,
@@ -40,7 +41,7 @@ UNLABELED = Axis(
 
 
 def curve_files(tables: Sequence[Table]) -> dict[str, bytes]:
-    """One SVG per data set, protocol and axis with at least two sizes, by file name."""
+    """One SVG by file name for each dataset, protocol and axis with at least two sizes."""
     files: dict[str, bytes] = {}
     for axis in (LABELED, UNLABELED):
         groups: dict[_Key, list[Table]] = defaultdict(list)
@@ -56,11 +57,11 @@ def curve_files(tables: Sequence[Table]) -> dict[str, bytes]:
 
 
 def curve_lines(tables: Sequence[Table], axis: Axis = LABELED) -> dict[str, list[_Point]]:
-    """Points by row name, ascending; incomplete rows give no point.
+    """Points by row name, ascending by size; incomplete rows give no point.
 
-    Rows are joined by what makes them, not by the name they have in their table, which leaves out
-    what does not differ there. Where the tables have seeds in common, these alone count: points of
-    other samples would bend a line.
+    Rows of several tables are joined by their key: their names leave out what does not differ in
+    one table. If the tables have common seeds, only these count, so that all points of a line
+    come from the same draws.
     """
     common = set.intersection(*(set(table.seeds) for table in tables))
     lines: dict[RowKey, list[_Point]] = defaultdict(list)
@@ -83,13 +84,13 @@ def _point(row: Row, size: int | None, seeds: set[int]) -> _Point | None:
 
 
 def _draw(key: _Key, axis: Axis, lines: dict[str, list[_Point]]) -> bytes:
-    # Not pyplot: it would pick a window system and keep global state.
+    # Not pyplot, which chooses a window system and has global state.
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
     dataset, _, curve, metric = key
-    # A fixed salt, text as text and no date: the same points give the same bytes.
+    # Fixed salt, text as text and no date: equal points give equal bytes.
     with matplotlib.rc_context({"svg.hashsalt": "sslbench", "svg.fonttype": "none"}):
         names = {name: textwrap.fill(name, NAME_WIDTH) for name in lines}
         rows = sum(1 + name.count("\n") for name in names.values())

@@ -1,4 +1,4 @@
-"""Leaderboards: one table per data set and protocol, a pure function of run records."""
+"""Leaderboards: a table per dataset and protocol, a pure function of run records."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Row:
 
     Attributes
     ----------
-    name: method, plus what tells it from other rows of the same method.
-    rank: 1 = best among complete rows; None = not ranked.
-    mean, sd: of the primary metric over seeds (None without a good run; sd needs two).
-    seeds: with a good run; scores: the primary metric of each.
-    missing: seeds of the table without one.  failed: failed runs.
-    paired: against the baseline on the seeds that both have.  p_holm: corrected in the table.
-    wall_s, cpu_s, peak_rss_mb: medians over good runs.
-    codes: code versions of the runs used; those of several methods differ by nature.
+    name: the method, with what distinguishes it from other rows of the table.
+    rank: 1 = best of the complete rows; None = not complete.
+    mean, sd: of the primary metric over seeds, in [0, 1]; None without enough successful runs.
+    seeds: with a successful run.  scores: primary metric of each.
+    missing: seeds of the table without a successful run.  failed: number of failed runs.
+    paired: comparison with the baseline on their common seeds.  p_holm: corrected for the table.
+    wall_s, cpu_s, peak_rss_mb: medians over successful runs, in seconds and MiB.
+    labeled_sentences: of the labeled sample.  codes: versions of the code of its runs.
     """
 
     name: str
@@ -52,28 +52,34 @@ class Row:
 
     @property
     def key(self) -> RowKey:
-        """What makes the row."""
+        """Method, featurizer, model and parameters."""
         return self.method, self.featurizer, self.model, self.params
 
     @property
     def mixed(self) -> bool:
-        """Whether its runs were made by more than one version of the code."""
+        """Whether its runs are of more than one version of the code."""
         return len(self.codes) > 1
 
     @property
     def complete(self) -> bool:
-        """Whether every seed of the table has a good run."""
+        """Whether every seed of the table has a successful run."""
         return bool(self.seeds) and not self.missing
 
 
 @dataclass(frozen=True)
 class Table:
-    """A data set under one protocol.
+    """The results for a dataset under one protocol.
 
-    `data` tells apart versions of a data set (hash of its files and options), `options` are those
-    that the user set. Tables that share `curve` differ in the labeled sentences alone, those that
-    share `text_curve` in the unlabeled ones, of which any method could have
-    `unlabeled_sentences`.
+    Attributes
+    ----------
+    options: of the dataset, as set by the user.
+    protocol: as text.
+    curve: the protocol without the labeled sample: tables that share it form a learning curve.
+    text_curve: the protocol without the unlabeled text: likewise.
+    unlabeled_sentences: available to every method.
+    metric: the primary metric.
+    data: hash of the files and options of the dataset.
+    seeds: of all runs.
     """
 
     dataset: str
@@ -92,18 +98,19 @@ _TableKey = tuple[str, str, str, int, str]
 
 
 def leaderboard(records: Iterable[RunRecord]) -> list[Table]:
-    """Build all tables from records, whatever their order.
+    """Build all tables from records in any order; skipped runs are left out.
 
     Of several runs of one cell (same row and seed, other code) the newest counts.
     """
     groups: dict[_TableKey, list[RunRecord]] = defaultdict(list)
     for record in records:
-        groups[_table_key(record)].append(record)
+        if record.status != "skipped":
+            groups[_table_key(record)].append(record)
     return [_table(key, groups[key]) for key in sorted(groups)]
 
 
 def row_key(record: RunRecord) -> RowKey:
-    """What makes a row: method, featurizer, model and the parameters that the user set."""
+    """The row of a run: method, featurizer, model and the parameters that the user set."""
     params = ", ".join(f"{key}={record.spec.params[key]}" for key in sorted(record.spec.params))
     return record.method, record.featurizer, record.model, params
 
@@ -111,14 +118,14 @@ def row_key(record: RunRecord) -> RowKey:
 def _table_key(record: RunRecord) -> _TableKey:
     protocol = record.spec.protocol
     labeled = protocol.labeled
-    # Numbers sort as numbers, before shares and "all".
+    # Padded, so that numbers are sorted by value, before shares and "all".
     size = f"{labeled:012d}" if isinstance(labeled, int) else f"~{labeled}"
     data = content_id(record.spec.data)[:8]
     return record.dataset, data, _curve(record), protocol.tune, size
 
 
 def _curve(record: RunRecord) -> str:
-    """The protocol without the labeled size: tables that share it form a learning curve."""
+    """The protocol as text, without the labeled sample."""
     protocol = record.spec.protocol
     text = "all of it" if protocol.unlabeled is None else f"at most {protocol.unlabeled}"
     return f"unlabeled text: {text}; {_tuning(record)}"
@@ -133,7 +140,7 @@ def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
     newest = max(records, key=_age)
     seeds = tuple(sorted({record.spec.protocol.seed for record in records}))
     groups: dict[RowKey, dict[int, RunRecord]] = defaultdict(dict)
-    for record in sorted(records, key=_age):  # later ones replace earlier ones
+    for record in sorted(records, key=_age):  # newer runs replace older ones
         groups[row_key(record)][record.spec.protocol.seed] = record
     names = row_names(groups)
     rows = [_row(names[group], group, cells, seeds) for group, cells in sorted(groups.items())]
@@ -159,7 +166,7 @@ def _age(record: RunRecord) -> tuple[str, str]:
 
 
 def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
-    """Short names of rows: the method, and of the rest what differs among `keys`."""
+    """Short names of rows: the method, and those of the other parts that differ among `keys`."""
     varied = [len({key[part] for key in keys}) > 1 for part in range(4)]
     names = {}
     for key in keys:
@@ -174,9 +181,9 @@ def _row(
     cells: Mapping[int, RunRecord],
     seeds: Sequence[int],
 ) -> Row:
-    good = [cells[seed] for seed in sorted(cells) if _good(cells[seed])]
+    good = [cells[seed] for seed in sorted(cells) if _successful(cells[seed])]
     values = [record.score for record in good if record.score is not None]
-    have = tuple(record.spec.protocol.seed for record in good)
+    good_seeds = tuple(record.spec.protocol.seed for record in good)
     sizes = [record.data.get("sentences", {}).get("labeled") for record in good]
     return Row(
         name=name,
@@ -186,9 +193,9 @@ def _row(
         params=key[3],
         mean=statistics.fmean(values) if values else None,
         sd=statistics.stdev(values) if len(values) > 1 else None,
-        seeds=have,
+        seeds=good_seeds,
         scores=tuple(values),
-        missing=tuple(seed for seed in seeds if seed not in have),
+        missing=tuple(seed for seed in seeds if seed not in good_seeds),
         failed=sum(record.status != "ok" for record in cells.values()),
         wall_s=_median([record.wall_s for record in good]),
         cpu_s=_median([record.cpu_s for record in good]),
@@ -198,19 +205,19 @@ def _row(
     )
 
 
-def _good(record: RunRecord) -> bool:
+def _successful(record: RunRecord) -> bool:
     return record.status == "ok" and record.score is not None
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return statistics.median(numbers) if numbers else None
 
 
 def _compare(
     rows: Sequence[Row], cells: Sequence[Mapping[int, RunRecord]], metric: str
 ) -> list[Row]:
-    """Fill in the paired comparison with the baseline and correct within the table."""
+    """The rows with their comparison with the baseline and the corrected p-value."""
     compared = []
     for row, own in zip(rows, cells, strict=True):
         base = _baseline_of(row, rows)
@@ -229,34 +236,34 @@ def _compare(
 
 
 def _baseline_of(row: Row, rows: Sequence[Row]) -> Row | None:
-    """The supervised row with the same featurizer and model, preferably with default parameters."""
+    """The supervised row with the same featurizer and model, if possible the same parameters."""
     if row.method == BASELINE:
         return None
-    fits = [
+    candidates = [
         other
         for other in rows
         if (other.method, other.featurizer, other.model) == (BASELINE, row.featurizer, row.model)
     ]
-    same = [other for other in fits if other.params == row.params]
-    plain = [other for other in fits if not other.params]
-    return next(iter([*same, *plain, *fits]), None)
+    same = [other for other in candidates if other.params == row.params]
+    default = [other for other in candidates if not other.params]
+    return next(iter([*same, *default, *candidates]), None)
 
 
 def _pairs(
     ours: Mapping[int, RunRecord], theirs: Mapping[int, RunRecord]
 ) -> list[tuple[RunRecord, RunRecord]]:
-    """Runs of both rows with the same seed on the same test sentences."""
+    """Successful runs of both rows with the same seed and the same test sentences."""
     pairs = []
     for seed in sorted(set(ours) & set(theirs)):
         a, b = ours[seed], theirs[seed]
         same = a.data.get("test_sha256") == b.data.get("test_sha256")
-        if _good(a) and _good(b) and same and "test" in a.counts and "test" in b.counts:
+        if _successful(a) and _successful(b) and same and "test" in a.counts and "test" in b.counts:
             pairs.append((a, b))
     return pairs
 
 
 def _ranked(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Complete rows by mean, best first; then the incomplete ones without a rank."""
+    """Complete rows by mean, best first, then the others without a rank."""
     complete = sorted((r for r in rows if r.complete), key=lambda r: (-(r.mean or 0.0), r.name))
     others = sorted((r for r in rows if not r.complete), key=lambda r: r.name)
     ranked = [

@@ -1,8 +1,8 @@
-"""Error patterns: which units a tagger misses, and what it calls those that it finds.
+"""Error patterns: which units a tagger misses, and which types it confuses.
 
-Source: the error analysis of Zeng et al. (2013), section 5.5: segmentation errors by kind of word,
-and confusions of tags on words whose borders are right, under two systems. A unit is a token in
-tagging, else a chunk (a word of a segmentation).
+As in the error analysis of Zeng et al. (2013), section 5.5: segmentation errors by type of word,
+and confusions of tags on words with correct borders, of two systems. A unit is a token in tagging,
+otherwise a chunk, such as a word of a segmentation.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from sslbench.types import I32, I64
 
 @dataclass(frozen=True)
 class Pattern:
-    """A kind of error, and how often each system makes it.
+    """A type of error and its frequency.
 
-    gold: type of the gold units; predicted: what they are called instead, None = their borders are
-    not found (no unit of a tagging task).
-    units: gold units of that type; errors: one count per system.
+    gold: type of the gold units.
+    predicted: their predicted type; None = there is no predicted unit with these borders, which
+        does not occur in tagging.
+    units: number of gold units of the type.  errors: number of errors of each system.
     """
 
     gold: str
@@ -36,24 +37,25 @@ class Pattern:
 def patterns(
     gold: Labels, systems: Sequence[Labels], offsets: I64, encoding: Scheme | None
 ) -> list[Pattern]:
-    """All patterns that occur, those of most errors under the first system first.
+    """All patterns that occur, sorted by the errors of the first system, descending.
 
-    gold, systems: (label names, codes int[N]) each; encoding: None = every token is a unit.
+    gold, systems: (label names, int[N] codes into them) each.  offsets: int64[S + 1].
+    encoding: of the labels; None = every token is a unit.
     """
     kinds = Vocabulary()
     units = _units(gold, offsets, encoding, kinds)
-    found = [_called(units, _units(system, offsets, encoding, kinds)) for system in systems]
+    predicted = [_predicted(units, _units(s, offsets, encoding, kinds)) for s in systems]
     n = len(kinds)
     sizes = np.bincount(units.kind, minlength=n)
-    # one more column: borders that were not found (called -1)
+    # Column 0 counts missed units, whose predicted type is -1.
     tables = [
         np.bincount(
-            units.kind.astype(np.int64) * (n + 1) + called + 1, minlength=n * (n + 1)
+            units.kind.astype(np.int64) * (n + 1) + types + 1, minlength=n * (n + 1)
         ).reshape(n, n + 1)
-        for called in found
+        for types in predicted
     ]
     counts = np.stack(tables)
-    counts[:, np.arange(n), np.arange(n) + 1] = 0  # right ones
+    counts[:, np.arange(n), np.arange(n) + 1] = 0  # correct ones
     names = kinds.strings
     rows = [
         Pattern(
@@ -73,8 +75,8 @@ def _units(labels: Labels, offsets: I64, encoding: Scheme | None, kinds: Vocabul
     return ChunkList(place, place, kind)
 
 
-def _called(gold: ChunkList, predicted: ChunkList) -> I32:
-    """int32[units]: type that the unit with these borders got, -1 if there is none."""
+def _predicted(gold: ChunkList, predicted: ChunkList) -> I32:
+    """int32[units]: type of the predicted unit with these borders, -1 if there is none."""
     n = 1 + int(max(gold.last.max(initial=0), predicted.last.max(initial=0)))
     kind_at = np.full(n, -1, np.int32)
     kind_at[predicted.start] = predicted.kind

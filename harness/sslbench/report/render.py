@@ -1,4 +1,4 @@
-"""Tables as Markdown, CSV and HTML, and learning curves: the same records give the same bytes."""
+"""Tables as Markdown, CSV and HTML, and learning curves; equal records give equal bytes."""
 
 from __future__ import annotations
 
@@ -72,24 +72,24 @@ svg { max-width: 100%; height: auto; }
 
 LEGEND = (
     "Scores and differences are percentages on the test split; mean and standard deviation (sd)"
-    " over seeds. Each seed draws its own labeled sample, the same for every method.",
-    "vs supervised: mean difference on the seeds that both have; 95 % bootstrap interval over"
-    " sentences and seeds; p: paired approximate randomization test over sentences, and"
+    " are over seeds. Each seed draws its own labeled sample, the same for every method.",
+    "vs supervised: mean difference on the common seeds, with a 95 % bootstrap interval over"
+    " sentences and seeds; p: paired approximate randomization test over sentences, uncorrected and"
     " corrected by Holm's method for the comparisons of the table.",
-    "Rows without a run for every seed of the table are not ranked and have no place in it.",
-    "Wall time, CPU time and peak memory are medians over runs, with tuning trials unless these"
-    " were in the store already; compare them on one machine only.",
-    "mixed code: the runs of the row were made by more than one version of its code.",
+    "Rows without a successful run for every seed of the table are not ranked.",
+    "Wall time, CPU time and peak memory are medians over runs and include tuning trials, except"
+    " those that the store had already. Compare them on one machine only.",
+    "mixed code: the runs of the row are of more than one version of the code.",
 )
 
 
 def leaderboard_files(records: Sequence[RunRecord]) -> dict[str, bytes]:
-    """All files of a leaderboard by name."""
+    """All files of the leaderboard of these records, by name."""
     return table_files(leaderboard(records))
 
 
 def table_files(tables: Sequence[Table]) -> dict[str, bytes]:
-    """All files that show these tables, by name."""
+    """All files of these tables, by name."""
     curves = curve_files(tables)
     return {
         "leaderboard.md": markdown(tables, sorted(curves)).encode(),
@@ -100,17 +100,17 @@ def table_files(tables: Sequence[Table]) -> dict[str, bytes]:
 
 
 def changed_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Names of the files in `folder` that differ from `files`, are missing, or are left over."""
+    """Names of the files in `folder` that differ from `files`, are missing, or are obsolete."""
     changed = [
         name
         for name, data in files.items()
         if not (folder / name).is_file() or (folder / name).read_bytes() != data
     ]
-    return sorted(changed + left_over(folder, files))
+    return sorted(changed + obsolete(folder, files))
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Write what has changed and remove old curves; return the names of what was touched."""
+    """Write changed files and delete obsolete curves; return the names of both."""
     changed = changed_files(folder, files)
     for name in changed:
         if name in files:
@@ -120,13 +120,13 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     return changed
 
 
-def left_over(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Learning curves of an earlier time, which no record supports any more."""
+def obsolete(folder: Path, files: Mapping[str, bytes]) -> list[str]:
+    """Learning curves in the folder that are not among `files`."""
     return [path.name for path in folder.glob("curve-*.svg") if path.name not in files]
 
 
 def markdown(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
-    """GitHub-flavoured Markdown."""
+    """The tables in GitHub-flavored Markdown."""
     lines = [f"# {_TITLE}", ""]
     for table in tables:
         lines += [f"## {_heading(table)}", "", _about(table), ""]
@@ -141,7 +141,7 @@ def markdown(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
 
 
 def html(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
-    """One page with its style inside; texts are escaped."""
+    """The tables as one page with embedded style; texts are escaped."""
     from jinja2 import Environment
 
     template = Environment(autoescape=True, trim_blocks=False).from_string(_HTML)
@@ -163,7 +163,7 @@ def html(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
 
 
 def csv_text(tables: Sequence[Table]) -> str:
-    """One line per row of every table, numbers unrounded and in [0, 1]."""
+    """A line per row of every table; numbers are not rounded, metrics in [0, 1]."""
     import pandas as pd
 
     rows = [_flat(table, row) for table in tables for row in table.rows]
@@ -215,7 +215,7 @@ def _flat(table: Table, row: Row) -> dict[str, Any]:
 
 
 def cells(row: Row, table: Table) -> list[str]:
-    """The cells of a row as shown, in the order of `HEADINGS`."""
+    """The cells of a row as text, in the order of `HEADINGS`."""
     paired = row.paired
     return [
         "" if row.rank is None else str(row.rank),
@@ -239,7 +239,7 @@ _SHORT = (0, 1, 2, 3, 4, 5, 6, 8, 9, 13)
 
 
 def plain(tables: Sequence[Table]) -> list[tuple[str, list[list[str]]]]:
-    """For a terminal: the heading and rows (first the head) of each table, in fewer columns."""
+    """For a terminal: heading and rows of each table with fewer columns, the column names first."""
 
     def rows(table: Table) -> list[list[str]]:
         every = [_head(table), *(cells(row, table) for row in table.rows)]
@@ -249,7 +249,7 @@ def plain(tables: Sequence[Table]) -> list[tuple[str, list[list[str]]]]:
 
 
 def percent(value: float | None) -> str:
-    """A number in [0, 1] as shown."""
+    """A number in [0, 1] as a percentage with two digits; "" for None."""
     return "" if value is None else f"{100 * value:.2f}"
 
 
@@ -288,7 +288,7 @@ def _line(texts: Sequence[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Names come from plugins and files: they must not break the table or smuggle in HTML."""
+    """Escape Markdown and HTML: names come from plugins and files."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     for char in "|_*[]`":
         text = text.replace(char, f"\\{char}")

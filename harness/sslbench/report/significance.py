@@ -1,8 +1,8 @@
-"""Paired tests between two taggers, from per-sentence counts.
+"""Paired test and bootstrap interval of the difference of two taggers, from sentence counts.
 
-Both work on sums of counts, so that F1 (which is no mean over sentences) is tested as it is
-reported. A sentence is one unit with all its seeds: the taggers of different seeds err on the same
-sentences, and treating those errors as independent would make p-values too small.
+Both use sums of counts, since metrics such as F1 are no means over sentences. A sentence with all
+its seeds is one unit: taggers of different seeds err on the same sentences, and to treat these
+errors as independent would make p-values too small.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from sslbench.types import F64, I64
 
 RANDOMIZATIONS = 9_999
 RESAMPLES = 2_000
-RANDOM_SEED = 20_080_615  # fixed: the same records give the same table
-_BLOCK_CELLS = 2**22  # bounds the memory of a block of random masks
+RANDOM_SEED = 20_080_615  # fixed: equal records give equal tables
+_BLOCK_CELLS = 2**22  # entries of the random masks that are in memory at a time
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class Paired:
 
     Attributes
     ----------
-    difference: mean over seeds of metric(A) - metric(B).
+    difference: mean over seeds of metric(A) - metric(B), with metrics in [0, 1].
     low, high: 95 % bootstrap interval of the difference, over sentences and seeds.
-    p_value: two-sided, approximate randomization.
-    n_sentences, n_seeds: what it rests on.
+    p_value: of the two-sided approximate randomization test.
+    n_sentences, n_seeds: sizes of the sample.
     """
 
     difference: float
@@ -44,9 +44,9 @@ class Paired:
 
 
 def count_table(records: Sequence[RunRecord], split: str = "test") -> CountTable:
-    """The counts of all records, rows int64[seeds, sentences, k].
+    """The counts of the records, rows int64[seeds, sentences, k].
 
-    UserError when they do not count the same things in the same number of sentences.
+    UserError if they differ in fields or in the number of sentences.
     """
     tables = [SentenceCounts.from_lists(record.counts[split]).table() for record in records]
     if len({(table.fields, table.rows.shape) for table in tables}) != 1:
@@ -55,11 +55,11 @@ def count_table(records: Sequence[RunRecord], split: str = "test") -> CountTable
 
 
 def compare_counts(a: CountTable, b: CountTable, metric: str) -> Paired:
-    """Test and interval for two tables, rows int64[seeds, sentences, k] (same seed = same index).
+    """Compare two tables, rows int64[seeds, sentences, k] with the seeds in the same order.
 
     Raises
     ------
-    UserError: the tables differ in shape or fields, or the metric cannot be had from counts.
+    UserError: the tables differ in shape or fields, or their counts do not give the metric.
     """
     if a.rows.shape != b.rows.shape or a.fields != b.fields:
         raise UserError("the two sides have different sentences, seeds or counts")
@@ -89,7 +89,7 @@ def randomization_p_value(
     """
     total_a, total_b = a.rows.sum(axis=1), b.rows.sum(axis=1)
     observed = abs(_difference(total_a, total_b, a.fields, metric))
-    # A swap moves b - a to A's side; sentences on which nothing differs change no sum.
+    # A swap adds b - a to the counts of A; sentences without a difference change no sum.
     gain = np.moveaxis(b.rows - a.rows, 1, 0).reshape(a.rows.shape[1], -1).astype(np.float64)
     gain = gain[gain.any(axis=1)]
     rng = np.random.default_rng(RANDOM_SEED)
@@ -97,35 +97,35 @@ def randomization_p_value(
     for size in _blocks(n_randomizations, len(gain)):
         swap = rng.integers(0, 2, size=(size, len(gain)), dtype=np.int8).astype(np.float64)
         moved = (swap @ gain).reshape(size, *total_a.shape)
-        found = np.abs(_difference(total_a + moved, total_b - moved, a.fields, metric))
-        # Sums of counts are exact; the ratios need a hair's breadth for ties.
-        at_least += int((found >= observed - 1e-12).sum())
+        swapped = np.abs(_difference(total_a + moved, total_b - moved, a.fields, metric))
+        # Sums of counts are exact, their ratios are rounded: the tolerance is for ties.
+        at_least += int((swapped >= observed - 1e-12).sum())
     return (1 + at_least) / (1 + n_randomizations)
 
 
 def bootstrap_interval(
     a: CountTable, b: CountTable, metric: str, n_resamples: int = RESAMPLES
 ) -> tuple[float, float]:
-    """95 % percentile interval of the difference, resampling sentences and (if several) seeds."""
+    """95 % percentile interval of the difference; sentences and seeds are resampled."""
     n_seeds, n_sentences, _ = a.rows.shape
     if not n_sentences:
         return 0.0, 0.0
     both = np.moveaxis(np.stack([a.rows, b.rows]), 2, 0).astype(np.float64)
     flat = both.reshape(n_sentences, -1)
     rng = np.random.default_rng(RANDOM_SEED)
-    found = []
+    differences = []
     for size in _blocks(n_resamples, n_sentences):
         weights = rng.multinomial(n_sentences, np.full(n_sentences, 1 / n_sentences), size=size)
         sums = (weights.astype(np.float64) @ flat).reshape(size, *both.shape[1:])
         per_seed = _per_seed(sums[:, 0], sums[:, 1], a.fields, metric)
         drawn = rng.integers(0, n_seeds, size=(size, n_seeds))
-        found.append(np.take_along_axis(per_seed, drawn, axis=1).mean(axis=1))
-    low, high = np.quantile(np.concatenate(found), [0.025, 0.975])
+        differences.append(np.take_along_axis(per_seed, drawn, axis=1).mean(axis=1))
+    low, high = np.quantile(np.concatenate(differences), [0.025, 0.975])
     return float(low), float(high)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: adjusted p-values in the order given."""
+    """Adjusted p-values of Holm's step-down correction, in the order of `p_values`."""
     adjusted = [0.0] * len(p_values)
     largest = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -135,7 +135,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _per_seed(sums_a: F64, sums_b: F64, fields: Sequence[str], metric: str) -> F64:
-    """[..., seeds] differences from sums [..., seeds, k]."""
+    """float64[..., seeds]: differences of the metric, from sums [..., seeds, k]."""
     return ratio(sums_a, fields, metric) - ratio(sums_b, fields, metric)
 
 

@@ -133,12 +133,7 @@ class GoldWords:
 
     @classmethod
     def of(cls, problem: Problem) -> GoldWords:
-        """UserError when the problem is none of words, or a character is in none."""
-        if problem.task not in ("segmentation", "joint") or problem.encoding != "BMES":
-            raise UserError(
-                f"words cannot be found in a task of kind {problem.task!r}",
-                hint="this method is for segmentation (labels B, M, E, S), with and without tags",
-            )
+        """UserError when a label is none of BMES, or a character is in no word."""
         text = problem.labeled
         kinds = Vocabulary(sorted({label.partition("-")[2] for label in problem.labels}))
         labels = problem.labels, problem.label_codes(text)

@@ -1,18 +1,18 @@
-"""Scores of a tagging: conlleval's chunk counts, accuracies, and scores by vocabulary.
+"""Metrics of a labeling: accuracies, conlleval's chunk scores, and scores by vocabulary.
 
-Everything is a sum of counts per sentence (`SentenceCounts`), and every metric a ratio of such sums
-(`ratios`): scores of a subset of sentences, paired tests and bootstrap samples need no second pass
-over the tokens.
+Every metric is a ratio (`ratios`) of sums of counts per sentence (`SentenceCounts`). Scores of a
+subset of sentences, paired tests and bootstrap samples therefore need no second pass over tokens.
 
 Chunk counts are those of conlleval.pl (2004-01-26) on the labels converted to IOB2: a chunk is
-correct iff its first token, its last token and its type agree. The conversion comes first since
-conlleval itself miscounts IOBES (`S` is unknown to it). Accuracies compare labels as given.
+correct iff its first token, its last token and its type agree. The labels are converted first
+since conlleval miscounts IOBES, where it does not know `S`. Accuracies compare the original labels.
 
-Words of a segmentation are its chunks: seg_f1 wants both borders right, joint_f1 (equal to f1) the
-tag too. oov_recall is the recall, by borders, of gold words that are no word of the labeled data
-(SIGHAN bakeoffs, R. Sproat and T. Emerson 2003); joint_oov_recall wants the tag too.
+The words of a segmentation are its chunks. seg_f1 requires both borders to be right, joint_f1
+(equal to f1) the tag too. oov_recall is the recall, by borders, of gold words that are no word of
+the labeled data (SIGHAN bakeoffs, R. Sproat and T. Emerson 2003); joint_oov_recall requires the tag
+too.
 
-alt_precision, alt_recall and alt_f1 also accept the other answers that a task lists
+alt_precision, alt_recall and alt_f1 also accept the alternative answers of a task
 (`Alternatives`), as BioCreative I task 1A does.
 """
 

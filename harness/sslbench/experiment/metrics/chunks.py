@@ -1,4 +1,4 @@
-"""Chunks as lists of their borders and types, and which of them agree."""
+"""Chunks of a labeling as arrays of borders and types."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sslbench.corpus.encodings import Scheme, TagTable, describe, mark_chunks
 from sslbench.errors import UserError
 from sslbench.types import I32, I64, AnyArray, Bool
 
-Labels = tuple[Sequence[str], AnyArray]  # label names, and one code per token into them
+Labels = tuple[Sequence[str], AnyArray]  # label names, and int[N] codes into them
 
 
 @dataclass(frozen=True, eq=False)
 class ChunkList:
-    """K chunks from left to right; int[K] each. `last` is inside the chunk."""
+    """K chunks from left to right, int[K] each; `last` is inside, `kind` codes the type."""
 
     start: NDArray[np.intp]
     last: NDArray[np.intp]
@@ -29,24 +29,24 @@ class ChunkList:
         return ChunkList(self.start[mask], self.last[mask], self.kind[mask])
 
     def untyped(self) -> ChunkList:
-        """The same borders, all of one type."""
+        """The same chunks, all of one type."""
         return ChunkList(self.start, self.last, np.zeros_like(self.kind))
 
     def per_sentence(self, offsets: I64) -> I64:
-        """int64[S]: how many chunks each sentence has."""
+        """int64[S]: number of chunks in each sentence."""
         sentence = np.searchsorted(offsets, self.start, side="right") - 1
         return np.bincount(sentence, minlength=len(offsets) - 1)
 
     def per_type(self, n_types: int) -> list[int]:
-        """How many chunks each type has."""
+        """Number of chunks of each type."""
         counts: list[int] = np.bincount(self.kind, minlength=n_types).tolist()
         return counts
 
 
 def find_chunks(labels: Labels, offsets: I64, encoding: Scheme, kinds: Vocabulary) -> ChunkList:
-    """The chunks of a labeling; `kinds` takes up their types.
+    """The chunks of a labeling, whose types are added to `kinds`.
 
-    UserError for a label that occurs and is illegal in `encoding`.
+    offsets: int64[S + 1]. UserError for a label that occurs and is illegal in `encoding`.
     """
     names, codes = labels
     table = TagTable.of(names, encoding, kinds)
@@ -60,7 +60,7 @@ def find_chunks(labels: Labels, offsets: I64, encoding: Scheme, kinds: Vocabular
 
 
 def is_in(chunks: ChunkList, others: ChunkList, n_tokens: int) -> Bool:
-    """bool[K]: the chunk is one of `others`: same first token, last token and type."""
+    """bool[K]: whether the chunk is one of `others`, with the same borders and type."""
     last_at = np.full(n_tokens, -1, dtype=np.int64)
     kind_at = np.full(n_tokens, -1, dtype=np.int64)
     last_at[others.start] = others.last
@@ -71,6 +71,6 @@ def is_in(chunks: ChunkList, others: ChunkList, n_tokens: int) -> Bool:
 
 
 def per_sentence(flags: Bool, offsets: I64) -> I64:
-    """int64[S]: how many of the tokens of each sentence are marked (flags: bool[N])."""
+    """int64[S]: number of tokens in each sentence with a true flag; flags: bool[N]."""
     before: I64 = np.concatenate([[0], np.cumsum(flags)])
     return before[offsets[1:]] - before[offsets[:-1]]

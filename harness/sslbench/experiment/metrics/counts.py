@@ -13,7 +13,7 @@ from sslbench.types import F64, I64
 
 @dataclass(frozen=True, eq=False)
 class CountTable:
-    """rows: int64[..., k], sentence by sentence (or summed); fields: the names of the k columns."""
+    """Counts by sentence, or their sums. rows: int64[..., k]; fields: names of the k columns."""
 
     fields: tuple[str, ...]
     rows: I64
@@ -21,12 +21,13 @@ class CountTable:
 
 @dataclass(frozen=True, eq=False)
 class SentenceCounts:
-    """int64[S] each: what the metrics are made of, sentence by sentence.
+    """The counts that metrics are ratios of, int64[S] each.
 
-    None where it does not apply: chunks to "tagging", words (both borders right) to "spans",
-    `*_tagged` (the tag right too) to any task but "joint", `oov_*` where labeled data are unknown;
-    correct_alternatives (gold chunks found, themselves or by another answer) and false_positives
-    (predicted chunks that are neither) where no other answers are listed.
+    None where a count does not apply: `*_chunks` in "tagging"; correct_words (both borders right)
+    in "tagging" and "spans"; `*_tagged` (the tag right too) in every task but "joint"; `oov_*`
+    (words of no labeled sentence) if the labeled data are not given; correct_alternatives (gold
+    chunks matched by themselves or an alternative) and false_positives (predicted chunks that are
+    neither) if no alternatives are given.
     """
 
     n_tokens: I64
@@ -43,9 +44,9 @@ class SentenceCounts:
     false_positives: I64 | None = None
 
     def table(self) -> CountTable:
-        """All counts that apply in one array, whose sums (also weighted) `ratios` takes.
+        """All counts that apply, in one array; `ratios` takes its sums, weighted or not.
 
-        Its fields are "sentences" (1 each), "exact_sentences" (1 where all labels are right), and
+        The fields are "sentences" (1 for each), "exact_sentences" (1 if all labels are right), and
         those of this class in their order.
         """
         columns = {
@@ -57,7 +58,7 @@ class SentenceCounts:
         return CountTable(tuple(columns), rows)
 
     def to_lists(self) -> dict[str, list[int]]:
-        """For a JSON record; counts that do not apply are left out."""
+        """Counts by name as lists, for JSON; those that do not apply are left out."""
         return {name: value.tolist() for name, value in self._applicable().items()}
 
     @staticmethod
@@ -72,13 +73,13 @@ class SentenceCounts:
 
 @dataclass(frozen=True)
 class _Ratio:
-    """Two weighted sums of counts: {field: weight} each."""
+    """A ratio of weighted sums of counts: {field: weight} each."""
 
     numerator: Mapping[str, int]
     denominator: Mapping[str, int]
 
-    def of(self, sums: Mapping[str, F64]) -> F64:
-        """Their quotient; 0 without denominator, as conlleval prints it."""
+    def value(self, sums: Mapping[str, F64]) -> F64:
+        """The quotient; 0 if the denominator is 0, as in conlleval."""
         above, below = (_weighted(side, sums) for side in (self.numerator, self.denominator))
         zero = np.zeros(np.broadcast_shapes(above.shape, below.shape))
         return np.divide(above, below, out=zero, where=below > 0)
@@ -96,7 +97,7 @@ def _weighted(weights: Mapping[str, int], sums: Mapping[str, F64]) -> F64:
 
 _CHUNKS = {"gold_chunks": 1, "predicted_chunks": 1}
 _ANSWERS = {"correct_alternatives": 1, "false_positives": 1}
-# F1 is 2 P R / (P + R) in counts: no rounding in between.
+# F1 = 2 P R / (P + R), written in counts, which are exact.
 _METRICS = {
     "accuracy": _Ratio({"correct_tokens": 1}, {"n_tokens": 1}),
     "sentence_accuracy": _Ratio({"exact_sentences": 1}, {"sentences": 1}),
@@ -114,20 +115,20 @@ _METRICS = {
 
 
 def ratios(sums: ArrayLike, names: Sequence[str]) -> dict[str, F64]:
-    """All metrics that can be had from summed rows of a `CountTable`.
+    """All metrics that the fields of a `CountTable` allow, in [0, 1].
 
-    sums: [..., k]; leading axes (say, bootstrap samples) are kept in every result.
-    names: the fields of the table.
+    sums: [..., k], sums of its rows; results have the shape of the leading axes, such as bootstrap
+    samples.  names: the k fields.
     """
     columns = _columns(sums, names)
-    return {name: made.of(columns) for name, made in _METRICS.items() if made.applies(names)}
+    return {name: r.value(columns) for name, r in _METRICS.items() if r.applies(names)}
 
 
 def ratio(sums: ArrayLike, names: Sequence[str], metric: str) -> F64:
-    """One of the metrics of `ratios`; KeyError when it cannot be had from these fields."""
+    """One metric of `ratios`; KeyError if these fields do not allow it."""
     if metric not in _METRICS or not _METRICS[metric].applies(names):
         raise KeyError(metric)
-    return _METRICS[metric].of(_columns(sums, names))
+    return _METRICS[metric].value(_columns(sums, names))
 
 
 def _columns(sums: ArrayLike, names: Sequence[str]) -> dict[str, F64]:
@@ -136,9 +137,9 @@ def _columns(sums: ArrayLike, names: Sequence[str]) -> dict[str, F64]:
 
 
 def metrics_from_counts(counts: SentenceCounts, mask: ArrayLike | None = None) -> dict[str, float]:
-    """What `ratios` says of the sum over sentences; each metric is in [0, 1].
+    """The metrics of a corpus, in [0, 1].
 
-    mask: the sentences to count, bool[S] or indices (default: all).
+    mask: the sentences that count, bool[S] or indices; None = all.
     """
     table = counts.table()
     rows = table.rows if mask is None else table.rows[np.asarray(mask)]

@@ -1,4 +1,4 @@
-"""Scores by what the labeled data and the unlabeled text hold of the words."""
+"""Scores by whether words occur in the labeled data and in the unlabeled text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from sslbench.types import Bool
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Which text a corpus shares with what was learned from.
+    """Which words of a corpus occur in the training text.
 
-    unseen: bool[N], the word form of the token does not occur in the labeled data.
-    app: bool[S], every word form of the sentence occurs in the labeled data (L.app).
-    u_app: bool[S], every word form occurs in the unlabeled text (U.app); None without such text.
-    texts: the corpus and the labeled data; their `column` tells which segmented words are new.
+    unseen: bool[N], whether the word form is not in the labeled data.
+    app: bool[S], whether all word forms of the sentence are in the labeled data (L.app).
+    u_app: bool[S], whether all are in the unlabeled text (U.app); None without such text.
+    texts: the corpus and the labeled data, to find the words of a segmentation that are not in the
+        labeled data; None = not counted.  column: of their words or characters.
     """
 
     unseen: Bool
@@ -34,7 +35,7 @@ class Coverage:
 def coverage(
     corpus: Corpus, labeled: Corpus, unlabeled: Shards | None = None, column: str = "word"
 ) -> Coverage:
-    """Look up the words of `corpus` (case-sensitive, no cut-off); one pass over `unlabeled`."""
+    """Look up the words of `corpus` (case-sensitive); reads `unlabeled` once."""
     words, offsets = corpus.column(column), corpus.offsets
     seen = _occurring(iter([labeled]), words.vocabulary, column)[words.codes]
     u_app = None
@@ -45,23 +46,23 @@ def coverage(
 
 
 def _occurring(shards: Iterator[Corpus], vocabulary: Vocabulary, column: str) -> Bool:
-    """bool[len(vocabulary)]: the entry occurs as a token of `shards`."""
-    found = np.zeros(len(vocabulary), dtype=np.bool_)
+    """bool[len(vocabulary)]: whether the entry occurs as a token of `shards`."""
+    occurs = np.zeros(len(vocabulary), dtype=np.bool_)
     for shard in shards:
         words = shard.column(column)
         if words.vocabulary is vocabulary:
             codes = words.codes
-            found[codes[codes < len(found)]] = True  # it may have grown since the start
+            occurs[codes[codes < len(occurs)]] = True  # the vocabulary may have grown since
         else:
             present = np.flatnonzero(np.bincount(words.codes)).tolist()
             strings = words.vocabulary.strings
             codes = np.array([vocabulary.lookup(strings[code]) for code in present], dtype=np.int32)
-            found[codes[(codes >= 0) & (codes < len(found))]] = True
-    return found
+            occurs[codes[(codes >= 0) & (codes < len(occurs))]] = True
+    return occurs
 
 
 def coverage_metrics(counts: SentenceCounts, correct: Bool, cover: Coverage) -> dict[str, float]:
-    """The metrics that `score` adds; correct: bool[N], the label of the token is right."""
+    """The metrics that `score` adds for a `Coverage`; correct: bool[N], by token."""
     metrics: dict[str, float] = {}
     groups = {"": np.ones_like(cover.app), "_app": cover.app, "_notapp": ~cover.app}
     for suffix, group in groups.items():

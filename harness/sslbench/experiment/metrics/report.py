@@ -1,4 +1,4 @@
-"""Scores as conlleval.pl prints them."""
+"""Scores in the format of conlleval.pl."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sslbench.experiment.metrics.scoring import Scores
 
 
 def conlleval_report(scores: Scores) -> str:
-    """The text that conlleval.pl prints for these counts; ValueError without chunks."""
+    """The text that conlleval.pl prints for these scores; ValueError if chunks were not counted."""
     counts = scores.counts
     chunks = (counts.gold_chunks, counts.predicted_chunks, counts.correct_chunks)
     gold, predicted, correct = (None if count is None else int(count.sum()) for count in chunks)

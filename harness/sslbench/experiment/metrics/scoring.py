@@ -1,4 +1,4 @@
-"""Comparing two labelings."""
+"""Comparison of a predicted labeling with the gold one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sslbench.types import I64, Bool
 
 @dataclass(frozen=True)
 class TypeScore:
-    """Chunk counts of one type, and their ratios (0 where undefined)."""
+    """Chunk counts of one type, and their ratios; 0 if the denominator is 0."""
 
     gold: int
     predicted: int
@@ -39,7 +39,7 @@ class TypeScore:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What `score` found. `types`: chunk type -> counts, sorted by name; empty without chunks."""
+    """Result of `score`. types: counts by chunk type, sorted by name; {} without chunks."""
 
     metrics: dict[str, float]
     counts: SentenceCounts
@@ -56,19 +56,23 @@ def score(
     coverage: Coverage | None = None,
     alternatives: Alternatives | None = None,
 ) -> Scores:
-    """Compare two labelings of N tokens in S sentences.
+    """Compare two labelings of N tokens in S sentences. All metrics are in [0, 1].
 
-    gold, predicted: (label names, codes int[N]); the two may name different labels in any order.
+    Parameters
+    ----------
+    gold, predicted: (label names, int[N] codes into them); the names may differ.
     offsets: int64[S + 1].
-    encoding: of the labels, needed unless the task is "tagging", where chunks do not exist.
-    coverage: adds share_app, sentence_accuracy and f1 with suffix _app / _notapp, unseen_accuracy
-        and, with unlabeled text, u_app, u_app_app, u_app_notapp (U.app in all sentences and in
-        the two groups), and the recall of words that are out of vocabulary where the task has
-        words. A metric of an empty group is left out: it is not 0.
+    encoding: of the labels; needed unless the task is "tagging", which has no chunks.
+    coverage: adds share_app, sentence_accuracy and f1 with suffixes _app and _notapp,
+        unseen_accuracy; with unlabeled text u_app, u_app_app and u_app_notapp (the share of U.app
+        among all sentences and in the two groups); and the recall of out-of-vocabulary words where
+        the task has words. Metrics of an empty group are left out.
     alternatives: spans accepted besides the gold chunks; adds alt_precision, alt_recall, alt_f1.
 
-    All metrics are in [0, 1]. ValueError if shapes or codes do not fit; UserError if a label that
-    occurs is illegal in `encoding`.
+    Raises
+    ------
+    ValueError: wrong shapes or codes.
+    UserError: a label that occurs is illegal in `encoding`.
     """
     n_tokens = int(offsets[-1])
     gold, predicted = _checked(gold, n_tokens), _checked(predicted, n_tokens)
@@ -80,16 +84,16 @@ def score(
         if encoding is None:
             raise ValueError(f"task {task!r} needs the encoding of its labels")
         kinds = Vocabulary([""])
-        found = find_chunks(gold, offsets, encoding, kinds)
-        guessed = find_chunks(predicted, offsets, encoding, kinds)
-        lists = _chunk_lists(task, found, guessed, n_tokens)
+        golds = find_chunks(gold, offsets, encoding, kinds)
+        guesses = find_chunks(predicted, offsets, encoding, kinds)
+        lists = _chunk_lists(task, golds, guesses, n_tokens)
         if task != "spans" and coverage is not None and coverage.texts is not None:
-            new = found.where(_out_of_vocabulary(found, coverage.texts, coverage.column, encoding))
-            lists |= _oov_lists(task, new, guessed, n_tokens)
+            new = golds.where(_out_of_vocabulary(golds, coverage.texts, coverage.column, encoding))
+            lists |= _oov_lists(task, new, guesses, n_tokens)
         if alternatives is not None:
-            lists |= alternative_lists(found, guessed, alternatives, n_tokens)
+            lists |= alternative_lists(golds, guesses, alternatives, n_tokens)
         counts = SentenceCounts(*tokens, **{n: c.per_sentence(offsets) for n, c in lists.items()})
-        types = _type_table(found, guessed, lists["correct_chunks"], kinds)
+        types = _type_table(golds, guesses, lists["correct_chunks"], kinds)
     metrics = metrics_from_counts(counts)
     if counts.oov_words is not None and not counts.oov_words.any():
         metrics = {name: value for name, value in metrics.items() if "oov" not in name}
@@ -108,9 +112,9 @@ def _checked(labels: Labels, n_tokens: int) -> Labels:
 
 
 def _correct_labels(gold: Labels, predicted: Labels) -> Bool:
-    """bool[N]: the labels have the same name."""
-    of_name = {name: code for code, name in enumerate(gold[0])}
-    to_gold = np.array([of_name.get(name, -1) for name in predicted[0]], dtype=np.int64)
+    """bool[N]: whether the two labels have the same name."""
+    codes = {name: code for code, name in enumerate(gold[0])}
+    to_gold = np.array([codes.get(name, -1) for name in predicted[0]], dtype=np.int64)
     same: Bool = to_gold[predicted[1]] == gold[1]
     return same
 
@@ -122,7 +126,7 @@ def _correct_chunks(gold: ChunkList, predicted: ChunkList, n_tokens: int) -> Chu
 def _chunk_lists(
     task: Task, gold: ChunkList, predicted: ChunkList, n_tokens: int
 ) -> dict[str, ChunkList]:
-    """The chunks behind the fields of `SentenceCounts`, without those of new words."""
+    """The chunks that the fields of `SentenceCounts` count, except `oov_*`."""
     both = _correct_chunks(gold, predicted, n_tokens)
     lists = {"gold_chunks": gold, "predicted_chunks": predicted, "correct_chunks": both}
     if task != "spans":
@@ -141,11 +145,11 @@ def _oov_lists(
 def _out_of_vocabulary(
     gold: ChunkList, texts: tuple[Corpus, Corpus], column: str, encoding: Scheme
 ) -> Bool:
-    """bool[gold words]: no word of the labeled data is spelled so."""
+    """bool[K]: whether the gold word is no word of the labeled data."""
     (corpus, labeled), label = texts, texts[1].column("label")
     labels = label.vocabulary.strings, label.codes
-    known = find_chunks(labels, labeled.offsets, encoding, Vocabulary([""]))
-    seen = set(_spellings(known, labeled.column(column)))
+    words = find_chunks(labels, labeled.offsets, encoding, Vocabulary([""]))
+    seen = set(_spellings(words, labeled.column(column)))
     return np.array([w not in seen for w in _spellings(gold, corpus.column(column))], np.bool_)
 
 

@@ -1,4 +1,4 @@
-"""Runs in processes of their own: a fresh one per run, killed on timeout, never left behind."""
+"""Runs in local processes: a new one per run, killed on timeout and when the parent exits."""
 
 from __future__ import annotations
 
@@ -20,40 +20,46 @@ import msgspec
 import psutil
 from pebble import ProcessExpired, concurrent
 
+from sslbench.experiment.execute.threads import thread_variables
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
-from sslbench.experiment.threads import thread_variables
-from sslbench.experiment.training import Task
+from sslbench.experiment.training import RunTask
 
 _POLL_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
 _MEGA = 2**20
 
-OnStart = Callable[[Task], None]
+OnStart = Callable[[RunTask], None]
 
 
 def run_all(
-    tasks: Sequence[Task],
+    run_tasks: Sequence[RunTask],
     *,
     jobs: int = 1,
     timeout: float | None = None,
-    on_start: OnStart = lambda task: None,
+    on_start: OnStart = lambda run_task: None,
 ) -> Iterator[RunRecord]:
-    """Run every task in a process of its own, `jobs` at a time; yield records as they come.
+    """Execute each run in its own process, `jobs` at a time; yield records as they come.
 
-    Whatever happens to a process (exception, exit, signal, timeout) becomes a record. Closing the
-    iterator, or leaving it by an exception, kills what is still running. Call it from the main
-    thread: on Linux the children die with the thread that started them.
+    An exception, exit, signal or timeout of a process becomes a record of a failed run. Closing
+    the iterator kills the processes that are still running. Call it from the main thread: on
+    Linux, child processes are killed when the thread that started them ends.
+
+    Parameters
+    ----------
+    run_tasks: all with the same number of threads.
+    timeout: seconds per run; None = no limit.
+    on_start: called before a process starts.
     """
-    waiting, running = deque(tasks), dict[Future[bytes], _Child]()
-    threads = tasks[0].threads if tasks else 1
+    waiting, running = deque(run_tasks), dict[Future[bytes], _Child]()
+    threads = run_tasks[0].threads if run_tasks else 1
     with _environment(threads):
         try:
             while waiting or running:
                 while waiting and len(running) < jobs:
-                    task = waiting.popleft()
-                    on_start(task)
-                    child = _Child.start(task, timeout)
+                    run_task = waiting.popleft()
+                    on_start(run_task)
+                    child = _Child.start(run_task, timeout)
                     running[child.future] = child
                 done, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for child in running.values():
@@ -67,19 +73,19 @@ def run_all(
 
 @dataclass
 class _Child:
-    """A run in a process."""
+    """The process of a run. peak: bytes, the largest memory sample."""
 
-    task: Task
+    run_task: RunTask
     future: Future[bytes]
     process: psutil.Process | None
     began: float = field(default_factory=time.perf_counter)
     peak: int = 0
 
     @staticmethod
-    def start(task: Task, timeout: float | None) -> _Child:
-        name = f"sslbench-{task.spec.run_id}"
-        # Not daemonic, so that a method may start processes too; `kill` ends its whole group.
-        # pebble 5.2 reads `context` but declares `mp_context`, which it ignores: it then forks.
+    def start(run_task: RunTask, timeout: float | None) -> _Child:
+        name = f"sslbench-{run_task.spec.run_id}"
+        # Not daemonic: a method may start processes too, and `kill` ends the whole group.
+        # Both arguments: pebble 5.2 declares `mp_context` but reads `context`, and forks without.
         spawn = multiprocessing.get_context("spawn")
         launch = concurrent.process(  # type: ignore[call-overload]
             name=name,
@@ -88,15 +94,15 @@ class _Child:
             context=spawn,
             mp_context=spawn,
         )
-        future: Future[bytes] = launch(_child_main)(msgspec.json.encode(task), os.getpid())
+        future: Future[bytes] = launch(_child_main)(msgspec.json.encode(run_task), os.getpid())
         pids = [child.pid for child in multiprocessing.active_children() if child.name == name]
         process = None
         with contextlib.suppress(psutil.Error, IndexError):
             process = psutil.Process(pids[0])
-        return _Child(task, future, process)
+        return _Child(run_task, future, process)
 
     def watch(self) -> None:
-        """Sample the memory of the process and its children, for runs that are killed."""
+        """Sample the memory of the process and its children; a killed run cannot report it."""
         if self.process is None:
             return
         with contextlib.suppress(psutil.Error):
@@ -104,34 +110,34 @@ class _Child:
             self.peak = max(self.peak, sum(member.memory_info().rss for member in family))
 
     def finish(self, timeout: float | None) -> RunRecord:
-        """The record of a process that has ended, in whatever way."""
+        """The record of a process that has ended."""
         self.kill()
         try:
             record = msgspec.json.decode(self.future.result(), type=RunRecord)
         except TimeoutError:
-            record = failed(self.task, "timeout", f"stopped after {timeout:g} s (--timeout)")
+            record = failed(self.run_task, "timeout", f"stopped after {timeout:g} s (--timeout)")
         except ProcessExpired as error:
-            record = failed(self.task, "process", _how_it_died(error.exitcode))
-        except Exception as error:  # e.g. the child could not import what it needs
-            record = failed(self.task, "process", f"{type(error).__name__}: {error}")
+            record = failed(self.run_task, "process", _exit_message(error.exitcode))
+        except Exception as error:  # e.g. a failed import in the child
+            record = failed(self.run_task, "process", f"{type(error).__name__}: {error}")
         if record.wall_s == 0.0:
             record.wall_s = time.perf_counter() - self.began
-        known = [mb for mb in (record.peak_rss_mb, self.peak / _MEGA) if mb]
-        record.peak_rss_mb = round(max(known), 1) if known else None
+        peaks = [mb for mb in (record.peak_rss_mb, self.peak / _MEGA) if mb]
+        record.peak_rss_mb = round(max(peaks), 1) if peaks else None
         return record
 
     def kill(self) -> None:
-        """Kill the process group: the run and whatever processes its method has started."""
+        """Kill the process group: the run and the processes that its method has started."""
         if self.process is None:
             return
         if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-        with contextlib.suppress(psutil.Error):  # it may not lead its own group yet
+        with contextlib.suppress(psutil.Error):  # it may not have its own group yet
             self.process.kill()
 
 
-def _how_it_died(exitcode: int | None) -> str:
+def _exit_message(exitcode: int | None) -> str:
     if exitcode is None or exitcode >= 0:
         return f"the process ended without a result (exit status {exitcode})"
     name = signal.Signals(-exitcode).name if -exitcode in set(signal.Signals) else str(-exitcode)
@@ -141,24 +147,24 @@ def _how_it_died(exitcode: int | None) -> str:
 
 def _child_main(encoded: bytes, parent: int) -> bytes:
     """Body of a run's process: returns the record as JSON."""
-    _die_with(parent)
-    # Standard output belongs to the results of the command; a method's prints go to stderr.
+    _exit_with(parent)
+    # Standard output is for the results of the command: what a method prints goes to stderr.
     os.dup2(2, 1)
-    record = execute(msgspec.json.decode(encoded, type=Task))
+    record = execute(msgspec.json.decode(encoded, type=RunTask))
     record.peak_rss_mb = _peak_rss_mb()
     return msgspec.json.encode(record)
 
 
-def _die_with(parent: int) -> None:
-    """See to it that a killed parent leaves no run behind.
+def _exit_with(parent: int) -> None:
+    """Have this process killed when the parent exits (PR_SET_PDEATHSIG on Linux).
 
-    On Linux the kernel does it; processes that a method itself has started are ended with the run
-    (`_Child.kill`), but not when the parent is killed outright.
+    Processes that a method has started are killed with the run (`_Child.kill`), but survive if the
+    parent is killed by SIGKILL.
     """
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     if sys.platform == "linux":
-        # Immediate, and works while a kernel holds the interpreter lock.
+        # Takes effect at once, even while compiled code holds the interpreter lock.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
 
@@ -181,7 +187,7 @@ def _peak_rss_mb() -> float | None:
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     with contextlib.suppress(OSError, StopIteration, ValueError):
-        # ru_maxrss of a spawned process starts at the parent's memory; VmHWM is its own.
+        # ru_maxrss of a spawned process includes the memory of the parent; VmHWM does not.
         status = Path("/proc/self/status").read_text().splitlines()
         line = next(line for line in status if line.startswith("VmHWM:"))
         own = int(line.split()[1]) * 1024
@@ -190,10 +196,10 @@ def _peak_rss_mb() -> float | None:
 
 @contextlib.contextmanager
 def _environment(threads: int) -> Iterator[None]:
-    """Variables that numba and BLAS read at import, set for the children that start here."""
-    wanted = thread_variables(threads)
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    """Set the variables that numba and BLAS read at import, for processes that start here."""
+    variables = thread_variables(threads)
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

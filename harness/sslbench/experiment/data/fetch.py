@@ -1,8 +1,8 @@
-"""Downloads that can be resumed: mirrors tried in turn, sizes limited, sha256 before the name.
+"""Downloads: interrupted ones resume, addresses are tried in order, the sha256 is verified.
 
-What has come so far lies beside the target as NAME.part. Since the sha256 of the whole file is
-known beforehand, a part may be continued from any mirror: bytes that do not fit together are found
-at the end, and then the whole is fetched again.
+The bytes received so far are in NAME.part beside the target, which is renamed when its sha256 is
+right. Since that is known beforehand, any address may continue the file: if the bytes do not fit
+together, the sha256 is wrong at the end and the whole file is downloaded again.
 """
 
 from __future__ import annotations
@@ -23,57 +23,61 @@ import requests
 from sslbench.errors import UserError
 from sslbench.registrations import RemoteFile
 
-# A mirror that does not answer must not hold up a run for minutes.
+# An address that does not answer must not delay a run for minutes.
 _TIMEOUT_SECONDS = 30
 _CHUNK_BYTES = 1 << 16
-# Times that one address is asked for the rest after the connection broke.
+# Requests to one address for the rest of a file after the connection broke.
 _ATTEMPTS = 6
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 class _WrongBytesError(Exception):
-    """An address serves something else than the file; the text says what."""
+    """An address serves other bytes than those of the file; the message says how they differ."""
 
 
 def download(file: RemoteFile, target: Path) -> None:
-    """Fetch ``file`` to ``target``, from the first of its addresses that serves the right bytes.
+    """Download ``file`` to ``target`` from the first of its addresses that serves the right bytes.
 
-    Goes on from NAME.part when there is one; waits when another process fetches the same file.
-    Raises UserError that says which file to put where when no address serves it or it cannot be
-    written. What came before a broken connection or Ctrl-C stays in NAME.part.
+    Resumes from NAME.part if that exists, and waits while another process downloads the same file.
+    After a broken connection or Ctrl-C the bytes received stay in NAME.part.
+
+    Raises
+    ------
+    UserError: no address serves the file, or it cannot be written. The message says which file to
+        put where.
     """
     part = part_of(target)
     try:
         with _locked(part, file.path) as stream:
-            if target.is_file():  # another process has fetched it in the meantime
+            if target.is_file():  # another process downloaded it in the meantime
                 return
             failures = _fetch(_Transfer(file, stream))
             if failures is None:
                 os.fsync(stream.fileno())
                 os.replace(part, target)
                 return
-            kept = os.fstat(stream.fileno()).st_size
+            received = os.fstat(stream.fileno()).st_size
     except OSError as problem:
         message = f"cannot write {part}: {problem.strerror}"
         raise UserError(message, hint=put_it_there(file, target)) from problem
     text = "; ".join(failures) or "it has no address"
-    if kept:
-        text += f"; the {kept:,} bytes that came are kept, the same command goes on from there"
+    if received:
+        text += f"; {received:,} bytes are saved, the same command resumes from there"
     raise UserError(f"cannot download {file.path}: {text}", hint=put_it_there(file, target))
 
 
 def part_of(target: Path) -> Path:
-    """Return where an unfinished download of ``target`` lies."""
+    """The path of an unfinished download of ``target``."""
     return target.with_name(f"{target.name}.part")
 
 
 def put_it_there(file: RemoteFile, target: Path) -> str:
-    """Return the advice for a machine without network."""
+    """The hint for a machine without network."""
     return f"put the file ({file.bytes:,} bytes, sha256 {file.sha256}) at {target}"
 
 
 def _fetch(transfer: _Transfer) -> list[str] | None:
-    """Complete a transfer; why each address failed, or None when the bytes are the right ones."""
+    """Complete a transfer: None if the file is right, otherwise why each address failed."""
     failures = []
     try:
         if transfer.is_right():
@@ -87,7 +91,7 @@ def _fetch(transfer: _Transfer) -> list[str] | None:
         transfer.progress.end_line()
         _say(
             f"interrupted; {transfer.size:,} of {transfer.file.bytes:,} bytes of"
-            f" {transfer.file.path} are kept, the same command goes on from there"
+            f" {transfer.file.path} are saved, the same command resumes from there"
         )
         raise
     finally:
@@ -96,7 +100,7 @@ def _fetch(transfer: _Transfer) -> list[str] | None:
 
 
 class _Transfer:
-    """The bytes of one file on their way into an open part."""
+    """The download of one file into an open part file."""
 
     def __init__(self, file: RemoteFile, stream: FileIO) -> None:
         self.file = file
@@ -105,11 +109,11 @@ class _Transfer:
 
     @property
     def size(self) -> int:
-        """Bytes in the part."""
+        """Bytes received so far."""
         return os.fstat(self._stream.fileno()).st_size
 
     def is_right(self) -> bool:
-        """Whether the part is the whole file; one as long with other bytes is emptied."""
+        """Whether the part is the whole file; a part of full length with other bytes is emptied."""
         if self.size < self.file.bytes:
             return False
         self._stream.seek(0)
@@ -119,7 +123,7 @@ class _Transfer:
         return False
 
     def fetch(self, url: str) -> str | None:
-        """Get the rest, or all, from an address; None when the file is right, else why not."""
+        """Get the rest of the file from an address: None if it is right then, otherwise why not."""
         failure = None
         for _ in range(_ATTEMPTS):
             before = self.size
@@ -127,7 +131,7 @@ class _Transfer:
                 self._receive(url)
             except _WrongBytesError as problem:
                 failure = str(problem)
-                if not before or self.size:  # what the address has alone is wrong
+                if not before or self.size:  # wrong without bytes of another address
                     break
             except requests.RequestException as problem:
                 failure = _reason(problem)
@@ -138,26 +142,26 @@ class _Transfer:
         return failure
 
     def _receive(self, url: str) -> None:
-        """One request. _WrongBytesError or requests' exceptions when the file is not right then."""
+        """Make one request; raise _WrongBytesError or a RequestException if it fails."""
         with self._ask(url) as response:
             length = _length(response)
             if length not in (None, self.file.bytes):
                 raise _WrongBytesError(f"serves {length:,} bytes, not {self.file.bytes:,}")
-            anew = response.status_code != requests.codes.partial_content
+            from_start = response.status_code != requests.codes.partial_content
             for chunk in response.iter_content(_CHUNK_BYTES):
-                if anew:  # not before something comes
+                if from_start:  # the part is emptied only once there are new bytes
                     self._empty()
-                    anew = False
+                    from_start = False
                 if self.size + len(chunk) > self.file.bytes:
                     self._empty()
                     raise _WrongBytesError(f"serves more than {self.file.bytes:,} bytes")
                 self._stream.write(chunk)
                 self.progress.show(self.size)
-        if anew:
+        if from_start:
             raise _WrongBytesError("sends nothing")
         if self.size < self.file.bytes:
             if response.status_code == requests.codes.partial_content:
-                raise requests.ConnectionError("not all of the rest")  # a server may send less
+                raise requests.ConnectionError("not all of the rest")  # servers may send less
             short = self.size
             self._empty()
             raise _WrongBytesError(f"ends after {short:,} of {self.file.bytes:,} bytes")
@@ -166,7 +170,7 @@ class _Transfer:
         self.progress.finish()
 
     def _ask(self, url: str) -> requests.Response:
-        """The answer to a request for the rest; for all when this server cannot give the rest."""
+        """The response with the rest of the file, or all of it if the server sends no ranges."""
         start = self.size
         if start:
             response = _get(url, {"Range": f"bytes={start}-"})
@@ -182,35 +186,35 @@ class _Transfer:
 
 
 def _get(url: str, headers: dict[str, str]) -> requests.Response:
-    # Compressed on the way, a file would have other lengths and ranges.
+    # A compressed response would have other lengths and ranges.
     headers = {"Accept-Encoding": "identity", **headers}
     return requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT_SECONDS)
 
 
 def _continues(response: requests.Response, start: int) -> bool:
-    """Whether these are the bytes from ``start`` on, as they are in the file."""
-    found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    """Whether the response has the bytes of the file from ``start`` on."""
+    content_range = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
     return (
         response.status_code == requests.codes.partial_content
         and "Content-Encoding" not in response.headers
-        and found is not None
-        and int(found[1]) == start
+        and content_range is not None
+        and int(content_range[1]) == start
     )
 
 
 def _length(response: requests.Response) -> int | None:
-    """Length in bytes of the whole that an answer is, or is part of; None when it is not told."""
+    """Length of the whole file in bytes according to a response; None if it does not say."""
     headers = response.headers
     if response.status_code == requests.codes.partial_content:
-        found = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
-        return int(found[2]) if found and found[2] != "*" else None
-    told = headers.get("Content-Length", "")
-    return int(told) if told.isdigit() and "Content-Encoding" not in headers else None
+        content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
+        return int(content_range[2]) if content_range and content_range[2] != "*" else None
+    length = headers.get("Content-Length", "")
+    return int(length) if length.isdigit() and "Content-Encoding" not in headers else None
 
 
 @contextmanager
 def _locked(part: Path, label: str) -> Iterator[FileIO]:
-    """Open a part for appending; one process at a time. Left empty, it is taken away."""
+    """Open a part for appending, one process at a time; delete it if it is empty at the end."""
     part.parent.mkdir(parents=True, exist_ok=True)
     stream = _open_locked(part, label)
     try:
@@ -223,15 +227,15 @@ def _locked(part: Path, label: str) -> Iterator[FileIO]:
 
 def _open_locked(part: Path, label: str) -> FileIO:
     while True:
-        stream = FileIO(part, "a+")  # unbuffered: what came is kept when the process is killed
+        stream = FileIO(part, "a+")  # unbuffered: nothing is lost when the process is killed
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"another process fetches {label}; waiting for it")
+            _say(f"another process downloads {label}; waiting for it")
             fcntl.flock(stream, fcntl.LOCK_EX)
-        except OSError:  # a file system without locks; in the end the sha256 decides
+        except OSError:  # a file system without locks; the sha256 is verified anyway
             return stream
-        # Whoever held the lock may have renamed or removed the file that was opened.
+        # The process that held the lock may have renamed or removed the file opened here.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(stream.fileno()), os.stat(part)):
                 return stream
@@ -239,7 +243,7 @@ def _open_locked(part: Path, label: str) -> FileIO:
 
 
 class Progress:
-    """One line on standard error, redrawn on a terminal."""
+    """One line on standard error, which a terminal shows growing."""
 
     def __init__(self, label: str, total: int) -> None:
         self._label, self._total = label, total
@@ -247,7 +251,7 @@ class Progress:
         self._unfinished = False
 
     def show(self, done: int) -> None:
-        """Tell a terminal that ``done`` bytes are there, some times a second."""
+        """Show the number of bytes received on a terminal, at most ten times a second."""
         now = time.monotonic()
         if sys.stderr.isatty() and now - self._drawn > 0.1:
             self._drawn = now
@@ -255,13 +259,13 @@ class Progress:
             self._unfinished = True
 
     def finish(self) -> None:
-        """Leave the finished line."""
+        """Write the final line."""
         self._draw(self._total)
         self._unfinished = True
         self.end_line()
 
     def end_line(self) -> None:
-        """What is written next begins a new line."""
+        """End the line, if one is unfinished."""
         if self._unfinished:
             sys.stderr.write("\n")
             self._unfinished = False

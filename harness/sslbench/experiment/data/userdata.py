@@ -1,14 +1,13 @@
-"""A user's own CoNLL file or folder as a data set."""
+"""A user's own CoNLL file or folder as a dataset."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,52 +31,68 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "train": ("train",),
     "dev": ("dev", "valid"),
     "test": ("test",),
-    "unlabeled": ("unlabeled", "unlabeled"),
+    "unlabeled": ("unlabeled", "unlabelled"),
 }
 SUFFIXES = (".conll", ".txt", ".tsv", ".gz")
-CUT_STREAM = 0x75736572
+CUT_STREAM = 0x75736572  # seed of the permutation that holds out test sentences
 TEST_SHARE = 5
 
 
 def find_files(path: Path) -> dict[str, Path]:
     """The files of a user's data by split ("train", "dev", "test", "unlabeled").
 
-    A lone file is "train". UserError when nothing fits or when two files claim one split.
+    path: a file, which is "train", or a folder.
+
+    Raises
+    ------
+    UserError: no such path, no train file in the folder, or two files of the same split.
     """
-    if not path.exists():
-        raise UserError("no such file or folder", file=path, hint="check --data")
+    _check_exists(path)
     if path.is_file():
         return {"train": path}
     if not path.is_dir():
         raise UserError("is neither a file nor a folder", file=path, hint="check --data")
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for file in sorted(path.iterdir()):
         split = _split_of(file)
-        if split in found:
+        if split in files:
             raise UserError(
-                f"{found[split].name} and {file.name} both look like the {split} split",
+                f"{files[split].name} and {file.name} both look like the {split} split",
                 file=path,
                 hint="keep one of them in the folder",
             )
         if split:
-            found[split] = file
-    if "train" not in found:
+            files[split] = file
+    if "train" not in files:
         names = ", ".join(f"{name}*" for names in SPLITS.values() for name in names)
         raise UserError(
             "no train file in the folder",
             file=path,
             hint=f"name the files {names} with one of the endings {' '.join(SUFFIXES)}",
         )
-    return found
+    return files
 
 
-def hash_files(path: Path) -> dict[str, str]:
-    """Sha256 of each file of a user's data, by file name."""
-    digests = {}
-    for file in find_files(path).values():
+def all_files(path: Path) -> list[Path]:
+    """The file itself, or all files below a folder, sorted; UserError for no such path."""
+    _check_exists(path)
+    return [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+
+
+def file_hashes(path: Path, files: Iterable[Path]) -> dict[str, str]:
+    """Sha256 of files, by their path relative to the folder `path` (or that of the file `path`)."""
+    folder = path.parent if path.is_file() else path
+    hashes = {}
+    for file in files:
         with file.open("rb") as stream:
-            digests[file.name] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return digests
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        hashes[file.relative_to(folder).as_posix()] = digest
+    return hashes
+
+
+def _check_exists(path: Path) -> None:
+    if not path.exists():
+        raise UserError("no such file or folder", file=path, hint="check --data")
 
 
 def load_user_data(
@@ -91,19 +106,21 @@ def load_user_data(
 
     Parameters
     ----------
-    columns: meaning of the columns, e.g. ("word", "pos", "label"); "_" skips one.
-    notice: told about decisions that the user should know.
-    cut: without a test file, cut a fixed fifth off train; otherwise there is then no test split.
+    path: a file or folder, see `find_files`.
+    columns: names of the columns, e.g. ("word", "pos", "label"); "_" skips one.
+    notice: called with messages on decisions that the user should know.
+    cut: if there is no test file, hold out a fixed fifth of train as test split.
 
     Returns
     -------
-    Task "spans" (labels rewritten as IOB2) or "segmentation" (BMES labels without types) when the
-    labels are chunk tags in a known scheme, else "tagging". `metadata["source_scheme"]` is the scheme
-    of the files ("none" for plain tags).
+    The dataset. If the labels are chunk tags in a known scheme, its task is "spans" (labels
+    rewritten as IOB2) or "segmentation" (BMES labels without types), otherwise "tagging".
+    `metadata["source_scheme"]` is the scheme of the files, "none" for plain tags.
 
     Raises
     ------
-    UserError: with file and line; also for a stray label among chunk tags.
+    UserError: with file and line, for a file that cannot be read; for a label that is no chunk tag
+        where most are.
     """
     files = find_files(path)
     if "label" not in columns:
@@ -118,28 +135,20 @@ def load_user_data(
     if "test" not in splits and cut:
         splits["train"], splits["test"] = _cut(splits["train"], files["train"])
         notice(
-            f"{path}: no test file; every fit is tested on {splits['test'].n_sentences} sentences"
-            " cut from train (a fixed fifth)"
+            f"{path}: no test file; {splits['test'].n_sentences} sentences of train, a fixed fifth,"
+            " are held out for the test"
         )
-    kind = _recognize(splits, scheme)
+    task, encoding, splits = _recognize(splits, scheme)
     raw = files.get("unlabeled")
     return Dataset(
         name=dataset_name(path),
-        task=kind.task,
-        metric="accuracy" if kind.task == "tagging" else "f1",
-        encoding=kind.encoding,
-        splits=kind.splits,
+        task=task,
+        metric="accuracy" if task == "tagging" else "f1",
+        encoding=encoding,
+        splits=splits,
         external=None if raw is None else lambda: _raw_text(raw, columns, vocabularies),
         metadata={"source_scheme": scheme or "none"},
     )
-
-
-class _Kind(NamedTuple):
-    """What the labels turned out to be, and the splits in the encoding to work with."""
-
-    task: str
-    encoding: str | None
-    splits: dict[str, Corpus]
 
 
 def _scheme_of(
@@ -147,8 +156,8 @@ def _scheme_of(
 ) -> Scheme | None:
     """The scheme of the labels; None for plain tags.
 
-    A single slip (I_NP for I-NP) must not turn chunks into plain tags without a word: when most
-    labels are chunk tags, the files are read again to name the place of the first that is none.
+    One typing error (I_NP for I-NP) must not silently turn chunk tags into plain tags: if most
+    labels are chunk tags, the files are read again to report the place of the first other label.
     """
     rows = [
         corpus.sentence(i, "label") for corpus in splits.values() for i in range(corpus.n_sentences)
@@ -159,12 +168,12 @@ def _scheme_of(
     if scheme is not None and typed in (0, labels.total()):
         return scheme
     _refuse_bilou(set(labels), files["train"])
-    # Of equals, the first: IOB1 has the labels of IOB2.
+    # max() returns the first of equals. IOB1 is not listed: its labels are those of IOB2.
     schemes: tuple[Scheme, ...] = ("IOB2", "BMES", "IOBES") if scheme is None else (scheme,)
     share, nearest = max(((_share(labels, name), name) for name in schemes), key=itemgetter(0))
-    stray_type = 2 * typed > labels.total() and share > 0.5
-    stray_prefix = {"B", "E"} <= set(labels) and share > 0.95
-    if stray_type or stray_prefix:
+    mostly_typed = 2 * typed > labels.total() and share > 0.5
+    mostly_bare = {"B", "E"} <= set(labels) and share > 0.95
+    if mostly_typed or mostly_bare:
         for file in files.values():
             read_conll(file, columns, scheme=nearest)
     return scheme
@@ -182,55 +191,59 @@ def _refuse_bilou(labels: set[str], file: Path) -> None:
 
 def _share(labels: Counter[str], scheme: Scheme) -> float:
     """Share of the tokens outside O whose label is legal in a scheme."""
-    fits = sum(count for label, count in labels.items() if tag_fits(label, scheme))
-    return fits / max(1, labels.total())
+    legal = sum(count for label, count in labels.items() if tag_fits(label, scheme))
+    return legal / max(1, labels.total())
 
 
-def _recognize(splits: dict[str, Corpus], scheme: Scheme | None) -> _Kind:
+def _recognize(
+    splits: dict[str, Corpus], scheme: Scheme | None
+) -> tuple[str, str | None, dict[str, Corpus]]:
+    """Task, encoding, and the splits in that encoding."""
     if scheme is None:
-        return _Kind("tagging", None, splits)
+        return "tagging", None, splits
     labels = splits["train"].column("label").vocabulary.strings
     if scheme == "BMES" and not any("-" in label for label in labels):
-        return _Kind("segmentation", "BMES", splits)
+        return "segmentation", "BMES", splits
     if scheme != "IOB2":
         vocabulary = Vocabulary()
         splits = {
             name: convert_labels(part, scheme, "IOB2", vocabulary=vocabulary)
             for name, part in splits.items()
         }
-    return _Kind("spans", "IOB2", splits)
+    return "spans", "IOB2", splits
 
 
 def dataset_name(path: Path) -> str:
-    """Name of a user's data in records and tables: file or folder name without its endings."""
+    """Name of a user's data in records and tables: the file or folder name up to its first dot."""
     return path.resolve().name.split(".")[0] or "data"
 
 
 def fitting_featurizer(
     infos: Mapping[str, FeaturizerInfo], task: str, columns: Sequence[str]
 ) -> str:
-    """The first featurizer made for this task whose columns are all there."""
+    """Name of the first featurizer for this task whose columns exist; UserError without any."""
     for name, info in infos.items():
         if task in info.tasks and set(info.columns) <= set(columns):
             return name
     raise UserError(
         f"no featurizer fits the task {task} with the columns {', '.join(columns)}",
-        hint="choose one with --featurizer (see sslbench list featurizers)",
+        hint="give one with --featurizer (see sslbench list featurizers)",
     )
 
 
 def _split_of(file: Path) -> str:
+    """The split that the name of a file says; "" for other files."""
     if not file.is_file() or file.suffix.lower() not in SUFFIXES:
         return ""
     name = file.name.lower()
-    hits = [split for split, starts in SPLITS.items() if name.startswith(starts)]
-    return hits[0] if hits else ""
+    splits = [split for split, prefixes in SPLITS.items() if name.startswith(prefixes)]
+    return splits[0] if splits else ""
 
 
 def _cut(corpus: Corpus, file: Path) -> tuple[Corpus, Corpus]:
-    """80/20 into train and test; the same cut for every seed, so that results are comparable."""
+    """Four fifths for train and one for test, the same for every seed: results are comparable."""
     if corpus.n_sentences < 2:
-        message = "one sentence cannot be cut into train and test"
+        message = "one sentence cannot be split into train and test"
         raise UserError(message, file=file, hint="add a test file")
     order = np.random.default_rng(CUT_STREAM).permutation(corpus.n_sentences)
     n_test = max(1, corpus.n_sentences // TEST_SHARE)
@@ -238,14 +251,14 @@ def _cut(corpus: Corpus, file: Path) -> tuple[Corpus, Corpus]:
 
 
 def _raw_text(file: Path, columns: Sequence[str], vocabularies: dict[str, Vocabulary]) -> Shards:
-    """The unlabeled file: with all columns (labels are dropped) or all but the label column."""
-    known = {name: words for name, words in vocabularies.items() if name != "label"}
-    blind = tuple("_" if name == "label" else name for name in columns)
+    """The unlabeled file, with all columns (labels are dropped) or all but the label column."""
+    shared = {name: words for name, words in vocabularies.items() if name != "label"}
+    label_skipped = tuple("_" if name == "label" else name for name in columns)
     try:
-        return CorpusShards(read_conll(file, blind, known))
+        return CorpusShards(read_conll(file, label_skipped, shared))
     except UserError as error:
-        bare = tuple(name for name in columns if name != "label")
+        label_missing = tuple(name for name in columns if name != "label")
         try:
-            return CorpusShards(read_conll(file, bare, known))
+            return CorpusShards(read_conll(file, label_missing, shared))
         except UserError:
             raise error from None

@@ -1,0 +1,58 @@
+"""A dataset in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sslbench.corpus import Corpus, LabelCodec, LabelConstraint, Shards
+    from sslbench.experiment.metrics import Alternatives
+
+
+Metadata = Mapping[str, float | int | str]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A corpus with its splits, as a dataset plugin's ``load`` returns it.
+
+    Attributes
+    ----------
+    name: of the registration.
+    task: "tagging", "spans", "segmentation" or "joint".
+    metric: name of the primary metric, which ranks, e.g. "f1".
+    encoding: of the labels ("IOB2", "BMES", ...); None for plain tags.
+    splits: "train", "test" and optionally "dev"; each Corpus has a column "label", and columns of
+        the same name share one Vocabulary. Any other split is scored like test and hidden from
+        methods ("transductive": the external text with its labels).
+    external: makes the external unlabeled text; called only when a protocol needs it.
+    metadata: repeated in the run record (key "facts"); values are JSON-able.
+    adaptation: domain adaptation: dev, test and `external` are of another domain than train.
+        `external` is then the unlabeled text of every protocol; otherwise only when all of train
+        is labeled.
+    joined: the unlabeled text is the rest of train followed by `external`.
+    transductive: the test sentences are part of the unlabeled text. While parameters are tuned,
+        the held-out labeled sentences are therefore part of it too.
+    codec: given the tags of the labeled sample, returns the mapping to the labels that models are
+        trained on. Predictions are mapped back and scored as tags. None: tags are the labels.
+    label_constraint: gives the only possible label of some tokens, for all methods, in training
+        and in tagging. It overrides labels of the labeled sample, never those that are scored.
+    alternatives: by split, spans accepted besides the gold chunks; adds the metrics
+        alt_precision, alt_recall and alt_f1. Needed for every split if one of these is `metric`.
+    """
+
+    name: str
+    task: str
+    metric: str
+    encoding: str | None
+    splits: Mapping[str, Corpus]
+    external: Callable[[], Shards] | None = None
+    metadata: Metadata = field(default_factory=dict)
+    adaptation: bool = False
+    joined: bool = False
+    transductive: bool = False
+    codec: Callable[[Sequence[str]], LabelCodec] | None = None
+    label_constraint: LabelConstraint | None = None
+    alternatives: Mapping[str, Alternatives] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Execution of planned runs: in local processes, or on a dask cluster."""

@@ -1,0 +1,74 @@
+"""Runs on the workers of a dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from sslbench.errors import UserError
+from sslbench.experiment.execute.pool import OnStart
+from sslbench.experiment.execute.threads import use_threads
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.runner import execute, failed
+from sslbench.experiment.training import RunTask
+
+
+def run_on_dask(
+    run_tasks: Sequence[RunTask],
+    *,
+    address: str | None,
+    on_start: OnStart = lambda run_task: None,
+) -> Iterator[RunRecord]:
+    """Execute runs on a dask cluster; yield records as they come.
+
+    Workers need the same version of sslbench and the data under the same paths. A worker thread
+    executes one run at a time and cannot be stopped: the timeout of the command does not apply.
+
+    Parameters
+    ----------
+    address: of the scheduler; None = a local cluster.
+    on_start: called when a run is submitted.
+
+    Raises
+    ------
+    UserError: dask.distributed is not installed, or no scheduler answers.
+    """
+    try:
+        from distributed import Client, as_completed
+    except ImportError as error:
+        raise UserError(
+            "--executor dask needs dask.distributed", hint="pip install 'sslbench[dask]'"
+        ) from error
+    with _client(Client, address) as client:
+        futures = {}
+        for run_task in run_tasks:
+            on_start(run_task)
+            # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
+            future = client.submit(_on_worker, msgspec.json.encode(run_task), pure=False)
+            futures[future] = run_task
+        for future in as_completed(list(futures)):
+            yield _result(futures[future], future)
+
+
+def _client(make: Any, address: str | None) -> Any:
+    try:
+        return make(address) if address else make()
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"no dask scheduler at {address}: {error}", hint="e.g. --executor dask:tcp://host:8786"
+        ) from error
+
+
+def _result(run_task: RunTask, future: Any) -> RunRecord:
+    try:
+        return msgspec.json.decode(future.result(), type=RunRecord)
+    except Exception as error:  # the worker was lost, or an import failed there
+        return failed(run_task, "process", f"{type(error).__name__}: {error}")
+
+
+def _on_worker(encoded: bytes) -> bytes:
+    run_task = msgspec.json.decode(encoded, type=RunTask)
+    use_threads(run_task.threads)
+    return msgspec.json.encode(execute(run_task))

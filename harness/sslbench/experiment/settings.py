@@ -1,0 +1,92 @@
+"""Settings of the command line (``--set``): text to typed parameters and options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sslbench.errors import UserError
+from sslbench.experiment.training import make_params
+from sslbench.plugins import Registry, suggestion
+from sslbench.registrations import DatasetInfo, load_target
+
+
+class Setting(NamedTuple):
+    """``[owner.]key=value``; owner: a method or dataset, "" = every method with this parameter."""
+
+    owner: str
+    key: str
+    value: str
+
+
+def parse_settings(texts: Sequence[str]) -> Iterator[Setting]:
+    """Split each ``[OWNER.]KEY=VALUE``; UserError for a text of another form."""
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UserError(f"--set {text!r}", hint="write --set key=value")
+        owner, _, key = name.rpartition(".")
+        yield Setting(owner, key, value)
+
+
+def method_params(texts: Sequence[str], plugins: Registry, method: str) -> dict[str, Any]:
+    """Parameters of a method that the settings give, as plain typed values.
+
+    UserError for a value of a wrong type or out of bounds.
+    """
+    values = {s.key: s.value for s in parse_settings(texts) if s.owner in ("", method)}
+    if not values:
+        return {}  # spares the import of the method, and thereby of numba
+    cls = plugins.method(method).load()
+    fields = cls.Params.__struct_fields__
+    own = {key: plain_value(value) for key, value in values.items() if key in fields}
+    params = msgspec.to_builtins(make_params(cls, own))
+    return {key: params[key] for key in own}
+
+
+def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, Any]:
+    """Options of a dataset from text, as plain typed values; UserError for a wrong one."""
+    if not values:
+        return {}
+    if not info.options:
+        raise UserError(f"dataset {info.name} has no options", hint="leave out --set")
+    struct = load_target(info.options, f"options of {info.name}")
+    plain = {key: plain_value(value) for key, value in values.items()}
+    try:
+        options = msgspec.to_builtins(msgspec.convert(plain, struct, strict=False))
+    except msgspec.ValidationError as error:
+        hint = f"see sslbench show {info.name}"
+        raise UserError(f"option of {info.name}: {error}", hint=hint) from error
+    return {key: options[key] for key in values}
+
+
+def plain_value(text: str) -> Any:
+    """Lists and mappings, written as JSON, decoded; other text as it is, for msgspec to convert."""
+    if text[:1] in ("[", "{"):
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return text
+    return text
+
+
+def check_settings(
+    texts: Sequence[str], plugins: Registry, methods: Sequence[str], datasets: Sequence[str]
+) -> None:
+    """UserError for a setting that no method and no dataset of the request has."""
+    for owner, key, _ in parse_settings(texts):
+        if owner in datasets:
+            continue
+        if owner and owner not in methods:
+            raise UserError(
+                f"--set {owner}.{key}: {owner} is not part of this run",
+                hint=suggestion(owner, [*methods, *datasets]),
+            )
+        names = [owner] if owner else methods
+        fields = {f for name in names for f in plugins.method(name).load().Params.__struct_fields__}
+        if key not in fields:
+            raise UserError(
+                f"{' and '.join(names)}: no parameter {key!r}", hint=suggestion(key, fields)
+            )
