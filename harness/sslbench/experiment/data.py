@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Literal
 
 from sslbench.atomic import write_atomically
 from sslbench.errors import UserError
+from sslbench.folders import cache_folder, data_folder
 from sslbench.registrations import RemoteFile
 
 if TYPE_CHECKING:
     from sslbench.corpus import Corpus, LabelCodec, LabelConstraint, Shards
     from sslbench.experiment.metrics import Alternatives
 
-HOME_VARIABLE = "SSLBENCH_DATA"
-CACHE_VARIABLE = "SSLBENCH_CACHE"
 OFFLINE_VARIABLE = "SSLBENCH_OFFLINE"
 
 FileState = Literal["ok", "missing", "wrong sha256"]
@@ -92,8 +91,8 @@ class DataHome:
         offline: bool | None = None,
         dataset: str = "",
     ) -> None:
-        self.root = _folder(root, HOME_VARIABLE, "")
-        self.cache = _folder(cache, CACHE_VARIABLE, "derived")
+        self.root = data_folder(root)
+        self.cache = cache_folder(cache)
         if offline is None:
             offline = os.environ.get(OFFLINE_VARIABLE, "0") not in ("", "0")
         self.offline = offline
@@ -195,12 +194,3 @@ class DataHome:
             write_atomically(self._memory, json.dumps(entries, indent=0, sort_keys=True).encode())
         except OSError:  # an unwritable cache must not stop a run
             return
-
-
-def _folder(given: str | os.PathLike[str] | None, variable: str, below: str) -> Path:
-    chosen = given or os.environ.get(variable)
-    if chosen:
-        return Path(chosen).expanduser()
-    from platformdirs import user_cache_path
-
-    return user_cache_path("sslbench", appauthor=False) / below
