@@ -5,17 +5,14 @@ Source: docs/specs/graph.md, oracle G14.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
-from scipy import sparse
-from scipy.optimize import linear_sum_assignment, linprog
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.corpus import Column, CorpusShards, Vocabulary
 from sslbench.crf import ChainModel, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
@@ -25,202 +22,21 @@ from sslbench.graph.build import build_graph
 from sslbench.graph.options import GraphOptions
 from sslbench.graph.tokens import empirical
 from sslbench.graph.vertices import ngram_vertices
-from sslbench_datasets.letters.emd import at_least, emd
+from sslbench_datasets.letters.emd import emd
 from sslbench_datasets.letters.search import BORDER
-from sslbench_datasets.letters.similarity import (
-    LetterSimilarity,
-    image_bits,
-    nearest_letters,
-    vertex_images,
-)
+from sslbench_datasets.letters.similarity import LetterSimilarity, nearest_letters, vertex_images
 from sslbench_methods.featurizers.pixels import images
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF
 from sslbench_methods.graph_pr.propagation import GraphPropagation, likeliest
-from support.graph_oracle import corpus_of
+from support.letter_oracle import image_of, pixels_of, random_words, similarity, text_of
 from support.propagation_oracle import harmonic_optimum
 
-ROWS, COLUMNS = 16, 8
-Y, X = np.divmod(np.arange(ROWS * COLUMNS), COLUMNS)
-GROUND = np.minimum(3.0, np.hypot(Y[:, None] - Y, X[:, None] - X))
-
-
 # -- independent computations ----------------------------------------------------------------------
-def image_of(*pixels: tuple[int, int]) -> str:
-    """Hexadecimal digits of an image with these (row, column) lit."""
-    lit = np.zeros((ROWS, COLUMNS), np.uint8)
-    for pixel in pixels:
-        lit[pixel] = 1
-    return np.packbits(lit, axis=1).tobytes().hex()
-
-
-def pixels_of(image: str) -> Any:
-    """bool[128], row by row, digit by digit."""
-    return np.array([bit == "1" for digit in image for bit in f"{int(digit, 16):04b}"])
-
-
-def by_assignment(p: Any, q: Any) -> float:
-    """The whole transport problem, common pixels and all, as one assignment."""
-    a, b = np.flatnonzero(p), np.flatnonzero(q)
-    cost = GROUND[np.ix_(a, b)]
-    i, j = linear_sum_assignment(cost)
-    return float(cost[i, j].sum()) + 3.0 * abs(len(a) - len(b))
-
-
-def by_flow(p: Any, q: Any) -> float:
-    """The same as a linear program: at most 1 out of or into a pixel, min(|P|, |Q|) in all."""
-    a, b = np.flatnonzero(p), np.flatnonzero(q)
-    n, m = len(a), len(b)
-    if not n or not m:
-        return 3.0 * max(n, m)
-    out = sparse.kron(sparse.eye(n), np.ones((1, m)))
-    into = sparse.kron(np.ones((1, n)), sparse.eye(m))
-    found = linprog(
-        GROUND[np.ix_(a, b)].ravel(),
-        A_ub=sparse.vstack([out, into]),
-        b_ub=np.ones(n + m),
-        A_eq=np.ones((1, n * m)),
-        b_eq=[min(n, m)],
-        method="highs",
-    )
-    return float(found.fun) + 3.0 * abs(n - m)
-
-
-def closeness(p: Any, q: Any) -> float:
-    """s of two images: 0 unless the cosine of their pixels is above 0.3."""
-    norms = math.sqrt(p.sum() * q.sum())
-    cosine = (p & q).sum() / norms if norms else 0.0
-    return math.exp(-by_assignment(p, q) / 100) if cosine > 0.3 + 1e-12 else 0.0
-
-
-def similarity(words: list[list[Any]], u: Any, v: Any, beta: float) -> float:
-    """sim of two letters (word, place), from the definition."""
-    own = closeness(words[u[0]][u[1]], words[v[0]][v[1]])
-    if own == 0:
-        return 0.0
-    total = 0.8 * own
-    for step in (-1, 1):
-        here, there = u[1] + step, v[1] + step
-        inside = 0 <= here < len(words[u[0]]), 0 <= there < len(words[v[0]])
-        if inside == (True, True):
-            total += beta * closeness(words[u[0]][here], words[v[0]][there])
-        elif inside == (False, False):
-            total += beta * 0.6
-    return total
-
-
-def random_images(rng: np.random.Generator, n: int) -> list[str]:
-    """Noisy copies of a few strokes, some equal, one empty, one full."""
-    shapes = [rng.random(ROWS * COLUMNS) < share for share in (0.1, 0.2, 0.25, 0.4)]
-    found = ["0" * 32, "f" * 32]
-    while len(found) < n:
-        noise = rng.random(ROWS * COLUMNS) < rng.choice([0.0, 0.03, 0.1])
-        bits = shapes[rng.integers(len(shapes))] ^ noise
-        bits = np.roll(bits.reshape(ROWS, COLUMNS), rng.integers(-1, 2), axis=rng.integers(2))
-        found.append(np.packbits(bits).tobytes().hex())
-    return found
-
-
-def random_words(seed: int, n: int) -> list[list[str]]:
-    """Words of 1 to 5 letters, of n letters or a few more in all."""
-    rng = np.random.default_rng(seed)
-    letters, words = random_images(rng, n), []
-    while sum(map(len, words)) < n:
-        words.append([str(x) for x in rng.choice(letters, rng.integers(1, 6))])
-    return words
-
-
-def text_of(words: list[list[str]]) -> Corpus:
-    """Column image."""
-    corpus = corpus_of(words)
-    return Corpus({"image": corpus.column("word")}, corpus.offsets)
 
 
 def graph_of(words: list[list[str]], similarity: Any = None, **options: Any) -> Any:
     similarity = similarity or LetterSimilarity()
     return build_graph(text_of(words), similarity, GraphOptions(**options), column="image")
-
-
-# -- distances -------------------------------------------------------------------------------------
-def test_g14() -> None:
-    P, Q = image_of((0, 0), (0, 1)), image_of((0, 1), (2, 1), (5, 5))
-    for a, b in ((P, Q), (Q, P)):
-        E = emd(image_bits([a]), image_bits([b]))[0]
-        np.testing.assert_allclose(E, 5.2360679775, rtol=0, atol=1e-10)
-        assert math.exp(-E / 100) == pytest.approx(0.9489865249, abs=1e-10)
-
-
-def test_identical_images_are_at_no_distance() -> None:
-    bits = image_bits(random_images(np.random.default_rng(0), 20))
-    assert not emd(bits, bits).any()
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "want"),
-    [
-        ([], [], 0.0),
-        ([], [(3, 3)], 3.0),
-        ([(0, 0)], [(0, 0), (9, 7), (15, 0)], 6.0),  # nothing of the first left
-        ([(7, 3)], [(8, 3)], 1.0),  # across the two words
-        ([(6, 3)], [(8, 4)], math.sqrt(5)),
-        ([(7, 0)], [(9, 2)], math.sqrt(8)),
-        ([(7, 0)], [(7, 3)], 3.0),
-        ([(4, 7)], [(5, 0)], 3.0),  # no way round the edge of a row
-        ([(4, 6)], [(5, 0)], 3.0),
-        ([(0, 0)], [(15, 0)], 3.0),
-        # the middle one must leave its nearest to the other
-        ([(0, 1), (0, 3)], [(0, 2), (0, 5)], 1.0 + 2.0),
-        ([(0, 2), (2, 2)], [(1, 2), (0, 0)], 1.0 + 2.0),
-    ],
-)
-def test_distances_by_hand(a: Any, b: Any, want: float) -> None:
-    P, Q = image_bits([image_of(*a)]), image_bits([image_of(*b)])
-    assert emd(P, Q)[0] == pytest.approx(want, abs=1e-12)
-    assert emd(Q, P)[0] == emd(P, Q)[0]
-
-
-def random_pairs(n: int) -> tuple[Any, Any]:
-    """bool[n, 128] twice, from nearly empty to nearly full, of unequal mass."""
-    rng = np.random.default_rng(3)
-    share = rng.random((n, 2)) ** 2
-    return tuple(rng.random((n, ROWS * COLUMNS)) < share[:, i, None] for i in range(2))  # type: ignore[return-value]
-
-
-def bits_of(lit: Any) -> Any:
-    return image_bits([np.packbits(row).tobytes().hex() for row in lit])
-
-
-def test_distances_are_those_of_the_assignment_of_all_pixels() -> None:
-    P, Q = random_pairs(400)
-    found = emd(bits_of(P), bits_of(Q))
-    want = [by_assignment(p, q) for p, q in zip(P, Q, strict=True)]
-    np.testing.assert_allclose(found, want, rtol=0, atol=1e-10)
-    np.testing.assert_array_equal(emd(bits_of(Q), bits_of(P)), found)  # the same bits
-
-
-def test_distances_are_those_of_the_cheapest_flow() -> None:
-    P, Q = random_pairs(25)
-    found = emd(bits_of(P), bits_of(Q))
-    want = [by_flow(p, q) for p, q in zip(P, Q, strict=True)]
-    np.testing.assert_allclose(found, want, rtol=0, atol=1e-7)
-
-
-def test_bounds_are_the_way_to_the_nearest_and_never_above() -> None:
-    P, Q = random_pairs(200)
-    P, Q = P & ~Q, Q & ~P
-    E = emd(bits_of(P), bits_of(Q))
-    for p, q, a, b, e in zip(P, Q, bits_of(P), bits_of(Q), E, strict=True):
-        n, m = p.sum(), q.sum()
-        there = GROUND[p][:, q].min(axis=1, initial=3.0).sum() + 3 * max(0, m - n)
-        back = GROUND[q][:, p].min(axis=1, initial=3.0).sum() + 3 * max(0, n - m)
-        found = at_least(a[0], a[1], b[0], b[1])
-        assert found == pytest.approx(max(there, back), abs=1e-10)
-        assert found <= e + 1e-10
-
-
-def test_shapes_that_do_not_match_are_refused() -> None:
-    bits = image_bits(["0" * 32] * 2)
-    with pytest.raises(ValueError, match="uint64"):
-        emd(bits, bits[:1])
 
 
 # -- images ----------------------------------------------------------------------------------------

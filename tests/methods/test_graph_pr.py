@@ -13,20 +13,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_graph_baselines import random_problem
-from test_graph_self_training import close
 
 import sslbench_datasets.synth.load as synth
 from sslbench.corpus import CorpusShards
-from sslbench.crf import STRICT, ChainModel, Options, TrainingParams, read_model
+from sslbench.crf import STRICT, Options, TrainingParams, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.problem import Problem, labeled_part, without_labels
+from sslbench.experiment.problem import Problem, without_labels
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.training import RunSetup, Task, train
-from sslbench.features import TemplateFeaturizer
 from sslbench.graph.regularizers import AtLeastOnce
 from sslbench.method import ProblemGraph
 from sslbench.plugins import registry
@@ -42,15 +39,16 @@ from sslbench_methods.graph_pr.e_step import (
 from sslbench_methods.graph_pr.method import PR1, GraphPR
 from sslbench_methods.graph_pr.tagger import PosteriorTagger
 from sslbench_methods.supervised import Supervised
+from support.compare import close
+from support.eight_sentences import eight_sentences
+from support.graph_problems import random_problem
 from support.graph_toys import corpus
 from support.regularization_toys import SOLVED, Params, em_b
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
 FAST: dict[str, Any] = {"neighbors": 5, "symmetry": "union", "sigma2": 10.0}
-
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
 
 
 class StrictPR(GraphPR):
@@ -69,16 +67,7 @@ class StrictPR(GraphPR):
 @pytest.fixture(scope="module")
 def problem() -> Problem:
     """Eight labeled sentences, sixteen others without labels, in two shards."""
-    splits = synth.load(DataHome(), train=24, dev=8, test=1).splits
-    labeled = labeled_part(splits["train"], np.arange(8))
-    text = without_labels(splits["train"].select(np.arange(8, 24)))
-    shards = CorpusShards(text, text.n_tokens // 2 + 20)
-    assert len(list(shards)) == 2
-    labels = tuple(labeled.column("label").vocabulary.strings)
-    featurizer = TemplateFeaturizer(["word[0]", "word.suffix2[0]", "word[-1]"])
-    return Problem(
-        "tagging", None, labels, labeled, shards, splits["dev"], featurizer, ChainModel()
-    )
+    return eight_sentences()
 
 
 def fitted(

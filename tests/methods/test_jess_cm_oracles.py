@@ -51,7 +51,7 @@ class Toy(JessCMTagger):
 
 
 def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> Toy:
-    """The toy of docs/specs/jess_cm.md, section 13: CRF with state weights, w, e; one model per template."""
+    """The toy of docs/specs/jess_cm.md, section 13: one embedded model per template."""
     options = {"dtype": np.float64, "unknown": 0, "bare_chain": False, **options}
     # the dictionary in the order 0, 1, 2, as the tables are printed
     models = EmbeddedModels.build(templates, 2, [corpus([0, 1, 2])], 1, **options)

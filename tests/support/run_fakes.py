@@ -230,8 +230,9 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: run-fakes\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[sslbench]\nfakes = support.run_fakes\n")
     monkeypatch.syspath_prepend(str(folder))
-    here = str(Path(__file__).parents[1])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), here]))
+    here, before = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([str(folder), here, *([before] if before else [])])
+    monkeypatch.setenv("PYTHONPATH", path)
     monkeypatch.setenv("RUN_FAKES_MARK", str(folder))  # tells our grandchildren from others
     registry.cache_clear()
 
