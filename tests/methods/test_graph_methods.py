@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,39 +108,3 @@ def test_permuting_hidden_gold_changes_no_prediction(
     one, other = both_ways(base, asked, synth, monkeypatch)
     assert one.predictions_sha256 == other.predictions_sha256
     assert one.trace == other.trace
-
-
-def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
-    records = []
-    for threads in ("1", "2"):
-        words = [
-            "run",
-            *(word for name in METHODS for word in ("--method", name)),
-            "--dataset",
-            "synth",
-            "--labeled",
-            "15",
-            "--unlabeled",
-            "30",
-            *(word for name in METHODS for word in ("--set", f"{name}.max_iterations=15")),
-            *(word for name in METHODS for word in ("--set", f"{name}.rounds=2")),
-            "--set",
-            "synth.test=20",
-            "--store",
-            str(tmp_path / threads),
-            "--threads",
-            threads,
-            "--format",
-            "json",
-        ]
-        done = subprocess.run(
-            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, done.stderr
-        records.append(json.loads(done.stdout))
-        for file in (tmp_path / "cache").rglob("*.npz"):
-            file.unlink()  # each makes its own graph
-    for one, two in zip(*records, strict=True):
-        assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
-        for key in ("predictions_sha256", "metrics", "counts", "trace", "params", "audit"):
-            assert one[key] == two[key], (one["method"], key)

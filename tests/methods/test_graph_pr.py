@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -359,45 +357,3 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
     best = max(trained.trials, key=lambda trial: trial.score or 0.0).value  # of equals the first
     assert trained.params.em_iters == best
     assert len(trained.run.trace["rounds"]) <= best
-
-
-# -- threads ---------------------------------------------------------------------------------------
-
-
-def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
-    records = []
-    for threads in ("1", "2"):
-        words = [
-            "run",
-            "--method",
-            "graph_pr",
-            "--dataset",
-            "synth",
-            "--labeled",
-            "15",
-            "--unlabeled",
-            "30",
-            "--set",
-            "graph_pr.em_iters=2",
-            "--set",
-            "m_iterations=15",
-            "--set",
-            "synth.test=20",
-            "--store",
-            str(tmp_path / threads),
-            "--threads",
-            threads,
-            "--format",
-            "json",
-        ]
-        done = subprocess.run(
-            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, done.stderr
-        records.append(json.loads(done.stdout))
-        for file in (tmp_path / "cache").rglob("*.npz"):
-            file.unlink()  # each makes its own graph
-    for one, two in zip(*records, strict=True):
-        assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
-        for key in ("predictions_sha256", "metrics", "counts", "trace", "params", "audit"):
-            assert one[key] == two[key], (one["method"], key)

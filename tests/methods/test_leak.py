@@ -98,7 +98,9 @@ def _with_all_of_train(honest: object) -> object:
     return leaky
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
+    """All methods in one command, for one thread and for two; each makes its own graphs."""
     records = []
     for threads in ("1", "2"):
         words = [
@@ -128,6 +130,8 @@ def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         records.append(json.loads(done.stdout))
+        for file in (tmp_path / "cache").rglob("*.npz"):
+            file.unlink()
     for one, two in zip(*records, strict=True):
         assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
         assert one["run_id"] == two["run_id"]  # threads are no part of what was asked
