@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import coo_array, csr_array
 
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.errors import UserError
@@ -81,3 +82,17 @@ def find_text(folder: Path) -> Text:
         _write(folder / "train.txt", train),
         _write(folder / "test.txt", test),
     )
+
+
+MEAN_DEGREE = 8
+
+
+def five_nearest(V: int) -> csr_array:
+    """As many edges as a union of five nearest neighbors has, near in number for the most part."""
+    rng = np.random.default_rng(0)
+    u = rng.integers(0, V, MEAN_DEGREE * V // 2)
+    near = rng.geometric(1e-3, len(u))
+    v = np.where(rng.random(len(u)) < 0.8, (u + near) % V, rng.integers(0, V, len(u)))
+    kept = u != v
+    half = coo_array((rng.uniform(0.1, 1, kept.sum()), (u[kept], v[kept])), shape=(V, V)).tocsr()
+    return (half + half.T).tocsr()

@@ -7,25 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problem import ROUNDS, SENTENCES, Figure
-from scipy.sparse import coo_array, csr_array
+from problem import ROUNDS, SENTENCES, Figure, five_nearest
 
 from sslbench.graph.propagation.quadratic import propagate
 
 VERTICES = 2_000 if SENTENCES else 400_000  # a plain run of the tests takes a small graph
-MEAN_DEGREE = 8
 STEPS = 10
-
-
-def five_nearest(V: int) -> csr_array:
-    """As many edges as a union of five nearest neighbors has, near in number for the most part."""
-    rng = np.random.default_rng(0)
-    u = rng.integers(0, V, MEAN_DEGREE * V // 2)
-    near = rng.geometric(1e-3, len(u))
-    v = np.where(rng.random(len(u)) < 0.8, (u + near) % V, rng.integers(0, V, len(u)))
-    kept = u != v
-    half = coo_array((rng.uniform(0.1, 1, kept.sum()), (u[kept], v[kept])), shape=(V, V)).tocsr()
-    return (half + half.T).tocsr()
 
 
 def bandwidth() -> float:

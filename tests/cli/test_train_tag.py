@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,33 +9,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
-from sslbench.corpus import Span, detect_scheme, from_spans, read_conll, tag_fits
+from sslbench.corpus import detect_scheme, read_conll, tag_fits
 from sslbench.corpus.annotate import append_column, n_columns
 from sslbench.crf import ChainCRF, read_model
 from sslbench.experiment.saved import load_tagger
 from sslbench.plugins import registry
-from support.run_fakes import install
+from support.chunk_text import chunks
 
 
 def sslbench(*words: object, stdin: str | None = None) -> Result:
     return CliRunner().invoke(cli, [str(word) for word in words], input=stdin)
-
-
-def chunks(n: int, scheme: str, separator: str = " ", seed: int = 0) -> str:
-    """Sentences of words and chunk tags; the word nearly always tells the chunk."""
-    rng = np.random.default_rng(seed)
-    blocks = []
-    for _ in range(n):
-        words: list[str] = []
-        spans = []
-        for _ in range(rng.integers(1, 4)):
-            words += ["out"] * int(rng.integers(0, 3))
-            length = int(rng.integers(1, 4))
-            spans.append(Span(len(words), len(words) + length, "NP"))
-            words += ["the", *(f"n{k}" for k in rng.integers(0, 9, size=length - 1))]
-        tags = from_spans(spans, len(words), scheme)
-        blocks.append("\n".join(map(separator.join, zip(words, tags, strict=True))))
-    return "\n\n".join(blocks) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -239,14 +221,7 @@ def test_dense_columns_come_back_from_the_featurizer(tmp_path: Path) -> None:
         ChainCRF.from_arrays(arrays, facts)
 
 
-@pytest.fixture
-def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(tmp_path, monkeypatch)
-    yield
-    registry.cache_clear()
-
-
-@pytest.mark.usefixtures("_plugin")
+@pytest.mark.usefixtures("fake_plugin")
 def test_a_method_that_cannot_save_says_so_in_one_line(tmp_path: Path) -> None:
     result = sslbench(
         "train", "--method", "majority", "--dataset", "toy", "--save", tmp_path / "model"

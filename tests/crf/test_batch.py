@@ -6,99 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from sslbench.crf import InfeasibleSentenceError, Potentials
 from sslbench.crf.data import batches
-from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
+from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.first_order.chain import infer, viterbi
 from sslbench.crf.simd.exp import exp_shifted
 from sslbench.types import F64
-from support.crf_oracle import INF, block_of, log_sum, random_mask, same_up_to, varying
-
-LENGTHS = [1, 2, 1, 7, 3, 1, 1, 30, 2, 12, 1]
-
-
-def random_chains(
-    rng: np.random.Generator,
-    L: int,
-    scale: float,
-    holes: float,
-    per_position: bool,
-    lengths: list[int] = LENGTHS,
-) -> list[Potentials]:
-    """Chains that share one transition matrix or have one per position; all are possible."""
-    chains: list[Potentials] = []
-    shared = _with_holes(rng, scale * rng.normal(size=(1, L, L)), holes)
-    while len(chains) < len(lengths):
-        T = lengths[len(chains)]
-        node = _with_holes(rng, scale * rng.normal(size=(T, L)), holes)
-        edge = shared
-        if per_position:
-            edge = _with_holes(rng, scale * rng.normal(size=(T, L, L)), holes)
-        p = Potentials(node, edge)
-        if holes and not possible(p):
-            if T > 2:  # a path is hard to hit: open one
-                y = rng.integers(0, L, T)
-                node[np.arange(T), y] = scale * rng.normal(size=T)
-                if per_position:
-                    edge[np.arange(1, T), y[:-1], y[1:]] = scale * rng.normal(size=T - 1)
-            if not possible(p):
-                shared = _with_holes(rng, scale * rng.normal(size=(1, L, L)), holes)
-                chains.clear()
-                continue
-        chains.append(p)
-    return chains
-
-
-def _with_holes(rng: np.random.Generator, x: F64, holes: float) -> F64:
-    if holes:
-        x[~random_mask(rng, x.shape, holes)] = -INF
-    return x
-
-
-def possible(p: Potentials) -> bool:
-    try:
-        infer(p)
-    except InfeasibleSentenceError:
-        return False
-    return True
-
-
-def sentences(posterior: BatchPosterior) -> Iterator[slice]:
-    offsets = posterior.batch.offsets
-    yield from (slice(a, b) for a, b in pairwise(offsets))
-
-
-def check_against_chains(
-    chains: list[Potentials], posterior: BatchPosterior, log_z: float = 1e-12
-) -> None:
-    """log Z relative, marginals absolute and relative; -inf give marginals of exactly 0."""
-    references = [infer(p) for p in chains]
-    np.testing.assert_allclose(
-        posterior.log_z(), [r.log_z for r in references], rtol=log_z, atol=1e-12
-    )
-    total, marginal = 0.0, 1e-10
-    for p, r, tokens in zip(chains, references, sentences(posterior), strict=True):
-        same_up_to(posterior.node[tokens], r.node, marginal)
-        assert (posterior.node[tokens][np.isneginf(p.node)] == 0).all()
-        assert abs(posterior.node[tokens].sum(axis=1) - 1).max() < 1e-9
-        if posterior.edge.shape[0] > 1:
-            same_up_to(posterior.edge[tokens], r.edges(), marginal)
-        total = total + r.edges().sum(axis=0)
-    same_up_to(posterior.edge.sum(axis=0), total, marginal * 10)
-
-
-def scaled(posterior: BatchPosterior) -> list[bool]:
-    """Which sentences of two or more tokens took the fast path?  (Log space puts log Z in the first
-    step and 0 in the others.)
-    """
-    steps = [posterior.log_scale[tokens] for tokens in sentences(posterior)]
-    return [bool((s[1:] != 0).any()) for s in steps if len(s) > 1]
+from support.chain_toys import LENGTHS, check_against_chains, random_chains, sentences
+from support.crf_oracle import INF, block_of, log_sum, same_up_to, varying
 
 
 @pytest.mark.parametrize("per_position", [False, True])
@@ -111,118 +30,6 @@ def test_block_equals_chains(scale: float, holes: float, per_position: bool) -> 
             continue
         chains = random_chains(rng, L, scale, holes, per_position)
         check_against_chains(chains, block_of(chains).posterior())
-
-
-@pytest.mark.parametrize("per_position", [False, True])
-def test_potentials_up_to_1e5(per_position: bool) -> None:
-    rng = np.random.default_rng(1)
-    for holes in (0.0, 0.3):
-        chains = random_chains(rng, 4, 1.0, holes, per_position)
-        biggest = [
-            Potentials(1e5 * np.sign(p.node), 1e5 * np.sign(p.edge)) for p in chains
-        ]  # many paths tie: 0 < mu < 1
-        if not per_position:
-            biggest = [Potentials(p.node, biggest[0].edge) for p in biggest]
-        with np.errstate(invalid="raise"):
-            check_against_chains(biggest, block_of(biggest).posterior(), log_z=1e-10)
-
-
-@pytest.mark.parametrize("per_position", [False, True])
-def test_range_300_is_scaled_and_right(per_position: bool) -> None:
-    """docs/specs/crf_engine.md, oracle 19, with the widest potentials inside the guard."""
-    rng = np.random.default_rng(2)
-    for L in (2, 3, 8):
-        for _ in range(5):
-            chains = []
-            edge = rng.uniform(0, 150, (1, L, L))
-            for T in LENGTHS:
-                if per_position:
-                    edge = rng.uniform(-75, 75, (T, L, L))
-                chains.append(Potentials(rng.uniform(-1000, -850, (T, L)), edge))
-            posterior = block_of(chains).posterior()
-            assert all(scaled(posterior))
-            check_against_chains(chains, posterior)
-
-
-@pytest.mark.parametrize("per_position", [False, True])
-def test_beyond_the_guard_is_done_in_log_space(per_position: bool) -> None:
-    rng = np.random.default_rng(3)
-    chains = random_chains(rng, 3, 1.0, 0.0, per_position)
-    chains[3].node[4, 1] -= 700
-    chains[7].node[0, 2] += 650
-    if not per_position:
-        chains = [Potentials(p.node, chains[0].edge) for p in chains]
-    posterior = block_of(chains).posterior()
-    long = [i for i, p in enumerate(chains) if len(p.node) > 1]
-    expected = [i not in (3, 7) for i in long]
-    assert scaled(posterior) == expected
-    check_against_chains(chains, posterior)
-
-
-# -- messages that leave the range of floats although every potential is harmless ------------------
-
-
-def only_stay() -> F64:
-    return np.array([[[0.0, -INF], [-INF, 0.0]]])
-
-
-@pytest.mark.parametrize("per_position", [False, True])
-def test_underflow_is_not_mistaken_for_impossible(per_position: bool) -> None:
-    """Label 1 loses 150 nats a token to label 0, which the last token forbids."""
-    node = np.tile([0.0, -150.0], (7, 1))
-    node[6] = [-INF, 0.0]
-    p = Potentials(node, only_stay())
-    chains = [varying(p) if per_position else p]
-    posterior = block_of(chains).posterior()
-    assert posterior.log_z()[0] == pytest.approx(-900, abs=1e-9)
-    check_against_chains(chains, posterior)
-
-
-@pytest.mark.parametrize("per_position", [False, True])
-def test_overflow_at_a_label_that_cannot_be_reached(per_position: bool) -> None:
-    """Label 1 would gain 150 nats a token over label 0, but no sequence can start there."""
-    node = np.tile([-150.0, 0.0], (9, 1))
-    node[0] = [0.0, -INF]
-    p = Potentials(node, only_stay())
-    chains = [varying(p) if per_position else p]
-    posterior = block_of(chains).posterior()
-    assert posterior.log_z()[0] == pytest.approx(-1200, abs=1e-9)
-    assert np.isfinite(posterior.node).all()
-    assert np.isfinite(posterior.edge).all()
-    check_against_chains(chains, posterior)
-
-
-@pytest.mark.parametrize("per_position", [False, True])
-def test_underflow_in_both_directions_at_once(per_position: bool) -> None:
-    """As docs/specs/crf_engine.md, oracle 11, with forbidden arcs: each end drops label 1 from
-    above 1e-200 to 0 in one step, and the middle would have made up for it.
-    """
-    steps = [-345.0, -500.0, 450.0, 450.0, 450.0, 450.0, -500.0, -345.0]
-    node = np.array([[min(0.0, -s), min(0.0, s)] for s in steps])
-    p = Potentials(node, only_stay())
-    chains = [varying(p) if per_position else p]
-    posterior = block_of(chains).posterior()
-    assert posterior.log_z()[0] == pytest.approx(-1690, abs=1e-9)
-    check_against_chains(chains, posterior)
-
-
-@pytest.mark.parametrize("per_position", [False, True])
-def test_long_sentences_with_holes(per_position: bool) -> None:
-    """Ranges just inside the guard for -inf, on long sentences: messages drift far apart."""
-    rng = np.random.default_rng(4)
-    for L in (2, 3, 4):
-        for _ in range(20):
-            lengths = [60, 1, 25]
-            edge = rng.uniform(-90, 0, (1, L, L))
-            edge[0][~np.eye(L, dtype=bool) & (rng.random((L, L)) < 0.7)] = -INF
-            chains = []
-            for T in lengths:
-                node = rng.uniform(-90, 0, (T, L))
-                node[rng.random(node.shape) < 0.05] = -INF
-                p = Potentials(node, edge)
-                chains.append(varying(p) if per_position else p)
-            if all(map(possible, chains)):
-                check_against_chains(chains, block_of(chains).posterior())
 
 
 # -- infeasible sentences -----------------------------------------------------------------------

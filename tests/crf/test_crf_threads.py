@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import numba
 import numpy as np
 import pytest
@@ -16,6 +13,7 @@ from sslbench.types import F64, I32
 from sslbench_methods.jess_cm.hmm import EmbeddedModels
 from sslbench_methods.jess_cm.method import JessCMTagger, add_counts
 from support.synth_text import synth_text
+from support.threads import THREADS, using
 
 TEMPLATES = [
     "word[0]",
@@ -26,19 +24,8 @@ TEMPLATES = [
     "edge: word.suffix1[-1]",
     "edge: word.suffix2[0]",
 ]
-THREADS = [1, 2, 3, 5]
 
 pytestmark = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
-
-
-@contextmanager
-def using(threads: int) -> Iterator[None]:
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
 
 
 def text() -> tuple[Corpus, I32, tuple[str, ...]]:

@@ -12,15 +12,15 @@ from itertools import pairwise
 import numba
 import numpy as np
 import pytest
-from test_batch import LENGTHS, only_stay, random_chains
-from test_crf_threads import using
-from test_training import CASES, Case, case, evaluate, select
 
 from sslbench.crf import InfeasibleSentenceError, Potentials
 from sslbench.crf.entropy import BatchEntropy, Entropy
 from sslbench.crf.first_order.chain import negative_entropy
 from sslbench.types import F64
+from support.chain_toys import LENGTHS, only_stay, random_chains
 from support.crf_oracle import INF, Enumeration, block_of, random_models, same_up_to, slopes
+from support.objective_toys import CASES, Case, case, evaluate, select
+from support.threads import using
 
 #: the chain of docs/specs/virtual_evidence.md, oracle V9
 V9 = Potentials(

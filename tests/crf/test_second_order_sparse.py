@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_crf_threads import THREADS, using
 
 from sslbench.corpus.codecs import PreviousType
 from sslbench.crf import InfeasibleSentenceError
@@ -15,6 +14,7 @@ from sslbench.crf.second_order import sparse
 from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.types import Bool
 from support.second_order_toys import LENGTHS, chains, check_sums, close, potentials_of
+from support.threads import THREADS, using
 
 #: labels in the encoding of Suzuki & Isozaki (2008): docs/specs/jess_cm.md, section 6
 TYPES = ("LOC", "MISC", "ORG", "PER")

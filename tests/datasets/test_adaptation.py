@@ -40,6 +40,7 @@ from support.adaptation_fakes import (
     TRIVIA_TEXT,
     pairs,
 )
+from support.real_files import real_home
 
 # --- data sets of small files -------------------------------------------------------------------
 
@@ -286,18 +287,13 @@ def test_the_registration_is_light_and_fits_its_loader() -> None:
 # --- the real files -----------------------------------------------------------------------------
 
 
-def real_home(name: str) -> DataHome:
-    home = DataHome(offline=True)
-    for file in next(info for info in DATASETS if info.name == name).files:
-        if home.state(file) != "ok":
-            pytest.skip(f"no {file.path} in the data home {home.root}")
-        assert home.locate(file).stat().st_size == file.bytes
-    return home
+def files_of(name: str) -> tuple[RemoteFile, ...]:
+    return next(info for info in DATASETS if info.name == name).files
 
 
 @pytest.mark.corpus
 def test_real_questions() -> None:
-    data = adaptation.load_questions(real_home("questions"), qc=True)
+    data = adaptation.load_questions(real_home(files_of("questions")), qc=True)
     dev, test = data.splits["dev"], data.splits["test"]
     assert data.splits["train"].n_tokens == 94_084
     assert dev.n_tokens + test.n_tokens == 37_831 + 12  # with the brackets that had no tag
@@ -319,7 +315,7 @@ def test_real_questions() -> None:
 
 @pytest.mark.corpus
 def test_real_bio() -> None:
-    data = adaptation.load_bio(real_home("bio"))
+    data = adaptation.load_bio(real_home(files_of("bio")))
     target = {split: data.splits[split] for split in ("dev", "test")}
     text = text_of(data)
     assert len(text) == 14_754 + 7_049 + 15_000

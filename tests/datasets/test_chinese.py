@@ -11,7 +11,7 @@ import pytest
 
 from sslbench.corpus import RawBytes, Vocabulary, spans_of
 from sslbench.errors import UserError
-from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.data import Dataset
 from sslbench.features import Template, TemplateFeaturizer
 from sslbench_datasets.chinese import load as chinese
 from sslbench_datasets.chinese.info import DATASETS, RAW_TEXT
@@ -27,6 +27,7 @@ from sslbench_datasets.chinese.text import (
 )
 from sslbench_methods.featurizers.suzuki2008 import zh_char
 from support.chinese_fakes import rows, tiny
+from support.real_files import real_home
 
 INFOS = {info.name: info for info in DATASETS}
 
@@ -240,9 +241,7 @@ def test_the_types_of_characters(one: str, other: str, same: bool, offset: int) 
 
 
 def real(name: str) -> Dataset:
-    home = DataHome(offline=True)
-    if any(home.state(file) != "ok" for file in INFOS[name].files):
-        pytest.skip(f"the files of {name} are not in the data home {home.root}")
+    home = real_home(INFOS[name].files)
     dataset: Dataset = INFOS[name].load()(home)
     return dataset
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,13 +22,9 @@ from sslbench_datasets.genes import load as genes
 from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.genes.info import ALTERNATIVES, BC2GM, DATASETS, GENETAG
 from sslbench_datasets.genes.load import JIAO_WORDS, jiao_sets
+from support.gene_files import ANSWERS, TAGGED, sentences, tagged
+from support.real_files import real_home
 
-# Names that touch, slashes in words, a name at an end and at the next beginning, an empty tag.
-TAGGED = """\
-@@12 the/DT a/b/NN p53/NEWGENE gene/NEWGENE HOX/NEWGENE1 A1/NEWGENE //NEWGENE -/: GATA/NEWGENE
-
-@@7 Myc/NEWGENE is/VBZ //SYM Fos/NEWGENE1 ./
-"""
 TAGGED_WORDS = [
     ["the", "a/b", "p53", "gene", "HOX", "A1", "/", "-", "GATA"],
     ["Myc", "is", "/", "Fos", "."],
@@ -38,25 +33,7 @@ TAGGED_LABELS = [
     ["O", "O", "B-GENE", "I-GENE", "B-GENE", "B-GENE", "I-GENE", "O", "B-GENE"],
     ["B-GENE", "O", "O", "B-GENE", "O"],
 ]
-# A name's part, twice; one over two names; a sentence that is not there; no line end between two.
-ANSWERS = """\
-@@12|2 2|p53
-@@7|0 1|Myc is
-@@12|2 2|P53
-
-@@12|2 5|p53 gene HOX A1
-@@99|0 0|lost
-@@7|3 4|Fos .@@7|4 4|.
-"""
 IOB = "RNA\tO\nof\tO\np53\tB-GENE\ngene\tI-GENE\n\nMyc\tB-GENE\n"
-
-
-def tagged(text: str) -> Corpus:
-    return read_tagged(RawBytes("corpus.txt", text.encode()), {})
-
-
-def sentences(corpus: Corpus, column: str = "label") -> list[list[str]]:
-    return [corpus.sentence(i, column) for i in range(corpus.n_sentences)]
 
 
 def n_mentions(corpus: Corpus) -> int:
@@ -343,105 +320,11 @@ def test_the_registration_is_light_and_fits_its_loader() -> None:
 # --- the real files -----------------------------------------------------------------------------
 
 
-def real_home(files: Mapping[str, RemoteFile]) -> DataHome:
-    home = DataHome(offline=True)
-    for file in files.values():
-        if home.state(file) != "ok":
-            pytest.skip(f"no {file.path} in the data home {home.root}")
-        assert home.locate(file).stat().st_size == file.bytes
-    return home
-
-
-@pytest.mark.corpus
-def test_real_bc2gm() -> None:
-    data = genes.load_bc2gm(real_home(BC2GM))
-    for split, corpus in data.splits.items():
-        labels = sentences(corpus)
-        n_spans = sum(len(spans_of(tags, "IOB2")) for tags in labels)
-        assert n_spans == genes.BC2GM_COUNTS[split][2]  # no I- without its B-
-    assert data.splits["train"].column("label").vocabulary.strings == ["O", "B-GENE", "I-GENE"]
-    first = " ".join(data.splits["train"].sentence(0, "word"))
-    assert first.startswith("Immunohistochemical staining was positive for")
-
-
-@pytest.mark.corpus
-def test_real_genetag() -> None:
-    data = genes.load_genetag(real_home(GENETAG))
-    train, _, test = data.splits.values()
-    assert train.sentence(0, "word")[:3] == ["Cervicovaginal", "foetal", "fibronectin"]
-    assert train.sentence(0, "label")[:4] == ["O", "B-GENE", "I-GENE", "O"]
-    assert test.sentence(519, "word")[-2:] == ["groups", "."]  # the one item without a tag
-    assert train.column("label").vocabulary.strings == ["O", "B-GENE", "I-GENE"]
-
-
-@pytest.mark.corpus
-def test_real_texts_of_the_two_corpora_are_the_same() -> None:
-    """By their letters and digits, 14,866 of 15,093 sentences of bc2gm are also in GENETAG."""
-    ours = genes.load_bc2gm(real_home(BC2GM)).splits
-    theirs = genes.load_genetag(real_home(GENETAG)).splits
-    known = {text for corpus in theirs.values() for text in letters(corpus)}
-    texts = letters(ours["train"]) + letters(ours["dev"])
-    assert (len(texts), sum(text in known for text in texts)) == (15_093, 14_866)
-    assert sum(text in known for text in letters(ours["test"])) == 60
-
-
-def letters(corpus: Corpus) -> list[str]:
-    """The text of each sentence without what tokenizers and cases change."""
-    texts = ("".join(words).lower() for words in sentences(corpus, "word"))
-    return ["".join(filter(str.isalnum, text)) for text in texts]
-
-
-def gold_names(path: Path) -> dict[str, set[tuple[int, int]]]:
-    """Sentence name -> (first, last) token of its names, from a Gold.format file."""
-    found: dict[str, set[tuple[int, int]]] = {}
-    for line in path.read_text(encoding="ascii").splitlines():
-        name, places, *_ = line.replace("|11 11OCT-1", "|11 11|OCT-1").split("|")
-        first, last = map(int, places.split())
-        found.setdefault(name, set()).add((first, last))
-    return found
-
-
-# Names in the text, in Gold.format, in both; then how those that are in one alone come about.
-GOLD = {
-    "train": (8_881, 8_935, 8_826, {"joined": 49, "other borders": 6, "not tagged": 3}),
-    "dev": (2_986, 2_987, 2_985, {"joined": 1}),
-    "test": (5_949, 5_949, 5_949, {}),
-}
-
-
-@pytest.mark.corpus
-@pytest.mark.parametrize("split", GOLD)
-def test_real_names_agree_with_gold_but_for_those_joined_in_the_text(split: str) -> None:
-    path = real_home(GENETAG).locate(GENETAG[split])
-    gold_path = path.with_name("Gold.format")
-    if not gold_path.is_file():
-        pytest.skip(f"no {gold_path}")
-    gold = gold_names(gold_path)
-    corpus = read_tagged(path, {})
-    names = [line.split()[0] for line in path.read_text(encoding="ascii").splitlines()]
-    n_text, n_both, why = 0, 0, Counter[str]()
-    for name, labels in zip(names, sentences(corpus), strict=True):
-        text = {(start, end - 1) for start, end, _ in spans_of(labels, "IOB2")}
-        listed = gold.pop(name, set())
-        n_text += len(text)
-        n_both += len(text & listed)
-        others = listed - text
-        for first, last in text - listed:
-            inside = {(a, b) for a, b in others if a <= last and b >= first}
-            assert inside
-            why["joined" if len(inside) > 1 else "other borders"] += 1
-            others -= inside
-        why["not tagged"] += len(others)
-    assert not gold
-    n_gold = len(gold_path.read_text(encoding="ascii").splitlines())
-    assert (n_text, n_gold, n_both, dict(+why)) == GOLD[split]
-
-
 @pytest.mark.corpus
 @pytest.mark.parametrize(("corpus", "low"), [("genetag", 0.044), ("bc2gm", 0.041)])
 @pytest.mark.parametrize("seed", range(3))
 def test_real_sets_are_near_the_words_of_the_paper(corpus: str, low: float, seed: int) -> None:
-    home = real_home({"genetag": GENETAG, "bc2gm": BC2GM}[corpus])
+    home = real_home({"genetag": GENETAG, "bc2gm": BC2GM}[corpus].values())
     data = LOADERS[corpus](home, seed=seed, unlabeled="D")
     for name, n_words in JIAO_WORDS.items():
         assert abs(int(data.metadata[f"{name}_words"]) - n_words) < 60

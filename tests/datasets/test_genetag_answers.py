@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test_alternatives import count_answers
-from test_genes import ANSWERS, TAGGED, gold_names, real_home, sentences, tagged
 
 from sslbench.corpus import Corpus, RawBytes, Span, Vocabulary, from_spans, spans_of
 from sslbench.errors import UserError
@@ -14,6 +12,9 @@ from sslbench.experiment.metrics import Alternatives, Scores, score
 from sslbench_datasets.genes import load as genes
 from sslbench_datasets.genes.genetag import read_alternatives, sentence_names
 from sslbench_datasets.genes.info import ALTERNATIVES, GENETAG
+from support.gene_files import ANSWERS, TAGGED, gold_names, sentences, tagged
+from support.real_files import real_home
+from support.score_oracle import count_answers
 
 ANSWER_PLACES = {(2, 2), (2, 5), (9, 10), (12, 13)}
 
@@ -69,7 +70,7 @@ ANSWER_FACTS = {
 @pytest.mark.corpus
 @pytest.mark.parametrize("split", ANSWER_FACTS)
 def test_real_alternative_answers(split: str) -> None:
-    home = real_home({**GENETAG, **ALTERNATIVES})
+    home = real_home({**GENETAG, **ALTERNATIVES}.values())
     data = genes.load_genetag(home)
     corpus, found = data.splits[split], data.alternatives[split]
     lines = home.locate(ALTERNATIVES[split]).read_text(encoding="ascii").splitlines()
@@ -122,7 +123,7 @@ def guesses(rng: np.random.Generator, n: int, *pools: list[tuple[int, int]]) -> 
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_real_scores_are_those_of_counting_the_files(split: str) -> None:
     """Random guesses, scored by the spans that stand in Gold.format and Correct.Data."""
-    home = real_home({**GENETAG, **ALTERNATIVES})
+    home = real_home({**GENETAG, **ALTERNATIVES}.values())
     gold_path = home.locate(GENETAG[split]).with_name("Gold.format")
     if not gold_path.is_file():
         pytest.skip(f"no {gold_path}")

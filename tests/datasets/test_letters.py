@@ -29,6 +29,7 @@ from sslbench_methods.featurizers.pixels import (
     pixels3_discounted,
     windows,
 )
+from support.real_files import real_home
 
 Word = tuple[np.ndarray, str]
 # A shape that no flip or transposition maps to itself: two rows, the second half lit.
@@ -324,9 +325,7 @@ def test_registrations_load() -> None:
 
 
 def real() -> tuple[Path, Dataset, list[Dataset]]:
-    home = DataHome(offline=True)
-    if home.state(LETTERS) != "ok":
-        pytest.skip(f"{LETTERS.path} is not in the data home {home.root}")
+    home = real_home([LETTERS])
     draws = [letters.load(home, draw=draw) for draw in range(10)]
     return home.path(LETTERS), letters.load(home), draws
 

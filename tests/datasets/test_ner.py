@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_metrics import conlleval
 
 from sslbench import registry
 from sslbench.corpus import Column, Corpus, Vocabulary, convert_labels, read_conll
@@ -25,6 +24,8 @@ from sslbench.types import I32
 from sslbench_datasets.ner import load as ner
 from sslbench_datasets.ner.info import DATASETS
 from sslbench_datasets.ner.load import ENGLISH, SPANISH, SharedTask, load
+from support.real_files import real_home
+from support.score_oracle import conlleval
 
 # Both ways to write a document mark; two persons and two organizations that touch; a stray B-MISC.
 ENGLISH_TEXT = """\
@@ -208,10 +209,7 @@ PUBLISHED = {
 
 
 def real(task: SharedTask) -> tuple[DataHome, Dataset]:
-    home = DataHome(offline=True)
-    for file in task.files.values():
-        if home.state(file) != "ok":
-            pytest.skip(f"no {file.path} in the data home {home.root}")
+    home = real_home(task.files.values())
     return home, load(home, task)
 
 

@@ -16,6 +16,7 @@ from sslbench_datasets.chinese.text import read_spaced
 from sslbench_datasets.sighan import load as sighan
 from sslbench_datasets.sighan.info import BAKEOFFS, DATASETS, Bakeoff
 from support.chinese_fakes import rows, tiny
+from support.real_files import real_home
 
 INFOS = {info.name: info for info in DATASETS}
 MSR, PKU = BAKEOFFS
@@ -138,9 +139,7 @@ def test_registrations_load_and_name_the_published_sizes() -> None:
 
 def real(bakeoff: Bakeoff, tmp_path: Path, **options: object) -> Dataset:
     """The real gold test text with a stand-in for the training file."""
-    home = DataHome(offline=True)
-    if any(home.state(file) != "ok" for file in INFOS[bakeoff.name].files):
-        pytest.skip(f"the files of {bakeoff.name} are not in the data home {home.root}")
+    home = real_home(bakeoff.files)
     train = tmp_path / "train.utf8"
     train.write_text(TRAIN, encoding="utf-8")
     return sighan.load_bakeoff(bakeoff, home, train=str(train), check=False, **options)

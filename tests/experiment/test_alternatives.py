@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,27 +19,17 @@ from sslbench.experiment.metrics import (
     score,
 )
 from sslbench.experiment.runner import execute
-from sslbench.plugins import registry
 from sslbench.report.leaderboard import leaderboard
 from sslbench.report.significance import compare_counts, count_table
 from support import run_fakes
-from support.run_fakes import install, task
+from support.run_fakes import task
+from support.score_oracle import Spans, count_answers
 
 LABELS = ("O", "B-X", "I-X")
-Spans = list[tuple[int, int]]  # first and last token in the sentence
 
 
 def spans(tags: list[str]) -> Spans:
     return [(start, end - 1) for start, end, _ in spans_of(tags, "IOB2")]
-
-
-def count_answers(gold: Spans, predicted: Spans, others: Spans) -> tuple[int, int]:
-    """Names found and false positives of a sentence: upstream's scorer, in sets."""
-    found = sum(
-        any(p == g or (p in others and p[0] <= g[1] and g[0] <= p[1]) for p in predicted)
-        for g in gold
-    )
-    return found, sum(p not in gold and p not in others for p in predicted)
 
 
 def alternatives_of(sentences: list[Spans], offsets: np.ndarray) -> Alternatives:
@@ -137,13 +125,6 @@ def test_selected_sentences_keep_their_alternatives(data: st.DataObject) -> None
 # --- in runs --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(tmp_path, monkeypatch)
-    yield
-    registry.cache_clear()
-
-
 def toy_names(*, dev: bool) -> Dataset:
     """The toy with a name wherever its label is not the first, and alternatives in all splits."""
     splits, others, labels = {}, {}, Vocabulary(LABELS)
@@ -162,7 +143,7 @@ def accepted(corpus: Corpus, sentence: int) -> Spans:
     return [(i, i) for i, tag in enumerate(tags) if tag == "O"]
 
 
-@pytest.mark.usefixtures("_plugin")
+@pytest.mark.usefixtures("fake_plugin")
 @pytest.mark.parametrize("dev", [True, False])
 def test_a_run_tunes_and_scores_with_the_alternatives(
     dev: bool, monkeypatch: pytest.MonkeyPatch
@@ -197,7 +178,7 @@ def test_a_run_tunes_and_scores_with_the_alternatives(
     )
 
 
-@pytest.mark.usefixtures("_plugin")
+@pytest.mark.usefixtures("fake_plugin")
 def test_paired_tests_and_leaderboards_take_them_as_the_primary_metric(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

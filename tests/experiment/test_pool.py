@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -18,16 +18,10 @@ from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute
 from sslbench.experiment.training import RunTask
-from sslbench.plugins import registry
 from support import run_fakes
-from support.run_fakes import install, task
+from support.run_fakes import task
 
-
-@pytest.fixture(autouse=True)
-def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(tmp_path, monkeypatch)
-    yield
-    registry.cache_clear()
+pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
 def hostile(how: str) -> RunTask:

@@ -18,16 +18,10 @@ from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.record import decode
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
-from sslbench.plugins import registry
 from support import run_fakes
-from support.run_fakes import MajorityFit, install, task
+from support.run_fakes import MajorityFit, task
 
-
-@pytest.fixture(autouse=True)
-def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(tmp_path, monkeypatch)
-    yield
-    registry.cache_clear()
+pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
 def planned(store: Path, **request: object) -> list[object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,8 @@ from sslbench.cli import cli
 from sslbench.errors import UserError
 from sslbench.experiment.data.userdata import fitting_featurizer, load_user_data
 from sslbench.plugins import registry
-from support.run_fakes import install
 
-
-@pytest.fixture(autouse=True)
-def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(tmp_path, monkeypatch)
-    yield
-    registry.cache_clear()
+pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
 ROWS = ["the DT B-NP", "cat NN I-NP", "sat VB B-VP", ". . O"]

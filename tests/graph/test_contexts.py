@@ -8,13 +8,7 @@ import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
-from sslbench.graph.contexts import (
-    context_vectors,
-    count_tokens,
-    excluded_tokens,
-    pmi,
-    weigh,
-)
+from sslbench.graph.contexts import context_vectors, count_tokens, excluded_tokens, pmi, weigh
 from sslbench.graph.forms import character_type, learned_suffixes, longest_suffix
 from sslbench.graph.similarity import registered_similarity
 from sslbench.graph.templates import TemplateSet, words

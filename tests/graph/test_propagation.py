@@ -13,11 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sslbench.graph.propagation.quadratic import (
-    propagate,
-    propagate_optimum,
-    roughness,
-)
+from sslbench.graph.propagation.quadratic import propagate, propagate_optimum, roughness
 from sslbench.graph.propagation.solver import EdgeCount
 from sslbench.types import F64, Bool
 from support.propagation_oracle import (

@@ -10,10 +10,7 @@ from scipy.sparse import csr_array
 
 from sslbench.graph.propagation.kernels import shared_threshold
 from sslbench.graph.propagation.solver import EdgeCount
-from sslbench.graph.propagation.sparse import (
-    Penalty,
-    propagate_unnormalized,
-)
+from sslbench.graph.propagation.sparse import Penalty, propagate_unnormalized
 from support.propagation_oracle import (
     LABELED,
     distributions,

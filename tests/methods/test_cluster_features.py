@@ -10,8 +10,6 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
-from test_crf_threads import using
-from test_leak import both_ways
 
 import sslbench_datasets.synth.load as synth
 from sslbench.corpus import Corpus, CorpusShards, Vocabulary
@@ -31,7 +29,9 @@ from sslbench_methods.chinese.cluster_features import (
 )
 from sslbench_methods.chinese.pipeline_st import SEGMENTATION, TAGGING, Pipeline, PipelineST
 from sslbench_methods.chinese.words import GoldWords, word_text
+from support.hidden_labels import both_ways
 from support.run_fakes import task
+from support.threads import using
 from support.word_fakes import as_words, problem_of, right, sentences, splits
 
 SMALL = {"coarse": 3, "fine": 8, "dimensions": 4}

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sslbench_datasets.synth.load as synth
-from sslbench.corpus import Corpus, CorpusShards
-from sslbench.crf import ChainCRF, ChainModel
+from sslbench.corpus import Corpus
+from sslbench.crf import ChainCRF
 from sslbench.experiment.context import RunContext
-from sslbench.experiment.data import DataHome
 from sslbench.experiment.metrics.scoring import TypeScore
-from sslbench.experiment.problem import Problem, labeled_part, without_labels
-from sslbench.features import TemplateFeaturizer
+from sslbench.experiment.problem import Problem, without_labels
 from sslbench_methods.entropy_regularization.method import EntropyRegularization, EntropyTrainer
 from sslbench_methods.supervised import Supervised
+from support.eight_sentences import eight_sentences
 from support.entropy_toys import LAMBDA, TEXT, Params, close, entropy_at, objective_at, trainer
 from support.graph_toys import corpus, crf_over, encoded
 
@@ -127,17 +125,8 @@ def test_collapse_is_told() -> None:
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    """Eight labeled sentences, sixteen without labels in two shards, eight to develop on."""
-    splits = synth.load(DataHome(), train=24, dev=8, test=1).splits
-    labeled = labeled_part(splits["train"], np.arange(8))
-    text = without_labels(splits["train"].select(np.arange(8, 24)))
-    shards = CorpusShards(text, text.n_tokens // 2 + 20)
-    assert len(list(shards)) == 2
-    labels = tuple(labeled.column("label").vocabulary.strings)
-    featurizer = TemplateFeaturizer(["word[0]", "word.suffix2[0]", "edge: word.suffix1[0]"])
-    return Problem(
-        "tagging", None, labels, labeled, shards, splits["dev"], featurizer, ChainModel()
-    )
+    """With transitions that depend on the text."""
+    return eight_sentences(templates=["word[0]", "word.suffix2[0]", "edge: word.suffix1[0]"])
 
 
 def fitted(problem: Problem, **options: Any) -> tuple[ChainCRF, dict[str, Any]]:

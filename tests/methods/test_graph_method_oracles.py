@@ -7,26 +7,11 @@ and whole methods stand in the place of a test's own arithmetic.
 from __future__ import annotations
 
 from itertools import pairwise, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from test_graph_self_training import (
-    GRAPH,
-    GUESS,
-    IN_LABELED,
-    VERTEX_OF,
-    WEIGHTS,
-    R,
-    close,
-    three_tokens,
-)
-from test_graph_self_training import (
-    score as path_score,
-)
-from test_virtual_evidence import OPTIMUM, TOKENS, Q
 
 from sslbench.corpus import Column, CorpusShards, Vocabulary, first_tokens, spans_of
 from sslbench.crf import ChainCRF, ChainModel, HardLabels, Objective
@@ -44,15 +29,17 @@ from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer,
 from sslbench_methods.supervised import Supervised
 from sslbench_methods.virtual_evidence.evidence import EStep, VirtualEvidence
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
+from support.compare import close
+from support.evidence_toys import OPTIMUM, TOKENS, Q
 from support.graph_oracle import corpus_of
 from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, encoded, toy
+from support.self_training_toys import GRAPH, GUESS, IN_LABELED, VERTEX_OF, WEIGHTS, R, three_tokens
+from support.self_training_toys import score as path_score
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 MU, NU = 0.5, 0.01
-
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
 
 
 def log_z(crf: ChainCRF, data: EncodedCorpus) -> F64:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,20 +11,21 @@ import pytest
 
 pytest.importorskip("sslbench.graph.build", reason="no graphs in this installation")
 
-from test_leak import both_ways
-
 import sslbench_datasets.synth.load as synth
 from sslbench.corpus import CorpusShards
-from sslbench.crf import ChainModel
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome
-from sslbench.experiment.problem import Problem, labeled_part, without_labels
-from sslbench.features import TemplateFeaturizer
+from sslbench.experiment.problem import Problem, without_labels
 from sslbench.types import I32
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.supervised import Supervised
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
+from support.eight_sentences import eight_sentences
+from support.hidden_labels import both_ways
 from support.run_fakes import task
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 METHODS = {
     "graph_self_training": GraphSelfTraining,
@@ -36,24 +34,10 @@ METHODS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture(scope="module")
 def problem() -> Problem:
     """Eight labeled sentences; one of them and sixteen others without labels, in two shards."""
-    splits = synth.load(DataHome(), train=24, dev=8, test=1).splits
-    labeled = labeled_part(splits["train"], np.arange(8))
-    text = without_labels(splits["train"].select(np.r_[0, 8:24]))
-    shards = CorpusShards(text, text.n_tokens // 2 + 20)
-    assert len(list(shards)) == 2
-    labels = tuple(labeled.column("label").vocabulary.strings)
-    featurizer = TemplateFeaturizer(["word[0]", "word.suffix2[0]", "word[-1]"])
-    return Problem(
-        "tagging", None, labels, labeled, shards, splits["dev"], featurizer, ChainModel()
-    )
+    return eight_sentences([0, *range(8, 24)])
 
 
 def fitted(name: str, problem: Problem, **options: Any) -> tuple[I32, dict[str, Any]]:
@@ -124,39 +108,3 @@ def test_permuting_hidden_gold_changes_no_prediction(
     one, other = both_ways(base, asked, synth, monkeypatch)
     assert one.predictions_sha256 == other.predictions_sha256
     assert one.trace == other.trace
-
-
-def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
-    records = []
-    for threads in ("1", "2"):
-        words = [
-            "run",
-            *(word for name in METHODS for word in ("--method", name)),
-            "--dataset",
-            "synth",
-            "--labeled",
-            "15",
-            "--unlabeled",
-            "30",
-            *(word for name in METHODS for word in ("--set", f"{name}.max_iterations=15")),
-            *(word for name in METHODS for word in ("--set", f"{name}.rounds=2")),
-            "--set",
-            "synth.test=20",
-            "--store",
-            str(tmp_path / threads),
-            "--threads",
-            threads,
-            "--format",
-            "json",
-        ]
-        done = subprocess.run(
-            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, done.stderr
-        records.append(json.loads(done.stdout))
-        for file in (tmp_path / "cache").rglob("*.npz"):
-            file.unlink()  # each makes its own graph
-    for one, two in zip(*records, strict=True):
-        assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
-        for key in ("predictions_sha256", "metrics", "counts", "trace", "params", "audit"):
-            assert one[key] == two[key], (one["method"], key)

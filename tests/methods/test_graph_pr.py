@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,20 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_graph_baselines import random_problem
-from test_graph_self_training import close
 
 import sslbench_datasets.synth.load as synth
 from sslbench.corpus import CorpusShards
-from sslbench.crf import STRICT, ChainModel, Options, TrainingParams, read_model
+from sslbench.crf import STRICT, Options, TrainingParams, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.problem import Problem, labeled_part, without_labels
+from sslbench.experiment.problem import Problem, without_labels
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.training import RunSetup, RunTask, train
-from sslbench.features import TemplateFeaturizer
 from sslbench.graph.regularizers import AtLeastOnce
 from sslbench.method import ProblemGraph
 from sslbench.plugins import registry
@@ -42,15 +37,16 @@ from sslbench_methods.graph_pr.e_step import (
 from sslbench_methods.graph_pr.method import PR1, GraphPR
 from sslbench_methods.graph_pr.tagger import PosteriorTagger
 from sslbench_methods.supervised import Supervised
+from support.compare import close
+from support.eight_sentences import eight_sentences
+from support.graph_problems import random_problem
 from support.graph_toys import corpus
 from support.regularization_toys import SOLVED, Params, em_b
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
 FAST: dict[str, Any] = {"neighbors": 5, "symmetry": "union", "sigma2": 10.0}
-
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
 
 
 class StrictPR(GraphPR):
@@ -69,16 +65,7 @@ class StrictPR(GraphPR):
 @pytest.fixture(scope="module")
 def problem() -> Problem:
     """Eight labeled sentences, sixteen others without labels, in two shards."""
-    splits = synth.load(DataHome(), train=24, dev=8, test=1).splits
-    labeled = labeled_part(splits["train"], np.arange(8))
-    text = without_labels(splits["train"].select(np.arange(8, 24)))
-    shards = CorpusShards(text, text.n_tokens // 2 + 20)
-    assert len(list(shards)) == 2
-    labels = tuple(labeled.column("label").vocabulary.strings)
-    featurizer = TemplateFeaturizer(["word[0]", "word.suffix2[0]", "word[-1]"])
-    return Problem(
-        "tagging", None, labels, labeled, shards, splits["dev"], featurizer, ChainModel()
-    )
+    return eight_sentences()
 
 
 def fitted(
@@ -370,45 +357,3 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
     best = max(trained.trials, key=lambda trial: trial.score or 0.0).value  # of equals the first
     assert trained.params.em_iters == best
     assert len(trained.run.trace["rounds"]) <= best
-
-
-# -- threads ---------------------------------------------------------------------------------------
-
-
-def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
-    records = []
-    for threads in ("1", "2"):
-        words = [
-            "run",
-            "--method",
-            "graph_pr",
-            "--dataset",
-            "synth",
-            "--labeled",
-            "15",
-            "--unlabeled",
-            "30",
-            "--set",
-            "graph_pr.em_iters=2",
-            "--set",
-            "m_iterations=15",
-            "--set",
-            "synth.test=20",
-            "--store",
-            str(tmp_path / threads),
-            "--threads",
-            threads,
-            "--format",
-            "json",
-        ]
-        done = subprocess.run(
-            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == 0, done.stderr
-        records.append(json.loads(done.stdout))
-        for file in (tmp_path / "cache").rglob("*.npz"):
-            file.unlink()  # each makes its own graph
-    for one, two in zip(*records, strict=True):
-        assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
-        for key in ("predictions_sha256", "metrics", "counts", "trace", "params", "audit"):
-            assert one[key] == two[key], (one["method"], key)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
-from sslbench.crf import STRICT, ChainCRF, HardLabels, Objective, TrainingParams
+from sslbench.crf import STRICT, HardLabels, Objective, TrainingParams
 from sslbench.experiment.context import RunContext
 from sslbench.graph.tokens import type_means
 from sslbench.types import F64, I32
-from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer, decode, mix
-from sslbench_methods.shared_params import FeaturePruning
+from sslbench_methods.graph_self_training.rounds import TypeTrainer, decode, mix
+from support.compare import close
 from support.graph_toys import (
     LABELED,
     UNLABELED,
-    Strict,
     Y,
     corpus,
     crf_over,
@@ -30,34 +28,19 @@ from support.graph_toys import (
     symmetric,
     toy,
 )
-
-WEIGHTS = [[0.5, -0.5], [-0.5, 0.5], [0, 0], [0, 0], [-0.3, 0.8], [-0.2, -0.3]]
-GRAPH = symmetric(5, {(0, 2): 0.6, (1, 3): 0.8, (0, 3): 0.1, (3, 4): 0.5})
-R = np.array([[1.0, 0], [0, 1], [0, 0], [0, 0], [0, 0]])
-IN_LABELED = np.array([True, True, False, False, False])
-VERTEX_OF = np.array([0, 1, 2, 0, 3, 1, 4], np.int32)
-
-
-class Params(Strict, TypeParams, frozen=True, kw_only=True):
-    """Parameters with strict trainings."""
-
-    feature_pruning: FeaturePruning = "none"
-    retraining: int = 100_000
-
-
-def smoothing(W: F64, steps: int = 10) -> Callable[[F64], F64]:
-    return lambda q: jacobi(W, q, R, IN_LABELED, steps=steps)
-
-
-def trainer(crf: ChainCRF, unlabeled: list[Corpus], **options: Any) -> TypeTrainer:
-    smooth = options.pop("smooth", smoothing(GRAPH))
-    vertex_of = options.pop("vertex_of", VERTEX_OF)
-    text = encoded(crf, unlabeled)
-    return TypeTrainer(crf, text, vertex_of, 5, smooth, Params(**options), RunContext())
-
-
-def close(found: object, wanted: object, atol: float = 1e-10) -> None:
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
+from support.self_training_toys import (
+    GRAPH,
+    GUESS,
+    IN_LABELED,
+    VERTEX_OF,
+    WEIGHTS,
+    Params,
+    R,
+    score,
+    smoothing,
+    three_tokens,
+    trainer,
+)
 
 
 def test_means_over_the_tokens_of_a_type() -> None:
@@ -77,18 +60,6 @@ def test_mixing() -> None:
     vertex_of = np.array([0, 1, 2], np.int32)
     np.testing.assert_array_equal(mix(P, q, vertex_of, 1.0), P)
     np.testing.assert_array_equal(mix(P, q, vertex_of, 0.0), q)
-
-
-def three_tokens(transitions: object, n_labels: int = 2) -> tuple[ChainCRF, Any]:
-    text = corpus([0, 1, 2])
-    crf = crf_over(text, np.zeros(3, np.int32), n_labels=n_labels)
-    crf.weights[-(n_labels**2) :] = np.ravel(transitions)
-    return crf, crf.encode(text)
-
-
-def score(mixed: F64, A: F64, y: tuple[int, ...], omega: float = 1.0) -> float:
-    arcs = sum(A[a, b] for a, b in pairwise(y))
-    return float(np.log([mixed[t, b] for t, b in enumerate(y)]).sum() + omega * arcs)
 
 
 def test_decoding_adds_transitions_to_log_mixed_posteriors() -> None:
@@ -172,9 +143,6 @@ def test_one_round() -> None:
     assert one.guesses[0].tolist() == [0, 0, 1, 0, 1]
     assert one.crf.decode(one.text.unlabeled[0]).tolist()[:3] == [1, 0, 1]
     assert one.relabel() == 0.0
-
-
-GUESS = np.array([0, 0, 1, 0, 1], np.int32)
 
 
 def test_the_objective_of_retraining() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +13,9 @@ import pytest
 import sslbench_datasets.synth.load as synth
 from sslbench.corpus import CorpusShards
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.protocol import draw
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import execute
-from sslbench.experiment.training import RunTask
-from sslbench.plugins import registry
 from support import run_fakes
-from support.run_fakes import install, scrambled, task, toy_splits
+from support.hidden_labels import both_ways
+from support.run_fakes import task, toy_splits
 
 METHODS = (
     "supervised",
@@ -35,20 +30,6 @@ METHODS = (
     "pr1",
     "entropy_regularization",
 )
-
-
-def both_ways(
-    base: Dataset, asked: RunTask, module: object, monkeypatch: pytest.MonkeyPatch
-) -> tuple[RunRecord, RunRecord]:
-    """The run on a dataset, and on the same with permuted labels wherever they are hidden."""
-    hidden = draw(base, asked.spec.protocol).hidden
-    found = []
-    for data in (base, replace(base, splits=scrambled(base.splits, hidden))):
-        monkeypatch.setattr(module, "load", lambda home, data=data, **options: data)
-        found.append(execute(asked))
-        assert found[-1].status == "ok", found[-1].traceback
-    assert found[0].metrics != found[1].metrics  # the scorer does look
-    return found[0], found[1]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -85,14 +66,7 @@ def test_the_labels_of_external_text_are_for_the_scorer_alone(
         assert one.audit["duplicates"]["transductive_in_unlabeled"] == 30
 
 
-@pytest.fixture
-def _plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    install(tmp_path, monkeypatch)
-    yield
-    registry.cache_clear()
-
-
-@pytest.mark.usefixtures("_plugin")
+@pytest.mark.usefixtures("fake_plugin")
 def test_nor_does_it_change_what_is_tuned(monkeypatch: pytest.MonkeyPatch) -> None:
     base = Dataset("toy", "tagging", "accuracy", None, toy_splits())
     one, other = both_ways(base, task(labeled=20, tune=5), run_fakes, monkeypatch)
@@ -124,7 +98,9 @@ def _with_all_of_train(honest: object) -> object:
     return leaky
 
 
+@pytest.mark.usefixtures("own_cache")
 def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
+    """All methods in one command, for one thread and for two; each makes its own graphs."""
     records = []
     for threads in ("1", "2"):
         words = [
@@ -154,6 +130,8 @@ def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         records.append(json.loads(done.stdout))
+        for file in (tmp_path / "cache").rglob("*.npz"):
+            file.unlink()
     for one, two in zip(*records, strict=True):
         assert (one["environment"]["threads"], two["environment"]["threads"]) == (1, 2)
         assert one["run_id"] == two["run_id"]  # threads are no part of what was asked

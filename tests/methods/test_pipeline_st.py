@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_leak import both_ways
 
 import sslbench_datasets.synth.load as synth
 from sslbench.corpus import Column, Corpus, Vocabulary, spans_of
@@ -22,6 +21,7 @@ from sslbench.plugins import registry
 from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.pipeline_st import Pipeline, PipelineST
 from sslbench_methods.chinese.words import BORDERS, border_mask
+from support.hidden_labels import both_ways
 from support.run_fakes import task
 from support.word_fakes import as_words, problem_of, right, sentences, splits
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_graph_baselines import OPTIONS, random_problem
 
 from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import ChainModel, read_model
@@ -21,11 +20,9 @@ from sslbench.types import F64
 from sslbench_methods.graph_pr.method import PR1, GraphPR
 from sslbench_methods.graph_pr.tagger import PosteriorTagger
 from support.graph_oracle import corpus_of
+from support.graph_problems import OPTIONS, random_problem
 
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def fitted(problem: Problem, method: type[GraphPR | PR1] = GraphPR, **options: Any) -> Any:

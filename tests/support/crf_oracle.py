@@ -388,3 +388,9 @@ def random_attributes(
     dense = rng.normal(size=(N, columns)) if columns else None
     offsets = np.cumsum([0, *lengths]).astype(np.int64)
     return Attributes(node, edge, dense, offsets)
+
+
+def check_sums(node: np.ndarray, edge: np.ndarray, bound: float) -> None:
+    """The covariances of the cliques of one position sum to zero."""
+    assert abs(node.sum(axis=1)).max() <= bound
+    assert abs(edge.sum(axis=(1, 2))).max() <= bound

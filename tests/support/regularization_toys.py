@@ -14,11 +14,7 @@ from sslbench.crf import STRICT, ChainCRF, Options
 from sslbench.experiment.context import RunContext
 from sslbench.graph.regularizers import GraphLaplacian
 from sslbench.types import F64, I32
-from sslbench_methods.graph_pr.e_step import (
-    Backtracking,
-    RegularizedPosterior,
-    Schedule,
-)
+from sslbench_methods.graph_pr.e_step import Backtracking, Posterior, RegularizedPosterior, Schedule
 from sslbench_methods.graph_pr.method import GraphPR, RegularizedEM
 from support.graph_toys import UNLABELED, Y, corpus, crf_over, encoded, pairs, symmetric, toy
 
@@ -146,3 +142,40 @@ def em_b(
     encoded_text = encoded(crf, [text])
     problem = RegularizedPosterior(crf, encoded_text.unlabeled, penalty, params.lam)
     return StrictEM(problem, encoded_text, params, RunContext())
+
+
+A_OPTIMUM = [-0.3652647989, 0.5763683551, 0.1521927879, -0.1502243331]
+L_A = np.diag(W_A.sum(axis=0)) - W_A
+
+
+def dense_h(m: F64, L: F64 = L_A) -> float:
+    return float(np.einsum("ak,ab,bk->", m, L, m))
+
+
+def stepped(problem: RegularizedPosterior, *etas: float) -> tuple[Posterior, Posterior]:
+    """q after steps of these lengths from the model, and the model."""
+    model = problem.model(problem.crf.weights)
+    q = model
+    for eta in etas:
+        q = problem.step(q, model, eta)
+    return q, model
+
+
+def enumerated(etas: list[float], lam: float = 1.0) -> tuple[list[F64], float, float]:
+    """Exponentiated gradient on all label sequences: q, KL, h."""
+    p = [np.exp(s) / np.exp(s).sum() for s in sequence_scores()]
+    q = p
+    n = np.array([2, 1, 2, 1])
+    for eta in etas:
+        G = np.vstack([2 * L_A @ means(token_marginals(q)) / n[:, None], np.zeros((1, 2))])
+        moved = []
+        for where, now, prior in zip(SENTENCES, q, p, strict=True):
+            slope = [
+                sum(G[v, b] for v, b in zip(VERTICES[where], y, strict=True))
+                for y in all_sequences(len(VERTICES[where]))
+            ]
+            new = now * np.exp(-eta * (np.log(now) + 1 - np.log(prior) + lam * np.array(slope)))
+            moved.append(new / new.sum())
+        q = moved
+    kl = sum(float(now @ np.log(now / prior)) for now, prior in zip(q, p, strict=True))
+    return q, kl, dense_h(means(token_marginals(q)))

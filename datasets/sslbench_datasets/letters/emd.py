@@ -20,10 +20,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange, types
+from numba import prange, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from sslbench.compiled import njit
 from sslbench.types import F64, I32, I64
 
 U64 = NDArray[np.uint64]

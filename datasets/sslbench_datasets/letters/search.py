@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.graph.neighbor_kernels import best_first, offer
 from sslbench.types import F64, I32, I64
 from sslbench_datasets.letters.emd import U64, Scratch, at_least, count, distance, scratch

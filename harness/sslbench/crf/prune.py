@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 
+from sslbench.compiled import njit
 from sslbench.crf.model import ChainCRF
 from sslbench.crf.objective import EncodedCorpus
 from sslbench.crf.weights.scores import supported_pairs

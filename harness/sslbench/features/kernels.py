@@ -17,8 +17,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from sslbench.compiled import njit
 from sslbench.types import I32, I64
 
 UNRESOLVED = -2

@@ -13,8 +13,9 @@ counts have the same bits for any number of threads, without copies of the table
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.crf.simd import rows
 from sslbench.types import F64, I8, I32, I64, AnyArray, Bool
 

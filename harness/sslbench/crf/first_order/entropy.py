@@ -25,8 +25,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.crf.first_order import log_space as chain
 from sslbench.crf.first_order.scaled import (
     INFEASIBLE,

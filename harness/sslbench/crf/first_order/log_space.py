@@ -19,8 +19,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from sslbench.compiled import njit
 from sslbench.types import F64, I32, I64
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.crf.simd import lanes
 from sslbench.types import F64, I64
 

@@ -21,8 +21,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.crf.first_order.scaled import INFEASIBLE, OK
 from sslbench.types import F64, I8, I32, I64
 

@@ -26,8 +26,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.crf.first_order.scaled import INFEASIBLE, OK, REDO, TINY, smallest_positive
 from sslbench.crf.second_order import log_space as triple_chain
 from sslbench.crf.second_order.tiles import QUAD, add_label_triples, padded, prepared, products

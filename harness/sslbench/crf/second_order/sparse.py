@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.crf.first_order.scaled import INFEASIBLE, OK, REDO, TINY, smallest_positive
 from sslbench.crf.second_order.scaled import SAFE_RANGE_WITH_ZEROS, alone, single
 from sslbench.crf.second_order.tiles import exponential, extent

@@ -6,8 +6,8 @@ Eight labels at a time (`lanes`), sums in registers; all arrays are counted flat
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from sslbench.compiled import njit
 from sslbench.crf.simd import lanes, rows
 from sslbench.crf.simd.exp import exp_shifted
 

@@ -6,8 +6,8 @@ As `rows`, for the recursions of `entropy`; padded rows are whole lanes long, wi
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from sslbench.compiled import njit
 from sslbench.crf.simd import lanes, rows
 from sslbench.crf.simd.exp import exp_lanes
 

@@ -8,8 +8,7 @@ A scalar library call per element does not vectorize and costs several times as 
 
 from __future__ import annotations
 
-from numba import njit
-
+from sslbench.compiled import njit
 from sslbench.crf.simd import lanes
 
 LOG2E = 1.4426950408889634

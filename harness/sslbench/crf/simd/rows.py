@@ -7,8 +7,8 @@ of at most 16 into single registers.  Rows are C-contiguous; ``i`` is always a f
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from sslbench.compiled import njit
 from sslbench.crf.simd import lanes
 from sslbench.crf.simd.exp import exp_lanes
 

@@ -11,8 +11,9 @@ attributes with few columns, lists of pairs (codes <= -2); -1 is no attribute.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.crf.simd import lanes, rows
 from sslbench.types import F64, I16, I32, I64, AnyArray, Bool
 

@@ -12,10 +12,9 @@ from typing import Literal
 
 from sslbench.atomic import write_atomically
 from sslbench.errors import UserError
+from sslbench.folders import cache_folder, data_folder
 from sslbench.registrations import RemoteFile
 
-HOME_VARIABLE = "SSLBENCH_DATA"
-CACHE_VARIABLE = "SSLBENCH_CACHE"
 OFFLINE_VARIABLE = "SSLBENCH_OFFLINE"
 
 FileState = Literal["ok", "missing", "wrong sha256"]
@@ -40,8 +39,8 @@ class DataHome:
         offline: bool | None = None,
         dataset: str = "",
     ) -> None:
-        self.root = _folder(root, HOME_VARIABLE, "")
-        self.cache = _folder(cache, CACHE_VARIABLE, "derived")
+        self.root = data_folder(root)
+        self.cache = cache_folder(cache)
         if offline is None:
             offline = os.environ.get(OFFLINE_VARIABLE, "0") not in ("", "0")
         self.offline = offline
@@ -144,12 +143,3 @@ class DataHome:
         data = json.dumps(entries, indent=0, sort_keys=True).encode()
         with suppress(OSError):  # a run goes on without a writable cache
             write_atomically(self._digest_file, data)
-
-
-def _folder(folder: str | os.PathLike[str] | None, variable: str, below: str) -> Path:
-    folder = folder or os.environ.get(variable)
-    if folder:
-        return Path(folder).expanduser()
-    from platformdirs import user_cache_path
-
-    return user_cache_path("sslbench", appauthor=False) / below

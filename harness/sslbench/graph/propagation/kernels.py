@@ -8,8 +8,9 @@ have the same bits for any number of threads. Searches and sums over tokens are 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from sslbench.compiled import njit
 from sslbench.types import F32, F64, I32, I64, Bool
 
 CHUNK = 1024  # rows of a partial sum

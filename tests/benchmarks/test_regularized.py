@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problem import OUT, ROUNDS, Figure
-from test_propagation import five_nearest
+from problem import OUT, ROUNDS, Figure, five_nearest
 
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.crf import ChainModel, LogPartition, Objective

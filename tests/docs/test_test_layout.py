@@ -1,0 +1,34 @@
+"""Tests stand in a folder for each package, and share code through `support` alone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import sslbench
+
+TESTS = Path(__file__).resolve().parents[1]
+PACKAGES = {path.parent.name for path in Path(sslbench.__file__).parent.glob("*/__init__.py")}
+OTHERS = {"benchmarks", "datasets", "docs", "methods", "plugins", "support"}
+
+
+def test_folders_are_those_of_the_packages() -> None:
+    folders = {path.parent.name for path in TESTS.glob("*/*.py")}
+    assert folders <= PACKAGES | OTHERS
+
+
+def test_no_test_module_imports_another() -> None:
+    found = [
+        f"{path.relative_to(TESTS)}: {module}"
+        for path in TESTS.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for module in imported(node)
+        if any(part.startswith("test_") for part in module.split("."))
+    ]
+    assert found == []
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or "", *(name.name for name in node.names)]
+    return [name.name for name in node.names] if isinstance(node, ast.Import) else []

@@ -1,0 +1,32 @@
+"""A small problem of generated text for whole methods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sslbench.corpus import CorpusShards
+from sslbench.crf import ChainModel
+from sslbench.experiment.data import DataHome
+from sslbench.experiment.problem import Problem, labeled_part, without_labels
+from sslbench.features import TemplateFeaturizer
+from sslbench_datasets.synth.load import load
+
+TEMPLATES = ("word[0]", "word.suffix2[0]", "word[-1]")
+
+
+def eight_sentences(
+    unlabeled: Sequence[int] = range(8, 24), templates: Sequence[str] = TEMPLATES
+) -> Problem:
+    """Eight labeled sentences, others without labels in two shards, eight to develop on."""
+    splits = load(DataHome(), train=24, dev=8, test=1).splits
+    labeled = labeled_part(splits["train"], np.arange(8))
+    text = without_labels(splits["train"].select(np.array(unlabeled)))
+    shards = CorpusShards(text, text.n_tokens // 2 + 20)
+    assert len(list(shards)) == 2
+    labels = tuple(labeled.column("label").vocabulary.strings)
+    featurizer = TemplateFeaturizer(templates)
+    return Problem(
+        "tagging", None, labels, labeled, shards, splits["dev"], featurizer, ChainModel()
+    )

@@ -1,0 +1,13 @@
+"""A rule that tells punctuation its label, and text with labels."""
+
+from __future__ import annotations
+
+from sslbench.corpus import Column, Corpus, LabelConstraint, Vocabulary
+from support.graph_oracle import corpus_of
+
+RULE = LabelConstraint("word", ".,!?:;", "P")
+
+
+def labeled(sentences: list[list[str]], labels: str) -> Corpus:
+    column = Column(Vocabulary("ABCP"), ["ABCP".index(label) for label in labels])
+    return corpus_of(sentences).with_column("label", column)

@@ -1,0 +1,210 @@
+"""Machine code is found again by what the sources say, wherever they lie."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import sslbench
+import sslbench_datasets
+import sslbench_methods
+from sslbench import compiled
+from sslbench.features.kernels import token_positions
+
+PACKAGE = "kernels_of_a_test"
+HELPER = """
+from sslbench.compiled import njit
+FACTOR = 2.0
+@njit(cache=True, inline="always")
+def scaled(x):
+    return FACTOR * x
+"""
+KERNEL = """
+from sslbench.compiled import njit
+from kernels_of_a_test.inner.helper import scaled
+@njit(cache=True)
+def kernel(x):
+    return scaled(x) + 1.0
+"""
+ENVIRONMENT = dict(os.environ)  # as it is outside of the tests
+COMMON = {"__init__.py": "", "inner/__init__.py": "", "inner/helper.py": HELPER, "own.py": KERNEL}
+
+
+class Call(NamedTuple):
+    value: float
+    hits: int  # machine code that was found
+    misses: int  # compilations
+
+
+def write(folder: Path, changes: dict[str, str] | None = None) -> Path:
+    """Make the package below a folder."""
+    for name, text in {**COMMON, **(changes or {})}.items():
+        path = folder / PACKAGE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def call(folder: Path, module: str = "own") -> Call:
+    """Import the package of a folder as a new process would, and call its kernel."""
+    forget()
+    sys.path.insert(0, str(folder))
+    try:
+        kernel = import_module(f"{PACKAGE}.{module}").kernel
+    finally:
+        sys.path.remove(str(folder))
+    value = kernel(3.0)
+    return Call(
+        value, sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())
+    )
+
+
+def forget() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
+    invalidate_caches()
+    compiled._package_folder.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder for derived data."""
+    monkeypatch.setattr(compiled.config, "CACHE_DIR", "")
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # sources change within a second here
+    yield tmp_path / "cache"
+    forget()
+
+
+def test_a_copy_at_another_path_is_not_compiled(tmp_path: Path, cache: Path) -> None:
+    assert call(write(tmp_path / "a")) == Call(7.0, 0, 1)
+    assert call(write(tmp_path / "b")) == Call(7.0, 1, 0)
+    assert [path.name for path in cache.iterdir()] == ["kernels"]
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_a_change_in_an_inlined_function_of_another_file(tmp_path: Path) -> None:
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    changed = {"inner/helper.py": HELPER.replace("2.0", "5.0")}
+    assert call(write(tmp_path, changed)) == Call(16.0, 0, 1)
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)
+
+
+def test_a_change_in_the_engines_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tmp_path / "engine_of_a_test"
+    engine.mkdir()
+    (engine / "__init__.py").write_text("from numba import njit\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(compiled, "ENGINE", engine.name)
+    import_module(engine.name)
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (engine / "other.py").write_text("LIGHT = True\n")  # imports no compiler: concerns no kernel
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)
+    (engine / "__init__.py").write_text("from numba import prange\n")
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+
+
+@pytest.mark.parametrize("library", ["numba", "llvmlite", "numpy"])
+def test_another_version_of_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    before = compiled._key(compiled.ENGINE)
+    true = compiled.version
+    monkeypatch.setattr(compiled, "version", lambda name: true(name) + "x" * (name == library))
+    assert compiled._key(compiled.ENGINE) != before
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, cache: Path) -> None:
+    cache.write_text("a file")
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)  # numba's own folder, beside the source
+    assert list(tmp_path.glob(f"{PACKAGE}/__pycache__/*.nbi"))
+
+
+def test_numbas_variable_moves_the_folder(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled.config, "CACHE_DIR", str(tmp_path / "elsewhere"))
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    assert list(tmp_path.glob(f"elsewhere/kernels/{PACKAGE}-*/{PACKAGE}.own/*.nbi"))
+    assert not cache.exists()
+
+
+def test_other_decorators_keep_numbas_folder(tmp_path: Path, cache: Path) -> None:
+    """A plugin's own kernels, decorated by numba."""
+    plain = KERNEL.replace("from sslbench.compiled", "from numba")
+    assert call(write(tmp_path, {"own.py": plain})) == Call(7.0, 0, 1)
+    assert list(tmp_path.glob(f"{PACKAGE}/__pycache__/own.kernel-*.nbi"))
+    assert not list(cache.rglob("own.kernel*"))
+
+
+def test_old_folders_are_removed(tmp_path: Path, cache: Path) -> None:
+    for age in range(8):
+        old = cache / "kernels" / f"{PACKAGE}-{age}"
+        old.mkdir(parents=True)
+        (old / "code").touch()
+        os.utime(old, (1e9 - age, 1e9 - age))
+    (cache / "kernels" / "another-0").mkdir()
+    call(write(tmp_path))
+    kept = {path.name for path in (cache / "kernels").iterdir()}
+    assert {"another-0", *(f"{PACKAGE}-{age}" for age in range(4))} < kept
+    assert len(kept) == 1 + compiled.KEPT
+
+
+def test_a_copy_of_this_package(tmp_path: Path) -> None:
+    """A kernel of the engine, compiled for this process, is found by one with other paths."""
+    assert token_positions(np.array([0, 2]), 1).tolist() == [1, 2]
+    skip = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(sslbench.__file__).parent, tmp_path / "sslbench", ignore=skip)
+    code = """if 1:
+        import sys, numpy as np, sslbench
+        from sslbench.features.kernels import token_positions as kernel
+        assert sslbench.__file__.startswith(sys.argv[1]), sslbench.__file__
+        print(kernel(np.array([0, 2]), 1).tolist(), len(kernel.stats.cache_hits))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**ENVIRONMENT, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[1, 2] 1\n"
+
+
+PACKAGES = (sslbench, sslbench_methods, sslbench_datasets)
+SOURCES = [(p.__name__, file) for p in PACKAGES for file, _ in compiled._kernel_sources(p.__name__)]
+
+
+@pytest.mark.parametrize(("package", "file"), SOURCES, ids=lambda value: value)
+def test_kernels_use_names_of_kernel_sources_alone(package: str, file: str) -> None:
+    """Else a change of such a name would leave the key, and so the old machine code, as it is."""
+    tree = ast.parse((Path(sys.modules[package].__file__ or "").parent / file).read_text())
+    origin = {
+        (name.asname or name.name): {f"{node.module}", f"{node.module}.{name.name}"}
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sslbench")
+        for name in node.names
+    }
+    known = {f"{p}/{f}".removesuffix(".py").replace("/", ".") for p, f in SOURCES}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and "njit" in map(_name, function.decorator_list):
+            body = ast.Module(function.body, [])
+            names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+            for name in names & origin.keys():
+                assert origin[name] & known, f"{function.name}: {name}"
+
+
+def _name(decorator: ast.expr) -> str:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return called.id if isinstance(called, ast.Name) else ""
