@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
-from sslbench.corpus import Span, detect_scheme, from_spans, read_conll, tag_fits
+from sslbench.corpus import detect_scheme, read_conll, tag_fits
 from sslbench.corpus.annotate import append_column, n_columns
 from sslbench.crf import ChainCRF, read_model
 from sslbench.experiment.saved import load_tagger
 from sslbench.plugins import registry
+from support.chunks import Span, from_spans
 from support.run_fakes import install
 
 

@@ -7,13 +7,14 @@ import pytest
 from test_alternatives import count_answers
 from test_genes import ANSWERS, TAGGED, gold_names, real_home, sentences, tagged
 
-from sslbench.corpus import Corpus, RawBytes, Span, Vocabulary, from_spans, spans_of
+from sslbench.corpus import Corpus, RawBytes, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.metrics import Alternatives, Scores, score
 from sslbench_datasets.genes import load as genes
 from sslbench_datasets.genes.genetag import read_alternatives, sentence_names
 from sslbench_datasets.genes.info import ALTERNATIVES, GENETAG
+from support.chunks import Span, from_spans, spans_of
 
 ANSWER_PLACES = {(2, 2), (2, 5), (9, 10), (12, 13)}
 

@@ -28,7 +28,7 @@ from test_graph_self_training import (
 )
 from test_virtual_evidence import OPTIMUM, TOKENS, Q
 
-from sslbench.corpus import Column, CorpusShards, Vocabulary, first_tokens, spans_of
+from sslbench.corpus import Column, CorpusShards, Vocabulary, first_tokens
 from sslbench.crf import ChainCRF, ChainModel, HardLabels, Objective
 from sslbench.crf.objective import EncodedCorpus, batch_potentials
 from sslbench.crf.weights.layout import Tables
@@ -44,6 +44,7 @@ from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer,
 from sslbench_methods.supervised import Supervised
 from sslbench_methods.virtual_evidence.evidence import EStep, VirtualEvidence
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
+from support.chunks import spans_of
 from support.graph_oracle import corpus_of
 from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, encoded, toy
 
