@@ -140,7 +140,7 @@ def test_other_encodings(at: Path) -> None:
         ("", {"separator": "\t"}, "f.txt: no token"),
         (" \n\n", {"separator": "\t"}, "f.txt: no token"),
         (PLAIN, {"columns": ()}, "no column names were given; the file has 3 columns"),
-        (PLAIN, {"columns": ("word", "word", "_")}, "column 'word' is named twice"),
+        (PLAIN, {"columns": ("word", "word", "_")}, "column name 'word' is given twice"),
         (PLAIN, {"columns": ("word", "", "_")}, "without a name"),
         (PLAIN, {"separator": "::"}, "separator must be one ASCII character"),
     ],

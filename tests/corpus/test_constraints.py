@@ -19,8 +19,8 @@ def test_a_token_is_told_when_all_its_characters_are() -> None:
     assert RULE.forced_labels(text, ("A", "P")).tolist() == [1, -1, 1, -1, -1, 1]
     assert RULE.forced_labels(text, ("A", "B")).tolist() == [-1] * 6
     codes = np.array([0, 0, 0, 0, 0, 1], np.int32)
-    assert RULE.overrule(text, ("A", "P"), codes).tolist() == [1, 0, 1, 0, 0, 1]
-    assert RULE.overrule(text, ("A", "B"), codes).tolist() == codes.tolist()
+    assert RULE.apply_to(codes, text, ("A", "P")).tolist() == [1, 0, 1, 0, 0, 1]
+    assert RULE.apply_to(codes, text, ("A", "B")).tolist() == codes.tolist()
 
 
 def test_a_label_that_the_text_lacks_is_imposed_all_the_same() -> None:

@@ -15,10 +15,10 @@ from sslbench.corpus import (
     Column,
     Corpus,
     CorpusShards,
+    HeadShards,
     Shards,
     StoredShards,
     Vocabulary,
-    head,
     write_shards,
 )
 from sslbench.errors import UserError
@@ -62,7 +62,7 @@ def test_cut_at_sentence_borders(sentences: Sentences, size: int) -> None:
 def test_chain_and_head(left: Sentences, right: Sentences, n: int, size: int) -> None:
     chained = ChainedShards([CorpusShards(corpus_of(part), size) for part in (left, right)])
     check(chained, left + right)
-    check(head(chained, n), (left + right)[:n])
+    check(HeadShards(chained, n), (left + right)[:n])
 
 
 def test_empty_corpora_have_no_shards() -> None:
@@ -79,15 +79,15 @@ def test_head_reads_no_further_than_it_must() -> None:
             yield corpus_of([["a"], ["b"]])
             raise AssertionError("read on")
 
-    check(head(Endless(), 2), [["a"], ["b"]])
-    check(head(Endless(), 0), [])
+    check(HeadShards(Endless(), 2), [["a"], ["b"]])
+    check(HeadShards(Endless(), 0), [])
 
 
 def test_bad_sizes() -> None:
     with pytest.raises(ValueError, match="positive"):
         CorpusShards(corpus_of([]), 0)
     with pytest.raises(ValueError, match="negative"):
-        head(CorpusShards(corpus_of([])), -1)
+        HeadShards(CorpusShards(corpus_of([])), -1)
 
 
 TEXT = [["ä\n", "b"], ["b", "c", "d"], ["ä\n"], ["\u2028", ""]]
@@ -145,7 +145,7 @@ def test_two_writers_of_one_cache(tmp_path: Path) -> None:
 
     check(write_shards(tmp_path / "s", Late()), [["first"]])
     assert [path.name for path in tmp_path.iterdir()] == ["s"]
-    with pytest.raises(UserError, match="already there"):
+    with pytest.raises(UserError, match="exists already"):
         write_shards(tmp_path / "s", CorpusShards(corpus_of([])))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.corpus import RawBytes, Vocabulary, spans_of
+from sslbench.corpus import RawBytes, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.features import Template, TemplateFeaturizer
@@ -27,6 +27,7 @@ from sslbench_datasets.chinese.text import (
 )
 from sslbench_methods.featurizers.suzuki2008 import zh_char
 from support.chinese_fakes import rows, tiny
+from support.chunks import spans_of
 from support.real_files import real_home
 
 INFOS = {info.name: info for info in DATASETS}

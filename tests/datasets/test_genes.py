@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench import RemoteFile, registry
-from sslbench.corpus import Column, Corpus, RawBytes, Vocabulary, spans_of
+from sslbench.corpus import Column, Corpus, RawBytes, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.genes import load as genes
 from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.genes.info import ALTERNATIVES, BC2GM, DATASETS, GENETAG
 from sslbench_datasets.genes.load import JIAO_WORDS, jiao_sets
+from support.chunks import spans_of
 from support.gene_files import ANSWERS, TAGGED, sentences, tagged
 from support.real_files import real_home
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus, RawBytes, Span, Vocabulary, from_spans, spans_of
+from sslbench.corpus import Corpus, RawBytes, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.metrics import Alternatives, Scores, score
 from sslbench_datasets.genes import load as genes
 from sslbench_datasets.genes.genetag import read_alternatives, sentence_names
 from sslbench_datasets.genes.info import ALTERNATIVES, GENETAG
+from support.chunks import Span, from_spans, spans_of
 from support.gene_files import ANSWERS, TAGGED, gold_names, sentences, tagged
 from support.real_files import real_home
 from support.score_oracle import count_answers

@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
-from sslbench.corpus import Corpus, spans_of
+from sslbench.corpus import Corpus
 from sslbench_datasets.genes import load as genes
 from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.genes.info import BC2GM, GENETAG
+from support.chunks import spans_of
 from support.gene_files import gold_names, sentences
 from support.real_files import real_home
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench import Corpus, Dataset, Vocabulary
-from sslbench.corpus import Column, spans_of
+from sslbench.corpus import Column
 from sslbench.experiment.metrics import (
     Alternatives,
     Scores,
@@ -22,6 +22,7 @@ from sslbench.experiment.runner import execute
 from sslbench.report.leaderboard import leaderboard
 from sslbench.report.significance import compare_counts, count_table
 from support import run_fakes
+from support.chunks import spans_of
 from support.run_fakes import task
 from support.score_oracle import Spans, count_answers
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import SCHEMES, CorpusShards, Scheme, Vocabulary, to_iob2
+from sslbench.corpus import SCHEMES, CorpusShards, Scheme, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import (
     Coverage,
@@ -20,6 +20,7 @@ from sslbench.experiment.metrics import (
     ratios,
     score,
 )
+from support.chunks import to_iob2
 from support.score_oracle import Sentences, coded, conlleval, plain, words_of
 
 # --- helpers ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from sslbench.corpus import Column, CorpusShards, Vocabulary, first_tokens, spans_of
+from sslbench.corpus import Column, CorpusShards, Vocabulary, first_tokens
 from sslbench.crf import ChainCRF, ChainModel, HardLabels, Objective
 from sslbench.crf.objective import EncodedCorpus, batch_potentials
 from sslbench.crf.weights.layout import Tables
@@ -29,6 +29,7 @@ from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer,
 from sslbench_methods.supervised import Supervised
 from sslbench_methods.virtual_evidence.evidence import EStep, VirtualEvidence
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
+from support.chunks import spans_of
 from support.compare import close
 from support.evidence_toys import OPTIMUM, TOKENS, Q
 from support.graph_oracle import corpus_of

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sslbench_datasets.synth.load as synth
-from sslbench.corpus import Column, Corpus, Vocabulary, spans_of
+from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.crf import ChainModel, read_model, write_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
@@ -21,6 +21,7 @@ from sslbench.plugins import registry
 from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.pipeline_st import Pipeline, PipelineST
 from sslbench_methods.chinese.words import BORDERS, border_mask
+from support.chunks import spans_of
 from support.hidden_labels import both_ways
 from support.run_fakes import task
 from support.word_fakes import as_words, problem_of, right, sentences, splits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.corpus import Span, from_spans
+from support.chunks import Span, from_spans
 
 
 def chunks(n: int, scheme: str, separator: str = " ", seed: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""A CoNLL file as its lines: how many columns it has, and the same file with one more."""
+"""CoNLL files as bytes: the number of columns, and the same file with one more column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SKIP = (b"-DOCSTART-",)
 
 
 def n_columns(text: bytes) -> int:
-    """Columns of the first line that is a token; 0 when there is none."""
+    """Columns of the first line with a token; 0 if there is none."""
     for line in text.split(b"\n"):
         if _is_token(line):
             return len(line.split())
@@ -18,10 +18,12 @@ def n_columns(text: bytes) -> int:
 
 
 def append_column(text: bytes, values: Sequence[str]) -> bytes:
-    """The file with one more column; blank lines, document marks and line ends stay as they are.
+    """The file with one more column; blank lines, document marks and line ends are unchanged.
 
-    text: as `read_conll` reads it with its default separator. values: one per token. The new column
-    is set off by a tab where the line has one, else by a space. ValueError if the numbers differ.
+    The new column follows a tab if the line has tabs, else a space.
+
+    text: a file as `read_conll` reads it with its default separator.
+    values: of the new column, one per token; ValueError if their number differs.
     """
     lines = text.removeprefix(BYTE_ORDER_MARK).split(b"\n")
     tokens = [number for number, line in enumerate(lines) if _is_token(line)]

@@ -1,4 +1,4 @@
-"""Label codecs: labels that a model is trained on in place of the tags of a corpus."""
+"""Label codecs: models are trained on labels that encode more than the tags of the corpus."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ _BAR = "|"
 
 
 class LabelCodec(Protocol):
-    """Maps tags to labels and back; made from the tags of the labeled sample.
+    """Maps tags to labels and back.
+
+    The constructor takes the tags of the labeled sample.
 
     Attributes
     ----------
-    labels: that a model is trained on.
-    tags: the tag that each of `labels` stands for.
-    transition_mask: bool[L + 1, L], which label may follow which (row L: which may begin a
-    sentence).
+    labels: the labels that models are trained on.
+    tags: the tag of each label.
+    transition_mask: bool[L + 1, L], which label may follow which; row L: which may begin a
+        sentence.
     """
 
     labels: tuple[str, ...]
@@ -32,21 +34,21 @@ class LabelCodec(Protocol):
     transition_mask: Bool
 
     def encode(self, corpus: Corpus) -> Corpus:
-        """Put labels in the place of tags; a tag not seen before gives a label not in `labels`."""
+        """A copy with labels in place of tags; unseen tags become labels outside `labels`."""
 
 
 class PreviousType:
-    """The second-order encoding of named entities: (type of the tag before, tag).
+    """The second-order encoding of named entities: pairs (type of the previous tag, tag).
 
-    A first-order chain over these labels knows which type of entity the token before was in when
-    it scores an arc, as a second-order chain would; Sha and Pereira (2003) have the whole tag
-    before. The type before a sentence, and of O, is O. Four types give the 29 labels of Suzuki
-    and Isozaki (2008): (p, O) 5 times, (p, B-X) 20 times, (X, I-X) 4 times.
+    A first-order chain over these labels knows the entity type of the previous token when it scores
+    a transition. Sha & Pereira (2003) encode the whole previous tag. The type of O, and before a
+    sentence, is O. Four types give the 29 labels of Suzuki & Isozaki (2008): 5 pairs (p, O), 20
+    pairs (p, B-X) and 4 pairs (X, I-X).
 
     Parameters
     ----------
-    tags: IOB2 tags; UserError for others. All labels over them exist, realised or not, so that
-        every legal path over tags has one path over labels and none ends early.
+    tags: IOB2 tags; UserError for others. There are labels for all pairs of these tags, so every
+        legal tag sequence is one label sequence.
     """
 
     def __init__(self, tags: Sequence[str]) -> None:
@@ -55,7 +57,7 @@ class PreviousType:
             if not tag_fits(tag, "IOB2") or (kind in ("", _OUTSIDE) and tag != _OUTSIDE):
                 raise UserError(
                     f"label {tag!r} cannot be paired with the type before it",
-                    hint="the labels have to be IOB2 with types, none of them called O",
+                    hint="labels must be IOB2 tags with types, and no type may be O",
                 )
         inside = [tag for tag in sorted(tags) if tag.startswith("I")]
         begin = sorted({f"B{tag[1:]}" for tag in tags if tag != _OUTSIDE})
@@ -64,26 +66,26 @@ class PreviousType:
         pairs += [(_type(tag), tag) for tag in inside]
         self.labels = tuple(_BAR.join(pair) for pair in pairs)
         self.tags = tuple(tag for _, tag in pairs)
-        left, here = np.array([p for p, _ in pairs]), np.array([_type(t) for _, t in pairs])
+        previous, own = np.array([p for p, _ in pairs]), np.array([_type(t) for _, t in pairs])
         self.transition_mask = np.vstack(
-            [here[:, None] == left[None, :], left[None, :] == _OUTSIDE]
+            [own[:, None] == previous[None, :], previous[None, :] == _OUTSIDE]
         )
 
     def encode(self, corpus: Corpus) -> Corpus:
         """See `LabelCodec`."""
-        old = corpus.column("label")
-        kinds = Vocabulary([_OUTSIDE])
-        table = kinds.encode([_type(tag) for tag in old.vocabulary.strings])
-        before = np.zeros(corpus.n_tokens, dtype=np.int64)
-        before[1:] = table[old.codes[:-1]]
-        before[first_tokens(corpus.offsets)] = 0
-        pairs, codes = np.unique(before * len(old.vocabulary) + old.codes, return_inverse=True)
-        names = [
-            _BAR.join((kinds.strings[pair // len(old.vocabulary)], old.vocabulary.strings[tag]))
+        tag = corpus.column("label")
+        n_tags = len(tag.vocabulary)
+        types = Vocabulary([_OUTSIDE])
+        type_of = types.encode([_type(text) for text in tag.vocabulary.strings])
+        previous = np.zeros(corpus.n_tokens, dtype=np.int64)
+        previous[1:] = type_of[tag.codes[:-1]]
+        previous[first_tokens(corpus.offsets)] = 0
+        pairs, codes = np.unique(previous * n_tags + tag.codes, return_inverse=True)
+        labels = [
+            _BAR.join((types.strings[pair // n_tags], tag.vocabulary.strings[pair % n_tags]))
             for pair in pairs.tolist()
-            for tag in [pair % len(old.vocabulary)]
         ]
-        return corpus.with_column("label", Column(Vocabulary(names), codes.astype(np.int32)))
+        return corpus.with_column("label", Column(Vocabulary(labels), codes.astype(np.int32)))
 
 
 def _type(tag: str) -> str:

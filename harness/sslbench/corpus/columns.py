@@ -1,7 +1,7 @@
-"""Columns of coded tokens: one vocabulary and one int32 code per token, sentences by offsets.
+"""Corpora as coded columns: a vocabulary and one int32 code per token, sentences by offsets.
 
-Nothing here holds a string per token. Whatever is a function of a word alone (an affix, its lower
-case) is computed once per vocabulary entry, see `Vocabulary.derived`.
+There is no string per token. Functions of a word alone (an affix, its lower case) are computed once
+per vocabulary entry: see `Vocabulary.derived`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from sslbench.types import I32, I64, Bool
 
 
 class _Codes(dict[str, int]):
-    """A dict that gives the next free code to a string it does not know.
+    """A dict that gives unknown strings the next free code.
 
-    `dict.__getitem__` calls `__missing__` from C, so that coding a column is one `map` without
-    a Python frame per token.
+    `dict.__getitem__` calls `__missing__` from C: no Python frame per token of a column.
     """
 
     def __init__(self, strings: list[str]) -> None:
@@ -41,28 +40,28 @@ class _Codes(dict[str, int]):
 class Vocabulary:
     """Append-only bijection between strings and the codes 0, 1, 2, ... (int32).
 
-    Two vocabularies are the same only if they are the same object: the splits of one dataset share
-    one per column. Pickling keeps the strings and drops the derived vocabularies, which are caches.
+    Vocabularies are compared by identity: the splits of a dataset share one object per column.
+    Pickling keeps the strings and drops the derived vocabularies, which are caches.
     """
 
     def __init__(self, strings: Iterable[str] = ()) -> None:
         """Code `strings` in their order; ValueError if one occurs twice."""
-        known = list(strings)
-        self._codes = _Codes(known)
+        own = list(strings)
+        self._codes = _Codes(own)
         self._derived: dict[str, Derived] = {}
-        if len(self._codes) != len(known):
+        if len(self._codes) != len(own):
             raise ValueError("a vocabulary cannot hold the same string twice")
 
     @property
     def strings(self) -> list[str]:
-        """The strings in the order of their codes. Not to be changed by the caller."""
+        """The strings in the order of their codes; do not modify the list."""
         return self._codes.strings
 
     def __len__(self) -> int:
         return len(self._codes)
 
     def __bool__(self) -> bool:
-        # an empty vocabulary is one to share all the same: `given or Vocabulary()` must keep it
+        # `given or Vocabulary()` must keep a shared vocabulary that is still empty
         return True
 
     def __contains__(self, string: object) -> bool:
@@ -75,29 +74,32 @@ class Vocabulary:
         return Vocabulary, (self.strings,)
 
     def add(self, string: str) -> int:
-        """Code of `string`, a new one if it was not there."""
+        """Code of `string`, a new one if it is unknown."""
         return self._codes[string]
 
     def lookup(self, string: str) -> int:
-        """Code of `string`, -1 if it is not there."""
+        """Code of `string`, -1 if it is unknown."""
         return self._codes.get(string, -1)
 
     def encode(self, strings: Iterable[str]) -> I32:
-        """Codes of `strings` (int32[n]); unknown ones are added in the order in which they come."""
+        """Codes of `strings`, int32[n]; unknown strings are added in their order."""
         return np.fromiter(map(self._codes.__getitem__, strings), dtype=np.int32)
 
     def derived(self, name: str, fn: Callable[[str], str]) -> Derived:
-        """The column `fn(string)` of this vocabulary, cached by `name` (the first `fn` stays)."""
+        """The values `fn(string)` of this vocabulary, cached by `name`: the first `fn` is used."""
         if name not in self._derived:
             self._derived[name] = Derived(self, fn)
         return self._derived[name]
 
 
 class Derived:
-    """A function of the strings of a vocabulary, itself coded; grows with its base.
+    """A function of the strings of a base vocabulary, with coded values.
 
-    `vocabulary` holds the distinct values. `fn` is called once per entry of the base, never once
-    per token.
+    `fn` is called once per entry of the base, which may grow.
+
+    Attributes
+    ----------
+    vocabulary: the distinct values.
     """
 
     def __init__(self, base: Vocabulary, fn: Callable[[str], str]) -> None:
@@ -107,7 +109,7 @@ class Derived:
         self._codes: I32 = np.empty(0, dtype=np.int32)
 
     def codes(self) -> I32:
-        """int32[len(base)]: code in `self.vocabulary` of each entry of the base."""
+        """int32[len(base)]: code in `vocabulary` of the value of each entry of the base."""
         new = self._base.strings[len(self._codes) :]
         if new:
             self._codes = np.concatenate([self._codes, self.vocabulary.encode(map(self._fn, new))])
@@ -116,7 +118,13 @@ class Derived:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One coded column. `codes`: int32[N], indices into `vocabulary` (any integer type is cast)."""
+    """One coded column.
+
+    Attributes
+    ----------
+    codes: int32[N], indices into `vocabulary`; other integer types are cast. ValueError for arrays
+        of other types or shapes.
+    """
 
     vocabulary: Vocabulary
     codes: I32
@@ -131,7 +139,7 @@ class Column:
         return len(self.codes)
 
     def strings(self) -> list[str]:
-        """The column as text, one string per token (for output, not for computing)."""
+        """The column as text, one string per token."""
         return list(map(self.vocabulary.strings.__getitem__, self.codes.tolist()))
 
 
@@ -139,10 +147,11 @@ class Column:
 class Corpus:
     """Sentences as flat coded columns.
 
+    Attributes
+    ----------
     columns: name -> Column of N tokens. The label column is always called "label".
-    offsets: int64[S + 1]; sentence i is the tokens offsets[i] .. offsets[i + 1] - 1.
-
-    ValueError if the offsets do not start at 0, fall, or do not end at the columns' length.
+    offsets: int64[S + 1]; sentence i has the tokens offsets[i] to offsets[i + 1] - 1. ValueError if
+        they do not rise from 0 to the length of every column.
     """
 
     columns: Mapping[str, Column]
@@ -151,7 +160,7 @@ class Corpus:
     def __post_init__(self) -> None:
         offsets = np.asarray(self.offsets).astype(np.int64, copy=False)
         if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
-            raise ValueError("offsets must be int64[S + 1], start at 0 and never fall")
+            raise ValueError("offsets must be int64[S + 1], start at 0 and never decrease")
         for name, column in self.columns.items():
             if len(column) != offsets[-1]:
                 raise ValueError(f"column {name!r}: {len(column)} tokens, offsets: {offsets[-1]}")
@@ -201,7 +210,7 @@ class Corpus:
         return np.diff(self.offsets)
 
     def column(self, name: str) -> Column:
-        """The column called `name`; UserError with the nearest names if there is none."""
+        """The column called `name`; UserError with similar names if there is none."""
         if name in self.columns:
             return self.columns[name]
         near = difflib.get_close_matches(name, self.columns, n=3)
@@ -210,7 +219,7 @@ class Corpus:
         raise UserError(f"no column {name!r}", hint=f"{hint}columns: {have}")
 
     def sentence(self, i: int, name: str) -> list[str]:
-        """Sentence i (negative counts from the end) of one column, as text."""
+        """Sentence i of one column as text; a negative i counts from the end."""
         index = range(self.n_sentences)[i]
         column = self.column(name)
         codes = column.codes[self.offsets[index] : self.offsets[index + 1]]
@@ -222,9 +231,10 @@ class Corpus:
         return [strings[first:last] for first, last in pairwise(borders)]
 
     def select(self, sentence_ids: npt.ArrayLike) -> Corpus:
-        """The sentences `sentence_ids` in that order (repeats allowed; a bool[S] mask works too).
+        """The sentences of these numbers in that order, with the same vocabularies.
 
-        Vocabularies are shared with this corpus. IndexError if an id is out of range.
+        sentence_ids: int64[n], repeats allowed, or a mask bool[S].
+        IndexError for a number out of range or a mask of another length.
         """
         ids = np.asarray(sentence_ids)
         if ids.dtype == np.bool_:
@@ -234,12 +244,12 @@ class Corpus:
         ids = ids.astype(np.int64, copy=False)
         lengths = self.lengths[ids]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
-        # token t of the result comes from t plus how far its sentence was moved
+        # token t of the result is token t + shift[t] of this corpus
         shift = np.repeat(self.offsets[:-1][ids] - offsets[:-1], lengths)
         return self._gather(shift + np.arange(offsets[-1]), offsets)
 
     def between(self, first: SupportsIndex, last: SupportsIndex) -> Corpus:
-        """Sentences first .. last - 1 as views: nothing is copied."""
+        """Sentences first to last - 1, as views."""
         offsets = self.offsets[int(first) : int(last) + 1]
         return self._gather(slice(offsets[0], offsets[-1]), offsets - offsets[0])
 
@@ -248,19 +258,19 @@ class Corpus:
         return Corpus(columns, offsets)
 
     def drop(self, *names: str) -> Corpus:
-        """Without these columns (those that are not there are no error)."""
-        kept = {name: column for name, column in self.columns.items() if name not in names}
-        return Corpus(kept, self.offsets)
+        """Without these columns; names that the corpus lacks are ignored."""
+        others = {name: column for name, column in self.columns.items() if name not in names}
+        return Corpus(others, self.offsets)
 
     def with_column(self, name: str, column: Column) -> Corpus:
-        """With one column added or replaced; ValueError if its length differs."""
+        """With one column added or replaced; ValueError for another length."""
         return Corpus({**self.columns, name: column}, self.offsets)
 
     @staticmethod
     def concatenate(corpora: Sequence[Corpus]) -> Corpus:
-        """One corpus after the other.
+        """All sentences of the corpora, in their order.
 
-        ValueError if there is none, or if columns or their vocabulary objects differ.
+        ValueError if there are no corpora, or if columns or their vocabulary objects differ.
         """
         if not corpora:
             raise ValueError("nothing to concatenate")
@@ -291,7 +301,7 @@ def sentence_ids(offsets: I64) -> I64:
 
 
 def first_tokens(offsets: I64) -> Bool:
-    """bool[N]: the token is the first of its sentence (sentences without tokens have none)."""
+    """bool[N]: whether the token is the first of its sentence."""
     first = np.zeros(int(offsets[-1]), dtype=np.bool_)
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     return first

@@ -1,4 +1,4 @@
-"""Columnar text (one token per line, blank line between sentences) to a `Corpus`."""
+"""A reader of CoNLL files: one token per line, a blank line between sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sslbench.corpus.files import (
 from sslbench.errors import UserError
 from sslbench.types import I32, I64
 
-_BLOCK = 2**23  # bytes of text whose fields exist as Python objects at one time
+_BLOCK = 2**23  # bytes of text whose fields exist as Python objects at a time
 
 
 def read_conll(
@@ -37,28 +37,34 @@ def read_conll(
     scheme: Scheme | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Corpus:
-    """Read a CoNLL file: plain, gzip, a member of a zip (source = (path, member)), or `RawBytes`.
-
-    columns: a name for each column of the file; "_" leaves a column out.
-    vocabularies: per column name, used and extended; missing ones are put in, so that one dict
-        passed for all splits makes them share. Default: new ones.
-    separator: None splits on runs of ASCII white space (a no-break or ideographic space is part of
-        a word); one character splits exactly there, and an empty field is an error.
-    skip: lines with one of these in the first column count as blank lines (document marks).
-    comment: lines that start with this count as blank lines (for CoNLL-U: "#"; off by default,
-        since "#" is a word in newswire).
-    scheme: check that every entry of the column "label" is legal in it, and that either all of
-        them or none have a type.
+    """Read a CoNLL file.
 
     Only line feeds end lines; CRLF, trailing spaces, a byte order mark, several blank lines and a
-    missing final newline are harmless. UserError with file and line for: ragged rows, undecodable
-    bytes, NUL, no token at all, a label outside the scheme, and whatever `read_bytes` refuses.
+    missing newline at the end are harmless.
+
+    Parameters
+    ----------
+    source: a plain or gzip file, (zip file, member), or `RawBytes`.
+    columns: a name for each column of the file; "_" leaves a column out.
+    vocabularies: by column, used and extended; splits share those of one dict. Default: new ones.
+    separator: None splits at runs of ASCII white space (a no-break or ideographic space is part of
+        a word); a character splits at each occurrence, and empty fields are errors.
+    skip: lines with one of these in the first column count as blank lines (document marks).
+    comment: lines that start with this count as blank lines, such as "#" in CoNLL-U. Default: none,
+        since "#" is a word in newswire.
+    scheme: of the column "label"; its entries are checked.
+
+    Raises
+    ------
+    UserError: with file and line, for a row with another number of columns, an undecodable byte,
+        NUL, a label that is not legal in `scheme` or that has no type where others have one; for a
+        file without tokens; and as `read_bytes`.
     """
     name = source_name(source)
     rows = _Rows(name, _checked_names(columns, name), _checked_separator(separator))
     text = _decode(read_bytes(source, max_bytes), encoding, name)
     text = _blank_out(text, skip, comment)
-    if separator is not None:  # in the other mode, white space at the end takes care of itself
+    if separator is not None:  # splitting at white space ignores trailing spaces anyway
         text = re.sub(rb"(?<![ \r])[ \r]+(?=\n|\Z)", b"", text)
     if not columns:
         _refuse_unnamed(text, rows)
@@ -75,15 +81,15 @@ def read_conll(
 
 @dataclass(frozen=True)
 class _Rows:
-    """How the lines of one file are to be split, and whom to blame."""
+    """How the lines of a file are split; `file` is its name in messages."""
 
     file: str
     columns: tuple[str, ...]
     separator: bytes | None
 
     def widths(self, lines: list[bytes]) -> I64:
-        """int64[len(lines)]: fields per line, 0 for a blank one."""
-        # a list of fields lives only until it is counted: many at a time wake the garbage collector
+        """int64[len(lines)]: fields per line, 0 for a blank line."""
+        # each list of fields is counted and freed at once: many would start the garbage collector
         if self.separator is None:
             return np.fromiter(map(len, map(bytes.split, lines)), dtype=np.int64, count=len(lines))
         separator = self.separator
@@ -91,7 +97,7 @@ class _Rows:
         return np.fromiter(widths, dtype=np.int64, count=len(lines))
 
     def fields(self, lines: list[bytes]) -> list[bytes]:
-        """The fields of all lines that are not blank, one after the other."""
+        """The fields of all lines that are not blank, concatenated."""
         if self.separator is None:
             return b"\n".join(lines).split()
         tokens = list(filter(None, lines))
@@ -99,9 +105,9 @@ class _Rows:
 
 
 def _checked_names(columns: Sequence[str], file: str) -> tuple[str, ...]:
-    twice = [c for c, n in Counter(columns).items() if n > 1 and c != "_"]
-    if twice:
-        raise UserError(f"column {twice[0]!r} is named twice", file=file)
+    repeated = [name for name, n in Counter(columns).items() if n > 1 and name != "_"]
+    if repeated:
+        raise UserError(f"column name {repeated[0]!r} is given twice", file=file)
     if "" in columns:
         hint = "use _ for a column to leave out"
         raise UserError("a column without a name", file=file, hint=hint)
@@ -135,7 +141,7 @@ def _decode(data: bytes, encoding: str, file: str) -> bytes:
 
 
 def _blank_out(text: bytes, skip: Sequence[str], comment: str | None) -> bytes:
-    """Skipped lines made blank, so that the others keep their line numbers."""
+    """The text with skipped lines made blank, which keeps the line numbers of the others."""
     for first_field in map(str.encode, skip):
         if first_field in text:
             pattern = rb"(?m)^[ \t\r\v\f]*" + re.escape(first_field) + rb"(?:[ \t\r\v\f][^\n]*)?$"
@@ -146,7 +152,7 @@ def _blank_out(text: bytes, skip: Sequence[str], comment: str | None) -> bytes:
 
 
 def _blocks(text: bytes) -> Iterator[bytes]:
-    """The text in pieces of about `_BLOCK` bytes that end where a line ends (without newline)."""
+    """The text in pieces of about `_BLOCK` bytes, cut at newlines, which are left out."""
     start = 0
     while start < len(text):
         end = text.find(b"\n", start + _BLOCK)
@@ -156,7 +162,7 @@ def _blocks(text: bytes) -> Iterator[bytes]:
 
 
 class _Coder(dict[bytes, int]):
-    """Codes of the fields of one column; decodes a field only when it is new in this file."""
+    """Codes of the fields of one column; each distinct field is decoded once per file."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__()
@@ -170,7 +176,7 @@ class _Coder(dict[bytes, int]):
 def _encode(
     text: bytes, rows: _Rows, vocabularies: dict[str, Vocabulary]
 ) -> tuple[dict[str, I32], I64]:
-    """Codes int32[N] per column, and the number of fields of each line (0: blank)."""
+    """Codes int32[N] by column, and the number of fields of each line (0 for a blank line)."""
     coders = {name: _Coder(vocabulary) for name, vocabulary in vocabularies.items()}
     codes: dict[str, list[I32]] = {name: [] for name in vocabularies}
     counts: list[I64] = []
@@ -197,12 +203,12 @@ def _check_widths(rows: _Rows, counts: I64, lines_before: int) -> None:
     wrong = np.flatnonzero((counts != width) & (counts != 0))
     if not len(wrong):
         return
-    found, line = int(counts[wrong[0]]), lines_before + int(wrong[0]) + 1
-    named = f"{width} ({', '.join(rows.columns)})"
+    n_columns, line = int(counts[wrong[0]]), lines_before + int(wrong[0]) + 1
+    expected = f"{width} ({', '.join(rows.columns)})"
     hint = None
     if lines_before == 0 and len(wrong) == np.count_nonzero(counts):
         hint = "name all columns of the file, _ for one to leave out"
-    message = f"{found} column{'s' * (found != 1)} where {named} are expected"
+    message = f"{n_columns} column{'s' * (n_columns != 1)} where {expected} are expected"
     raise UserError(message, file=rows.file, line=line, hint=hint)
 
 
@@ -222,7 +228,7 @@ def _refuse_unnamed(text: bytes, rows: _Rows) -> None:
 
 
 def _offsets(counts: I64) -> I64:
-    """int64[S + 1]; counts: fields per line. A sentence starts at a token line after a blank."""
+    """int64[S + 1]: sentence borders; counts: fields per line. Blank lines separate sentences."""
     is_token = np.concatenate([[False], counts > 0])
     starts = np.flatnonzero(is_token[1:] & ~is_token[:-1])
     tokens_before = np.concatenate([[0], np.cumsum(is_token[1:])])
@@ -230,7 +236,7 @@ def _offsets(counts: I64) -> I64:
 
 
 def _check_labels(column: Column, scheme: Scheme, counts: I64, file: str) -> None:
-    """UserError at the first label that is illegal, or untyped in a file with types."""
+    """UserError for the first label that is illegal, or without type in a file with types."""
     present = np.flatnonzero(np.bincount(column.codes)).tolist()
     labels = [column.vocabulary.strings[code] for code in present]
     typed = any("-" in label for label in labels if tag_fits(label, scheme))

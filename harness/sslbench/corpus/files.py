@@ -1,4 +1,4 @@
-"""Bytes of a plain file, a gzip file or a member of a zip file, without unpacking to disk."""
+"""Bytes and text of plain files, gzip files and members of zip files, unpacked in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sslbench.errors import UserError
 
 @dataclass(frozen=True)
 class RawBytes:
-    """Bytes that are in memory already (standard input, say), and what to call them in messages."""
+    """Bytes in memory, such as standard input, and their name in messages."""
 
     name: str
     data: bytes = field(repr=False)
@@ -27,11 +27,11 @@ COPY_AGAIN = "copy or download it again"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 MAX_BYTES = 4 * 2**30
-# Deflate reaches 1032; text with columns stays below 30. Small files may do as they like.
+# Of unpacked to packed bytes. Deflate reaches 1032; text with columns stays below 30.
 MAX_RATIO = 300
-RATIO_FREE_BYTES = 64 * 2**20
+RATIO_FREE_BYTES = 64 * 2**20  # the ratio is not checked up to this size
 _BLOCK = 2**20
-# zipfile unpacks all that it read of these two at once: small pieces keep a bomb small
+# zipfile unpacks each packed block of these two as a whole: small blocks limit the memory
 _UNBOUNDED = (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _SMALL_BLOCK = 2**12
 
@@ -41,7 +41,7 @@ class _Readable(Protocol):
 
 
 def source_name(source: Source) -> str:
-    """The source as the user gave it; `file.zip!member` for a member."""
+    """The name of a source in messages; `file.zip!member` for a member."""
     if isinstance(source, RawBytes):
         return source.name
     if isinstance(source, tuple):
@@ -50,11 +50,13 @@ def source_name(source: Source) -> str:
 
 
 def read_bytes(source: Source, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO) -> bytes:
-    """All bytes of `source`: a path, or (zip path, member). gzip is known by its first bytes.
+    """All bytes of a source, unpacked.
 
-    A zip path without a member is read if it holds exactly one file.
-    UserError if it is not there, damaged, truncated, over `max_bytes` once unpacked, or (beyond
-    64 MiB) unpacks to more than `max_ratio` times its packed size.
+    source: a path of a plain, gzip or zip file, (zip path, member), or `RawBytes`. A zip path
+        without a member must hold exactly one file.
+    max_bytes, max_ratio: limits of the unpacked size, and of its ratio to the packed size for more
+        than 64 MiB.
+    UserError for a file that is missing, damaged, truncated or beyond these limits.
     """
     if isinstance(source, RawBytes):
         return source.data
@@ -137,7 +139,7 @@ def _find_member(archive: zipfile.ZipFile, path: str, member: str | None) -> zip
         raise UserError(f"{len(names)} files in the archive", file=path, hint=f"name one: {shown}")
     if member in names:
         return archive.getinfo(member)
-    # a forgotten folder is the commonest mistake
+    # the most frequent mistake is a missing folder
     near = [name for name in names if os.path.basename(name) == os.path.basename(member)]
     near = (near or difflib.get_close_matches(member, names) or names)[:5]
     hint = f"near: {', '.join(near)}" if near else "the archive is empty"
@@ -154,7 +156,7 @@ def _read_limited(
 ) -> bytes:
     blocks: list[bytes] = []
     size = 0
-    # sizes that headers declare are not believed: count what really comes out
+    # count unpacked bytes: the sizes in headers may be wrong
     while block := file.read(block_size):
         size += len(block)
         if size > max_bytes:
@@ -162,6 +164,6 @@ def _read_limited(
             raise UserError(f"more than {max_bytes} bytes of text", file=name, hint=hint)
         if size > RATIO_FREE_BYTES and size > max_ratio * max(packed, 1):
             message = f"unpacks to more than {max_ratio:g} times its size"
-            raise UserError(message, file=name, hint="unpack it yourself if it is meant to")
+            raise UserError(message, file=name, hint="unpack it yourself if you trust the file")
         blocks.append(block)
     return b"".join(blocks)

@@ -1,7 +1,7 @@
-"""Text that is read shard by shard, so that memory does not grow with it.
+"""Text that is read one shard at a time, in bounded memory.
 
-A shard is a `Corpus`; unlabeled shards have no "label" column. Iterating twice gives the same
-shards in the same order.
+A shard is a `Corpus`; unlabeled shards have no column "label". Each iteration gives the same shards
+in the same order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FORMAT = 1
 
 @runtime_checkable
 class Shards(Protocol):
-    """What a method may do with unlabeled text: count it, and run over it as often as it likes."""
+    """Unlabeled text: its sizes, and its shards, which may be iterated over repeatedly."""
 
     @property
     def n_sentences(self) -> int: ...
@@ -41,9 +41,9 @@ class Shards(Protocol):
 
 
 class CorpusShards:
-    """An in-memory corpus cut at sentence borders into views of at most `shard_tokens` tokens.
+    """A corpus in memory as views of at most `shard_tokens` tokens, cut between sentences.
 
-    A longer sentence is a shard of its own; a corpus without sentences has no shards.
+    A longer sentence is one shard; a corpus without sentences has no shards.
     """
 
     def __init__(self, corpus: Corpus, shard_tokens: int = SHARD_TOKENS) -> None:
@@ -70,7 +70,7 @@ class CorpusShards:
 
 
 class ChainedShards:
-    """One after the other."""
+    """The shards of several texts, in their order."""
 
     def __init__(self, parts: Sequence[Shards]) -> None:
         self.parts = tuple(parts)
@@ -88,24 +88,27 @@ class ChainedShards:
 
 
 class HeadShards:
-    """The first `n_sentences` sentences of other shards (all, if there are fewer)."""
+    """The first `n_sentences` sentences of a text, or all if there are fewer.
+
+    ValueError if `n_sentences` is negative.
+    """
 
     def __init__(self, shards: Shards, n_sentences: int) -> None:
         if n_sentences < 0:
             raise ValueError(f"n_sentences must not be negative, got {n_sentences}")
         self._shards = shards
-        self._wanted = n_sentences
+        self._limit = n_sentences
 
     @property
     def n_sentences(self) -> int:
-        return min(self._wanted, self._shards.n_sentences)
+        return min(self._limit, self._shards.n_sentences)
 
     @cached_property
     def n_tokens(self) -> int:
-        return sum(shard.n_tokens for shard in self)  # one pass over the head, once
+        return sum(shard.n_tokens for shard in self)
 
     def __iter__(self) -> Iterator[Corpus]:
-        left = self._wanted
+        left = self._limit
         for shard in self._shards if left else ():
             yield shard if shard.n_sentences <= left else shard.between(0, left)
             left -= shard.n_sentences
@@ -113,18 +116,12 @@ class HeadShards:
                 return
 
 
-def head(shards: Shards, n_sentences: int) -> HeadShards:
-    """At most the first `n_sentences` sentences of `shards`; ValueError if negative."""
-    return HeadShards(shards, n_sentences)
-
-
 class StoredShards:
-    """A folder that `write_shards` wrote: a memory-mapped int32 array per column and shard.
+    """The shards in a folder of `write_shards`: a memory-mapped int32 array per column and shard.
 
-    vocabularies: per column name, shared with other corpora: stored strings are added to them and
-        the codes translated (a copy of one shard at a time); missing ones are put in. By default,
-        and wherever the codes agree anyway, a shard is a view of the files.
-    UserError if the folder is not there, not complete, or of another format.
+    vocabularies: by column, used and extended with the stored strings. Codes are translated, which
+        copies one shard at a time, unless they agree. Default: new ones.
+    UserError for a folder that is missing, incomplete, damaged or of another format.
     """
 
     def __init__(
@@ -174,7 +171,7 @@ class StoredShards:
         columns = {}
         for i, (name, recode) in enumerate(self._recode.items()):
             file = self.folder / _file(number, f"column{i}")
-            # a plain view of the map: the subclass np.memmap costs time at every slice
+            # a plain array, since slices of np.memmap are slow
             codes = np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))
             columns[name] = Column(
                 self.vocabularies[name], codes if recode is None else recode[codes]
@@ -183,15 +180,16 @@ class StoredShards:
 
 
 def write_shards(folder: str | os.PathLike[str], shards: Shards) -> StoredShards:
-    """Store `shards` in a new `folder`; it appears complete or not at all.
+    """Store `shards` in a new folder, which exists only once it is complete.
 
-    Memory: one shard and the vocabularies, which the shards must share (ValueError).
-    UserError if the folder is there at the start. If it appears meanwhile, another process filled
-    the same cache: its folder is kept and ours is dropped.
+    If another process creates the folder in the meantime, its shards are used. Memory: one shard
+    and the vocabularies.
+
+    UserError if the folder exists already; ValueError if shards differ in columns or vocabularies.
     """
     target = Path(folder)
     if target.exists():
-        raise UserError("the folder is already there", file=target)
+        raise UserError("the folder exists already", file=target)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
@@ -213,14 +211,15 @@ def _write(folder: Path, shards: Shards) -> None:
     for number, shard in enumerate(shards):
         own = {name: column.vocabulary for name, column in shard.columns.items()}
         vocabularies = own if vocabularies is None else vocabularies
-        if list(own) != list(vocabularies) or any(own[n] is not v for n, v in vocabularies.items()):
+        same = all(own.get(name) is shared for name, shared in vocabularies.items())
+        if list(own) != list(vocabularies) or not same:
             raise ValueError("the shards do not share columns and vocabularies")
         for i, column in enumerate(shard.columns.values()):
             np.save(folder / _file(number, f"column{i}"), column.codes, allow_pickle=False)
         np.save(folder / _file(number, "offsets"), shard.offsets, allow_pickle=False)
         sizes.append([shard.n_sentences, shard.n_tokens])
     names = list(vocabularies or ())
-    # at the end: vocabularies may have grown while the shards came
+    # at the end, since vocabularies may grow during the iteration
     for i, vocabulary in enumerate((vocabularies or {}).values()):
         _write_json(folder / f"vocabulary{i}.json", vocabulary.strings)
     _write_json(folder / _INDEX, {"format": _FORMAT, "columns": names, "shards": sizes})

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from sslbench.corpus import ChainedShards, CorpusShards, Shards, head
+from sslbench.corpus import ChainedShards, CorpusShards, HeadShards, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.record import ProtocolSpec
@@ -129,7 +129,7 @@ def unlabeled_text(
         parts.append(_external(dataset.name, dataset.external()))
     shards = parts[0] if len(parts) == 1 else ChainedShards(parts)
     if protocol.unlabeled is not None:
-        shards = head(shards, protocol.unlabeled)
+        shards = HeadShards(shards, protocol.unlabeled)
     if not dataset.transductive or held_out is None or not len(held_out):
         return shards
     held = CorpusShards(dataset.splits["train"].drop("label").select(held_out))

@@ -47,7 +47,7 @@ class GraphPropagationCRF(CRFMethod):
         for shard, data in zip(problem.unlabeled, text.unlabeled, strict=True):
             guess = hard_labels(rows[tokens.of(shard)], shard.offsets, problem.transition_mask)
             if problem.label_constraint is not None:
-                guess = problem.label_constraint.overrule(shard, problem.labels, guess)
+                guess = problem.label_constraint.apply_to(guess, shard, problem.labels)
             counts += np.bincount(guess, minlength=len(counts))
             parts.append((data, HardLabels(guess, np.full(shard.n_sentences, params.eta))))
         with run.phase("train"):

@@ -103,7 +103,7 @@ class GraphTagger:
         return (
             codes
             if self.label_constraint is None
-            else self.label_constraint.overrule(corpus, self.labels, codes)
+            else self.label_constraint.apply_to(codes, corpus, self.labels)
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

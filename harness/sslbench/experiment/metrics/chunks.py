@@ -49,7 +49,7 @@ def find_chunks(labels: Labels, offsets: I64, encoding: Scheme, kinds: Vocabular
     offsets: int64[S + 1]. UserError for a label that occurs and is illegal in `encoding`.
     """
     names, codes = labels
-    table = TagTable.of(names, encoding, kinds)
+    table = TagTable.from_tags(names, encoding, kinds)
     prefix, kind = table.prefix[codes], table.type[codes]
     if len(prefix) and prefix.min() < 0:
         label = names[codes[int(np.argmin(prefix))]]
