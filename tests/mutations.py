@@ -1,0 +1,175 @@
+"""Do the tests notice faults? Ten faults in kernels and methods, each against a few tests.
+
+    python tests/mutations.py            all of them
+    python tests/mutations.py prior tie  those whose names begin so
+
+Each fault is one piece of text, replaced in a temporary copy of the packages and tests; then a few
+tests run on the copy and must fail. First the same tests must pass without any fault.
+Not part of the test suite: kernels with a fault are compiled anew. The exit status is 1 if a fault
+survives, 2 if a text does not stand once in its file or if tests fail without a fault.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("harness", "methods", "datasets")
+
+
+class Fault(NamedTuple):
+    """Text in a file, what replaces it, and the tests that must notice."""
+
+    name: str
+    file: str
+    text: str
+    fault: str
+    tests: tuple[str, ...]
+
+
+FAULTS = (
+    Fault(
+        "backward pass with the forward transitions",
+        "harness/sslbench/crf/first_order/scaled.py",
+        "rows.vector_matrix(x[t], ET, beta[t - 1])",
+        "rows.vector_matrix(x[t], E, beta[t - 1])",
+        ("tests/crf/test_batch.py::test_one_and_two_tokens[False]",),
+    ),
+    Fault(
+        "arcs into the first token are kept",
+        "harness/sslbench/crf/first_order/scaled.py",
+        "edge[0, a, b] = 0.0",
+        "edge[0, a, b] = 1.0",
+        ("tests/crf/test_batch.py::test_one_and_two_tokens[True]",),
+    ),
+    Fault(
+        "stop scores are missing",
+        "harness/sslbench/crf/objective.py",
+        "node[batch.offsets[1:] - 1] += tables.e",
+        "pass",
+        ("tests/crf/test_weights.py::test_scores[state]",),
+    ),
+    Fault(
+        "prior twice as strong",
+        "harness/sslbench/crf/objective.py",
+        "np.full(self.layout.size, 1.0 / self.sigma2)",
+        "np.full(self.layout.size, 2.0 / self.sigma2)",
+        ("tests/crf/test_objective.py::test_objective_and_gradient[hard-state]",),
+    ),
+    Fault(
+        "normalizer of propagation without nu",
+        "harness/sslbench/graph/propagation/quadratic.py",
+        "inverse(labeled + nu + coupling * edges.degree)",
+        "inverse(labeled + coupling * edges.degree)",
+        ("tests/graph/test_propagation.py::test_g7_after_some_steps",),
+    ),
+    Fault(
+        "tie of neighbors goes to the larger index",
+        "harness/sslbench/graph/neighbor_kernels.py",
+        "(s == s2 and j > j2)",
+        "(s == s2 and j < j2)",
+        (
+            "tests/graph/test_neighbors.py::test_brute_force_with_ties_negative_values_and_empty_rows",
+        ),
+    ),
+    Fault(
+        "virtual evidence without the clamp",
+        "methods/sslbench_methods/virtual_evidence/evidence.py",
+        "node = potentials.node + self.alpha * np.where(",
+        "node = potentials.node + 0.0 * np.where(",
+        ("tests/methods/test_virtual_evidence.py::test_the_clamped_posterior",),
+    ),
+    Fault(
+        "M-step of JESS-CM without eta",
+        "methods/sslbench_methods/jess_cm/hmm.py",
+        "_smoothed(factor[j] * count[part], eta, old, axis=0)",
+        "_smoothed(factor[j] * count[part], 0.0, old, axis=0)",
+        ("tests/methods/test_jess_cm_oracles.py::test_m_step_with_prior",),
+    ),
+    Fault(
+        "exponentiated gradient goes uphill",
+        "methods/sslbench_methods/graph_pr/e_step.py",
+        "offset[:-1] -= eta * self.lam",
+        "offset[:-1] += eta * self.lam",
+        ("tests/methods/test_graph_pr_oracles.py::test_p2_one_step_in_three_spaces",),
+    ),
+    Fault(
+        "conlleval joins chunks of unlike types",
+        "harness/sslbench/corpus/encodings.py",
+        "& (kind[1:] == kind[:-1])",
+        "& (kind[1:] == kind[1:])",
+        ("tests/experiment/test_metrics.py::test_conlleval_table",),
+    ),
+)
+
+
+def copy(folder: Path) -> None:
+    skip = shutil.ignore_patterns("__pycache__", "benchmarks")
+    for name in (*PACKAGES, "tests"):
+        shutil.copytree(ROOT / name, folder / name, ignore=skip)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def passes(folder: Path, tests: Sequence[str]) -> bool:
+    """Run tests on a copy of the packages; stop if they cannot be run."""
+    path = os.pathsep.join(str(folder / name) for name in PACKAGES)
+    cache = str(folder.parent / "cache")  # kernels that a fault does not change are compiled once
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-q", *tests],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": cache},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode not in (0, 1):
+        print(done.stdout + done.stderr, file=sys.stderr)
+        sys.exit(2)
+    return done.returncode == 0
+
+
+def noticed(fault: Fault, folder: Path) -> bool:
+    path = folder / fault.file
+    source = path.read_text(encoding="utf-8")
+    if source.count(fault.text) != 1:
+        times = source.count(fault.text)
+        print(f"{fault.name}: {fault.text!r} stands {times} times in {fault.file}", file=sys.stderr)
+        sys.exit(2)
+    path.write_text(source.replace(fault.text, fault.fault), encoding="utf-8")
+    try:
+        return not passes(folder, fault.tests)
+    finally:
+        path.write_text(source, encoding="utf-8")
+
+
+def main(names: Sequence[str]) -> int:
+    chosen = [fault for fault in FAULTS if not names or fault.name.startswith(tuple(names))]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary, "copy")
+        copy(folder)
+        if not passes(folder, [test for fault in chosen for test in fault.tests]):
+            print("the tests fail without a fault", file=sys.stderr)
+            return 2
+        survived = 0
+        for fault in chosen:
+            begin = time.perf_counter()
+            caught = noticed(fault, folder)
+            survived += not caught
+            seconds = time.perf_counter() - begin
+            print(
+                f"{'caught' if caught else 'SURVIVED':8}  {fault.name} ({seconds:.0f} s)",
+                flush=True,
+            )
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
