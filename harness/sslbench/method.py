@@ -55,10 +55,13 @@ class CRFMethod(ABC):
     Params: parameters with their defaults and bounds; ``Params.search``, a tuple of `SearchAxis`,
         says what is tuned.
     uses_unlabeled: False for a method that never reads unlabeled text, which then is not prepared.
+    order_invariant: True declares that the order of the unlabeled sentences does not matter;
+        ``sslbench check`` tests it.
     """
 
     Params: ClassVar[type[TrainingParams]] = TrainingParams
     uses_unlabeled: ClassVar[bool] = True
+    order_invariant: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, problem: Problem, params: Any, run: RunContext) -> Tagger:

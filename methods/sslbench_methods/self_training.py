@@ -23,6 +23,8 @@ from .supervised import SIGMA2_GRID
 class SelfTraining(CRFMethod):
     """Viterbi self-training to a fixed point."""
 
+    order_invariant = True
+
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of self-training."""
 

@@ -140,7 +140,9 @@ class Tagger(Protocol):
     """What training returns.
 
     Optional: ``variants``, other fits of the same training by name (its first round, say), whose
-    primary metric the record tells as well, as ``accuracy_NAME``.
+    primary metric the record tells as well, as ``accuracy_NAME``; and ``decodes_sequences = False``
+    for a tagger that labels each token on its own, so that the labels of neighboring tokens may
+    form a forbidden transition.
     """
 
     @property

@@ -43,6 +43,8 @@ LABELS_EVERY = 10
 class EntropyRegularization(CRFMethod):
     """Log-likelihood of labeled sentences and negative entropy of unlabeled ones."""
 
+    order_invariant = True
+
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of entropy regularization."""
 

@@ -25,6 +25,8 @@ KIND = "gp_crf"
 class GraphPropagationCRF(CRFMethod):
     """CRF trained on gold labels and on those of graph propagation."""
 
+    order_invariant = True
+
     class Params(GraphCRFParams, frozen=True, kw_only=True):
         """Parameters of graph propagation and of the CRF that follows."""
 

@@ -90,6 +90,8 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
 class GraphPR(CRFMethod):
     """A CRF and regularized posteriors of the unlabeled text, trained in turn."""
 
+    order_invariant = True
+
     class Params(RegularizationParams, frozen=True, kw_only=True):
         """Parameters of graph-based posterior regularization."""
 
@@ -115,6 +117,8 @@ class GraphPR(CRFMethod):
 
 class PR1(CRFMethod):
     """The model after the first round: the E-step sees the supervised CRF, the M-step the rest."""
+
+    order_invariant = True
 
     class Params(RegularizationParams, frozen=True, kw_only=True):
         """Parameters of the first round."""

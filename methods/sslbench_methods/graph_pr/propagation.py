@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -39,6 +39,8 @@ TIE = 1e-6
 
 class GraphPropagation:
     """Likeliest label of a token's trigram after label propagation."""
+
+    order_invariant = True
 
     class Params(GraphParams, frozen=True, kw_only=True):
         """Parameters of graph propagation (the paper's values)."""
@@ -91,6 +93,8 @@ class GraphTagger:
     Labels are chosen token by token: sequences of chunk tags may be ill-formed.
     label_constraint: tells the label of some tokens, whatever their row; None = of none.
     """
+
+    decodes_sequences: ClassVar[bool] = False
 
     labels: tuple[str, ...]
     tokens: TokenRows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -60,6 +60,8 @@ class PosteriorTagger:
     variants: other taggers of the same training, by name; not saved.
     shift: added to the CRF's scores of labels; None = nothing.
     """
+
+    decodes_sequences: ClassVar[bool] = False
 
     crf: ChainCRF
     kind: str

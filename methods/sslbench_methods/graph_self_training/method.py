@@ -34,6 +34,8 @@ _SHARED_AXES = (
 class GraphSelfTraining(CRFMethod):
     """Self-training whose type posteriors are smoothed on a similarity graph."""
 
+    order_invariant = True
+
     class Params(TypeParams, frozen=True, kw_only=True):
         """Parameters of graph-based self-training (the paper's values)."""
 
@@ -80,6 +82,8 @@ class GraphSelfTraining(CRFMethod):
 
 class TypeSelfTraining(CRFMethod):
     """Self-training on posteriors averaged by trigram type: the paper's self-trained CRF."""
+
+    order_invariant = True
 
     class Params(TypeParams, frozen=True, kw_only=True):
         """Parameters of type-level self-training."""

@@ -41,6 +41,8 @@ PIECE = 65_536
 class JessCM(CRFMethod):
     """CRF with embedded hidden Markov models, estimated on unlabeled text."""
 
+    order_invariant = True
+
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of JESS-CM; sigma2 is tuned by the supervised CRF, as in the paper."""
 

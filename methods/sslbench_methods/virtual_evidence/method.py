@@ -28,6 +28,8 @@ from .evidence import EStep, Part, VirtualEvidence
 class VirtualEvidenceTraining(CRFMethod):
     """CRF trained to agree with distributions propagated on a graph."""
 
+    order_invariant = True
+
     class Params(GraphCRFParams, frozen=True, kw_only=True):
         """Parameters of virtual evidence; sigma2 is the paper's delta squared."""
 

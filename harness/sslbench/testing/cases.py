@@ -1,0 +1,324 @@
+"""A method under test: trained through the harness on any dataset, and compared with itself."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numba
+import numpy as np
+
+from sslbench.corpus import Corpus
+from sslbench.crf import ChainModel, read_model
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.problem import DecodedTagger, Problem, Tagger, without_labels
+from sslbench.experiment.record import ProtocolSpec, RunSpec, jsonable
+from sslbench.experiment.saved import load_tagger, save_tagger
+from sslbench.experiment.training import RunSetup, RunTask, Trained, make_params, predict
+from sslbench.plugins import Registry, registry
+from sslbench.registrations import (
+    DatasetInfo,
+    FeaturizerInfo,
+    MethodInfo,
+    ModelInfo,
+    Registration,
+)
+
+from .results import CheckFailure, CheckSkipped
+from .toys import toy_dataset, toy_featurizer
+
+_TARGET = "sslbench.testing:toy"
+_PREFERRED = ("tagging", "joint", "spans", "segmentation")
+LABELED = 12
+"""Labeled sentences of most checks; the other sentences of train are unlabeled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Given(Registration):
+    """A registration whose target is an object in memory."""
+
+    given: Any = None
+
+    def load(self) -> Any:
+        return self.given
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GivenMethod(_Given, MethodInfo):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GivenDataset(_Given, DatasetInfo):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GivenFeaturizer(_Given, FeaturizerInfo):
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class _GivenModel(_Given, ModelInfo):
+    pass
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained method and the problem that it was trained on."""
+
+    setup: RunSetup
+    trained: Trained
+
+    @property
+    def tagger(self) -> Tagger:
+        """What predicts tags, as the harness uses it."""
+        return self.trained.tagger
+
+    @property
+    def own_tagger(self) -> Any:
+        """What `fit` of the method returned; under a label codec, its labels are the codec's."""
+        return without_codec(self.tagger)
+
+    @property
+    def problem(self) -> Problem:
+        return self.trained.problem
+
+    def predicted(self, corpus: Corpus) -> list[str]:
+        """A label per token, as text; the label column of the corpus is dropped first."""
+        return predicted_labels(self.tagger, corpus)
+
+    def texts(self) -> Iterator[tuple[str, Corpus]]:
+        """(name, corpus) of all text of the problem and of the dataset's other splits."""
+        yield "labeled", self.problem.labeled
+        for number, shard in enumerate(self.problem.unlabeled):
+            yield f"unlabeled[{number}]", shard
+        for name, corpus in self.setup.dataset.splits.items():
+            if name != "train":
+                yield name, corpus
+
+    @cached_property
+    def evidence(self) -> dict[str, Any]:
+        """All that a repeated training must reproduce bit for bit.
+
+        Predictions on the splits that are scored, the trace, and the arrays of the saved tagger.
+        """
+        splits = self.setup.dataset.splits
+        found: dict[str, Any] = {
+            f"the predictions for {name}": self.predicted(corpus)
+            for name, corpus in splits.items()
+            if name != "train"
+        }
+        found["run.trace"] = jsonable(self.trained.run.trace)
+        arrays = self.saved_arrays()
+        return found | {f"the saved array {name!r}": array for name, array in arrays.items()}
+
+    def saved_arrays(self) -> dict[str, Any]:
+        """The arrays that the tagger's own ``save`` writes; {} when it cannot be saved.
+
+        That is no failure here: the check save_restore is about it.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model")
+            try:
+                self.own_tagger.save(str(path))
+                return read_model(path)[1]
+            except Exception:  # no save, or one that raises anything
+                return {}
+
+    def restored(self) -> Tagger:
+        """The tagger, saved as ``sslbench train`` does and read back.
+
+        CheckSkipped when it has no ``save``, UserError when saving or restoring fails.
+        """
+        if not hasattr(self.own_tagger, "save"):
+            raise CheckSkipped("what fit() returns has no save()")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model")
+            save_tagger(path, self.setup, self.trained)
+            return load_tagger(path, self.setup.plugins).tagger
+
+
+@dataclass(frozen=True)
+class MethodCase:
+    """A method, the parameters to check it with, and all other plugins that it may ask for.
+
+    Attributes
+    ----------
+    params: values that replace defaults of the method's `Params`.
+    datasets: to check it on besides the generated ones.
+    """
+
+    info: MethodInfo
+    cls: type[Any]
+    known: Registry
+    params: Mapping[str, Any] = field(default_factory=dict)
+    datasets: Sequence[Dataset] = ()
+    _cache: dict[str, Fitted] = field(default_factory=dict, repr=False)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """That the method is for."""
+        return self.info.tasks
+
+    @property
+    def task(self) -> str:
+        """Of the generated datasets for most checks: tagging, or else the richest of `tasks`."""
+        return next(task for task in _PREFERRED if task in self.tasks)
+
+    def toy(self, **options: Any) -> Dataset:
+        """The generated dataset of the method's task; see `toy_dataset`."""
+        return toy_dataset(self.task, **options)
+
+    def base(self) -> Fitted:
+        """The method trained on the plain toy: trained once, for all checks that look at it."""
+        if "base" not in self._cache:
+            self._cache["base"] = self.fit(self.toy())
+        return self._cache["base"]
+
+    def fit(
+        self,
+        dataset: Dataset,
+        *,
+        labeled: int | str = LABELED,
+        unlabeled: int | None = None,
+        seed: int = 0,
+        threads: int = 1,
+        params: Mapping[str, Any] | None = None,
+        cache: Path | None = None,
+        inside: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        before: Callable[[Problem], object] = lambda problem: None,
+    ) -> Fitted:
+        """Train as ``sslbench run`` does, in this process.
+
+        labeled, unlabeled, seed: as on the command line.
+        cache: folder for derived data; None: nothing is kept.
+        inside: a context for the method's own `fit`; before: is shown the problem first.
+        """
+        protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, seed=seed)
+        spec = RunSpec(self.info.name, dataset.name, "toy", "toy", {}, protocol)
+        clock = RunContext(seed, threads=threads)
+        task = RunTask(spec, dataset.metric, threads=threads)
+        setup = RunSetup.open(task, self._registry(dataset), clock)
+        problem = setup.problem(setup.drawn.labeled, self.info.name)
+        before(problem)
+        values = make_params(self.cls, {**self.params, **(params or {})})
+        run = RunContext(seed, threads=threads, cache=cache)
+        with using_threads(threads), inside():
+            tagger = setup.fit(problem, values, run, self.info.name)
+        return Fitted(setup, Trained(tagger, problem, values, [], run))
+
+    def _registry(self, dataset: Dataset) -> Registry:
+        """All plugins, with the method, the dataset, the toy's featurizer and a CRF among them."""
+        about: dict[str, Any] = {"summary": "", "reference": "", "target": _TARGET}
+        data = _GivenDataset(
+            name=dataset.name, given=lambda home: dataset, licence="", task=dataset.task,
+            metric=dataset.metric, featurizer="toy", protocol="", **about,
+        )  # fmt: skip
+        featurizer = _GivenFeaturizer(name="toy", given=toy_featurizer, **about)
+        return replace(
+            self.known,
+            methods={**self.known.methods, self.info.name: self.info},
+            datasets={**self.known.datasets, dataset.name: data},
+            featurizers={**self.known.featurizers, "toy": featurizer},
+            models={**self.known.models, "toy": _GivenModel(name="toy", given=ChainModel, **about)},
+        )
+
+
+def method_case(
+    method: str | type[Any], params: Mapping[str, Any] | None, datasets: Sequence[str | Dataset]
+) -> MethodCase:
+    """The case of a registered method, or of a class that need not be registered.
+
+    UserError for an unknown name of a method or dataset.
+    """
+    known = registry()
+    info = known.method(method) if isinstance(method, str) else _info_of(method, known)
+    loaded = [_dataset(each, known) for each in datasets]
+    return MethodCase(info, info.load(), known, dict(params or {}), loaded)
+
+
+def _info_of(cls: type[Any], known: Registry) -> MethodInfo:
+    target = f"{cls.__module__}:{cls.__qualname__}"
+    for info in known.methods.values():
+        if info.target == target:
+            return info
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower().strip("_")
+    return _GivenMethod(name=name, given=cls, summary="", reference="", target=_TARGET)
+
+
+def _dataset(dataset: str | Dataset, known: Registry) -> Dataset:
+    if isinstance(dataset, Dataset):
+        return dataset
+    return cast(Dataset, known.dataset(dataset).load()(DataHome(dataset=dataset)))
+
+
+def external_text(dataset: Dataset) -> Corpus:
+    """The unlabeled text from outside that a toy was asked for."""
+    assert dataset.external is not None
+    return Corpus.concatenate(list(dataset.external()))
+
+
+def without_codec(tagger: Tagger) -> Any:
+    """The tagger over the labels of a codec, when there is one below a tagger over tags."""
+    return tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
+
+
+def predicted_labels(tagger: Tagger, corpus: Corpus) -> list[str]:
+    """A label per token, as text."""
+    return [tagger.labels[code] for code in predict(tagger, corpus).tolist()]
+
+
+def raw_prediction(tagger: Any, corpus: Corpus) -> Any:
+    """What `predict` of a tagger returns for a corpus, unchecked."""
+    return tagger.predict(without_labels(corpus))
+
+
+def max_threads() -> int:
+    """How many threads kernels may use in this process."""
+    n: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set when imported
+    return n
+
+
+@contextmanager
+def using_threads(threads: int) -> Iterator[None]:
+    """Let compiled kernels use so many threads, at most those that the process was started with."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(threads, max_threads()))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def require_same(found: Mapping[str, Any], expected: Mapping[str, Any], when: str) -> None:
+    """CheckFailure naming the first thing that differs; when: e.g. "with 2 threads"."""
+    missing = set(expected) ^ set(found)
+    if missing:
+        raise CheckFailure(f"{when}, {min(missing)} is there only once")
+    for name, value in expected.items():
+        difference = _difference(found[name], value)
+        if difference:
+            raise CheckFailure(f"{when}, {name}{difference}")
+
+
+def _difference(a: Any, b: Any) -> str:
+    """Where two values differ first, as the end of a sentence; "" when they are the same."""
+    if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+        return next((f"[{key!r}]{d}" for key in a if (d := _difference(a[key], b[key]))), "")
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        same = a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+        return "" if same else " differs"
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        wrong = [i for i, (x, y) in enumerate(zip(a, b, strict=True)) if _difference(x, y)]
+        if not wrong or len(a) == 1:
+            return "".join(f"[0]{_difference(a[0], b[0])}" for _ in wrong)
+        return f" differ at {len(wrong)} of {len(a)} places, first at {wrong[0]}"
+    return "" if a == b else f" is {a!r} and not {b!r}"

@@ -1,0 +1,379 @@
+"""Checks of datasets: splits, labels, files, options and unlabeled text."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sslbench.corpus import Corpus, Scheme, tag_fits
+from sslbench.errors import UserError
+from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.identity import corpus_hash
+from sslbench.experiment.record import jsonable
+from sslbench.experiment.training import score_labels
+from sslbench.plugins import Registry, registry
+from sslbench.registrations import DatasetInfo, load_target
+from sslbench.types import I32
+
+from .guard import Watch, watched
+from .method_outputs import forbidden
+from .methods import checks_of
+from .results import SECONDS, Check, CheckFailure, CheckResult, CheckSkipped, run_checks, select
+
+HEAD = 200
+"""Sentences of a split that the more costly checks look at."""
+
+
+@dataclass(frozen=True)
+class DatasetCase:
+    """A dataset under test. options: of ``load``, instead of the defaults."""
+
+    info: DatasetInfo
+    home: DataHome
+    known: Registry
+    options: Mapping[str, Any] = field(default_factory=dict)
+    _cache: dict[str, Dataset] = field(default_factory=dict, repr=False)
+
+    def load(self, home: DataHome | None = None, **options: Any) -> Dataset:
+        """Load anew. CheckSkipped when the data home has not the files."""
+        if home is None:
+            self._require_files()
+        loaded: Dataset = self.info.load()(home or self.home, **{**self.options, **options})
+        return loaded
+
+    def loaded(self) -> Dataset:
+        """The dataset, loaded once for all checks that look at it."""
+        if "base" not in self._cache:
+            self._cache["base"] = self.load()
+        return self._cache["base"]
+
+    def _require_files(self) -> None:
+        missing = [file.path for file in self.info.files if not self.home.locate(file).is_file()]
+        if missing:
+            advice = f"; sslbench data fetch {self.info.name}"
+            raise CheckSkipped(f"not in the data home: {missing[0]}{advice}")
+        if self.info.own and self.home.root == DataHome().root and not self.options:
+            raise CheckSkipped(f"needs {self.info.own}")
+
+    def parts(self) -> Iterator[tuple[str, Corpus]]:
+        """(name, corpus) of the splits."""
+        yield from self.loaded().splits.items()
+
+
+def check_registration(case: DatasetCase) -> None:
+    """The registration has a summary, a reference, a licence, a protocol and a known featurizer."""
+    require_texts(case.info, ("summary", "reference", "licence", "protocol"))
+    for file in case.info.files:
+        if not file.licence.strip():
+            raise CheckFailure(f"the file {file.path} has no licence")
+    try:
+        case.known.featurizer(case.info.featurizer)
+    except UserError as error:
+        raise CheckFailure(f"default featurizer: {error}") from error
+
+
+def check_load(case: DatasetCase) -> None:
+    """`load` gives a Dataset with the name, the task and the metric of the registration."""
+    dataset: object = case.loaded()
+    if not isinstance(dataset, Dataset):
+        raise CheckFailure(f"load() gives {type(dataset).__name__} and not a Dataset")
+    for name in ("name", "task", "metric"):
+        found, expected = getattr(dataset, name), getattr(case.info, name)
+        if found != expected:
+            raise CheckFailure(f"{name} is {found!r}, but the registration says {expected!r}")
+    json.dumps(jsonable(dataset.metadata))
+
+
+def check_splits(case: DatasetCase) -> None:
+    """There are train and test; no split and no sentence is empty."""
+    splits = case.loaded().splits
+    for name in ("train", "test"):
+        if name not in splits:
+            raise CheckFailure(f"there is no split {name!r}; there are {', '.join(splits)}")
+    for name, corpus in case.parts():
+        if not corpus.n_tokens:
+            raise CheckFailure(f"the split {name!r} is empty")
+        empty = int((corpus.lengths == 0).sum())
+        if empty:
+            raise CheckFailure(f"{empty} sentences of {name!r} have no token")
+
+
+def check_columns(case: DatasetCase) -> None:
+    """Every split has a label column, the same columns, and shares their vocabularies."""
+    train = case.loaded().splits["train"]
+    for name, corpus in case.parts():
+        if "label" not in corpus.columns:
+            raise CheckFailure(f"the split {name!r} has no column 'label'")
+        if corpus.columns.keys() != train.columns.keys():
+            raise CheckFailure(f"the columns of {name!r} are not those of 'train'")
+        for key, column in corpus.columns.items():
+            if column.vocabulary is not train.columns[key].vocabulary:
+                raise CheckFailure(f"the column {key!r} of {name!r} has a vocabulary of its own")
+            _require_in_range(f"the column {key!r} of {name!r}", column.codes, column.vocabulary)
+
+
+def check_labels(case: DatasetCase) -> None:
+    """Every label fits the encoding of the task."""
+    dataset = case.loaded()
+    if (dataset.encoding is None) != (dataset.task == "tagging"):
+        raise CheckFailure(f"task {dataset.task!r} with encoding {dataset.encoding!r}")
+    for name, corpus in case.parts():
+        column = corpus.column("label")
+        for code in np.unique(column.codes).tolist():
+            label = column.vocabulary.strings[code]
+            if not label or (dataset.encoding and not tag_fits(label, _scheme(dataset))):
+                raise CheckFailure(f"label {label!r} of {name!r} does not fit {dataset.encoding}")
+
+
+def check_metric(case: DatasetCase) -> None:
+    """The gold labels have the score 1 in the primary metric."""
+    dataset = case.loaded()
+    for name, corpus in case.parts():
+        if name == "train":
+            continue
+        gold = corpus.column("label")
+        tagger = _Gold(tuple(gold.vocabulary.strings), gold.codes)
+        scores = score_labels(
+            *(dataset.task, dataset.encoding, corpus, tagger, gold.codes),
+            alternatives=dataset.alternatives.get(name),
+        )
+        if scores.metrics.get(dataset.metric) != 1.0:
+            value = scores.metrics.get(dataset.metric)
+            raise CheckFailure(f"the gold labels of {name!r} have {dataset.metric} {value}")
+
+
+def check_same_again(case: DatasetCase) -> None:
+    """The same options give the same text and labels again."""
+    first, again = case.loaded(), case.load()
+    if first.splits.keys() != again.splits.keys():
+        raise CheckFailure("loaded again, it has other splits")
+    for name, corpus in case.parts():
+        if corpus_hash(corpus) != corpus_hash(again.splits[name]):
+            raise CheckFailure(f"loaded again, the split {name!r} differs")
+
+
+def check_files(case: DatasetCase) -> None:
+    """`load` reads its registered files, the files of its package and the cache, nothing else."""
+    case.loaded()  # modules are imported and caches filled before the watch begins
+    watch = Watch.of_module(case.info.target.partition(":")[0], case.home)
+    watch.allow(case.home.cache, *map(case.home.locate, case.info.files))
+    if case.info.own:
+        raise CheckSkipped("its files are the user's own")
+    try:
+        with watched(watch):
+            case.load()
+    except PermissionError:
+        if not watch.refused:
+            raise
+    if watch.refused:
+        raise CheckFailure(f"load() {'; '.join(watch.refused)}")
+
+
+def check_offline(case: DatasetCase) -> None:
+    """With an empty data home and no network, it loads or says in one line which file to fetch."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = DataHome(Path(folder, "home"), Path(folder, "cache"), offline=True)
+        watch = Watch(allowed=["/"], denied=os.devnull)  # the check files is about files
+        try:
+            with watched(watch):
+                case.load(home)
+        except UserError as error:
+            if "\n" in str(error):
+                raise CheckFailure("the message about missing files has several lines") from error
+        except PermissionError:
+            if not watch.refused:
+                raise
+    if watch.refused:
+        raise CheckFailure(f"load() {'; '.join(watch.refused)}")
+
+
+def check_options(case: DatasetCase) -> None:
+    """Unknown options are refused; options at their defaults change nothing."""
+    try:
+        case.load(no_such_option=1)
+    except (UserError, TypeError):
+        pass
+    else:
+        raise CheckFailure("load() accepts the unknown option no_such_option=1")
+    if not case.info.options:
+        return
+    struct = load_target(case.info.options, f"options of {case.info.name}")
+    try:
+        msgspec.convert({"no_such_option": 1}, struct)
+    except msgspec.ValidationError:
+        pass
+    else:
+        raise CheckFailure(f"{struct.__name__} accepts unknown options: forbid_unknown_fields=True")
+    again = case.load(**{**msgspec.to_builtins(struct()), **case.options})
+    for name, corpus in case.parts():
+        if corpus_hash(corpus) != corpus_hash(again.splits[name]):
+            raise CheckFailure(f"with all options at their defaults, the split {name!r} differs")
+
+
+def check_external_text(case: DatasetCase) -> None:
+    """The unlabeled text has no labels, counts right, and is the same in each pass."""
+    dataset = case.loaded()
+    if dataset.external is None:
+        raise CheckSkipped("it has no external unlabeled text")
+    try:
+        shards = dataset.external()
+    except UserError as error:
+        if not any(file.extra for file in case.info.files):
+            raise
+        raise CheckSkipped(str(error)) from error
+    train = dataset.splits["train"]
+    digests = []
+    sentences = tokens = 0
+    for shard in shards:
+        if "label" in shard.columns:
+            raise CheckFailure("the unlabeled text has a column 'label'")
+        for name, column in shard.columns.items():
+            if name in train.columns and column.vocabulary is not train.columns[name].vocabulary:
+                raise CheckFailure(f"its column {name!r} does not share the vocabulary of train")
+            _require_in_range(f"its column {name!r}", column.codes, column.vocabulary)
+        sentences, tokens = sentences + shard.n_sentences, tokens + shard.n_tokens
+        digests.append(corpus_hash(shard))
+    if (sentences, tokens) != (shards.n_sentences, shards.n_tokens):
+        raise CheckFailure(
+            f"it counts {shards.n_sentences} sentences and {shards.n_tokens} tokens,"
+            f" but has {sentences} and {tokens}"
+        )
+    if [corpus_hash(shard) for shard in shards] != digests:
+        raise CheckFailure("the second pass over the unlabeled text gives other shards")
+
+
+def check_featurizer(case: DatasetCase) -> None:
+    """The default featurizer finds its columns in every split and in the unlabeled text."""
+    info = case.known.featurizer(case.info.featurizer)
+    missing = [name for name in info.columns if name not in case.loaded().splits["train"].columns]
+    if missing:
+        raise CheckFailure(f"the featurizer {info.name} needs the column {missing[0]!r}")
+    train = case.loaded().splits["train"]
+    index = info.load()().index(train.between(0, min(HEAD, train.n_sentences)))
+    for _, corpus in case.parts():
+        index.encode(corpus.drop("label").between(0, min(HEAD, corpus.n_sentences)))
+
+
+def check_codec(case: DatasetCase) -> None:
+    """The label codec decodes what it encodes, and obeys its own transition mask."""
+    dataset = case.loaded()
+    if dataset.codec is None:
+        raise CheckSkipped("it has no label codec")
+    train = dataset.splits["train"]
+    column = train.column("label")
+    used = sorted({column.vocabulary.strings[code] for code in np.unique(column.codes).tolist()})
+    codec = dataset.codec(used)
+    number = {label: code for code, label in enumerate(codec.labels)}
+    encoded = codec.encode(train).column("label").strings()
+    if not number.keys() >= set(encoded):
+        raise CheckFailure("encode() gives labels that are not among the codec's labels")
+    codes = np.array([number[label] for label in encoded], np.int32)
+    if [codec.tags[code] for code in codes.tolist()] != column.strings():
+        raise CheckFailure("tags that are encoded and decoded are not the same")
+    bad = forbidden(codes, train, codec.transition_mask)
+    if bad:
+        raise CheckFailure(f"{bad} transitions in train are forbidden by the codec's mask")
+
+
+def check_label_constraint(case: DatasetCase) -> None:
+    """The label of the constraint occurs in train, and tokens of train are subject to it."""
+    dataset = case.loaded()
+    if dataset.label_constraint is None:
+        raise CheckSkipped("it has no label constraint")
+    train = dataset.splits["train"]
+    if dataset.label_constraint.label not in train.column("label").strings():
+        raise CheckFailure(f"its label {dataset.label_constraint.label!r} does not occur in train")
+    if not dataset.label_constraint.applies(train).any():
+        raise CheckFailure("it applies to no token of train")
+
+
+DATASET_CHECKS: tuple[Callable[[DatasetCase], None], ...] = (
+    check_registration,
+    check_load,
+    check_splits,
+    check_columns,
+    check_labels,
+    check_metric,
+    check_same_again,
+    check_files,
+    check_offline,
+    check_options,
+    check_external_text,
+    check_featurizer,
+    check_codec,
+    check_label_constraint,
+)
+
+
+def dataset_checks(
+    dataset: str | DatasetInfo,
+    *,
+    data: str | Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    only: Iterable[str] = (),
+    skip: Iterable[str] = (),
+    seconds: float = SECONDS,
+) -> list[Check]:
+    """The checks of a dataset, to run one by one. Nothing is downloaded.
+
+    Parameters
+    ----------
+    dataset: its registered name, or a registration.
+    data: folder of its files, instead of the data home.
+    options: of ``load``, instead of the defaults.
+    only, skip: names of checks.
+    seconds: time limit of each check.
+
+    UserError for an unknown name.
+    """
+    known = registry()
+    info = known.dataset(dataset) if isinstance(dataset, str) else dataset
+    home = DataHome(data, offline=True, dataset=info.name)
+    case = DatasetCase(info, home, known, dict(options or {}))
+    return select(checks_of(DATASET_CHECKS, case, seconds), only, skip)
+
+
+def check_dataset(dataset: str | DatasetInfo, **options: Any) -> list[CheckResult]:
+    """Run all checks of a dataset; options: see `dataset_checks`.
+
+    CheckFailure with one line per failed check when there is one.
+    """
+    what = dataset if isinstance(dataset, str) else dataset.name
+    return run_checks(dataset_checks(dataset, **options), what)
+
+
+def require_texts(info: Any, names: Iterable[str]) -> None:
+    """CheckFailure unless these fields of a registration hold text of one line."""
+    for name in names:
+        text = getattr(info, name)
+        if not text.strip() or "\n" in text:
+            raise CheckFailure(f"{name} of the registration must be one line of text")
+    info.load()
+
+
+@dataclass(frozen=True)
+class _Gold:
+    """A tagger that knows the gold labels of one corpus."""
+
+    labels: tuple[str, ...]
+    codes: I32
+
+    def predict(self, corpus: Corpus) -> I32:
+        return self.codes
+
+
+def _scheme(dataset: Dataset) -> Scheme:
+    return dataset.encoding  # type: ignore[return-value]  # the harness keeps it as text
+
+
+def _require_in_range(what: str, codes: I32, vocabulary: Any) -> None:
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(vocabulary):
+        raise CheckFailure(f"{what} has codes outside its vocabulary")

@@ -1,0 +1,318 @@
+"""Checks of featurizers: attributes are a function of a sentence's own columns alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.errors import UserError
+from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.identity import corpus_hash
+from sslbench.features import TemplateFeaturizer
+from sslbench.features.index import AttributeIndex
+from sslbench.plugins import Registry, registry
+from sslbench.registrations import TASKS, FeaturizerInfo
+
+from .datasets import require_texts
+from .methods import checks_of
+from .results import SECONDS, Check, CheckFailure, CheckResult, CheckSkipped, run_checks, select
+from .toys import toy_dataset
+
+SENTENCES = 60
+"""Sentences of a corpus that the checks look at."""
+
+
+@dataclass(frozen=True)
+class FeaturizerCase:
+    """A featurizer under test. given: text to check it on, instead of generated text."""
+
+    info: FeaturizerInfo
+    known: Registry
+    given: Corpus | None = None
+    _cache: dict[str, Corpus] = field(default_factory=dict, repr=False)
+
+    def make(self) -> TemplateFeaturizer:
+        """The featurizer, made anew."""
+        made: TemplateFeaturizer = self.info.load()()
+        return made
+
+    def text(self) -> Corpus:
+        """A copy of the text, with the declared columns alone.
+
+        Generated, unless the featurizer refuses that: then of a dataset that is there. CheckSkipped
+        when none is.
+        """
+        if "text" not in self._cache:
+            self._cache["text"] = self._find_text()
+        text = self._cache["text"]
+        return text.select(np.arange(text.n_sentences))
+
+    def _find_text(self) -> Corpus:
+        if self.given is not None:
+            return self.only_declared(self.given)
+        generated = _generated(self.info.columns)
+        try:
+            self.make().index(generated).encode(generated)
+        except UserError as error:
+            found = self._dataset_text()
+            if found is None:
+                message = f"it refuses generated text: {error.message}; give a dataset"
+                raise CheckSkipped(message) from error
+            return found
+        return _generated(self.info.columns)  # a wrong featurizer may have changed the other
+
+    def _dataset_text(self) -> Corpus | None:
+        """Text of a dataset whose default featurizer this is, if its files are there."""
+        for name, info in self.known.datasets.items():
+            if info.featurizer == self.info.name:
+                with suppress(UserError):
+                    dataset = info.load()(DataHome(offline=True, dataset=name))
+                    return self.only_declared(dataset.splits["train"])
+        return None
+
+    def only_declared(self, corpus: Corpus) -> Corpus:
+        """The first sentences of a corpus with the declared columns."""
+        columns = {name: corpus.column(name) for name in self.info.columns}
+        return Corpus(columns, corpus.offsets).between(0, min(SENTENCES, corpus.n_sentences))
+
+    def index(self) -> AttributeIndex:
+        """Numbers of the attributes of the text."""
+        return self.make().index(self.text())
+
+
+def check_registration(case: FeaturizerCase) -> None:
+    """The registration has a summary, a reference and columns."""
+    require_texts(case.info, ("summary", "reference"))
+    if not case.info.columns:
+        raise CheckFailure("it declares no column")
+
+
+def check_load(case: FeaturizerCase) -> None:
+    """Its target, called without arguments, gives a TemplateFeaturizer, the same one each time."""
+    first, again = case.make(), case.make()
+    if not isinstance(first, TemplateFeaturizer):
+        raise CheckFailure(f"it gives {type(first).__name__} and not a TemplateFeaturizer")
+    if first.templates != again.templates:
+        raise CheckFailure("called again, it gives other templates")
+
+
+def check_columns(case: FeaturizerCase) -> None:
+    """It needs no column but those that it declares; the labels are not among them."""
+    if "label" in case.info.columns:
+        raise CheckFailure("it declares the column 'label', which text to be tagged does not have")
+    generated = _generated(case.info.columns) if case.given is None else case.text()
+    try:
+        case.make().index(generated).encode(generated)
+    except UserError as error:
+        if "column" in error.message and "no column" in error.message:
+            raise CheckFailure(f"{error.message}; it declares {list(case.info.columns)}") from error
+    case.text()
+
+
+def check_labels(case: FeaturizerCase) -> None:
+    """The label column changes no attribute."""
+    text = case.text()
+    rng = np.random.default_rng(3)
+    column = Column(Vocabulary("ABC"), rng.integers(0, 3, text.n_tokens, np.int32))
+    labeled = text.with_column("label", column)
+    found = _rows(case.make().index(labeled), labeled)
+    _require_same(found, _rows(case.index(), text), "with another label column")
+
+
+def check_arity(case: FeaturizerCase) -> None:
+    """The numbers of node slots, edge slots and dense columns are the same for all text."""
+    index, text = case.index(), case.text()
+    shapes = {_shape(index, corpus) for corpus in _pieces(text)}
+    if len(shapes) > 1:
+        raise CheckFailure(f"(node, edge, dense) slots differ between texts: {sorted(shapes)}")
+
+
+def check_sentence_order(case: FeaturizerCase) -> None:
+    """The attributes of a sentence do not depend on the order of the sentences."""
+    text = case.text()
+    order = np.random.default_rng(4).permutation(text.n_sentences)
+    shuffled = text.select(order)
+    expected = _by_sentence(_rows(case.index(), text), text)
+    found = _by_sentence(_rows(case.make().index(shuffled), shuffled), shuffled)
+    for position, sentence in enumerate(order.tolist()):
+        _require_same(found[position], expected[sentence], "in another order of sentences")
+
+
+def check_other_sentences(case: FeaturizerCase) -> None:
+    """The attributes of a sentence do not depend on the other sentences of the corpus."""
+    text, index = case.text(), case.index()
+    expected = _by_sentence(_rows(index, text), text)
+    for sentence in range(0, text.n_sentences, 5):
+        alone = text.between(sentence, sentence + 1)
+        _require_same(_rows(index, alone), expected[sentence], "for a sentence alone")
+
+
+def check_vocabulary_order(case: FeaturizerCase) -> None:
+    """The attributes do not depend on how the vocabulary numbers its strings."""
+    text = case.text()
+    columns = {name: _renumbered(column) for name, column in text.columns.items()}
+    other = Corpus(columns, text.offsets)
+    found = _rows(case.make().index(other), other)
+    _require_same(found, _rows(case.index(), text), "with another numbering of words")
+
+
+def check_unseen_words(case: FeaturizerCase) -> None:
+    """Words that the index has not seen get attributes without a number, and no error."""
+    text = case.text()
+    half = text.n_sentences // 2
+    seen, rest = text.between(0, half), text.between(half, text.n_sentences)
+    index = case.make().index(seen)
+    index.encode(seen)
+    attributes = index.encode(rest)
+    for name, ids, n in (
+        ("node", attributes.node, index.n_node),
+        ("edge", attributes.edge, index.n_edge),
+    ):
+        if ids.size and not -1 <= ids.min() <= ids.max() < n:
+            raise CheckFailure(f"{name} attributes are numbered outside -1 .. {n - 1}")
+
+
+def check_dense(case: FeaturizerCase) -> None:
+    """Dense columns are finite numbers, one row per token."""
+    dense = case.index().encode(case.text()).dense
+    if dense is None:
+        raise CheckSkipped("it has no dense columns")
+    if dense.dtype != np.float64 or dense.shape[0] != case.text().n_tokens:
+        raise CheckFailure(f"dense columns are {dense.dtype} {list(dense.shape)}")
+    bad = int((~np.isfinite(dense)).sum())
+    if bad:
+        raise CheckFailure(f"{bad} of {dense.size} dense values are not finite")
+
+
+def check_inputs_unchanged(case: FeaturizerCase) -> None:
+    """Neither `index` nor `encode` changes the corpus."""
+    text = case.text()
+    before = corpus_hash(text)
+    case.make().index(text).encode(text)
+    if corpus_hash(text) != before:
+        raise CheckFailure("the corpus that it is given is changed")
+
+
+def check_same_again(case: FeaturizerCase) -> None:
+    """The same text gives the same attributes again."""
+    text = case.text()
+    _require_same(_rows(case.index(), text), _rows(case.index(), text), "again")
+
+
+FEATURIZER_CHECKS: tuple[Callable[[FeaturizerCase], None], ...] = (
+    check_registration,
+    check_load,
+    check_columns,
+    check_labels,
+    check_arity,
+    check_dense,
+    check_sentence_order,
+    check_other_sentences,
+    check_vocabulary_order,
+    check_unseen_words,
+    check_inputs_unchanged,
+    check_same_again,
+)
+
+
+def featurizer_checks(
+    featurizer: str | FeaturizerInfo,
+    *,
+    corpus: Corpus | str | None = None,
+    only: Iterable[str] = (),
+    skip: Iterable[str] = (),
+    seconds: float = SECONDS,
+) -> list[Check]:
+    """The checks of a featurizer, to run one by one.
+
+    Parameters
+    ----------
+    featurizer: its registered name, or a registration.
+    corpus: text with its columns, or the name of a registered dataset; by default generated text.
+    only, skip: names of checks.
+    seconds: time limit of each check.
+
+    UserError for an unknown name.
+    """
+    known = registry()
+    info = known.featurizer(featurizer) if isinstance(featurizer, str) else featurizer
+    if isinstance(corpus, str):
+        dataset: Dataset = known.dataset(corpus).load()(DataHome(dataset=corpus))
+        corpus = dataset.splits["train"]
+    case = FeaturizerCase(info, known, corpus)
+    return select(checks_of(FEATURIZER_CHECKS, case, seconds), only, skip)
+
+
+def check_featurizer(featurizer: str | FeaturizerInfo, **options: Any) -> list[CheckResult]:
+    """Run all checks of a featurizer; options: see `featurizer_checks`.
+
+    CheckFailure with one line per failed check when there is one.
+    """
+    what = featurizer if isinstance(featurizer, str) else featurizer.name
+    return run_checks(featurizer_checks(featurizer, **options), what)
+
+
+def _generated(columns: Sequence[str]) -> Corpus:
+    """Generated text: words of several scripts and shapes; other columns hold short codes."""
+    parts = [toy_dataset(task, train=6, dev=0, test=1).splits["train"] for task in TASKS]
+    words = [word for part in parts for word in part.column("word").strings()]
+    odd = ("1998", "IL-2", "U.S.", "x", "Ab3", "--", "ÄÖ", "“")
+    words = [odd[i // 9 % len(odd)] if i % 9 == 8 else word for i, word in enumerate(words)]
+    lengths = np.concatenate([part.lengths for part in parts])
+    found = {}
+    for number, name in enumerate(columns):
+        values = words if name == "word" else [f"{name}{(len(w) + number) % 5}" for w in words]
+        vocabulary = Vocabulary()
+        found[name] = Column(vocabulary, vocabulary.encode(values))
+    return Corpus(found, np.cumsum([0, *lengths]))
+
+
+def _rows(index: AttributeIndex, corpus: Corpus) -> list[tuple[object, ...]]:
+    """Per token its node and edge attributes as text, slot by slot, and its dense values."""
+    found = index.encode(corpus)
+    dense = np.empty((corpus.n_tokens, 0)) if found.dense is None else found.dense
+    node = [["" if i < 0 else index.node_text(i) for i in row] for row in found.node.tolist()]
+    edge = [["" if i < 0 else index.edge_text(i) for i in row] for row in found.edge.tolist()]
+    return [
+        (*(slot[n] for slot in node), *(slot[n] for slot in edge), dense[n].tobytes())
+        for n in range(corpus.n_tokens)
+    ]
+
+
+def _by_sentence(rows: list[tuple[object, ...]], corpus: Corpus) -> list[list[tuple[object, ...]]]:
+    borders = corpus.offsets.tolist()
+    return [rows[a:b] for a, b in pairwise(borders)]
+
+
+def _require_same(found: list[Any], expected: list[Any], when: str) -> None:
+    if len(found) != len(expected):
+        raise CheckFailure(f"{when}, {len(found)} tokens have attributes and not {len(expected)}")
+    for number, (a, b) in enumerate(zip(found, expected, strict=True)):
+        if a != b:
+            pair = next((pair for pair in zip(a, b, strict=False) if pair[0] != pair[1]), None)
+            if pair is None or isinstance(pair[0], bytes):
+                raise CheckFailure(f"{when}, the dense columns of token {number} differ")
+            raise CheckFailure(f"{when}, token {number} has {pair[0]!r} and not {pair[1]!r}")
+
+
+def _shape(index: AttributeIndex, corpus: Corpus) -> tuple[int, int, int]:
+    found = index.encode(corpus)
+    return len(found.node), len(found.edge), 0 if found.dense is None else found.dense.shape[1]
+
+
+def _pieces(text: Corpus) -> list[Corpus]:
+    """The text, its first and its shortest sentence, and a corpus without sentences."""
+    shortest = int(np.argmin(text.lengths))
+    return [text, text.between(0, 1), text.between(shortest, shortest + 1), text.select([])]
+
+
+def _renumbered(column: Column) -> Column:
+    """The same strings with the codes in reverse order."""
+    strings = column.vocabulary.strings[::-1]
+    return Column(Vocabulary(strings), len(strings) - 1 - column.codes)

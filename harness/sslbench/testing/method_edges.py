@@ -1,0 +1,177 @@
+"""Checks of methods: unusual problems, and parameters at the ends of their ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import inspect
+
+from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.errors import UserError
+from sslbench.experiment.data import Dataset
+from sslbench.experiment.training import make_params, search_axes
+
+from .cases import LABELED, Fitted, MethodCase, external_text
+from .method_outputs import require_codes, unseen
+from .results import CheckFailure
+
+
+def check_parameters(case: MethodCase) -> None:
+    """`Params` is a msgspec.Struct with a default for each field; what is tuned is a field."""
+    params = getattr(case.cls, "Params", None)
+    if not (isinstance(params, type) and issubclass(params, msgspec.Struct)):
+        raise CheckFailure(f"{case.cls.__name__}.Params is not a msgspec.Struct")
+    params()
+    for axis in search_axes(case.cls):
+        if axis.param not in params.__struct_fields__:
+            raise CheckFailure(f"search: there is no parameter {axis.param!r}")
+        for value in axis.grid:
+            make_params(case.cls, {axis.param: value})
+    try:
+        make_params(case.cls, {"no_such_parameter": 1})
+    except UserError:
+        return
+    raise CheckFailure("an unknown parameter is accepted: declare forbid_unknown_fields=True")
+
+
+def check_parameter_bounds(case: MethodCase) -> None:
+    """Every parameter at the end of its range trains, or is refused with a UserError."""
+    dataset = case.toy(train=12, dev=2, test=4)
+    for name, value in extreme_values(case.cls.Params):
+        try:
+            fitted = case.fit(dataset, labeled=6, params={name: value})
+        except UserError:
+            continue
+        except Exception as error:
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            raise CheckFailure(f"{name}={value!r}: {text}") from error
+        require_codes(fitted, dataset.splits["test"], f" ({name}={value!r})")
+
+
+def check_one_label(case: MethodCase) -> None:
+    """The labeled sentences may all have one and the same label."""
+    dataset = case.toy()
+    label = dataset.splits["train"].column("label").vocabulary.strings[0]
+    train = _relabeled(dataset.splits["train"], label)
+    fitted = case.fit(replace(dataset, splits={**dataset.splits, "train": train}))
+    predicted = set(fitted.predicted(dataset.splits["test"]))
+    if predicted != {label}:
+        raise CheckFailure(f"trained on the label {label!r} alone, it predicts {sorted(predicted)}")
+
+
+def check_one_token(case: MethodCase) -> None:
+    """All sentences may have one token only."""
+    dataset = case.toy(external=8)
+    splits = {name: _first_tokens(corpus) for name, corpus in dataset.splits.items()}
+    _train_and_predict(case, replace(dataset, splits=splits, external=None))
+
+
+def check_one_sentence(case: MethodCase) -> None:
+    """There may be one labeled sentence only."""
+    _train_and_predict(case, case.toy(), labeled=1)
+
+
+def check_no_unlabeled_text(case: MethodCase) -> None:
+    """There may be no unlabeled text."""
+    _train_and_predict(case, case.toy(), unlabeled=0)
+
+
+def check_all_labeled(case: MethodCase) -> None:
+    """All sentences of train may be labeled."""
+    _train_and_predict(case, case.toy(), labeled="all")
+
+
+def check_no_dev(case: MethodCase) -> None:
+    """There may be no development sentences."""
+    _train_and_predict(case, case.toy(dev=0))
+
+
+def check_unseen_labels(case: MethodCase) -> None:
+    """Development sentences may have labels that no labeled sentence has (code -1)."""
+    dataset = case.toy()
+    dev = _relabeled(dataset.splits["dev"], "S-ZZ" if dataset.encoding == "BMES" else "B-ZZ")
+    _train_and_predict(case, replace(dataset, splits={**dataset.splits, "dev": dev}))
+
+
+def check_unseen_words(case: MethodCase) -> None:
+    """Words that occur in no sentence of the problem are tagged."""
+    require_codes(case.base(), unseen(case))
+
+
+def check_shards(case: MethodCase) -> None:
+    """The unlabeled text may come in several shards."""
+    dataset = case.toy(external=30)
+    text = external_text(dataset)
+    few = CorpusShards(text, text.n_tokens // 3)
+    _train_and_predict(case, replace(dataset, external=lambda: few), labeled="all")
+
+
+def extreme_values(params: type[Any]) -> Iterator[tuple[str, Any]]:
+    """(field, value): the ends of its range, every choice, yes and no, None where it is allowed."""
+    info = inspect.type_info(params)
+    assert isinstance(info, inspect.StructType)
+    for field in info.fields:
+        for value in _extremes(field.type):
+            yield field.name, value
+
+
+def _extremes(kind: Any) -> list[Any]:
+    if isinstance(kind, inspect.Metadata):
+        return _extremes(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        return [value for part in kind.types for value in _extremes(part)]
+    if isinstance(kind, inspect.NoneType):
+        return [None]
+    if isinstance(kind, inspect.BoolType):
+        return [False, True]
+    if isinstance(kind, inspect.LiteralType):
+        return list(kind.values)
+    if isinstance(kind, inspect.IntType):
+        return _ends(kind, lambda bound, step: bound + step)
+    if isinstance(kind, inspect.FloatType):
+        return _ends(kind, lambda bound, step: _beside(bound, step))
+    return []
+
+
+def _ends(kind: Any, beside: Callable[[Any, int], Any]) -> list[Any]:
+    """The least and the greatest value of a range, as far as it has them."""
+    ends = [bound for bound in (kind.ge, kind.le) if bound is not None]
+    if kind.gt is not None:
+        ends.append(beside(kind.gt, 1))
+    if kind.lt is not None:
+        ends.append(beside(kind.lt, -1))
+    return ends
+
+
+def _beside(bound: float, step: int) -> float:
+    """A number close to a bound that is itself not allowed, yet not so close that it overflows."""
+    return bound + step * 1e-3 * max(1.0, math.fabs(bound))
+
+
+def _train_and_predict(
+    case: MethodCase,
+    dataset: Dataset,
+    *,
+    labeled: int | str = LABELED,
+    unlabeled: int | None = None,
+) -> Fitted:
+    fitted = case.fit(dataset, labeled=labeled, unlabeled=unlabeled)
+    require_codes(fitted, fitted.setup.dataset.splits["test"])
+    return fitted
+
+
+def _relabeled(corpus: Corpus, label: str) -> Corpus:
+    vocabulary = Vocabulary([label])
+    return corpus.with_column("label", Column(vocabulary, np.zeros(corpus.n_tokens, np.int32)))
+
+
+def _first_tokens(corpus: Corpus) -> Corpus:
+    """The first token of every sentence."""
+    first = corpus.offsets[:-1]
+    columns = {n: Column(c.vocabulary, c.codes[first]) for n, c in corpus.columns.items()}
+    return Corpus(columns, np.arange(corpus.n_sentences + 1))

@@ -1,0 +1,186 @@
+"""Checks of methods: what a tagger predicts, obeys and keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.errors import UserError
+from sslbench.experiment.problem import Tagger
+from sslbench.experiment.record import jsonable
+from sslbench.types import I32, Bool
+
+from .cases import LABELED, Fitted, MethodCase, predicted_labels, raw_prediction, without_codec
+from .results import CheckFailure, CheckSkipped
+from .toys import toy_constraint, toy_dataset
+
+
+def check_tasks(case: MethodCase) -> None:
+    """The method trains and predicts on every task that it is registered for."""
+    for task in case.tasks:
+        fitted = case.fit(toy_dataset(task))
+        require_codes(fitted, fitted.setup.dataset.splits["test"], f" (task {task})")
+    for dataset in case.datasets:
+        fitted = case.fit(dataset)
+        require_codes(fitted, fitted.setup.dataset.splits["test"], f" (dataset {dataset.name})")
+
+
+def check_predictions(case: MethodCase) -> None:
+    """`predict` gives one integer code into `labels` per token, also for an empty corpus."""
+    fitted = case.base()
+    labels = fitted.own_tagger.labels
+    if len(set(labels)) != len(labels) or not all(isinstance(label, str) for label in labels):
+        raise CheckFailure(f"labels must be distinct strings, not {list(labels)!r}")
+    test = fitted.setup.dataset.splits["test"]
+    for corpus, what in ((test, ""), (test.select([]), " (corpus without sentences)")):
+        require_codes(fitted, corpus, what)
+
+
+def check_finite(case: MethodCase) -> None:
+    """Weights, marginals and saved arrays hold no not-a-number; marginals sum to one."""
+    fitted = case.base()
+    tagger, test = fitted.own_tagger, fitted.setup.dataset.splits["test"]
+    weights = getattr(tagger, "weights", None)
+    if isinstance(weights, np.ndarray) and not np.isfinite(weights).all():
+        raise CheckFailure(f"{_bad(weights)} of {weights.size} weights are not finite")
+    for name, array in fitted.saved_arrays().items():
+        if array.dtype.kind == "f" and np.isnan(array).any():
+            raise CheckFailure(f"the saved array {name!r} has not-a-number")
+    if hasattr(tagger, "marginals") and hasattr(tagger, "encode"):
+        _require_distributions(tagger.marginals(tagger.encode(test.drop("label"))), test, tagger)
+
+
+def check_record(case: MethodCase) -> None:
+    """`run.trace` can be written as JSON, and no value in it is not-a-number or infinite."""
+    trace = case.base().trained.run.trace
+    json.dumps(jsonable(trace))
+    place = _not_finite(trace, "run.trace")
+    if place:
+        raise CheckFailure(f"{place} is not finite")
+
+
+def check_label_constraint(case: MethodCase) -> None:
+    """Every token that the label constraint is about is predicted with its one label."""
+    dataset = case.toy(train=LABELED, external=24, constraint=True)
+    fitted = case.fit(dataset, labeled="all")
+    constraint = toy_constraint(case.task)
+    for when, tagger in _taggers(fitted):
+        for name, corpus in fitted.texts():
+            here = constraint.applies(corpus)
+            predicted = np.array(predicted_labels(tagger, corpus), object)[here]
+            wrong = int((predicted != constraint.label).sum())
+            if wrong:
+                raise CheckFailure(
+                    f"{wrong} of {len(predicted)} tokens of {name} that must be labeled"
+                    f" {constraint.label!r} are not{when}"
+                )
+
+
+def check_transition_mask(case: MethodCase) -> None:
+    """No two neighboring labels that are predicted form a forbidden transition.
+
+    A tagger that labels each token on its own declares ``decodes_sequences = False``.
+    """
+    if "spans" not in case.tasks:
+        raise CheckSkipped("the method is not for spans, where labels have a transition mask")
+    fitted = case.fit(toy_dataset("spans", codec=True))
+    tagger, mask = fitted.own_tagger, fitted.problem.transition_mask
+    if not getattr(tagger, "decodes_sequences", True):
+        raise CheckSkipped(f"{type(tagger).__name__} declares decodes_sequences = False")
+    if mask is None or tuple(tagger.labels) != fitted.problem.labels:
+        raise CheckFailure("the labels of the tagger are not problem.labels")
+    for when, either in _taggers(fitted):
+        for name, corpus in fitted.texts():
+            bad = forbidden(raw_prediction(without_codec(either), corpus), corpus, mask)
+            if bad:
+                raise CheckFailure(f"{bad} forbidden transitions are predicted in {name}{when}")
+
+
+def check_save_restore(case: MethodCase) -> None:
+    """A saved tagger predicts the same labels after it is read back."""
+    fitted = case.base()
+    texts = dict(fitted.texts()) | {"text of unseen words": unseen(case)}
+    try:
+        restored = fitted.restored()
+    except UserError as error:
+        raise CheckFailure(str(error)) from error
+    for name, corpus in texts.items():
+        expected, found = fitted.predicted(corpus), predicted_labels(restored, corpus)
+        changed = sum(a != b for a, b in zip(found, expected, strict=True))
+        if changed:
+            raise CheckFailure(
+                f"after it was restored, {changed} of {len(expected)} labels of {name} differ"
+            )
+
+
+def _taggers(fitted: Fitted) -> Iterator[tuple[str, Tagger]]:
+    """("", the tagger) and (" after it was restored", the tagger read back), if that works."""
+    yield "", fitted.tagger
+    with suppress(UserError, CheckSkipped):  # the check save_restore is about these
+        yield " after it was restored", fitted.restored()
+
+
+def require_codes(fitted: Fitted, corpus: Corpus, what: str = "") -> None:
+    """CheckFailure unless the tagger predicts one code of its labels per token."""
+    tagger = fitted.own_tagger
+    codes = raw_prediction(tagger, corpus)
+    if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
+        kind = codes.dtype if isinstance(codes, np.ndarray) else type(codes).__name__
+        raise CheckFailure(f"predict() gives {kind} and not an array of integers{what}")
+    if codes.shape != (corpus.n_tokens,):
+        raise CheckFailure(
+            f"predict() gives the shape {list(codes.shape)} for {corpus.n_tokens} tokens{what}"
+        )
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(tagger.labels):
+        raise CheckFailure(
+            f"predict() gives codes {codes.min()} to {codes.max()} for"
+            f" {len(tagger.labels)} labels{what}"
+        )
+
+
+def forbidden(codes: I32, corpus: Corpus, mask: Bool) -> int:
+    """Number of forbidden transitions; mask: bool[L + 1, L], last row: which may begin."""
+    before = np.concatenate([[len(mask) - 1], codes[:-1]])
+    before[corpus.offsets[:-1][corpus.lengths > 0]] = len(mask) - 1
+    return int((~mask[before, codes]).sum())
+
+
+def unseen(case: MethodCase) -> Corpus:
+    """Test sentences of the method's task, all of whose words are new."""
+    test = case.toy(seed=5).splits["test"].drop("label")
+    column = test.column("word")
+    words = Vocabulary(f"{word}q" for word in column.vocabulary.strings)
+    return test.with_column("word", Column(words, column.codes))
+
+
+def _require_distributions(marginals: Any, corpus: Corpus, tagger: Any) -> None:
+    shape = (corpus.n_tokens, len(tagger.labels))
+    if not isinstance(marginals, np.ndarray) or marginals.shape != shape:
+        raise CheckFailure(f"marginals() must give an array of shape {list(shape)}")
+    if not np.isfinite(marginals).all():
+        raise CheckFailure(f"{_bad(marginals)} of {marginals.size} marginals are not finite")
+    error = float(np.abs(marginals.sum(axis=1) - 1.0).max(initial=0.0))
+    if error > 1e-6:
+        raise CheckFailure(f"marginals of a token sum to one only up to {error:.2g}")
+
+
+def _bad(values: Any) -> int:
+    return int((~np.isfinite(values)).sum())
+
+
+def _not_finite(value: Any, place: str) -> str:
+    """The place of the first number that is not finite; "" when all are."""
+    if isinstance(value, dict):
+        items: Sequence[tuple[str, Any]] = [(f"[{key!r}]", item) for key, item in value.items()]
+    elif isinstance(value, list | tuple):
+        items = [(f"[{number}]", item) for number, item in enumerate(value)]
+    elif isinstance(value, np.ndarray | float | np.floating):
+        return "" if np.isfinite(value).all() else place
+    else:
+        return ""
+    return next((found for key, item in items if (found := _not_finite(item, place + key))), "")
