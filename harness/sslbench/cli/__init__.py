@@ -27,6 +27,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "graph": ("sslbench.cli.graph", "Show statistics of the similarity graph of a dataset."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),
     "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
+    "new": ("sslbench.cli.new", "Write a plugin package to start from."),
+    "check": ("sslbench.cli.check", "Check that a plugin keeps the rules."),
 }
 
 

@@ -1,0 +1,33 @@
+"""``sslbench new``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("new")
+@click.argument("kind", type=click.Choice(["method", "dataset", "featurizer"]))
+@click.argument("name")
+@click.option(
+    "--dir",
+    "parent",
+    type=click.Path(path_type=Path),
+    default=".",
+    show_default=True,
+    help="Folder in which the package's folder NAME is made.",
+)
+def command(kind: Any, name: str, parent: Path) -> None:
+    """Write a small plugin package to start from: code, registration and tests.
+
+    The package is called sslbench_NAME. It installs, runs and passes its tests as it is. The path
+    of its folder goes to standard output.
+    """
+    from sslbench.cli.messages import tell
+    from sslbench.scaffold import write_package
+
+    folder = write_package(kind, name, parent)
+    click.echo(folder)
+    tell(f"next: pip install -e {folder}; pytest {folder}; sslbench check {name}")

@@ -1,0 +1,159 @@
+"""``sslbench new`` and ``sslbench check``."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sslbench.cli import cli
+from sslbench.scaffold import Kind
+from sslbench.testing import DATASET_CHECKS, FEATURIZER_CHECKS, METHOD_CHECKS
+from support.plugin_site import Site
+
+PACKAGES: dict[Kind, str] = {
+    "method": "demo_method", "dataset": "demo_dataset", "featurizer": "demo_featurizer"
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """A folder with a scaffold of every kind, and their entry points as pip leaves them."""
+    folder = tmp_path_factory.mktemp("site")
+    site = Site(folder)
+    for kind, name in PACKAGES.items():
+        result = CliRunner().invoke(cli, ["new", kind, name, "--dir", str(folder)])
+        assert result.exit_code == 0, result.output
+        assert result.stdout == f"{folder / name}\n"
+        package = f"sslbench_{name}"
+        (folder / package).symlink_to(folder / name / package)
+        site.metadata(f"sslbench-{name}", f"[sslbench]\n{name} = {package}.plugin\n")
+    return site
+
+
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_a_new_package_passes_its_own_tests(site: Site, kind: Kind) -> None:
+    done = site.python(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", str(site.folder / PACKAGES[kind])
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout
+
+
+def test_the_new_plugins_run_and_rank(site: Site, tmp_path: Path) -> None:
+    store, out = str(tmp_path / "runs"), tmp_path / "boards"
+    done = site.python(
+        "-m", "sslbench", "run", "--method", "supervised", "--method", "demo_method",
+        "--dataset", "demo_dataset", "--featurizer", "demo_featurizer", "--labeled", "20",
+        "--store", store,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    board = site.python("-m", "sslbench", "leaderboard", "--store", store, "--out", str(out))
+    assert board.returncode == 0, board.stderr
+    with (out / "leaderboard.csv").open() as file:
+        ranks = {row["method"]: row["rank"] for row in csv.DictReader(file)}
+    assert set(ranks) == {"supervised", "demo_method"}
+
+
+def test_check_has_a_line_per_check(site: Site) -> None:
+    done = site.python("-m", "sslbench", "check", "demo_featurizer")
+    assert done.returncode == 0, done.stderr
+    first, *lines = done.stdout.splitlines()
+    assert first == "featurizer demo_featurizer"
+    assert "  ok       registration" in lines
+    assert "  skipped  dense: it has no dense columns" in lines
+    assert done.stderr == f"sslbench: {len(lines)} checks, 0 failed, 1 skipped\n"
+
+
+def test_lint_and_types_of_new_packages(site: Site) -> None:
+    for kind, name in PACKAGES.items():
+        folder = site.folder / name
+        for words in (["ruff", "check"], ["ruff", "format", "--check"]):
+            done = subprocess.run(
+                [sys.executable, "-m", *words, "."], cwd=folder, capture_output=True, text=True
+            )
+            assert done.returncode == 0, (kind, done.stdout, done.stderr)
+
+
+def test_the_page_on_plugins_lists_every_check() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+    for check in (*METHOD_CHECKS, *DATASET_CHECKS, *FEATURIZER_CHECKS):
+        meaning = (check.__doc__ or "").partition("\n")[0]
+        assert f"| `{check.__name__.removeprefix('check_')}` | {meaning} |" in page
+
+
+@pytest.mark.slow
+def test_types_of_a_new_method(site: Site) -> None:
+    """``mypy --strict`` checks its calls of the engine."""
+    folder = site.folder / PACKAGES["method"]
+    words = ["-m", "mypy", "--config-file", str(folder / "pyproject.toml")]
+    done = site.python(*words, str(folder / "sslbench_demo_method"), str(folder / "tests"))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Two-Words", "cannot be the name of a plugin and of a Python module"),
+        ("class", "cannot be the name of a plugin and of a Python module"),
+        ("supervised", "method 'supervised' is already registered by plugin 'methods' of sslbench"),
+    ],
+)
+def test_unusable_names_are_refused(name: str, message: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(cli, ["new", "method", name, "--dir", str(tmp_path)])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "demo").mkdir()
+    for parent, message in ((tmp_path, "already exists"), (tmp_path / "no", "is not a folder")):
+        result = CliRunner().invoke(cli, ["new", "method", "demo", "--dir", str(parent)])
+        assert result.exit_code == 2
+        assert message in result.stderr
+    assert list((tmp_path / "demo").iterdir()) == []
+
+
+def test_a_failed_check_gives_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(case: object) -> None:
+        """Not much."""
+        raise AssertionError("wrong")
+
+    monkeypatch.setattr("sslbench.testing.featurizers.FEATURIZER_CHECKS", (fail,))
+    result = CliRunner().invoke(cli, ["check", "basic"])
+    assert result.exit_code == 1
+    assert "  failed   fail: AssertionError: wrong (" in result.stdout
+    assert result.stderr == "sslbench: 1 check, 1 failed, 0 skipped\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["check", "basics"], "nothing is called 'basics'; did you mean basic"),
+        (["check", "crf1"], "there are no checks for models"),
+        (["check", "basic", "--only", "colums"], "no check 'colums'; did you mean columns?"),
+        (["check", "supervised", "--set", "sigma2"], "write --set key=value"),
+        (["check", "supervised", "--dataset", "synt"], "no dataset 'synt'; did you mean synth?"),
+    ],
+)
+def test_wrong_usage_gives_status_2(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_check_takes_parameters_options_and_datasets() -> None:
+    words = ["check", "supervised", "--set", "sigma2=2", "--dataset", "synth", "--only", "tasks"]
+    result = CliRunner().invoke(cli, words)
+    assert (result.exit_code, result.stdout) == (0, "method supervised\n  ok       tasks\n")
+    bad = CliRunner().invoke(cli, ["check", "supervised", "--set", "sigma2=-1", "--only", "seed"])
+    assert bad.exit_code == 1
+    assert "parameter of Supervised: Expected `float` > 0.0" in bad.stdout
+    words = ["check", "synth", "--set", "train=7", "--only", "splits", "--only", "options"]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0, result.output
