@@ -7,16 +7,13 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
-import sslbench_datasets.synth.load as synth
 from sslbench.corpus import Corpus, CorpusShards, Vocabulary
 from sslbench.crf import read_model, write_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
-from sslbench.experiment.data import Dataset
 from sslbench.experiment.problem import Problem, without_labels
 from sslbench.experiment.saved import load_tagger
 from sslbench.plugins import registry
@@ -29,9 +26,6 @@ from sslbench_methods.chinese.cluster_features import (
 )
 from sslbench_methods.chinese.pipeline_st import SEGMENTATION, TAGGING, Pipeline, PipelineST
 from sslbench_methods.chinese.words import GoldWords, word_text
-from support.hidden_labels import both_ways
-from support.run_fakes import task
-from support.threads import using
 from support.word_fakes import as_words, problem_of, right, sentences, splits
 
 SMALL = {"coarse": 3, "fine": 8, "dimensions": 4}
@@ -213,18 +207,6 @@ def test_shards_do_not_matter(found: tuple[Pipeline, RunContext], data: dict[str
     np.testing.assert_array_equal(whole.tagger.weights, fit.tagger.weights)
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
-def test_one_and_two_threads_give_the_same_bits(problem: Problem) -> None:
-    fits = []
-    for threads in (1, 2):
-        with using(threads):
-            fits.append(fitted(problem, max_iterations=15))
-    (one, first), (two, second) = fits
-    assert first.trace == second.trace
-    for part in ("segmenter", "tagger"):
-        np.testing.assert_array_equal(getattr(one, part).weights, getattr(two, part).weights)
-
-
 def test_a_saved_tagger(
     found: tuple[Pipeline, RunContext], data: dict[str, Corpus], tmp_path: Path
 ) -> None:
@@ -241,19 +223,3 @@ def test_a_saved_tagger(
     )
     with pytest.raises(UserError, match=r"the model cannot be restored: ValueError: array list\.f"):
         load_tagger(tmp_path / "broken", registry())
-
-
-def test_permuting_hidden_gold_changes_no_prediction(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = Dataset("synth", "joint", "joint_f1", "BMES", splits(40, 20))
-    asked = task(
-        "cluster_features",
-        dataset="synth",
-        featurizer="zh_char",
-        model="crf1",
-        labeled=15,
-        params=SMALL,
-    )
-    one, other = both_ways(base, asked, synth, monkeypatch)
-    assert one.predictions_sha256 == other.predictions_sha256
-    assert one.trace == other.trace
-    assert one.data["sentences"]["unlabeled"] == 25
