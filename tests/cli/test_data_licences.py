@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import http.server
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,35 +18,17 @@ from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import Registry
 from sslbench.registrations import DatasetInfo, RemoteFile
+from support.file_server import Served, serving
 
 CONTENT = b"some bytes\n"
-Served = tuple[str, list[str]]
-
-
-class Handler(http.server.SimpleHTTPRequestHandler):
-    requested: list[str]
-
-    def do_GET(self) -> None:
-        self.requested.append(self.path)
-        super().do_GET()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep the test's output clean."""
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    """Serve free.bin, mine.bin and other.bin on loopback; (address, list of requested paths)."""
-    folder = tmp_path / "www"
-    folder.mkdir()
-    for name in ("free", "mine", "other"):
-        (folder / f"{name}.bin").write_bytes(CONTENT)
-    handler = type("Recording", (Handler,), {"requested": []})
-    serve = functools.partial(handler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as httpd:
-        threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{httpd.server_port}", handler.requested  # type: ignore[attr-defined]
-        httpd.shutdown()
+    """Serves free.bin, mine.bin and other.bin."""
+    files = {f"{name}.bin": CONTENT for name in ("free", "mine", "other")}
+    with serving(tmp_path / "www", files) as served:
+        yield served
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from sslbench.corpus import Column, Corpus, Vocabulary, convert_labels, read_con
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.metrics import SentenceCounts
+from sslbench.experiment.metrics.chunks import find_chunks
 from sslbench.experiment.saved import SavedTagger, TrainingCorpus
 from sslbench.experiment.training import score_labels
 from sslbench.types import I32
@@ -228,8 +229,12 @@ def test_real_counts_are_the_published_ones(task: SharedTask) -> None:
         assert home.locate(task.files[split]).stat().st_size == task.files[split].bytes
         scores = score_labels("spans", "IOB2", corpus, Guess(), encoded_as_guess(corpus))
         n_tags, entities = PUBLISHED[task.name, split]
+        types = Vocabulary(["", *entities])
         assert len(np.unique(corpus.column("pos").codes)) == n_tags
-        assert {name: row.gold for name, row in scores.types.items()} == entities
+        gold = Guess.labels, encoded_as_guess(corpus)
+        chunks = find_chunks(gold, corpus.offsets, "IOB2", types)
+        counts = np.bincount(chunks.kind, minlength=len(types)).tolist()
+        assert dict(zip(types.strings, counts, strict=True)) == {"": 0, **entities}
         assert scores.metrics["f1"] == 1
         assert not {"-DOCSTART-", "-X-"} & set(corpus.column("word").strings())
         assert "-X-" not in corpus.column("pos").vocabulary

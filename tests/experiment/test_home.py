@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,34 +14,17 @@ from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import Registry
 from sslbench.registrations import DatasetInfo, RemoteFile
+from support.file_server import Served, serving
 
 CONTENT = b"the right bytes\n" * 10_000
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    requested: list[str]
-
-    def do_GET(self) -> None:
-        self.requested.append(self.path)
-        super().do_GET()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Keep the test's output clean."""
-
-
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Serve right.bin and wrong.bin on loopback; (address, list of requested paths)."""
-    folder = tmp_path / "www"
-    folder.mkdir()
-    (folder / "right.bin").write_bytes(CONTENT)
-    (folder / "wrong.bin").write_bytes(b"x" * len(CONTENT))
-    handler = type("Recording", (Handler,), {"requested": []})
-    serve = functools.partial(handler, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as httpd:
-        threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{httpd.server_port}", handler.requested  # type: ignore[attr-defined]
-        httpd.shutdown()
+def server(tmp_path: Path) -> Iterator[Served]:
+    """Serves right.bin and wrong.bin."""
+    files = {"right.bin": CONTENT, "wrong.bin": b"x" * len(CONTENT)}
+    with serving(tmp_path / "www", files) as served:
+        yield served
 
 
 @pytest.fixture
@@ -64,9 +44,7 @@ def put(home: DataHome, file: RemoteFile, content: bytes) -> Path:
     return target
 
 
-def test_a_file_that_is_there_is_never_fetched(
-    home: DataHome, server: tuple[str, list[str]]
-) -> None:
+def test_a_file_that_is_there_is_never_fetched(home: DataHome, server: Served) -> None:
     file = remote(f"{server[0]}/right.bin")
     target = put(home, file, CONTENT)
     assert home.path(file) == target
@@ -74,7 +52,7 @@ def test_a_file_that_is_there_is_never_fetched(
 
 
 def test_the_first_address_with_the_right_bytes_wins(
-    home: DataHome, server: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+    home: DataHome, server: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
     base, requested = server
     file = remote(f"{base}/absent.bin", f"{base}/wrong.bin", f"{base}/right.bin", f"{base}/never")
@@ -91,7 +69,7 @@ def test_the_first_address_with_the_right_bytes_wins(
 
 
 def test_when_no_address_serves_it_the_message_says_what_to_put_where(
-    home: DataHome, server: tuple[str, list[str]]
+    home: DataHome, server: Served
 ) -> None:
     file = remote(f"{server[0]}/absent.bin", f"{server[0]}/wrong.bin")
     with pytest.raises(UserError) as caught:
@@ -104,7 +82,7 @@ def test_when_no_address_serves_it_the_message_says_what_to_put_where(
     assert not home.locate(file).exists()
 
 
-def test_offline_nothing_is_requested(tmp_path: Path, server: tuple[str, list[str]]) -> None:
+def test_offline_nothing_is_requested(tmp_path: Path, server: Served) -> None:
     home = DataHome(tmp_path / "home", tmp_path / "cache", offline=True)
     file = remote(f"{server[0]}/right.bin")
     with pytest.raises(UserError, match="SSLBENCH_OFFLINE") as caught:
@@ -114,7 +92,7 @@ def test_offline_nothing_is_requested(tmp_path: Path, server: tuple[str, list[st
     assert server[1] == []
 
 
-def test_a_wrong_file_is_refused_and_kept(home: DataHome, server: tuple[str, list[str]]) -> None:
+def test_a_wrong_file_is_refused_and_kept(home: DataHome, server: Served) -> None:
     file = remote(f"{server[0]}/right.bin")
     target = put(home, file, b"mine")
     found = hashlib.sha256(b"mine").hexdigest()
@@ -178,9 +156,7 @@ def test_derived_folders_depend_on_the_content_of_the_key_only(home: DataHome) -
     assert home.derived("k", {"a": 1}) != home.derived("k", {"a": 2})
 
 
-def test_the_data_commands(
-    home: DataHome, server: tuple[str, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_data_commands(home: DataHome, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSLBENCH_DATA", str(home.root))
     monkeypatch.setenv("SSLBENCH_CACHE", str(home.cache))
     monkeypatch.delenv("SSLBENCH_OFFLINE", raising=False)

@@ -13,7 +13,6 @@ from sslbench.experiment.metrics import (
     Coverage,
     Scores,
     SentenceCounts,
-    conlleval_report,
     coverage,
     metrics_from_counts,
     ratio,
@@ -112,8 +111,6 @@ def test_counts_are_conllevals_on_any_tags(data: st.DataObject, scheme: Scheme) 
         assert rows[i].tolist() == [1, g == p, len(g), right, *chunks]
     if scheme in ("IOB1", "IOB2"):  # read by conlleval as they are, mixed and ill-formed
         assert (*sums(scores), int(rows[:, 3].sum())) == conlleval(gold, predicted)
-    by_type = [(t.gold, t.predicted, t.correct) for t in scores.types.values()]
-    assert tuple(np.sum(by_type or [(0, 0, 0)], axis=0).tolist()) == sums(scores)
 
 
 def test_worked_example() -> None:
@@ -129,31 +126,12 @@ def test_worked_example() -> None:
             "f1": 2 / 3,
         }
     )
-    table = {name: (t.gold, t.predicted, t.correct) for name, t in scores.types.items()}
-    assert table == {"X": (2, 1, 1), "Y": (1, 1, 1), "Z": (0, 1, 0)}
-    x = scores.types["X"]
-    assert (x.precision, x.recall, x.f1) == pytest.approx((1, 0.5, 2 / 3))
-    z = scores.types["Z"]
-    assert (z.precision, z.recall, z.f1) == (0, 0, 0)
-
-
-def test_report_is_conllevals_text() -> None:
-    report = conlleval_report(score_text(typed("B I O / B-Y O B"), typed("B I O / B-Y O O")))
-    assert report.splitlines() == [
-        "processed 6 tokens with 3 phrases; found: 2 phrases; correct: 2.",
-        "accuracy:  83.33%; precision: 100.00%; recall:  66.67%; FB1:  80.00",
-        "                X: precision: 100.00%; recall:  50.00%; FB1:  66.67  1",
-        "                Y: precision: 100.00%; recall: 100.00%; FB1: 100.00  1",
-    ]
-    with pytest.raises(ValueError, match="no chunks"):
-        conlleval_report(score_text([["a"]], [["a"]], None))
 
 
 def test_tagging_has_no_chunks() -> None:
     scores = score_text([["DT", "NN"], ["B-X"]], [["DT", "VB"], ["B-X"]], None)
     assert scores.metrics == pytest.approx({"accuracy": 2 / 3, "sentence_accuracy": 1 / 2})
     assert scores.counts.gold_chunks is None
-    assert scores.types == {}
 
 
 def test_nothing_to_score() -> None:

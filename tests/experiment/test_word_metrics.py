@@ -10,7 +10,6 @@ from sslbench.corpus import Column, Corpus, Task, Vocabulary
 from sslbench.experiment.metrics import (
     Scores,
     SentenceCounts,
-    conlleval_report,
     coverage,
     metrics_from_counts,
     score,
@@ -104,12 +103,6 @@ def test_words_without_labeled_text_or_without_new_words() -> None:
     alone = score_words("joint", ["abc"], gold, gold, None)
     assert (alone.metrics["seg_f1"], alone.metrics["joint_f1"]) == (1, 1)
     assert "oov_words" not in alone.counts.to_lists()
-
-
-def test_a_report_of_words_is_conllevals() -> None:
-    gold = plain("B-N E-N S-V")
-    report = conlleval_report(score_words("joint", ["abc"], gold, gold, spelled(["a"], [["S-N"]])))
-    assert report.startswith("processed 3 tokens with 2 phrases; found: 2 phrases; correct: 2.")
 
 
 @given(st.data(), st.sampled_from(["segmentation", "joint"]), st.booleans())

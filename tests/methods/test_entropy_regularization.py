@@ -11,7 +11,7 @@ import pytest
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF
 from sslbench.experiment.context import RunContext
-from sslbench.experiment.metrics.scoring import TypeScore
+from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.problem import Problem, without_labels
 from sslbench_methods.entropy_regularization.method import EntropyRegularization, EntropyTrainer
 from sslbench_methods.supervised import Supervised
@@ -74,8 +74,10 @@ TABLE_2 = """3334 2435 .7304 .3259 .4507
 
 def test_the_table_of_the_paper() -> None:
     for row in np.array(TABLE_2.split(), float).reshape(-1, 5):
-        found = TypeScore(7472, int(row[0]), int(row[1]))
-        close([found.precision, found.recall, found.f1], row[2:], 0.5001e-4)
+        one, guessed, correct = (np.array([int(n)]) for n in (1, row[0], row[1]))
+        counts = SentenceCounts(one, one, np.array([7472]), guessed, correct)
+        metrics = metrics_from_counts(counts)
+        close([metrics[name] for name in ("precision", "recall", "f1")], row[2:], 0.5001e-4)
 
 
 # -- the method ------------------------------------------------------------------------------------

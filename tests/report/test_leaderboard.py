@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from sslbench.experiment.record import DataSpec, RunRecord
 from sslbench.experiment.runner import failed
 from sslbench.report.curves import UNLABELED, curve_lines
 from sslbench.report.leaderboard import Row, Table, leaderboard
-from sslbench.report.render import changed_files, leaderboard_files, markdown, write_files
+from sslbench.report.render import changed_files, markdown, table_files, write_files
 from support.run_fakes import task
 
 SKILL = {"supervised": 0.7, "better": 0.8, "worse": 0.6}
@@ -41,6 +42,10 @@ def record(
 
 def broken(method: str, seed: int) -> RunRecord:
     return failed(task(method, seed=seed, labeled=100, code="1"), "method", "bug")
+
+
+def leaderboard_files(records: Sequence[RunRecord]) -> dict[str, bytes]:
+    return table_files(leaderboard(records))
 
 
 def row_of(table: Table, name: str) -> Row:

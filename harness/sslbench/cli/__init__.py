@@ -17,7 +17,7 @@ from sslbench.errors import UserError
 # importing the modules.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("sslbench.cli.run", "Run methods on datasets and store the records."),
-    "list": ("sslbench.cli.list", "List methods, datasets, featurizers and models."),
+    "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and similarities."),
     "show": ("sslbench.cli.show", "Show parameters, reference and licence of one of these."),
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sslbench.atomic import write_atomically
-from sslbench.experiment.record import RunRecord
 from sslbench.report.curves import curve_files
-from sslbench.report.leaderboard import Row, Table, leaderboard
+from sslbench.report.leaderboard import Row, Table
 
 HEADINGS = (
     "rank",
@@ -81,11 +80,6 @@ LEGEND = (
     " those that the store had already. Compare them on one machine only.",
     "mixed code: the runs of the row are of more than one version of the code.",
 )
-
-
-def leaderboard_files(records: Sequence[RunRecord]) -> dict[str, bytes]:
-    """All files of the leaderboard of these records, by name."""
-    return table_files(leaderboard(records))
 
 
 def table_files(tables: Sequence[Table]) -> dict[str, bytes]:

@@ -26,8 +26,7 @@ from sslbench.experiment.metrics.counts import (
     ratios,
 )
 from sslbench.experiment.metrics.coverage import Coverage, coverage
-from sslbench.experiment.metrics.report import conlleval_report
-from sslbench.experiment.metrics.scoring import Scores, TypeScore, score
+from sslbench.experiment.metrics.scoring import Scores, score
 
 __all__ = [
     "Alternatives",
@@ -36,8 +35,6 @@ __all__ = [
     "Labels",
     "Scores",
     "SentenceCounts",
-    "TypeScore",
-    "conlleval_report",
     "coverage",
     "metrics_from_counts",
     "ratio",

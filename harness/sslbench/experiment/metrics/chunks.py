@@ -37,11 +37,6 @@ class ChunkList:
         sentence = np.searchsorted(offsets, self.start, side="right") - 1
         return np.bincount(sentence, minlength=len(offsets) - 1)
 
-    def per_type(self, n_types: int) -> list[int]:
-        """Number of chunks of each type."""
-        counts: list[int] = np.bincount(self.kind, minlength=n_types).tolist()
-        return counts
-
 
 def find_chunks(labels: Labels, offsets: I64, encoding: Scheme, kinds: Vocabulary) -> ChunkList:
     """The chunks of a labeling, whose types are added to `kinds`.

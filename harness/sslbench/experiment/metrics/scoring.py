@@ -15,35 +15,12 @@ from sslbench.experiment.metrics.coverage import Coverage, coverage_metrics
 from sslbench.types import I64, Bool
 
 
-@dataclass(frozen=True)
-class TypeScore:
-    """Chunk counts of one type, and their ratios; 0 if the denominator is 0."""
-
-    gold: int
-    predicted: int
-    correct: int
-
-    @property
-    def precision(self) -> float:
-        return self.correct / self.predicted if self.predicted else 0.0
-
-    @property
-    def recall(self) -> float:
-        return self.correct / self.gold if self.gold else 0.0
-
-    @property
-    def f1(self) -> float:
-        both = self.gold + self.predicted
-        return 2 * self.correct / both if both else 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Result of `score`. types: counts by chunk type, sorted by name; {} without chunks."""
+    """Result of `score`: metrics by name, and the counts that they are made of."""
 
     metrics: dict[str, float]
     counts: SentenceCounts
-    types: dict[str, TypeScore]
 
 
 def score(
@@ -78,7 +55,6 @@ def score(
     gold, predicted = _checked(gold, n_tokens), _checked(predicted, n_tokens)
     correct = _correct_labels(gold, predicted)
     tokens = (np.diff(offsets), per_sentence(correct, offsets))
-    types: dict[str, TypeScore] = {}
     counts = SentenceCounts(*tokens)
     if task != "tagging":
         if encoding is None:
@@ -93,13 +69,12 @@ def score(
         if alternatives is not None:
             lists |= alternative_lists(golds, guesses, alternatives, n_tokens)
         counts = SentenceCounts(*tokens, **{n: c.per_sentence(offsets) for n, c in lists.items()})
-        types = _type_table(golds, guesses, lists["correct_chunks"], kinds)
     metrics = metrics_from_counts(counts)
     if counts.oov_words is not None and not counts.oov_words.any():
         metrics = {name: value for name, value in metrics.items() if "oov" not in name}
     if coverage is not None:
         metrics |= coverage_metrics(counts, correct, coverage)
-    return Scores(metrics, counts, types)
+    return Scores(metrics, counts)
 
 
 def _checked(labels: Labels, n_tokens: int) -> Labels:
@@ -157,15 +132,3 @@ def _spellings(words: ChunkList, characters: Column) -> list[str]:
     text = characters.strings()
     borders = zip(words.start.tolist(), (words.last + 1).tolist(), strict=True)
     return ["".join(text[start:end]) for start, end in borders]
-
-
-def _type_table(
-    gold: ChunkList, predicted: ChunkList, correct: ChunkList, kinds: Vocabulary
-) -> dict[str, TypeScore]:
-    columns = [chunks.per_type(len(kinds)) for chunks in (gold, predicted, correct)]
-    table = {
-        name: TypeScore(g, p, c)
-        for name, g, p, c in zip(kinds.strings, *columns, strict=True)
-        if g or p
-    }
-    return dict(sorted(table.items()))
