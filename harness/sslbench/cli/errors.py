@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
 @click.option("--split", type=click.Choice(["dev", "test"]), default="test", show_default=True)
-@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows.")
+@click.option(
+    "--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows per table."
+)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) -> None:
     """Show the errors of a run, or of two runs side by side.

@@ -28,8 +28,10 @@ def command() -> None:
 
 
 @command.command("stats")
-@click.option("--dataset", required=True, help="A registered dataset.")
-@click.option("--labeled", default="all", metavar="N|P%|all", help="Labeled sentences.")
+@click.option("--dataset", required=True, help="Name of a dataset.")
+@click.option(
+    "--labeled", default="all", metavar="N|P%|all", help="Number or share of labeled sentences."
+)
 @click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabeled sentences.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
@@ -46,7 +48,7 @@ def command() -> None:
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def stats(**given: Any) -> None:
-    """Size, hubs, distance to labeled vertices, agreement of neighbors, accuracy of propagation.
+    """Show size, hubs, distance to labeled vertices, purity of neighborhoods and accuracy.
 
     The vertices are the trigrams of the labeled sample and the unlabeled text of a run. Shares are
     in [0, 1]; "none" is a mean of no values. Gold labels of unlabeled text are used if the dataset

@@ -12,14 +12,20 @@ if TYPE_CHECKING:
     from sslbench.experiment.plan import Request
 
 _OPTIONS = (
-    click.option("--labeled", default="all", metavar="N|P%|all", help="Labeled sentences."),
+    click.option(
+        "--labeled",
+        default="all",
+        show_default=True,
+        metavar="N|P%|all",
+        help="Number or share of labeled sentences.",
+    ),
     click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabeled sentences."),
     click.option(
         "--set",
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Parameter of the methods; METHOD.KEY or DATASET.KEY: of one. May repeat.",
+        help="Parameter of all methods that have it; METHOD.KEY, DATASET.KEY: of one. May repeat.",
     ),
     click.option("--featurizer", help="Default: that of the dataset."),
     click.option("--model", help="Default: the first of sslbench list models."),
@@ -35,7 +41,7 @@ _OPTIONS = (
         show_default=True,
         help="Columns of your own files; _ skips one.",
     ),
-    click.option("--tune", type=click.IntRange(min=0), help="Tuning trials, the same per method."),
+    click.option("--tune", type=click.IntRange(min=0), help="Tuning trials per method."),
 )
 _PASSED = ("unlabeled", "settings", "featurizer", "model", "data_path", "threads", "tune")
 

@@ -19,10 +19,16 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @click.command("run")
-@click.option("--method", "methods", multiple=True, required=True, help="May repeat.")
-@click.option("--dataset", "datasets", multiple=True, help="May repeat; or give --data.")
+@click.option(
+    "--method", "methods", multiple=True, required=True, help="Name of a method. May repeat."
+)
+@click.option(
+    "--dataset", "datasets", multiple=True, help="Name of a dataset. May repeat; or give --data."
+)
 @problem_options
-@click.option("--seed", "seeds", type=click.IntRange(min=0), multiple=True, help="May repeat.")
+@click.option(
+    "--seed", "seeds", type=click.IntRange(min=0), multiple=True, help="May repeat. Default: 0."
+)
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
 @click.option("--threads", type=click.IntRange(min=1), help="Per run. Default: cores / jobs.")
@@ -34,7 +40,7 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
     "form",
     type=click.Choice(["table", "json", "csv"]),
     default="table",
-    help="Of the results on standard output.",
+    help="Format of the results on standard output.",
 )
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("train")
 @click.option("--method", required=True, help="See sslbench list methods.")
-@click.option("--dataset", help="A registered dataset; or give --data.")
+@click.option("--dataset", help="Name of a dataset; or give --data.")
 @problem_options
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def command(**given: Any) -> None:
     """Train a method on labeled sentences and save the tagger, for `sslbench tag`.
 
-    Of your own data, all sentences of the train file are used: none are held out for a test.
+    With --data, all sentences of the train file are used: none are held out for a test.
     """
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
