@@ -15,7 +15,7 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.problem import Problem, relabeled
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.training import RunSetup, Task
+from sslbench.experiment.training import RunSetup, RunTask
 from sslbench.plugins import registry
 from support.graph_problems import random_problem
 from support.label_constraints import RULE, labeled
@@ -107,7 +107,7 @@ def test_the_harness_hands_out_a_sample_that_agrees() -> None:
         protocol=ProtocolSpec(labeled=4, seed=0),
     )
     setup = RunSetup(
-        Task(spec, "accuracy"), registry(), dataset, draw(dataset, spec.protocol), RunContext(0)
+        RunTask(spec, "accuracy"), registry(), dataset, draw(dataset, spec.protocol), RunContext(0)
     )
     problem = setup.problem(setup.drawn.labeled, "supervised")
     assert problem.label_constraint == RULE

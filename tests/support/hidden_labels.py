@@ -10,12 +10,12 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute
-from sslbench.experiment.training import Task
+from sslbench.experiment.training import RunTask
 from support.run_fakes import scrambled
 
 
 def both_ways(
-    base: Dataset, asked: Task, module: object, monkeypatch: pytest.MonkeyPatch
+    base: Dataset, asked: RunTask, module: object, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[RunRecord, RunRecord]:
     """The run on a dataset, and on the same with permuted labels wherever they are hidden."""
     hidden = draw(base, asked.spec.protocol).hidden
