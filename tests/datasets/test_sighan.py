@@ -139,7 +139,7 @@ def test_registrations_load_and_name_the_published_sizes() -> None:
 
 def real(bakeoff: Bakeoff, tmp_path: Path, **options: object) -> Dataset:
     """The real gold test text with a stand-in for the training file."""
-    home = real_home(bakeoff.files)
+    home = real_home([bakeoff.test])
     train = tmp_path / "train.utf8"
     train.write_text(TRAIN, encoding="utf-8")
     return sighan.load_bakeoff(bakeoff, home, train=str(train), check=False, **options)
