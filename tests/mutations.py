@@ -104,8 +104,8 @@ FAULTS = (
     Fault(
         "conlleval joins chunks of unlike types",
         "harness/sslbench/corpus/encodings.py",
-        "& (kind[1:] == kind[:-1])\n        & ((here == I)",
-        "& ((here == I)",
+        "& (types[1:] == types[:-1])\n        & ((own == I)",
+        "& ((own == I)",
         ("tests/experiment/test_metrics.py::test_conlleval_table",),
     ),
 )
