@@ -31,7 +31,9 @@ def params(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str) -> None:
     results = check_method(name, params=params(name))
-    assert {result.check for result in results if result.status == "skipped"} <= SKIPPED
+    refuses = {"label_constraint"} if name in ("pipeline_st", "cluster_features") else set()
+    skipped = {result.check for result in results if result.status == "skipped"}
+    assert refuses <= skipped <= SKIPPED | refuses
 
 
 @pytest.mark.parametrize("name", ["graph_pr", "pr1", "gp_crf"])

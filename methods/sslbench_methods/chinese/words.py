@@ -133,7 +133,12 @@ class GoldWords:
 
     @classmethod
     def of(cls, problem: Problem) -> GoldWords:
-        """UserError when a label is none of BMES, or a character is in no word."""
+        """UserError when a label is none of BMES, a character is in no word, or labels are fixed.
+
+        A label constraint is on the joint labels of characters, which no step predicts.
+        """
+        if problem.label_constraint is not None:
+            raise UserError("this method cannot obey a label constraint")
         text = problem.labeled
         kinds = Vocabulary(sorted({label.partition("-")[2] for label in problem.labels}))
         labels = problem.labels, problem.label_codes(text)
