@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
-from sslbench.types import I64
+from sslbench.types import I64, AnyArray, Arrays
+
+
+def subset(arrays: Mapping[str, AnyArray], prefix: str) -> Arrays:
+    """The arrays whose names start with `prefix`, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
 
 
 def vector(
-    arrays: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, AnyArray],
     name: str,
     dtype: DTypeLike,
     size: int | None = None,
     bounds: tuple[int, int] | None = None,
-) -> NDArray[Any]:
+) -> AnyArray:
     """The one-dimensional array of this name, C-contiguous.
 
     ValueError if it is missing, has another dtype, shape or size, or if a value v does not satisfy
@@ -40,7 +48,7 @@ def vector(
     return np.ascontiguousarray(array)
 
 
-def borders(arrays: Mapping[str, NDArray[Any]], name: str, n_parts: int, end: int) -> I64:
+def borders(arrays: Mapping[str, AnyArray], name: str, n_parts: int, end: int) -> I64:
     """The array of this name, int64[n_parts + 1], ascending from 0 to `end`; ValueError if not."""
     array = vector(arrays, name, np.int64, n_parts + 1)
     if array[0] != 0 or array[-1] != end or (np.diff(array) < 0).any():

@@ -88,18 +88,18 @@ def test_form_is_recognized(tmp_path):
     ("line", "message"),
     [
         ("U01:%x[0,2]", "there is no column 2; columns count from 0: word, pos"),
-        ("U01:%x[0]", "cannot read a macro"),
-        ("U01:%y[0,0]", "cannot read %y[0,0]"),
+        ("U01:%x[0]", "cannot parse a macro"),
+        ("U01:%y[0,0]", "cannot parse %y[0,0]"),
         ("U01:%x[@1,0]", "absolute and indirect positions"),
         ("U01:%x[*0,0]", "absolute and indirect positions"),
         ('U01:%m[0,0,"[aeiou]*"]', "this expression is not supported; %m takes"),
         ('U01:%t[0,0,"^\\u.*ing$"]', "this expression is not supported; %t takes"),
-        ("U01:%t[0,0]", "cannot read %t[0,0]"),
-        ('U01:%x[0,0,"^."]', "cannot read %x"),
+        ("U01:%t[0,0]", "cannot parse %t[0,0]"),
+        ('U01:%x[0,0,"^."]', "cannot parse %x"),
         ("X01:%x[0,0]", "begins with U"),
         ("U00:%x[1,0]", "has the identifier of line 1"),
         ("U02:%x[0,0]", "repeats line 1"),
-        ("U02:%x[0,0]/%x[0,", "cannot read a macro in '%x[0,'"),
+        ("U02:%x[0,0]/%x[0,", "cannot parse a macro in '%x[0,'"),
     ],
 )
 def test_errors_name_file_and_line(tmp_path, line, message):

@@ -40,8 +40,8 @@ def test_text_forms():
         ("word", "write word[0]"),
         ("word[-1]|pos[x]", "'pos[x]'"),
         ("word[-1", "'word[-1'"),
-        ("word[0]||pos[0]", "cannot read ''"),
-        ("", "cannot read ''"),
+        ("word[0]||pos[0]", "cannot parse ''"),
+        ("", "cannot parse ''"),
         ("egde: pos[0]", "'egde:'"),
         ("edge: edge: pos[0]", "'edge:'"),
         ("edge: bias", "leave it out"),
@@ -72,18 +72,18 @@ def test_template_file(tmp_path):
     path.write_text("# chunking\n\nword[0]  # this word\nedge: pos[0]\r\n")
     assert list(map(str, load_templates(path))) == ["word[0]", "edge: pos[0]"]
     path.write_text("word[0]\npos[0]\n word[0]\n")
-    with pytest.raises(UserError, match=r"templates.txt:3: word\[0\] repeats line 1"):
+    with pytest.raises(UserError, match=r"templates.txt:3: 'word\[0\]' repeats line 1"):
         load_templates(path)
     path.write_text("word[0]\n\nword[0\n")
-    with pytest.raises(UserError, match=r"templates.txt:3: .*cannot read"):
+    with pytest.raises(UserError, match=r"templates.txt:3: .*cannot parse"):
         load_templates(path)
     path.write_text("# nothing\n")
     with pytest.raises(UserError, match="no template"):
         load_templates(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(UserError, match="UTF-8"):
+    with pytest.raises(UserError, match="not utf-8"):
         load_templates(path)
-    with pytest.raises(UserError, match=r"missing.txt: cannot read"):
+    with pytest.raises(UserError, match=r"missing.txt: no such file"):
         load_templates(tmp_path / "missing.txt")
 
 

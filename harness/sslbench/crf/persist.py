@@ -8,16 +8,14 @@ import zipfile
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sslbench.atomic import replacing
 from sslbench.errors import UserError
+from sslbench.types import Arrays
 
 FORMAT = "sslbench-model"
 VERSION = 1
 HEADER = "header.json"
-
-Arrays = dict[str, NDArray[Any]]
 
 
 def write_model(

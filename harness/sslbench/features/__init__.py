@@ -1,4 +1,4 @@
-"""From text columns to integer attributes: templates, symbol streams, attribute indices."""
+"""Features: templates over text columns, symbol streams, attribute indices."""
 
 from sslbench.features.crfpp import load_featurizer, load_template_file
 from sslbench.features.derived import coded_column, word_type

@@ -1,10 +1,10 @@
-"""Template files of CRF++ and Wapiti, read as templates.
+"""A reader of the template files of CRF++ and Wapiti.
 
 =========================== =======================================================================
-in the file                 becomes
+in the file                 template
 =========================== =======================================================================
 ``U01:%x[-1,0]/%x[0,1]``    ``word[-1]|pos[0]`` (columns are numbered from 0 in the order given)
-``B``, ``b``                nothing: the constant transition table is always part of the CRF
+``B``, ``b``                none: the CRF always has a transition table
 ``B05:%x[0,1]``             ``edge: pos[0]``
 ``*03:%x[0,0]`` (Wapiti)    ``word[0]`` and ``edge: word[0]``
 ``U`` alone                 ``bias``
@@ -15,9 +15,9 @@ in the file                 becomes
 ``%t[0,0,"\\d"]``            ``word.has_digit[0]``; ``"^\\l*$"`` all_lower
 =========================== =======================================================================
 
-Two details differ from Wapiti: characters are Unicode characters, not bytes, and outside the
-sentence every form gives the pad (``_B-1``), where Wapiti applies it to the text of the pad.
-CRF++ without a line B has no transitions; the CRF here always has them.
+Differences from Wapiti: characters are Unicode characters, not bytes, and outside of the sentence
+every macro gives the pad (``_B-1``), where Wapiti applies it to the text of the pad. CRF++ has
+transitions only with a line B.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 from sslbench.errors import UserError
 from sslbench.features.index import TemplateFeaturizer
-from sslbench.features.templates import Atom, Template, load_templates, read_lines
+from sslbench.features.templates import Atom, Template, load_templates, parse_file, read_lines
 
 _MACRO = re.compile(
     r"""%(?P<kind>[a-zA-Z])\[\s*(?P<mark>[@*]?)(?P<offset>[+-]?\d{1,9})\s*,\s*(?P<column>\d{1,9})\s*
@@ -62,29 +62,16 @@ _TESTS = (
 def load_template_file(path: str | os.PathLike[str], columns: Sequence[str]) -> TemplateFeaturizer:
     """Read a template file of CRF++ or Wapiti.
 
-    Parameters
-    ----------
     columns: names of the columns in the order of the data file; ``%x[-1,0]`` reads columns[0].
-
-    Raises
-    ------
-    UserError: with file and line, for what cannot be read or is not supported; the hint says what
-        to do.
+    UserError with file, line and advice for a line that cannot be parsed or is not supported.
     """
-    templates: dict[Template, int] = {}
-    skeletons: dict[str, int] = {}
-    for number, line in read_lines(path):
-        try:
-            found = _read_line(line, columns)
-            _check_identifier(line, number, skeletons)
-            for template in found:
-                if template in templates:
-                    raise UserError(
-                        f"{line!r} repeats line {templates[template]}", hint="remove one of the two"
-                    )
-                templates[template] = number
-        except UserError as error:
-            raise UserError(error.message, file=path, line=number, hint=error.hint) from error
+    line_of: dict[str, int] = {}
+
+    def parse(number: int, line: str) -> list[Template]:
+        _check_identifier(line, number, line_of)
+        return _parse_line(line, columns)
+
+    templates = parse_file(path, parse)
     if not templates:
         raise UserError(
             "only the transition template B in this file",
@@ -95,43 +82,41 @@ def load_template_file(path: str | os.PathLike[str], columns: Sequence[str]) -> 
 
 
 def load_featurizer(path: str | os.PathLike[str], columns: Sequence[str]) -> TemplateFeaturizer:
-    """Read a template file of any of the three forms: CRF++, Wapiti, or the project's own.
+    """Read a template file in one of three formats: CRF++, Wapiti, or the project's own.
 
-    Raises
-    ------
-    UserError: with file and line.
+    columns: names of the columns in the order of the data file.
+    UserError with file and line for a line that cannot be parsed.
     """
     if any(_FOREIGN.search(line) for _, line in read_lines(path)):
         return load_template_file(path, columns)
     return TemplateFeaturizer(load_templates(path, columns))
 
 
-def _check_identifier(line: str, number: int, skeletons: dict[str, int]) -> None:
-    """Refuse two lines that differ in their macros only: there, both tools share the weights."""
+def _check_identifier(line: str, number: int, line_of: dict[str, int]) -> None:
+    """UserError for two lines that differ in macros only: both tools make them share weights."""
     if "%" not in line:
         return
-    skeleton = _MACRO.sub("%", line)
-    earlier = skeletons.setdefault(skeleton, number)
+    earlier = line_of.setdefault(_MACRO.sub("%", line), number)
     if earlier != number:
         raise UserError(
-            f"{line!r} has the identifier of line {earlier}, which would make them share weights",
+            f"{line!r} has the identifier of line {earlier}, so they would share weights",
             hint="number the templates (U00:, U01:), or write one 'bag:' template",
         )
 
 
-def _read_line(line: str, columns: Sequence[str]) -> list[Template]:
+def _parse_line(line: str, columns: Sequence[str]) -> list[Template]:
     kind = line[0].lower()
     if kind not in "ub*":
         raise UserError(
-            f"cannot read {line!r}", hint="a template begins with U (label), B (transition) or *"
+            f"cannot parse {line!r}", hint="a template begins with U (label), B (transition) or *"
         )
     rest = _MACRO.sub("", line)
     if "%" in rest:
         raise UserError(
-            f"cannot read a macro in {rest[rest.index('%') :]!r}",
+            f"cannot parse a macro in {rest[rest.index('%') :]!r}",
             hint="write %x[offset,column], as in %x[-1,0]",
         )
-    atoms = tuple(_read_macro(found, columns) for found in _MACRO.finditer(line))
+    atoms = tuple(_parse_macro(match, columns) for match in _MACRO.finditer(line))
     templates = []
     if kind in "u*":
         templates.append(Template(atoms))
@@ -140,9 +125,9 @@ def _read_line(line: str, columns: Sequence[str]) -> list[Template]:
     return templates
 
 
-def _read_macro(found: re.Match[str], columns: Sequence[str]) -> Atom:
-    text, column = found[0], int(found["column"])
-    if found["mark"]:
+def _parse_macro(match: re.Match[str], columns: Sequence[str]) -> Atom:
+    text, column = match[0], int(match["column"])
+    if match["mark"]:
         raise UserError(
             f"{text}: absolute and indirect positions are not supported",
             hint="put the value into a column of its own in the data",
@@ -152,24 +137,24 @@ def _read_macro(found: re.Match[str], columns: Sequence[str]) -> Atom:
             f"{text}: there is no column {column}",
             hint=f"columns count from 0: {', '.join(columns)}",
         )
-    name, kind, regex = columns[column], found["kind"], found["regex"]
+    name, kind, regex = columns[column], match["kind"], match["regex"]
     if kind.lower() not in "xmt" or (kind.lower() == "x") != (regex is None):
         raise UserError(
-            f"cannot read {text}", hint='write %x[0,0], %m[0,0,"^..."] or %t[0,0,"^\\u"]'
+            f"cannot parse {text}", hint='write %x[0,0], %m[0,0,"^..."] or %t[0,0,"^\\u"]'
         )
     if kind.lower() == "m":
         name += "." + _affix(text, regex)
     elif kind.lower() == "t":
         name += "." + _test(text, regex)
-    if kind in "XM":  # the upper-case macros fold case; %T changes nothing in true and false
+    if kind in "XM":  # upper-case macros fold case; the values of %T are true and false
         name += ".lower"
-    return Atom(name, int(found["offset"]))
+    return Atom(name, int(match["offset"]))
 
 
 def _affix(text: str, regex: str) -> str:
-    for form, name, width in _AFFIXES:
-        if matched := form.fullmatch(regex):
-            return f"{name}{len(matched[1]) // width}"
+    for pattern, name, width in _AFFIXES:
+        if match := pattern.fullmatch(regex):
+            return f"{name}{len(match[1]) // width}"
     raise UserError(
         f"{text}: this expression is not supported",
         hint='%m takes "^...", "...$", "^.?.?" and ".?.?$" (any length); '
@@ -178,9 +163,9 @@ def _affix(text: str, regex: str) -> str:
 
 
 def _test(text: str, regex: str) -> str:
-    for form, name in _TESTS:
-        if matched := form.fullmatch(regex):
-            return f"{name}_{_CLASS_NAMES[matched[1]]}"
+    for pattern, name in _TESTS:
+        if match := pattern.fullmatch(regex):
+            return f"{name}_{_CLASS_NAMES[match[1]]}"
     raise UserError(
         f"{text}: this expression is not supported",
         hint=r'%t takes "^\u", "\u$", "\u" and "^\u*$" with one of \u \l \d \a \w \p \s; '

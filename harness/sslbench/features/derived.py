@@ -1,16 +1,16 @@
 """Derived columns: functions of one value, computed once per vocabulary entry.
 
-A derived column is named after its base: ``word.lower``, ``word.suffix3``, ``word.lower.prefix2``
-    (read from the
-left). A column of the corpus whose own name holds a dot wins over a derived one.
+The name of a derived column is that of its base and the operations from left to right:
+``word.lower``, ``word.suffix3``, ``word.lower.prefix2``. A column of the corpus that has such a
+name itself takes precedence.
 
 =============== ================================================================================
 operation       value
 =============== ================================================================================
-lower           Unicode lower-casing; digits stay
+lower           in lower case (Unicode)
 shape           word type: 16 orthographic tests as 4 hex digits (`word_type`)
-prefixN suffixN first / last N characters; ``<short>`` when the value has fewer
-headN tailN     first / last N characters; the whole value when it has fewer
+prefixN suffixN first / last N characters; ``<short>`` if the value has fewer
+headN tailN     first / last N characters; the whole value if it has fewer
 Q_C             ``true`` or ``false``: Q of first, last, has, all; C of upper, lower, digit, alpha,
                 alnum, punct, dash, period, space, as in ``first_upper`` or ``has_digit``
 =============== ================================================================================
@@ -29,7 +29,7 @@ from sslbench.corpus import Column, Corpus
 from sslbench.errors import UserError
 
 SHORT = "<short>"
-"""The affix of a value that is shorter than the affix."""
+"""Prefix or suffix of a value that has too few characters."""
 
 _AFFIX = re.compile(r"(prefix|suffix|head|tail)([1-9]\d?)")
 _TEST = re.compile(r"(first|last|has|all)_([a-z]+)")
@@ -44,7 +44,7 @@ _CLASSES: dict[str, Callable[[str], bool]] = {
     "period": lambda c: c == ".",
     "space": str.isspace,
 }
-_KNOWN = [
+_EXAMPLES = [
     *("lower", "shape", "prefix1", "prefix3", "suffix1", "suffix3", "head3", "tail3"),
     *(f"{q}_{c}" for q in ("first", "last", "has", "all") for c in _CLASSES),
 ]
@@ -55,11 +55,11 @@ _INITIALS = re.compile(r"[A-Z][A-Z.]*")
 
 
 def word_type(word: str) -> str:
-    """Orthographic type of a word: a mask of 16 tests, as 4 hex digits.
+    """Orthographic type of a word: the results of 16 tests as 4 hex digits.
 
-    Upper and lower case mean the Unicode categories Lu and Ll, digits are ASCII. Source: JESS-CM
-    (Suzuki & Isozaki 2008) names the feature ``wtp`` without a list; the tests are those commonly
-    distributed for CoNLL-2003, evaluated by character classes.
+    Upper and lower case are the Unicode categories Lu and Ll, digits are ASCII. Suzuki & Isozaki
+    (2008) use such a feature (``wtp``) without listing its tests; these are the tests commonly used
+    for CoNLL-2003.
     """
     if not word:
         return "0000"
@@ -119,11 +119,9 @@ def _test(where: str, member: Callable[[str], bool]) -> Callable[[str], str]:
 
 @lru_cache(maxsize=256)
 def operation(name: str) -> Callable[[str], str]:
-    """The function behind the name of an operation, such as ``lower`` or ``suffix3``.
+    """The function of an operation such as ``lower`` or ``suffix3``.
 
-    Raises
-    ------
-    UserError: no such operation; near names in the hint.
+    UserError for an unknown operation, with similar names in the hint.
     """
     if name == "lower":
         return str.lower
@@ -134,7 +132,7 @@ def operation(name: str) -> Callable[[str], str]:
     test = _TEST.fullmatch(name)
     if test and test[2] in _CLASSES:
         return _test(test[1], _CLASSES[test[2]])
-    near = difflib.get_close_matches(name, _KNOWN, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, _EXAMPLES, n=3, cutoff=0.5)
     hint = (
         "did you mean " + ", ".join(near) + "?" if near else "lower, shape, prefixN, suffixN, ..."
     )
@@ -142,7 +140,7 @@ def operation(name: str) -> Callable[[str], str]:
 
 
 def split_name(name: str, columns: frozenset[str]) -> tuple[str, tuple[str, ...]]:
-    """Base column and operations of a column name; the longest base that exists wins."""
+    """Base column and operations of a column name; the base is the longest existing column."""
     parts = name.split(".")
     for n in range(len(parts), 0, -1):
         base = ".".join(parts[:n])
@@ -152,14 +150,10 @@ def split_name(name: str, columns: frozenset[str]) -> tuple[str, tuple[str, ...]
 
 
 def coded_column(corpus: Corpus, name: str) -> Column:
-    """The column of that name, plain or derived: vocabulary and codes int32[N].
+    """The plain or derived column of that name.
 
-    The vocabulary of a derived column is the same object for all corpora that share the base
-    vocabulary, and the function runs once per entry of it.
-
-    Raises
-    ------
-    UserError: no such column or operation.
+    Corpora that share the vocabulary of the base column share the vocabulary of the derived one.
+    UserError for an unknown column or operation.
     """
     base, operations = split_name(name, frozenset(corpus.columns))
     column = corpus.column(base)

@@ -1,36 +1,38 @@
-"""Attributes: the symbols that templates see in labeled text, numbered, and where they occur."""
+"""Attribute indices: number the symbols that templates see in labeled text, and encode text."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from sslbench.checked import borders, vector
+from sslbench.checked import borders, subset, vector
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
 from sslbench.features import kernels
-from sslbench.features.streams import Arrays, StreamCodes, Streams
+from sslbench.features.streams import StreamCodes, Streams
 from sslbench.features.templates import Template
-from sslbench.types import F64, I32, I64
+from sslbench.types import F64, I32, I64, Arrays
 
 Dense = Callable[[Corpus], F64]
-"""Real-valued columns of a corpus (pixels, embeddings): float64[N, D]."""
+"""A function that gives real-valued columns of a corpus (pixels, embeddings): float64[N, D]."""
 
 
 @dataclass(frozen=True)
 class Attributes:
-    """The attributes that fire in a corpus.
+    """The attributes of a corpus.
 
     Attributes
     ----------
-    node: int32[S, N], C-contiguous (slot-major); -1 = absent. One slot per template, one per
-        position of a bag.
-    edge: int32[Se, N], the same for attributes of transitions into token n, in their own id space.
-    dense: float64[N, D] or None.
-    offsets: int64[n + 1], sentence borders in tokens.
+    node: int32[slots, N], C-contiguous, ids of node attributes; -1 = none. A template has one slot,
+        a bag template one per position of its window.
+    edge: int32[slots, N], the same for edge attributes of the transition into each token, which
+        have ids of their own.
+    dense: float64[N, D], real-valued columns, or None.
+    offsets: int64[S + 1], sentence borders in tokens.
     """
 
     node: I32
@@ -40,10 +42,14 @@ class Attributes:
 
 
 class _Numbering:
-    """Attribute ids of one kind (node or edge): consecutive per template, in order of its symbols.
+    """Ids of node or edge attributes: by template, then in the order of its symbols.
 
-    `start` int64[T + 1] is the id range of every template, `symbol` int32[n] the symbol behind
-    every id, `tables` maps symbol -> id (or -1) per template.
+    Attributes
+    ----------
+    symbol: int32[n], the symbol of each attribute.
+    start: int64[T + 1], first id of each template.
+    slots: int32[slots], the template of each slot.
+    tables: by template, the id of each symbol of its stream, or -1.
     """
 
     def __init__(
@@ -60,14 +66,14 @@ class _Numbering:
             self.tables.append(table)
 
     @classmethod
-    def of_counts(
+    def from_counts(
         cls, streams: Streams, templates: tuple[Template, ...], counts: list[I64], min_count: int
     ) -> _Numbering:
-        kept = [np.flatnonzero(c >= min_count).astype(np.int32) for c in counts]
-        start = np.cumsum([0, *map(len, kept)], dtype=np.int64)
+        frequent = [np.flatnonzero(c >= min_count).astype(np.int32) for c in counts]
+        start = np.cumsum([0, *map(len, frequent)], dtype=np.int64)
         if start[-1] > np.iinfo(np.int32).max:
             raise UserError(f"{start[-1]:,} attributes", hint="raise min_count: at most 2**31 - 1")
-        symbol = np.concatenate([np.empty(0, np.int32), *kept])
+        symbol = np.concatenate([np.empty(0, np.int32), *frequent])
         return cls(streams, templates, symbol, start)
 
     def encode(self, streams: Streams, codes: StreamCodes) -> I32:
@@ -99,7 +105,7 @@ class _Numbering:
 def _add_counts(
     streams: Streams, codes: StreamCodes, templates: tuple[Template, ...], counts: list[I64]
 ) -> None:
-    """Add the occurrences of every template's symbols; repeats inside a bag count once."""
+    """Add the occurrences of each template's symbols; a value counts once per bag."""
     for template, total in zip(templates, counts, strict=True):
         p, offset = streams.pattern_of(template)
         if not template.bag:
@@ -112,13 +118,15 @@ def _add_counts(
 
 
 class AttributeIndex:
-    """The alphabet of attributes: encodes any corpus with the same columns.
+    """The numbering of all attributes of a text; encodes any corpus with the same columns.
 
     Attributes
     ----------
-    node_templates, edge_templates: the templates of either kind, in order.
-    node_start, edge_start: int64[T + 1], the ids of template t are start[t] .. start[t + 1] - 1.
-    node_slots, edge_slots: int32[S], the template of every row of `Attributes.node` / `.edge`.
+    streams: the symbol streams of all templates.
+    dense: as in `TemplateFeaturizer`.
+    node_templates, edge_templates: the node and edge templates, in order.
+    node_start, edge_start: int64[T + 1]; template t has the ids start[t] to start[t + 1] - 1.
+    node_slots, edge_slots: int32[slots], the template of each row of `Attributes.node` or `.edge`.
     """
 
     def __init__(
@@ -149,16 +157,15 @@ class AttributeIndex:
         min_count: int = 1,
         dense: Dense | None = None,
     ) -> AttributeIndex:
-        """Number the attributes that occur in a corpus (or in shards that can be iterated twice).
+        """Number the attributes of a corpus, or of shards that can be iterated over twice.
 
-        Parameters
-        ----------
         min_count: attributes with fewer occurrences get no id.
-        dense: adds real-valued columns to every encoded corpus; not saved.
+        dense: as in `TemplateFeaturizer`; it is not saved.
+        UserError for an unknown column and for 2**31 or more attributes.
         """
         shards = [corpus] if isinstance(corpus, Corpus) else corpus
         templates = tuple(templates)
-        # a bag sees one symbol from as many tokens as it is wide
+        # a bag of width w may contain one occurrence of a symbol at w tokens
         widest = max((len(t.offsets) for t in templates), default=1)
         streams = Streams.fit(templates, shards, -(-min_count // widest))
         kinds = [tuple(t for t in streams.templates if t.edge is edge) for edge in (False, True)]
@@ -171,18 +178,15 @@ class AttributeIndex:
             for kind, totals in zip(kinds, counts, strict=True):
                 _add_counts(streams, codes, kind, totals)
         node, edge = (
-            _Numbering.of_counts(streams, kind, totals, min_count)
+            _Numbering.from_counts(streams, kind, totals, min_count)
             for kind, totals in zip(kinds, counts, strict=True)
         )
         return cls(streams, node, edge, dense)
 
     def encode(self, corpus: Corpus) -> Attributes:
-        """The attributes of a corpus; those without an id are -1. The labels are not looked at.
+        """The attributes of a corpus; labels are not used.
 
-        Raises
-        ------
-        UserError: a column is missing.
-        ValueError: the dense function returned something else than float64[N, D].
+        UserError for a missing column; ValueError if `dense` does not return float64[N, D].
         """
         codes = self.streams.encode(corpus)
         node = self._node.encode(self.streams, codes)
@@ -198,7 +202,7 @@ class AttributeIndex:
         return dense
 
     def node_text(self, attribute: int) -> str:
-        """A node attribute as text: ``word[-1]|word[0]=of|the``; pads read ``_B-1``, ``_E+1``."""
+        """A node attribute as text: ``word[-1]|word[0]=of|the``; pads are ``_B-1``, ``_E+1``."""
         return self._node.text(self.streams, attribute)
 
     def edge_text(self, attribute: int) -> str:
@@ -206,21 +210,22 @@ class AttributeIndex:
         return self._edge.text(self.streams, attribute)
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """All that `encode` and the texts need but a dense function: arrays and JSON-able facts."""
-        arrays, facts = self.streams.arrays()
+        """What `from_arrays` restores the index from: arrays, and JSON-able metadata."""
+        arrays, metadata = self.streams.arrays()
         arrays = {f"streams.{key}": array for key, array in arrays.items()}
         for name, kind in (("node", self._node), ("edge", self._edge)):
             arrays[f"{name}.symbol"], arrays[f"{name}.start"] = kind.symbol, kind.start
-        return arrays, facts
+        return arrays, metadata
 
     @classmethod
     def from_arrays(
-        cls, arrays: Arrays, facts: dict[str, Any], dense: Dense | None = None
+        cls, arrays: Arrays, metadata: dict[str, Any], dense: Dense | None = None
     ) -> AttributeIndex:
-        """The index that `arrays` described; ValueError when it cannot be one."""
-        start = "streams."
-        mine = {k[len(start) :]: array for k, array in arrays.items() if k.startswith(start)}
-        streams = Streams.from_arrays(mine, facts)
+        """Restore what `arrays` gave; ValueError or KeyError if it cannot describe an index.
+
+        dense: as in `TemplateFeaturizer`.
+        """
+        streams = Streams.from_arrays(subset(arrays, "streams."), metadata)
 
         def numbering(name: str, edge: bool) -> _Numbering:
             templates = tuple(t for t in streams.templates if t.edge is edge)
@@ -236,16 +241,15 @@ class AttributeIndex:
 
 
 class TemplateFeaturizer:
-    """A set of templates, ready to index a corpus: what a featurizer plugin gives.
+    """Templates and real-valued columns; the target of a featurizer registration returns one.
+
+    UserError for a template that cannot be parsed or is repeated, and if there are neither
+    templates nor `dense`.
 
     Parameters
     ----------
-    templates: templates, or their text form.
-    dense: optional function of a corpus giving float64[N, D] real-valued columns.
-
-    Raises
-    ------
-    UserError: no template at all, one that cannot be read, or one given twice.
+    templates: templates, also in text form.
+    dense: gives real-valued columns of a corpus, float64[N, D].
     """
 
     def __init__(self, templates: Iterable[Template | str], dense: Dense | None = None) -> None:
@@ -253,11 +257,9 @@ class TemplateFeaturizer:
         self.dense = dense
         if not self.templates and dense is None:
             raise UserError("a featurizer needs at least one template")
-        seen = set[Template]()
-        for template in self.templates:
-            if template in seen:
+        for template, n in Counter(self.templates).items():
+            if n > 1:
                 raise UserError(f"template {template} is given twice")
-            seen.add(template)
 
     def __repr__(self) -> str:
         return f"TemplateFeaturizer({len(self.templates)} templates)"

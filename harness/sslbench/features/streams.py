@@ -1,9 +1,8 @@
-"""Streams: every distinct relative pattern of the templates as one sequence of dense symbol ids.
+"""Symbol streams: each distinct relative pattern of the templates as a sequence of symbol ids.
 
-The word one to the left and the word one to the right are the same stream read at two offsets, so
-the 39 templates of CoNLL-2000 chunking need five streams of int32 per token. A template's value at
-token n is
-``codes[p, position[n] + offset]``: one table gather turns it into an attribute or a row of an HMM.
+The previous and the next word are the same stream at two offsets, so the 39 templates of CoNLL-2000
+chunking need five streams of int32 per token. The value of a template at token n is
+``codes[p, position[n] + offset]``; a table lookup gives the attribute or the row of an HMM.
 """
 
 from __future__ import annotations
@@ -13,29 +12,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sslbench.checked import subset
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
 from sslbench.features import kernels
 from sslbench.features.derived import coded_column
-from sslbench.features.symbols import ColumnSymbols, Layout, PairSymbols
+from sslbench.features.symbols import ColumnSymbols, PaddedPositions, PairSymbols
 from sslbench.features.templates import Atom, Template
-from sslbench.types import I32, I64
+from sslbench.types import I32, I64, Arrays
 
 Pattern = tuple[Atom, ...]
-Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class StreamCodes:
-    """A corpus as symbol streams.
+    """A corpus as P symbol streams.
 
     Attributes
     ----------
-    codes: int32[P, N_padded], C-contiguous; -1 for symbols outside the dictionary and for
-        positions that no template reads (nor a longer pattern that begins so).
-    position: int64[N], the padded position of every token.
+    codes: int32[P, positions], C-contiguous, over the padded positions of all sentences; -1 for
+        unknown symbols and for positions that no template reads.
+    position: int64[N], the padded position of each token.
     offsets: int64[S + 1], sentence borders in tokens.
     """
 
@@ -46,7 +44,14 @@ class StreamCodes:
 
 @dataclass(frozen=True)
 class _Step:
-    """How one pattern is computed: from a column (left = -1), or from two earlier steps."""
+    """How one pattern is computed: from a column (left = -1), or from two earlier steps.
+
+    Attributes
+    ----------
+    low, high: first and last offset at which the pattern is read.
+    left, right: numbers of the steps of its beginning and its last atom.
+    shift: offset of the end of the beginning.
+    """
 
     pattern: Pattern
     low: int
@@ -60,57 +65,57 @@ def _relative(atoms: Pattern) -> Pattern:
     return tuple(Atom(atom.column, atom.offset - atoms[-1].offset) for atom in atoms)
 
 
-def _reaches(templates: Sequence[Template]) -> dict[Pattern, tuple[int, int]]:
-    """Every pattern that must be computed, with the window (low, high) of offsets it is read at."""
-    reach: dict[Pattern, tuple[int, int]] = {}
+def _windows(templates: Sequence[Template]) -> dict[Pattern, tuple[int, int]]:
+    """Each pattern that must be computed, with the first and last offset at which it is read."""
+    windows: dict[Pattern, tuple[int, int]] = {}
 
     def widen(pattern: Pattern, low: int, high: int) -> None:
-        old = reach.get(pattern, (low, high))
-        reach[pattern] = (min(low, old[0]), max(high, old[1]))
+        old = windows.get(pattern, (low, high))
+        windows[pattern] = (min(low, old[0]), max(high, old[1]))
 
     for template in templates:
-        if template.atoms:  # a bag stays inside the sentence: it reads no pads
+        if template.atoms:  # a bag is read inside the sentence only, not at pads
             window = (0, 0) if template.bag else (template.offsets[0], template.offsets[0])
             widen(template.pattern, *window)
-    for length in range(max(map(len, reach), default=0), 1, -1):
-        for pattern in [p for p in reach if len(p) == length]:
-            low, high = reach[pattern]
+    for length in range(max(map(len, windows), default=0), 1, -1):
+        for pattern in [p for p in windows if len(p) == length]:
+            low, high = windows[pattern]
             shift = pattern[-2].offset
             widen(_relative(pattern[:-1]), low + shift, high + shift)
             widen(pattern[-1:], low, high)
-    return reach
+    return windows
 
 
 def _plan(templates: Sequence[Template]) -> list[_Step]:
     """The steps, shorter patterns first."""
-    reach = _reaches(templates)
-    order = sorted(reach, key=len)
-    row = {pattern: i for i, pattern in enumerate(order)}
+    windows = _windows(templates)
+    order = sorted(windows, key=len)
+    number = {pattern: i for i, pattern in enumerate(order)}
     steps = []
     for pattern in order:
         if len(pattern) == 1:
-            steps.append(_Step(pattern, *reach[pattern]))
+            steps.append(_Step(pattern, *windows[pattern]))
         else:
-            left, right = row[_relative(pattern[:-1])], row[pattern[-1:]]
-            steps.append(_Step(pattern, *reach[pattern], left, right, pattern[-2].offset))
+            left, right = number[_relative(pattern[:-1])], number[pattern[-1:]]
+            steps.append(_Step(pattern, *windows[pattern], left, right, pattern[-2].offset))
     return steps
 
 
 class Streams:
-    """The symbol streams of a set of templates and their dictionaries.
+    """The symbol streams of a set of templates, with their dictionaries.
 
     Attributes
     ----------
     templates: as given.
-    patterns: distinct relative patterns in order of the templates; row p of the codes. The
-        constant template has a stream of its own, () with the single symbol ``bias``.
-    padding: pads on either side of a sentence = the largest offset.
+    patterns: distinct relative patterns in the order of the templates; stream p is row p of the
+        codes. The stream of the constant template, (), has the single symbol ``bias``.
+    padding: pads on each side of a sentence, the largest offset of a template.
     """
 
     def __init__(self, templates: Iterable[Template]) -> None:
         self.templates = tuple(templates)
         self.patterns: tuple[Pattern, ...] = tuple(dict.fromkeys(t.pattern for t in self.templates))
-        self._row = {pattern: p for p, pattern in enumerate(self.patterns)}
+        self._stream_of = {pattern: p for p, pattern in enumerate(self.patterns)}
         self._steps = _plan(self.templates)
         ends = [abs(end) for step in self._steps for end in (step.low, step.high)]
         windows = [abs(offset) for t in self.templates for offset in t.offsets]
@@ -130,81 +135,79 @@ class Streams:
     ) -> Streams:
         """Collect the symbols of all streams in one pass; memory grows with distinct symbols.
 
-        Symbols get ids in order of first sight: the result does not depend on how the text is cut
-            into shards.
+        Symbols are numbered in order of first occurrence, so the result does not depend on how the
+        text is split into shards.
 
-        Parameters
-        ----------
-        min_count: symbols with fewer occurrences are dropped and become unknown (-1).
+        min_count: symbols with fewer occurrences become unknown (-1). UserError if less than 1.
         """
         streams = cls(templates)
         if min_count < 1:
-            raise UserError(f"min_count is {min_count}", hint="use 1 to keep every symbol")
+            raise UserError(f"min_count is {min_count}", hint="use 1 for all symbols")
         for shard in shards:
-            streams._lay(shard, learn=True)
+            streams._encode(shard, learn=True)
             streams._n_tokens += shard.n_tokens
-        streams._cut(min_count)
+        streams._drop_rare(min_count)
         return streams
 
-    def _cut(self, min_count: int) -> None:
+    def _drop_rare(self, min_count: int) -> None:
         """Drop rare symbols, shorter patterns first, and values that no template reads."""
-        renumbered: list[I32] = []
+        new_ids: list[I32] = []
         for step, symbols in zip(self._steps, self._symbols, strict=True):
             if isinstance(symbols, ColumnSymbols):
-                renumbered.append(symbols.cut(min_count))
+                new_ids.append(symbols.drop_rare(min_count))
             else:
-                maps = renumbered[step.left], renumbered[step.right]
-                renumbered.append(symbols.cut(min_count, *maps))
+                halves = new_ids[step.left], new_ids[step.right]
+                new_ids.append(symbols.drop_rare(min_count, *halves))
 
-    def _lay(self, corpus: Corpus, learn: bool) -> StreamCodes:
-        layout = Layout.of(corpus, self.padding)
-        codes = np.zeros((len(self.patterns), layout.n_positions), np.int32)
-        laid: list[I32] = []
+    def _encode(self, corpus: Corpus, learn: bool) -> StreamCodes:
+        padded = PaddedPositions.of_corpus(corpus, self.padding)
+        codes = np.zeros((len(self.patterns), padded.n_positions), np.int32)
+        encoded: list[I32] = []
         for step, symbols in zip(self._steps, self._symbols, strict=True):
-            row = self._row.get(step.pattern)
-            out = np.empty(layout.n_positions, np.int32) if row is None else codes[row]
+            row = self._stream_of.get(step.pattern)
+            out = np.empty(padded.n_positions, np.int32) if row is None else codes[row]
             if isinstance(symbols, ColumnSymbols):
-                symbols.lay(coded_column(corpus, step.pattern[0].column), layout, learn, out)
+                symbols.encode(coded_column(corpus, step.pattern[0].column), padded, learn, out)
             else:
-                symbols.lay(laid[step.left], laid[step.right], layout, learn, out)
-            laid.append(out)
-        return StreamCodes(codes, layout.position, layout.offsets)
+                symbols.encode(encoded[step.left], encoded[step.right], padded, learn, out)
+            encoded.append(out)
+        return StreamCodes(codes, padded.position, padded.offsets)
 
     def encode(self, corpus: Corpus) -> StreamCodes:
-        """The corpus as symbol ids; what was not seen in `fit` (or cut off) is -1.
+        """The corpus as symbol ids; symbols that `fit` did not collect are -1.
 
-        Values are matched by their text, so the corpus may come with vocabularies of its own.
+        Values are compared as text, so the corpus may have any vocabularies.
         """
-        return self._lay(corpus, learn=False)
+        return self._encode(corpus, learn=False)
 
     @property
     def count(self) -> int:
-        """Number of streams P."""
+        """P, the number of streams."""
         return len(self.patterns)
 
     @property
     def n_symbols(self) -> tuple[int, ...]:
-        """Size of every stream's dictionary; ids are 0 .. n_symbols[p] - 1."""
+        """Number of symbols of each stream; their ids are 0 to n_symbols[p] - 1."""
         return tuple(len(self.symbol_counts(p)) for p in range(self.count))
 
     def symbol_counts(self, p: int) -> I64:
-        """Occurrences in the fitted text of stream p, int64[n_symbols[p]], pads included."""
+        """int64[n_symbols[p]]: occurrences of the symbols of stream p in `fit`, including pads."""
         if not self.patterns[p]:
             return np.array([self._n_tokens], np.int64)
         return self._symbols[self._step_of[self.patterns[p]]].counts
 
     def pattern_of(self, template: Template) -> tuple[int, int]:
-        """Stream p and window offset: the value at token n is codes[p, position[n] + offset].
+        """Stream p and offset of a template; its value at token n: codes[p, position[n] + offset].
 
-        For a bag: the stream and the first offset of the window; its values lie inside the
-            sentence only.
+        For a bag, the offset is the first of the window; values outside of the sentence are not
+        part of the bag.
         """
-        return self._row[template.pattern], template.offsets[0]
+        return self._stream_of[template.pattern], template.offsets[0]
 
     def values(self, codes: StreamCodes, template: Template) -> I32:
-        """Symbol ids the template sees, int32[slots, N]: one slot, or one per bag position.
+        """int32[slots, N]: symbol ids of a template at each token, with a slot per bag position.
 
-        A bag's positions outside the sentence are -1; repeated values stay (a multiset).
+        Bag positions outside of the sentence are -1; repeated values are repeated.
         """
         p, offset = self.pattern_of(template)
         row, width = codes.codes[p], len(template.offsets)
@@ -217,35 +220,33 @@ class Streams:
         return out
 
     def symbol_text(self, p: int, code: int) -> str:
-        """The values of a symbol, e.g. ``of|the``; pads read ``_B-1``, ``_E+1``."""
+        """The values of a symbol as text, such as ``of|the``; pads are ``_B-1``, ``_E+1``."""
         if not 0 <= code < self.n_symbols[p]:
             raise IndexError(f"stream {p} has no symbol {code}")
         if not self.patterns[p]:
             return "bias"
-        parts, at = list[str](), self._step_of[self.patterns[p]]
-        while isinstance(symbols := self._symbols[at], PairSymbols):
-            key, step = int(symbols.keys[code]), self._steps[at]
+        parts, number = list[str](), self._step_of[self.patterns[p]]
+        while isinstance(symbols := self._symbols[number], PairSymbols):
+            key, step = int(symbols.keys[code]), self._steps[number]
             last = self._symbols[step.right]
             assert isinstance(last, ColumnSymbols)
             parts.append(last.texts[key & 0x7FFFFFFF])
-            at, code = step.left, key >> 32
+            number, code = step.left, key >> 32
         parts.append(symbols.texts[code])
         return "|".join(reversed(parts))
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:
-        """Everything to encode and inspect, for saving: arrays (no objects), JSON-able facts."""
+        """What `from_arrays` restores the streams from: arrays, and JSON-able metadata."""
         arrays: Arrays = {}
         for i, symbols in enumerate(self._symbols):
             arrays.update({f"{i}.{key}": array for key, array in symbols.arrays().items()})
         return arrays, {"templates": [str(t) for t in self.templates], "n_tokens": self._n_tokens}
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> Streams:
-        """The streams that `arrays` described."""
-        streams = cls(Template.parse(text) for text in facts["templates"])
-        streams._n_tokens = int(facts["n_tokens"])
+    def from_arrays(cls, arrays: Arrays, metadata: dict[str, Any]) -> Streams:
+        """Restore what `arrays` gave; ValueError or KeyError if they cannot describe streams."""
+        streams = cls(Template.parse(text) for text in metadata["templates"])
+        streams._n_tokens = int(metadata["n_tokens"])
         for i, symbols in enumerate(streams._symbols):
-            start = f"{i}."
-            mine = {k[len(start) :]: a for k, a in arrays.items() if k.startswith(start)}
-            symbols.restore(mine)
+            symbols.restore(subset(arrays, f"{i}."))
         return streams

@@ -1,9 +1,8 @@
-"""Dictionaries of symbols: of one column's values, and of pairs of symbols of two shorter streams.
+"""Symbol dictionaries: of the values of one column, and of pairs of symbols of shorter patterns.
 
-Both give dense ids in order of first sight, so frequent symbols lie close together, results do not
-depend on how a corpus is cut into shards, and nothing is renumbered while text streams in. They
-hold their own strings: any corpus with the right columns can be encoded, whatever its
-vocabularies.
+Symbols are numbered in order of first occurrence, so frequent symbols have nearby ids, ids do not
+change while more text is read, and the result does not depend on how a text is split into shards.
+Dictionaries have their own strings: they encode a corpus with any vocabularies.
 """
 
 from __future__ import annotations
@@ -18,51 +17,62 @@ from numpy.typing import NDArray
 from sslbench.checked import borders, vector
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.features import kernels
-from sslbench.types import I32, I64
+from sslbench.types import I32, I64, Arrays, Bool
 
 ABSENT = -1
+U8 = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Where the tokens lie once every sentence is padded on both sides (see `kernels`)."""
+class PaddedPositions:
+    """Positions of tokens if each sentence has pads on both sides (see `kernels`).
+
+    Attributes
+    ----------
+    offsets: int64[S + 1], sentence borders in tokens.
+    padding: pads on each side of a sentence.
+    position: int64[N], the padded position of each token.
+    """
 
     offsets: I64
     padding: int
     position: I64
 
     @classmethod
-    def of(cls, corpus: Corpus, padding: int) -> Layout:
+    def of_corpus(cls, corpus: Corpus, padding: int) -> PaddedPositions:
+        """The positions of a corpus."""
         offsets = np.ascontiguousarray(corpus.offsets, dtype=np.int64)
         return cls(offsets, padding, kernels.token_positions(offsets, padding))
 
     @property
     def n_positions(self) -> int:
+        """Number of padded positions."""
         return len(self.position) + 2 * self.padding * (len(self.offsets) - 1)
 
 
-def pack_strings(strings: Iterable[str]) -> tuple[NDArray[np.uint8], I64]:
-    """Strings as one UTF-8 byte array and the end of each, in bytes; lone surrogates survive."""
+def pack_strings(strings: Iterable[str]) -> tuple[U8, I64]:
+    """Strings as one UTF-8 byte array, and the end of each in bytes; keeps lone surrogates."""
     encoded = [text.encode("utf-8", "surrogatepass") for text in strings]
     ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
     return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
 
 
-def unpack_strings(data: NDArray[np.uint8], ends: I64) -> list[str]:
+def unpack_strings(data: U8, ends: I64) -> list[str]:
     """The strings of `pack_strings`."""
-    raw, borders = data.tobytes(), [0, *ends.tolist()]
-    return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(borders)]
+    raw, edges = data.tobytes(), [0, *ends.tolist()]
+    return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(edges)]
 
 
 class ColumnSymbols:
-    """Ids of the values of one column and of its pads.
+    """Symbol ids of the values of one column and of its pads.
 
     Attributes
     ----------
-    texts: value of every id; pads read _B-1 (first position left of the sentence), _B-2, ...,
+    low, high: first and last offset at which templates read the column.
+    texts: value of each symbol. Pads are _B-1 (first position left of the sentence), _B-2, ...,
         _E+1, ...
-    pads: int32[2 * padding], ids of _B-1.. and _E+1..; -1 where no template reaches.
-    counts: int64[len(texts)], occurrences at the reached positions.
+    pads: int32[2 * padding], ids of _B-1, _B-2, ... and _E+1, ...; -1 where no template reads.
+    counts: int64[len(texts)], occurrences at the positions that templates read.
     """
 
     def __init__(self, padding: int, low: int, high: int) -> None:
@@ -81,18 +91,18 @@ class ColumnSymbols:
     def __len__(self) -> int:
         return len(self.texts)
 
-    def lay(self, column: Column, layout: Layout, learn: bool, out: I32) -> None:
-        """Write the symbols of a column into out[n_positions]; learning adds unseen ones."""
+    def encode(self, column: Column, padded: PaddedPositions, learn: bool, out: I32) -> None:
+        """Write the symbols of a column into out[n_positions]; `learn` adds unknown ones."""
         table = self._table(column, learn)
         codes = np.ascontiguousarray(column.codes, dtype=np.int32)
-        kernels.lay_column(codes, table, self.pads, layout.offsets, self.low, self.high, out)
+        kernels.write_column(codes, table, self.pads, padded.offsets, self.low, self.high, out)
         if learn:
             more = np.zeros(len(self.texts) - len(self.counts), np.int64)
             self.counts = np.concatenate((self.counts, more))
             kernels.count(out, self.counts)
 
     def _table(self, column: Column, learn: bool) -> I32:
-        """Vocabulary code -> id; only codes that occur are ever looked up by their string."""
+        """int32[V]: symbol id of each vocabulary code; codes that do not occur are unresolved."""
         vocabulary, size = column.vocabulary, len(column.vocabulary)
         if self._cache is None or self._cache[0] is not vocabulary:
             self._cache = (vocabulary, np.empty(0, np.int32))
@@ -105,41 +115,42 @@ class ColumnSymbols:
         strings = vocabulary.strings
         for code in kernels.unresolved(codes, table).tolist():
             text = strings[code]
-            known = self._ids.get(text, ABSENT)
-            if known < 0 and learn:
-                known = self._ids[text] = len(self.texts)
+            symbol = self._ids.get(text, ABSENT)
+            if symbol < 0 and learn:
+                symbol = self._ids[text] = len(self.texts)
                 self.texts.append(text)
-            table[code] = known
+            table[code] = symbol
         return table
 
-    def cut(self, min_count: int) -> I32:
-        """Forget values seen fewer times; returns old id -> new id, -1 for the forgotten."""
-        keep = self.counts >= min_count
-        renumbered = renumbering(keep)
+    def drop_rare(self, min_count: int) -> I32:
+        """Drop values with fewer occurrences; returns the new id of each old id, -1 if dropped."""
+        frequent = self.counts >= min_count
+        new_ids = renumbering(frequent)
         is_pad = self._is_pad()
-        self.texts = [text for text, kept in zip(self.texts, keep.tolist(), strict=True) if kept]
-        self.counts = self.counts[keep]
-        reached = self.pads >= 0
-        self.pads[reached] = renumbered[self.pads[reached]]
-        self._index(is_pad[keep])
-        return renumbered
+        self.texts = list(itertools.compress(self.texts, frequent.tolist()))
+        self.counts = self.counts[frequent]
+        read = self.pads >= 0
+        self.pads[read] = new_ids[self.pads[read]]
+        self._index(is_pad[frequent])
+        return new_ids
 
-    def _is_pad(self) -> NDArray[np.bool_]:
+    def _is_pad(self) -> Bool:
         is_pad = np.zeros(len(self.texts), np.bool_)
         is_pad[self.pads[self.pads >= 0]] = True
         return is_pad
 
-    def _index(self, is_pad: NDArray[np.bool_]) -> None:
+    def _index(self, is_pad: Bool) -> None:
         flags = zip(self.texts, is_pad.tolist(), strict=True)
         self._ids = {text: i for i, (text, pad) in enumerate(flags) if not pad}
         self._cache = None
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def arrays(self) -> Arrays:
+        """What `restore` needs."""
         text, ends = pack_strings(self.texts)
         return {"text": text, "ends": ends, "pads": self.pads, "counts": self.counts}
 
-    def restore(self, arrays: dict[str, NDArray[np.generic]]) -> None:
-        """Take over what `arrays` gave; ValueError when it cannot be that."""
+    def restore(self, arrays: Arrays) -> None:
+        """Restore what `arrays` gave; ValueError if it cannot describe a dictionary."""
         text, ends = vector(arrays, "text", np.uint8), vector(arrays, "ends", np.int64)
         borders({"ends": np.append(0, ends)}, "ends", len(ends), len(text))
         self.texts = unpack_strings(text, ends)
@@ -150,11 +161,18 @@ class ColumnSymbols:
 
 
 class PairSymbols:
-    """Ids of pairs (symbol of a shorter stream at p + shift, value of the last column at p).
+    """Symbol ids of pairs (symbol of a shorter pattern at p + shift, value of the last atom at p).
 
-    A longer pattern is a pair of its own beginning and its last atom, so keys never outgrow 64
-    bits whatever the
-    vocabularies and however long the pattern: both halves are dense ids below 2**31.
+    A pattern is a pair of its beginning and its last atom. Both halves of a key are ids below
+    2**31, so keys have 64 bits for patterns of any length.
+
+    Attributes
+    ----------
+    shift: offset of the end of the shorter pattern.
+    low, high: first and last offset at which the pattern is read.
+    keys: int64[n], left id * 2**32 + right id of each symbol.
+    counts: int64[n], occurrences.
+    slots: hash table of `kernels`.
     """
 
     def __init__(self, shift: int, low: int, high: int) -> None:
@@ -166,54 +184,56 @@ class PairSymbols:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def lay(self, left: I32, right: I32, layout: Layout, learn: bool, out: I32) -> None:
-        """Write the ids of the pairs into out[n_positions]; learning adds unseen ones."""
-        wanted = kernels.pair_keys(
-            left, self.shift, right, layout.offsets, layout.padding, self.low, self.high
+    def encode(self, left: I32, right: I32, padded: PaddedPositions, learn: bool, out: I32) -> None:
+        """Write the ids of the pairs into out[n_positions]; `learn` adds unknown ones."""
+        pairs = kernels.pair_keys(
+            left, self.shift, right, padded.offsets, padded.padding, self.low, self.high
         )
         if not learn:
-            kernels.look_up(wanted, self.keys, self.slots, out)
+            kernels.look_up(pairs, self.keys, self.slots, out)
             return
         keys, counts = self._with_room()
         keys, counts, size, self.slots = kernels.learn(
-            wanted, keys, counts, len(self.keys), self.slots, out
+            pairs, keys, counts, len(self.keys), self.slots, out
         )
         self.keys, self.counts = keys[:size], counts[:size]
 
     def _with_room(self) -> tuple[I64, I64]:
-        """The arrays with some free space; the kernel doubles them when it is used up."""
+        """Keys and counts with free space at the end; the kernel doubles them when it is used."""
         size = len(self.keys)
         room = max(16, size // 8)
         keys = np.concatenate((self.keys, np.empty(room, np.int64)))
         return keys, np.concatenate((self.counts, np.zeros(room, np.int64)))
 
-    def cut(self, min_count: int, left: I32, right: I32) -> I32:
-        """Forget rare pairs, renumber the halves; returns old id -> new id (-1: forgotten).
+    def drop_rare(self, min_count: int, left: I32, right: I32) -> I32:
+        """Drop rare pairs, renumber the halves of the others; returns the new ids, -1 if dropped.
 
-        No kept pair loses a half: whatever position a pair was counted at, its halves were counted
-            too.
+        A frequent pair has frequent halves: they are counted wherever the pair is.
+
+        left, right: new ids of the halves.
         """
-        keep = self.counts >= min_count
-        old = self.keys[keep]
+        frequent = self.counts >= min_count
+        old = self.keys[frequent]
         self.keys = (left[old >> 32].astype(np.int64) << 32) | right[old & 0x7FFFFFFF]
-        self.counts = self.counts[keep]
+        self.counts = self.counts[frequent]
         self._hash()
-        return renumbering(keep)
+        return renumbering(frequent)
 
     def _hash(self) -> None:
         n_slots = max(16, 1 << int(2 * len(self.keys) + 1).bit_length())
         self.slots = kernels.fill_slots(self.keys, len(self.keys), n_slots)
 
-    def arrays(self) -> dict[str, NDArray[np.generic]]:
+    def arrays(self) -> Arrays:
+        """What `restore` needs."""
         return {"keys": self.keys, "counts": self.counts}
 
-    def restore(self, arrays: dict[str, NDArray[np.generic]]) -> None:
-        """Take over what `arrays` gave; ValueError when it cannot be that."""
+    def restore(self, arrays: Arrays) -> None:
+        """Restore what `arrays` gave; ValueError if it cannot describe a dictionary."""
         self.keys = vector(arrays, "keys", np.int64, None, (0, np.iinfo(np.int64).max))
         self.counts = vector(arrays, "counts", np.int64, len(self.keys))
         self._hash()
 
 
-def renumbering(keep: NDArray[np.bool_]) -> I32:
-    """Old id -> id among the kept ones, -1 for the others."""
-    return np.where(keep, np.cumsum(keep) - 1, ABSENT).astype(np.int32)
+def renumbering(remaining: Bool) -> I32:
+    """int32[n]: number of each id among the remaining ones, -1 for the others."""
+    return np.where(remaining, np.cumsum(remaining) - 1, ABSENT).astype(np.int32)

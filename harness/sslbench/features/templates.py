@@ -1,8 +1,9 @@
-"""Templates: which pieces of the input around a token become one attribute.
+"""Templates: which values around a token form one attribute.
 
-A template is a conjunction of atoms (a column read at an offset from the current token). Its text
-form is ``word[-1]|word[0]``; ``edge: pos[0]`` conditions a transition instead of a label;
-``bag: word[-4..-1]`` is the set of values inside a window; ``bias`` (or ``1``) fires everywhere.
+A template is a conjunction of atoms; an atom is a column at an offset from the current token. In
+text form: ``word[-1]|word[0]``; ``edge: pos[0]`` is a feature of the transition into the token
+instead of its label; ``bag: word[-4..-1]`` is the set of values in a window; ``bias`` (or ``1``)
+occurs at every token.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from sslbench.corpus import read_text
 from sslbench.errors import UserError
 
 _NAME = re.compile(r"[^\[\]|\s:]+")
@@ -25,15 +26,17 @@ _PREFIX = re.compile(r"(?P<word>[^\[\]|\s:]*)\s*:\s*")
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 
 MAX_OFFSET = 100
-"""Windows beyond this many tokens are refused: every sentence is padded by the largest offset."""
+"""Largest offset in tokens; every sentence is padded by the largest offset in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """The value of `column` at `offset` tokens from the current one (negative: to the left).
+    """The value of a column at an offset from the current token.
 
-    `column` may be derived: ``word.lower``, ``word.shape``, ``word.suffix3`` (see
-    `sslbench.features.derived`).
+    Attributes
+    ----------
+    column: name of a column, also a derived one (see `sslbench.features.derived`).
+    offset: in tokens; negative to the left.
     """
 
     column: str
@@ -42,8 +45,8 @@ class Atom:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.column):
             raise UserError(
-                f"column name {self.column!r} cannot stand in a template",
-                hint="a name has no spaces and none of [ ] | :",
+                f"column name {self.column!r} is not allowed in a template",
+                hint="names have no spaces and none of [ ] | :",
             )
 
     def __str__(self) -> str:
@@ -54,13 +57,15 @@ class Atom:
 class Template:
     """A conjunction of atoms; every distinct tuple of values is one attribute.
 
+    UserError for a template that is not allowed.
+
     Parameters
     ----------
-    atoms: the conjunction; () is the constant attribute that fires on every token.
-    edge: the attribute conditions the transition (previous label, label) instead of the label. The
-        constant edge is the CRF's own transition table and is never a template.
-    bag: (first, last) offsets of a window; `atoms` is then one atom at offset 0 and the attributes
-        are the distinct values inside the window and inside the sentence.
+    atoms: the conjunction; () is the constant attribute, which occurs at every token.
+    edge: whether the attribute has weights for pairs (previous label, label) instead of labels. The
+        constant edge template is not allowed: the CRF always has a transition table.
+    bag: (first, last) offsets of a window, with one atom at offset 0. The attributes are the
+        distinct values in the window, inside the sentence.
     """
 
     atoms: tuple[Atom, ...]
@@ -71,11 +76,11 @@ class Template:
         if self.edge and not self.atoms:
             raise UserError(
                 "an edge template needs an atom",
-                hint="leave it out: the constant transition table is always part of the CRF",
+                hint="leave it out: the CRF always has a transition table",
             )
         if self.bag is not None:
             if len(self.atoms) != 1 or self.atoms[0].offset != 0:
-                raise UserError("a bag template holds exactly one column")
+                raise UserError("a bag template needs exactly one column")
             if self.bag[0] > self.bag[1]:
                 raise UserError(f"the window of {self} is empty", hint="write the left end first")
         ends = [*(atom.offset for atom in self.atoms), *(self.bag or ())]
@@ -84,14 +89,14 @@ class Template:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """Where the template's stream is read: one offset from the token, or a bag's window."""
+        """Offsets from the token at which the template's stream is read; a bag has several."""
         if self.bag is not None:
             return tuple(range(self.bag[0], self.bag[1] + 1))
         return (self.atoms[-1].offset if self.atoms else 0,)
 
     @property
     def pattern(self) -> tuple[Atom, ...]:
-        """The atoms relative to the last one: equal patterns share one stream of symbols."""
+        """The atoms with offsets relative to the last one; equal patterns share one stream."""
         anchor = self.atoms[-1].offset if self.atoms else 0
         return tuple(Atom(atom.column, atom.offset - anchor) for atom in self.atoms)
 
@@ -104,17 +109,12 @@ class Template:
 
     @classmethod
     def parse(cls, text: str, columns: Sequence[str] | None = None) -> Template:
-        """Read the text form; `str` of the result reads back as the same template.
+        """The template of a text, such as ``word[-1]|word[0]`` or ``edge: pos[0]``.
 
-        Parameters
-        ----------
-        text: e.g. ``word[-1]|word[0]``, ``edge: pos[0]``, ``bag: word[-4..-1]``, ``bias``.
-        columns: when given, the columns that exist; others (and what is derived from them) are
-            errors.
+        `str` of the template gives a text that is parsed as the same template.
 
-        Raises
-        ------
-        UserError: names the part that cannot be read and, for a column, the near names.
+        columns: the existing columns, if known; others and their derived columns are errors.
+        UserError with the part that cannot be parsed, and similar names for an unknown column.
         """
         body, flags = _take_prefixes(text)
         if body in ("bias", "1"):
@@ -134,38 +134,37 @@ class Template:
 def _take_prefixes(text: str) -> tuple[str, set[str]]:
     """Split ``edge: bag: rest`` into the rest and its flags."""
     body, flags = text.strip(), set[str]()
-    while found := _PREFIX.match(body):
-        word = found["word"]
+    while match := _PREFIX.match(body):
+        word = match["word"]
         if word not in ("edge", "bag") or word in flags:
             raise UserError(
-                f"template {text!r}: {word + ':'!r} is not understood here",
+                f"template {text!r}: unexpected {word + ':'!r}",
                 hint="a template may begin with 'edge:' or 'bag:'",
             )
         flags.add(word)
-        body = body[found.end() :].strip()
+        body = body[match.end() :].strip()
     return body, flags
 
 
 def _parse_atom(text: str, part: str) -> Atom:
     part = part.strip()
-    found = _ATOM.fullmatch(part)
-    if found:
-        return Atom(found["column"], int(found["offset"]))
+    if match := _ATOM.fullmatch(part):
+        return Atom(match["column"], int(match["offset"]))
     hint = "write column[offset], as in word[-1]"
     if _NAME.fullmatch(part):
         hint = f"write {part}[0] for the current token"
     elif _BAG.fullmatch(part):
-        hint = f"a window is a bag: write 'bag: {part}'"
-    raise UserError(f"template {text!r}: cannot read {part!r}", hint=hint)
+        hint = f"a window needs a bag: write 'bag: {part}'"
+    raise UserError(f"template {text!r}: cannot parse {part!r}", hint=hint)
 
 
 def _parse_bag(text: str, body: str, edge: bool) -> Template:
-    found = _BAG.fullmatch(body)
-    if not found:
+    match = _BAG.fullmatch(body)
+    if not match:
         raise UserError(
-            f"template {text!r}: cannot read {body!r}", hint="write bag: column[-4..-1]"
+            f"template {text!r}: cannot parse {body!r}", hint="write bag: column[-4..-1]"
         )
-    return Template((Atom(found["column"], 0),), edge, (int(found["first"]), int(found["last"])))
+    return Template((Atom(match["column"], 0),), edge, (int(match["first"]), int(match["last"])))
 
 
 def _check_column(text: str, name: str, columns: Sequence[str]) -> None:
@@ -182,48 +181,47 @@ def _check_column(text: str, name: str, columns: Sequence[str]) -> None:
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
-    """Numbered lines of a template file without comments and blanks.
+    """Number and text of the lines of a template file, without comments and blank lines.
 
-    A comment starts at a ``#`` that begins the line or follows a space.
+    A comment starts with a ``#`` at the beginning of the line or after a space.
 
-    Raises
-    ------
-    UserError: the file cannot be read, is not UTF-8, or holds no template.
+    UserError for a file that is missing, not UTF-8, or without templates.
     """
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise UserError(f"cannot read templates: {error.strerror}", file=path) from error
-    except UnicodeDecodeError as error:
-        raise UserError("not UTF-8 text", file=path, hint="save the file as UTF-8") from error
+    text = read_text(path, hint="save the file as UTF-8")
     numbered = enumerate((_COMMENT.sub("", line).strip() for line in text.splitlines()), 1)
     lines = [(number, line) for number, line in numbered if line]
     if not lines:
-        raise UserError("no template in this file", file=path, hint="write one template a line")
+        raise UserError("no template in this file", file=path, hint="write one template per line")
     return lines
+
+
+def parse_file(
+    path: str | os.PathLike[str], parse: Callable[[int, str], Iterable[Template]]
+) -> tuple[Template, ...]:
+    """The templates of a file, in order.
+
+    parse: gives the templates of a line, given its number and text; its UserError needs no file.
+    UserError with file and line for a line that cannot be parsed or repeats a template.
+    """
+    line_of: dict[Template, int] = {}
+    for number, line in read_lines(path):
+        try:
+            for template in parse(number, line):
+                if template in line_of:
+                    message = f"{line!r} repeats line {line_of[template]}"
+                    raise UserError(message, hint="remove one of the two")
+                line_of[template] = number
+        except UserError as error:
+            raise UserError(error.message, file=path, line=number, hint=error.hint) from error
+    return tuple(line_of)
 
 
 def load_templates(
     path: str | os.PathLike[str], columns: Sequence[str] | None = None
 ) -> tuple[Template, ...]:
-    """Templates of a file in the project's own form: one a line, ``#`` starts a comment.
+    """The templates of a file in the project's own format: one per line, comments after ``#``.
 
-    Raises
-    ------
-    UserError: with file and line, when a line cannot be read or repeats an earlier template.
+    columns: as in `Template.parse`.
+    UserError with file and line for a line that cannot be parsed or repeats a template.
     """
-    seen: dict[Template, int] = {}
-    for number, line in read_lines(path):
-        try:
-            template = Template.parse(line, columns)
-        except UserError as error:
-            raise UserError(error.message, file=path, line=number, hint=error.hint) from error
-        if template in seen:
-            raise UserError(
-                f"{template} repeats line {seen[template]}",
-                file=path,
-                line=number,
-                hint="remove one of the two",
-            )
-        seen[template] = number
-    return tuple(seen)
+    return parse_file(path, lambda _, line: [Template.parse(line, columns)])
