@@ -10,14 +10,13 @@ import hashlib
 from typing import Annotated, ClassVar
 
 import msgspec
-import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.crf import ChainCRF, HardLabels
+from sslbench.crf import ChainCRF
 from sslbench.method import FeaturesFrom
-from sslbench.types import F64, I32
+from sslbench.types import I32
 
-from .supervised import SIGMA2_GRID
+from .shared import SIGMA2_GRID, changed_share, hard_targets
 
 
 class SelfTraining(CRFMethod):
@@ -74,23 +73,9 @@ class SelfTraining(CRFMethod):
         return crf
 
 
-def changed_share(old: list[I32], new: list[I32]) -> float:
-    """Share of tokens whose label changed (1 in the first round, 0 without unlabeled text)."""
-    total = sum(len(labels) for labels in new)
-    if not old:
-        return 1.0 if total else 0.0
-    changed = sum(int(np.count_nonzero(a != b)) for a, b in zip(old, new, strict=True))
-    return changed / max(1, total)
-
-
 def _digest(labels: list[I32]) -> bytes:
     """Sha256 of a labeling of the whole text."""
     digest = hashlib.sha256()
     for part in labels:
         digest.update(part.tobytes())
     return digest.digest()
-
-
-def hard_targets(labels: I32, lengths: F64, weight: float) -> HardLabels:
-    """Labels int32[N] of sentences with the given lengths, all with one weight."""
-    return HardLabels(labels, None if weight == 1.0 else np.full(len(lengths), weight))

@@ -10,8 +10,7 @@ from typing import ClassVar
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.crf import ChainCRF
 
-#: variance of the Gaussian prior: powers of four as in Suzuki & Isozaki (2008), strongest first
-SIGMA2_GRID = (0.25, 1.0, 4.0, 16.0)
+from .shared import SIGMA2_GRID
 
 
 class Supervised(CRFMethod):

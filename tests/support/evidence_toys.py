@@ -12,7 +12,7 @@ from sslbench.crf.objective import EncodedCorpus
 from sslbench.crf.terms import Term
 from sslbench.experiment.context import RunContext
 from sslbench.types import F64
-from sslbench_methods.shared_params import FeaturePruning
+from sslbench_methods.shared import FeaturePruning
 from sslbench_methods.virtual_evidence.evidence import VirtualEvidence
 from sslbench_methods.virtual_evidence.method import EvidenceTrainer, VirtualEvidenceTraining
 from support.graph_toys import UNLABELED, Strict, encoded, pairs, toy

@@ -13,7 +13,7 @@ from sslbench.crf import ChainCRF
 from sslbench.experiment.context import RunContext
 from sslbench.types import F64
 from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer
-from sslbench_methods.shared_params import FeaturePruning
+from sslbench_methods.shared import FeaturePruning
 from support.graph_toys import Strict, corpus, crf_over, encoded, jacobi, symmetric
 
 WEIGHTS = [[0.5, -0.5], [-0.5, 0.5], [0, 0], [0, 0], [-0.3, 0.8], [-0.2, -0.3]]

@@ -55,7 +55,7 @@ from sslbench_methods.chinese.pipeline_st import (
 )
 from sslbench_methods.chinese.word_clusters import directions, kmeans, neighbor_pmi
 from sslbench_methods.chinese.words import BORDERS, GoldWords, borders_of, word_text
-from sslbench_methods.supervised import SIGMA2_GRID
+from sslbench_methods.shared import SIGMA2_GRID
 
 #: columns of word lists
 LEXICON, COARSE, FINE = "lexicon", "coarse", "fine"

@@ -42,7 +42,7 @@ from sslbench_methods.chinese.words import (
     word_labels,
     word_text,
 )
-from sslbench_methods.supervised import SIGMA2_GRID
+from sslbench_methods.shared import SIGMA2_GRID
 
 SEGMENTATION = (
     "bias",

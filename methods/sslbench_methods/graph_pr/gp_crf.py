@@ -14,7 +14,7 @@ import numpy as np
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
 from sslbench.crf import ChainCRF, HardLabels, best_sequences
 from sslbench.types import F64, I32, I64, Bool
-from sslbench_methods.supervised import SIGMA2_GRID
+from sslbench_methods.shared import SIGMA2_GRID
 
 from .propagation import Mode, likeliest, propagated
 from .tagger import Arrays, Decoding, PosteriorTagger

@@ -27,8 +27,7 @@ from sslbench.crf import (
 from sslbench.graph.tokens import type_means
 from sslbench.method import GraphColumn
 from sslbench.types import F64, I32
-from sslbench_methods.self_training import changed_share, hard_targets
-from sslbench_methods.shared_params import FeaturePruning, Keep
+from sslbench_methods.shared import FeaturePruning, Keep, changed_share, hard_targets
 
 #: mixed posteriors are raised to this before the logarithm of the Viterbi step
 FLOOR = 1e-12

@@ -29,7 +29,7 @@ from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import ChainCRF, HardLabels, TrainingResult
 from sslbench.types import F64
-from sslbench_methods.supervised import SIGMA2_GRID
+from sslbench_methods.shared import SIGMA2_GRID
 
 from .hmm import Counts, EmbeddedModels
 from .tagger import JessCMTagger

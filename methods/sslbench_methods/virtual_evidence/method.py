@@ -20,7 +20,7 @@ from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, 
 from sslbench.graph.propagation.sparse import propagate_unnormalized
 from sslbench.method import GraphSimilarity, Neighbors, Symmetry
 from sslbench.types import F64, I32
-from sslbench_methods.shared_params import FeaturePruning, Keep
+from sslbench_methods.shared import FeaturePruning, Keep
 
 from .evidence import EStep, Part, VirtualEvidence
 
