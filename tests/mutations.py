@@ -39,12 +39,12 @@ FAULTS = (
     Fault(
         "backward pass with the forward transitions",
         "harness/sslbench/crf/first_order/scaled.py",
-        "rows.vector_matrix(x[t], ET, beta[t - 1])",
-        "rows.vector_matrix(x[t], E, beta[t - 1])",
+        "rows.vector_matrix(x[t], transitions.ET, beta[t - 1])",
+        "rows.vector_matrix(x[t], transitions.E, beta[t - 1])",
         ("tests/crf/test_batch.py::test_one_and_two_tokens[False]",),
     ),
     Fault(
-        "arcs into the first token are kept",
+        "edges into the first token are kept",
         "harness/sslbench/crf/first_order/scaled.py",
         "edge[0, a, b] = 0.0",
         "edge[0, a, b] = 1.0",
@@ -53,7 +53,7 @@ FAULTS = (
     Fault(
         "stop scores are missing",
         "harness/sslbench/crf/objective.py",
-        "node[batch.offsets[1:] - 1] += tables.e",
+        "node[batch.offsets[1:] - 1] += tables.stop",
         "pass",
         ("tests/crf/test_weights.py::test_scores[state]",),
     ),

@@ -182,6 +182,7 @@ def test_a_copy_of_this_package(tmp_path: Path) -> None:
     assert done.stdout == "[1, 2] 1\n"
 
 
+DECORATORS = {"njit", "kernel", "inline_kernel", "parallel_kernel"}
 PACKAGES = (sslbench, sslbench_methods, sslbench_datasets)
 SOURCES = [(p.__name__, file) for p in PACKAGES for file, _ in compiled._kernel_sources(p.__name__)]
 
@@ -198,7 +199,9 @@ def test_kernels_use_names_of_kernel_sources_alone(package: str, file: str) -> N
     }
     known = {f"{p}/{f}".removesuffix(".py").replace("/", ".") for p, f in SOURCES}
     for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and "njit" in map(_name, function.decorator_list):
+        if isinstance(function, ast.FunctionDef) and DECORATORS & {
+            _name(decorator) for decorator in function.decorator_list
+        }:
             body = ast.Module(function.body, [])
             names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
             for name in names & origin.keys():

@@ -1,4 +1,4 @@
-"""The decorator of compiled kernels. Machine code is kept between runs by the content of sources.
+"""The decorators of compiled kernels. Machine code is kept between runs by the content of sources.
 
 numba's own cache knows a function by the path and the content of the one file that it is in. A
 second copy of the package compiles everything again, and a change in a function that is inlined
@@ -8,7 +8,7 @@ of the engine, and of the versions and the processor that machine code depends o
 
 ``<cache>`` is ``$NUMBA_CACHE_DIR``, ``$SSLBENCH_CACHE`` or the user's cache folder. Where it cannot
 be written, and for versions of numba that do not know ``NUMBA_CACHE_LOCATOR_CLASSES``, numba's own
-cache is used. Only functions with this decorator are concerned.
+cache is used. Only functions with these decorators are concerned.
 """
 
 from __future__ import annotations
@@ -38,8 +38,12 @@ R = TypeVar("R")
 
 config: Any = numba.config
 ENGINE = "sslbench"
+#: of all kernels
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 KEPT = 5  # folders of one package: the newest
-_IS_KERNEL_SOURCE = re.compile(rb"^\s*(from|import) (numba|sslbench\.compiled)\b", re.MULTILINE)
+_IS_KERNEL_SOURCE = re.compile(
+    rb"^\s*(from|import) (numba|sslbench\.compiled)\b|^# read by kernels$", re.MULTILINE
+)
 
 
 def njit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -51,6 +55,30 @@ def njit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return kernel
 
     return compiled
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that runs in the thread of its caller, without the interpreter lock.
+
+    `fastmath` stays off: it reorders sums and ignores -inf and NaN, while results must have the
+    same bits for any number of threads.
+    """
+    return njit(**OPTIONS)(function)
+
+
+def inline_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel`; kernels that call the function get a copy of its body."""
+    return njit(**OPTIONS, inline="always")(function)
+
+
+def parallel_kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """As `kernel`; the rounds of its `prange` loops are shared out among threads.
+
+    A named tuple that such a loop reads must be an argument or be built in the same function.
+    Arrays of a named tuple that the loop writes to must be unpacked before the loop: numba takes
+    stores into ``out.array`` inside the loop for dead code and removes them.
+    """
+    return njit(**OPTIONS, parallel=True)(function)
 
 
 @contextmanager
@@ -130,7 +158,10 @@ def _key(package: str) -> str:
 
 
 def _kernel_sources(package: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and content of each source file of a package that imports numba or this."""
+    """Yield the name and content of each source file of a package that imports numba or this.
+
+    Also of those that say ``# read by kernels``: they define types of arguments.
+    """
     root = Path(inspect.getfile(sys.modules[package])).parent
     for path in sorted(root.rglob("*.py")):
         content = path.read_bytes()

@@ -32,7 +32,7 @@ def label_codes(corpus: Corpus) -> tuple[tuple[str, ...], I32]:
 
 
 def prepare(corpus: Corpus, featurizer: TemplateFeaturizer) -> tuple[ChainCRF, I32]:
-    """An untrained CRF with the peer's weights: observed pairs, all arcs, no START and no stop."""
+    """An untrained CRF with the weights of the peer: observed pairs, no START and no stop."""
     labels, codes = label_codes(corpus)
     crf = ChainModel().prepare(
         featurizer, corpus, codes, labels, state_support="observed", use_start=False, use_stop=False

@@ -21,6 +21,7 @@ from sslbench.crf.data import Batch
 from sslbench.crf.entropy import Entropy
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.plugins import registry
+from support.nested_entropy import NestedEntropy
 
 TOKENS = 2_000 if OUT else 48
 REPEAT = 5 * ROUNDS if OUT else 1
@@ -98,7 +99,7 @@ def test_a_whole_evaluation(text: Text, figure: Figure, name: str) -> None:
 @pytest.mark.parametrize("nested", [False, True], ids=["dual numbers", "nested"])
 def test_growth(figure: Figure, nested: bool) -> None:
     """Milliseconds of a sentence by its length and by the number of labels, and the exponents."""
-    term, tokens = Entropy(nested=nested), 1 if nested else TOKENS
+    term, tokens = (NestedEntropy(), 1) if nested else (Entropy(), TOKENS)
     name = f"entropy by {'the nested program' if nested else 'dual numbers'}"
     by_length = {T: per_sentence(term, T, SIZES[0], tokens) for T in LENGTHS}
     by_labels = {L: per_sentence(term, LENGTHS[0], L, tokens) for L in SIZES}

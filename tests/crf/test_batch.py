@@ -17,19 +17,19 @@ from sslbench.crf.first_order.chain import infer, viterbi
 from sslbench.crf.simd.exp import exp_shifted
 from sslbench.types import F64
 from support.chain_toys import LENGTHS, check_against_chains, random_chains, sentences
-from support.crf_oracle import INF, block_of, log_sum, same_up_to, varying
+from support.crf_oracle import INF, batch_of, log_sum, same_up_to, varying
 
 
 @pytest.mark.parametrize("per_position", [False, True])
 @pytest.mark.parametrize("holes", [0.0, 0.2, 0.5])
 @pytest.mark.parametrize("scale", [0.5, 10.0, 60.0, 300.0, 3e3, 3e4])
-def test_block_equals_chains(scale: float, holes: float, per_position: bool) -> None:
+def test_batch_equals_chains(scale: float, holes: float, per_position: bool) -> None:
     rng = np.random.default_rng([int(scale), int(10 * holes), per_position])
     for L in (1, 2, 3, 4, 5, 9):
         if L == 1 and holes:
             continue
         chains = random_chains(rng, L, scale, holes, per_position)
-        check_against_chains(chains, block_of(chains).posterior())
+        check_against_chains(chains, batch_of(chains).posterior())
 
 
 # -- infeasible sentences -----------------------------------------------------------------------
@@ -45,7 +45,7 @@ def test_infeasible_sentences_are_named(per_position: bool, scale: float) -> Non
     node = chains[bad].node.copy()
     node[11] = -INF
     broken[bad] = Potentials(node, chains[bad].edge)
-    potentials = block_of(broken, first_sentence=100)
+    potentials = batch_of(broken, first_sentence=100)
     with pytest.raises(InfeasibleSentenceError, match=r"\b107\b"):
         potentials.viterbi()
     with pytest.raises(InfeasibleSentenceError, match=r"\b107\b"):
@@ -53,7 +53,7 @@ def test_infeasible_sentences_are_named(per_position: bool, scale: float) -> Non
     allowed = np.ones((sum(LENGTHS), 3), bool)
     allowed[3] = False  # the fourth token alone is sentence 3's first
     with pytest.raises(InfeasibleSentenceError, match=r"\b102\b"):
-        block_of(chains, first_sentence=100).restrict(allowed).posterior()
+        batch_of(chains, first_sentence=100).restrict(allowed).posterior()
 
 
 @pytest.mark.parametrize("per_position", [False, True])
@@ -61,10 +61,10 @@ def test_infeasible_through_arcs_only(per_position: bool) -> None:
     edge = np.array([[[-INF, 0.0], [-INF, -INF]]])
     fine, dead = Potentials(np.zeros((2, 2)), edge), Potentials(np.zeros((3, 2)), edge)
     chains = [varying(p) if per_position else p for p in (fine, fine, dead, fine)]
-    check_against_chains(chains[:2], block_of(chains[:2]).posterior())
+    check_against_chains(chains[:2], batch_of(chains[:2]).posterior())
     for function in (BatchPotentials.posterior, BatchPotentials.viterbi):
         with pytest.raises(InfeasibleSentenceError, match=r"\b2\b"):
-            function(block_of(chains))
+            function(batch_of(chains))
 
 
 @pytest.mark.parametrize("per_position", [False, True])
@@ -72,9 +72,9 @@ def test_no_arc_is_legal(per_position: bool) -> None:
     edge = np.full((1, 2, 2), -INF)
     one, two = Potentials(np.zeros((1, 2)), edge), Potentials(np.zeros((2, 2)), edge)
     chains = [varying(p) if per_position else p for p in (one, one, two)]
-    check_against_chains(chains[:2], block_of(chains[:2]).posterior())
+    check_against_chains(chains[:2], batch_of(chains[:2]).posterior())
     with pytest.raises(InfeasibleSentenceError, match=r"\b2\b"):
-        block_of(chains).posterior()
+        batch_of(chains).posterior()
 
 
 # -- what the cut into batches may not change -----------------------------------------------------
@@ -82,10 +82,10 @@ def test_no_arc_is_legal(per_position: bool) -> None:
 
 @pytest.mark.parametrize("per_position", [False, True])
 @pytest.mark.parametrize("holes", [0.0, 0.3])
-def test_blocks_change_nothing(per_position: bool, holes: float) -> None:
+def test_cuts_into_batches_change_nothing(per_position: bool, holes: float) -> None:
     rng = np.random.default_rng(6)
     chains = random_chains(rng, 3, 20.0, holes, per_position, LENGTHS * 3)
-    whole = block_of(chains)
+    whole = batch_of(chains)
     path = whole.viterbi()
     offsets, node = whole.batch.offsets, whole.node
     edge = whole.edge.copy()
@@ -107,7 +107,7 @@ def test_blocks_change_nothing(per_position: bool, holes: float) -> None:
             same_up_to(sum(p.edge for p in pieces), reference.edge, 1e-12)
 
 
-def test_cut_into_blocks() -> None:
+def test_cut_into_batches() -> None:
     offsets = np.cumsum([0, *LENGTHS])
     for size in (1, 2, 5, 30, 61, 1000):
         found = list(batches(offsets, size))
@@ -138,7 +138,7 @@ def test_one_and_two_tokens(per_position: bool) -> None:
     rng = np.random.default_rng(7)
     for lengths in ([1], [2], [1, 1], [1, 2], [2, 1], [2, 2, 1]):
         chains = random_chains(rng, 3, 2.0, 0.0, per_position, lengths)
-        potentials = block_of(chains)
+        potentials = batch_of(chains)
         path = potentials.viterbi()
         posterior = potentials.posterior()
         check_against_chains(chains, posterior)
@@ -149,14 +149,14 @@ def test_one_and_two_tokens(per_position: bool) -> None:
 
 
 @pytest.mark.parametrize("per_position", [False, True])
-def test_best_labels_and_scores_of_a_block(per_position: bool) -> None:
+def test_best_labels_and_scores_of_a_batch(per_position: bool) -> None:
     rng = np.random.default_rng(8)
     for holes in (0.0, 0.3):
         chains = random_chains(rng, 3, 1.0, holes, per_position)
         for p in chains:  # few distinct values: ties
             p.node[:] = np.round(p.node)
             p.edge[:] = np.round(p.edge)
-        potentials = block_of(chains)
+        potentials = batch_of(chains)
         path = potentials.viterbi()
         best = [viterbi(p) for p in chains]
         assert path.tolist() == [label for _, labels in best for label in labels]
@@ -174,7 +174,7 @@ def test_log_likelihood_of_a_long_sentence(size: float) -> None:
     truth = np.log(0.5) - (T - 1) * np.log1p(np.exp(-2 * size))
     assert infer(p).log_probability(labels) == pytest.approx(truth, rel=1e-11)
     for chain in (p, varying(p)):
-        potentials = block_of([chain])
+        potentials = batch_of([chain])
         gold = potentials.path_scores(labels)
         found = (gold - potentials.posterior().log_scale).sum()
         assert found == pytest.approx(truth, rel=1e-11, abs=1e-8)
@@ -182,10 +182,10 @@ def test_log_likelihood_of_a_long_sentence(size: float) -> None:
 
 @pytest.mark.parametrize("per_position", [False, True])
 def test_potentials_are_left_alone(per_position: bool) -> None:
-    """All but per-position transitions, which become the arc marginals by contract."""
+    """All but edge potentials per position, which the edge marginals replace."""
     rng = np.random.default_rng(9)
     for scale in (1.0, 1000.0):
-        potentials = block_of(random_chains(rng, 3, scale, 0.0, per_position))
+        potentials = batch_of(random_chains(rng, 3, scale, 0.0, per_position))
         node, edge = potentials.node.copy(), potentials.edge.copy()
         inside = potentials.restrict(np.ones(node.shape, bool))
         inside.posterior()

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sslbench.crf import STRICT, EncodedCorpus, HardLabels, SoftTargets, TrainingParams
+from sslbench.crf import STRICT, EncodedCorpus, HardLabels, SoftTargets, Term, TrainingParams
 from sslbench.crf.entropy import Entropy
 from sslbench.crf.weights.layout import Layout
 from sslbench.experiment.context import RunContext
@@ -34,6 +34,7 @@ from support.entropy_toys import (
     trainer,
 )
 from support.graph_toys import Strict, pairs
+from support.nested_entropy import NestedEntropy
 
 # -- 1 to 5: values and gradients ------------------------------------------------------------------
 
@@ -54,15 +55,15 @@ def test_likelihood() -> None:
     )
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_entropies_and_their_gradient(nested: bool) -> None:
+@pytest.mark.parametrize("term", [Entropy(), NestedEntropy()], ids=["dual numbers", "nested"])
+def test_entropies_and_their_gradient(term: Term) -> None:
     wanted = [2.6029042988, 0.6931471806, 1.2974673224]
     for i, entropy in enumerate(wanted):
-        close(entropy_at(LAMBDA, TEXT.between(i, i + 1), nested=nested)[0], -entropy)
-    value, gradient = entropy_at(LAMBDA, nested=nested)
+        close(entropy_at(LAMBDA, TEXT.between(i, i + 1), term=term)[0], -entropy)
+    value, gradient = entropy_at(LAMBDA, term=term)
     close(value, -4.5935188017)
     close(gradient, SLOPE)
-    close(entropy_at(LAMBDA, TEXT.between(0, 1), nested=nested)[1], FOR_2201)
+    close(entropy_at(LAMBDA, TEXT.between(0, 1), term=term)[1], FOR_2201)
 
 
 def test_the_covariance() -> None:
@@ -116,7 +117,7 @@ def test_five_ways_to_one_gradient() -> None:
         gradient = entropy_at(weights)[1]
         symbols = ([2, 2, 0, 1], [1], [0, 2])
         close(gradient, sum(Sequences(x, weights).covariance for x in symbols) @ weights, 1e-12)
-        close(entropy_at(weights, nested=True)[1], gradient, 1e-10)
+        close(entropy_at(weights, term=NestedEntropy())[1], gradient, 1e-10)
         differences = [
             (entropy_at(weights + h)[0] - entropy_at(weights - h)[0]) / 2e-6 for h in steps
         ]
@@ -275,11 +276,11 @@ def test_soft_self_training_never_moves() -> None:
     weights = toy_optimum()
     crf = toy(weights)
     q = crf.marginals(crf.encode(TEXT))
-    arcs = np.zeros((7, 2, 2))
+    edges = np.zeros((7, 2, 2))
     for lo, symbols in ((0, [2, 2, 0, 1]), (5, [0, 2])):
         one = Sequences(symbols, weights)
         for p, y in zip(one.p, product((0, 1), repeat=len(symbols)), strict=True):
             for t in range(1, len(y)):
-                arcs[lo + t, y[t - 1], y[t]] += p
-    parts: Parts = [(crf.encode(LABELED), HardLabels(Y)), (crf.encode(TEXT), SoftTargets(q, arcs))]
+                edges[lo + t, y[t - 1], y[t]] += p
+    parts: Parts = [(crf.encode(LABELED), HardLabels(Y)), (crf.encode(TEXT), SoftTargets(q, edges))]
     assert abs(evaluate(parts, weights, 1.0)[1]).max() < 1e-8

@@ -18,22 +18,25 @@ from sslbench.crf.entropy import BatchEntropy, Entropy
 from sslbench.crf.first_order.chain import negative_entropy
 from sslbench.types import F64
 from support.chain_toys import LENGTHS, only_stay, random_chains
-from support.crf_oracle import INF, Enumeration, block_of, random_models, same_up_to, slopes
-from support.objective_toys import CASES, Case, case, evaluate, select
+from support.crf_oracle import INF, Enumeration, batch_of, random_models, same_up_to, slopes
+from support.nested_entropy import NestedEntropy, nested_entropy
+from support.objective_toys import CASES, case, evaluate, select
 from support.threads import using
 
 #: the chain of docs/specs/virtual_evidence.md, oracle V9
 V9 = Potentials(
     np.array([[0.3, -0.2], [0.1, 0.4], [-0.5, 0.2]]), np.array([[[0.5, -0.3], [-0.2, 0.4]]])
 )
+#: the engine and the oracle
+COMPUTE = {False: BatchEntropy.build, True: nested_entropy}
 BOTH = pytest.mark.parametrize("nested", [False, True])
 EDGES = pytest.mark.parametrize("position", [False, True], ids=["shared", "per position"])
 
 
 def found_for(
-    chains: list[Potentials], weights: F64 | None = None, **options: bool
+    chains: list[Potentials], weights: F64 | None = None, nested: bool = False
 ) -> BatchEntropy:
-    return BatchEntropy.of(block_of(chains), _ones(chains, weights), **options)
+    return COMPUTE[nested](batch_of(chains), _ones(chains, weights))
 
 
 def _ones(chains: list[Potentials], weights: F64 | None) -> F64:
@@ -44,18 +47,17 @@ def check_against_chains(
     chains: list[Potentials],
     tolerance: float = 1e-11,
     weights: F64 | None = None,
-    **options: bool,
 ) -> None:
     """Entropy and derivatives against the recursion in log space on one chain at a time."""
-    found, w = found_for(chains, weights, **options), _ones(chains, weights)
+    found, w = found_for(chains, weights), _ones(chains, weights)
     wanted = [negative_entropy(p) for p in chains]
     same_up_to(found.entropy, np.where(w > 0, [-x.mean for x in wanted], 0.0), tolerance)
     node = [x.node * factor for x, factor in zip(wanted, w, strict=True)]
     same_up_to(found.node, np.concatenate(node), tolerance)
-    arcs = np.concatenate([x.edge * factor for x, factor in zip(wanted, w, strict=True)])
+    edges = np.concatenate([x.edge * factor for x, factor in zip(wanted, w, strict=True)])
     if found.edge.shape[0] > 1:
-        same_up_to(found.edge, arcs, tolerance)
-    same_up_to(found.edge.sum(axis=0), arcs.sum(axis=0), 10 * tolerance)
+        same_up_to(found.edge, edges, tolerance)
+    same_up_to(found.edge.sum(axis=0), edges.sum(axis=0), 10 * tolerance)
     assert not np.isnan(found.edge).any()
     assert (found.node[np.isneginf(np.concatenate([p.node for p in chains]))] == 0).all()
 
@@ -66,10 +68,8 @@ def check_against_chains(
 @BOTH
 @EDGES
 def test_v9(nested: bool, position: bool) -> None:
-    potentials = block_of([V9])
-    found = BatchEntropy.of(
-        potentials.per_position() if position else potentials, np.ones(1), nested=nested
-    )
+    potentials = batch_of([V9])
+    found = COMPUTE[nested](potentials.per_position() if position else potentials, np.ones(1))
     np.testing.assert_allclose(found.entropy, [1.9053070488], rtol=0, atol=1e-10)
     wanted = [
         [-0.0466656762, 0.0466656762],
@@ -87,10 +87,8 @@ def test_v9(nested: bool, position: bool) -> None:
 def test_uniform_chains_have_no_slope(nested: bool, position: bool, L: int) -> None:
     """The entropy is at its maximum: T log L."""
     chains = [Potentials(np.full((T, L), 0.7), np.full((1, L, L), -2.0)) for T in (1, 2, 7)]
-    potentials = block_of(chains)
-    found = BatchEntropy.of(
-        potentials.per_position() if position else potentials, np.ones(3), nested=nested
-    )
+    potentials = batch_of(chains)
+    found = COMPUTE[nested](potentials.per_position() if position else potentials, np.ones(3))
     same_up_to(found.entropy, np.array([1, 2, 7]) * np.log(L), 1e-13)
     assert max(abs(found.node).max(), abs(found.edge).max()) < 1e-12
     same_up_to(found.labels, np.full(L, 10 / L), 1e-13)
@@ -102,8 +100,8 @@ def test_a_long_chain(a: float, b: float, position: bool) -> None:
     """docs/specs/crf_engine.md, oracle 8, inside the guard and beyond: H and its slope."""
     T = 5000
     edge = np.array([[[a, b], [b, a]]])
-    potentials = block_of([Potentials(np.zeros((T, 2)), edge)])
-    found = BatchEntropy.of(potentials.per_position() if position else potentials, np.ones(1))
+    potentials = batch_of([Potentials(np.zeros((T, 2)), edge)])
+    found = BatchEntropy.build(potentials.per_position() if position else potentials, np.ones(1))
     p = 1 / (1 + np.exp(max(b - a, -700)))
     entropy = np.log(2) - (T - 1) * (p * np.log(p) + (1 - p) * np.log1p(-p) if p < 1 else 0)
     assert found.entropy[0] == pytest.approx(entropy, abs=1e-10 * (1 + entropy))
@@ -126,7 +124,7 @@ def test_slopes_of_nearly_certain_labels() -> None:
 
 @BOTH
 def test_random_models(nested: bool) -> None:
-    """Start and stop scores, forbidden arcs, transitions that depend on the position."""
+    """Start and stop scores, forbidden transitions, edges that depend on the position."""
     for model, truth in random_models(150, seed=3):
         p = model.potentials()
         mean, node, edge = truth.covariance(truth.scores)
@@ -153,8 +151,8 @@ def test_positions_sum_to_zero_and_what_is_forbidden_has_no_slope(
         assert abs(found.node.sum(axis=1)).max() < tolerance
         if position:
             assert abs(found.edge.sum(axis=(1, 2))).max() < tolerance
-            arcs = np.concatenate([p.edge for p in chains])
-            assert (found.edge[np.isneginf(arcs)] == 0).all()
+            edges = np.concatenate([p.edge for p in chains])
+            assert (found.edge[np.isneginf(edges)] == 0).all()
         else:
             assert abs(found.edge.sum()) < 10 * tolerance
             assert (found.edge[np.isneginf(chains[0].edge)] == 0).all()
@@ -165,25 +163,25 @@ def test_positions_sum_to_zero_and_what_is_forbidden_has_no_slope(
 SIX = [1, 2, 3, 4, 5, 6, 1]
 
 
-def weighted(c: Case, nested: bool = False) -> Entropy:
-    weights = np.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.5, 1.0])
-    return Entropy(0.7, weights, nested)
+WEIGHTS = np.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.5, 1.0])
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_of_the_objective(name: str) -> None:
     """Both against each other, against enumeration and against central differences."""
     c = case(name, 21, SIX)
-    objective = c.objective(weighted(c), 1.7, sigma2_factors=0.6)
+    objective = c.objective(Entropy(0.7, WEIGHTS), 1.7, sigma2_factors=0.6)
     value, gradient = evaluate(objective, c.weights)
-    slow, other = evaluate(c.objective(weighted(c, True), 1.7, sigma2_factors=0.6), c.weights)
+    slow, other = evaluate(
+        c.objective(NestedEntropy(0.7, WEIGHTS), 1.7, sigma2_factors=0.6), c.weights
+    )
     assert slow == pytest.approx(value, abs=1e-10)
     same_up_to(other, gradient, 1e-8)
     same_up_to(gradient, slopes(lambda x: evaluate(objective, x)[0], c.weights), 1e-6)
-    bare, _ = evaluate(c.objective(weighted(c)), c.weights)
+    bare, _ = evaluate(c.objective(Entropy(0.7, WEIGHTS)), c.weights)
     entropies = [Enumeration.of(p).entropy() for p in c.potentials()]
-    assert bare == pytest.approx(-0.7 * (weighted(c).weights * entropies).sum(), abs=1e-11)
-    factor = 0.7 * (weighted(c).weights * SIX).sum()
+    assert bare == pytest.approx(-0.7 * (WEIGHTS * entropies).sum(), abs=1e-11)
+    factor = 0.7 * (WEIGHTS * SIX).sum()
     loss = np.empty_like(gradient)
     assert objective.scaled_loss(c.weights, loss) == pytest.approx(-value / factor, rel=1e-14)
 
@@ -223,7 +221,7 @@ def test_unequal_weights_need_no_transitions_of_their_own(position: bool) -> Non
 @EDGES
 @pytest.mark.parametrize("holes", [0.0, 0.2, 0.5])
 @pytest.mark.parametrize("scale", [0.5, 10.0, 60.0, 300.0, 3e3, 3e4])
-def test_block_equals_chains(scale: float, holes: float, position: bool) -> None:
+def test_batch_equals_chains(scale: float, holes: float, position: bool) -> None:
     rng = np.random.default_rng([int(scale), int(10 * holes), position])
     for L in (1, 2, 3, 4, 5, 9):
         if L > 1 or not holes:
@@ -278,12 +276,12 @@ def test_infeasible_sentences_are_named(nested: bool, position: bool) -> None:
     rng = np.random.default_rng(5)
     chains = random_chains(rng, 3, 1.0, 0.0, position)
     chains[7].node[11] = -INF
-    potentials = block_of(chains, first_sentence=100)
+    potentials = batch_of(chains, first_sentence=100)
     weights = np.ones(len(chains))
     with pytest.raises(InfeasibleSentenceError, match=r"\b107\b"):
-        BatchEntropy.of(potentials, weights, nested=nested)
+        COMPUTE[nested](potentials, weights)
     weights[7] = 0.0
-    found = BatchEntropy.of(block_of(chains), weights, nested=nested)
+    found = found_for(chains, weights, nested)
     assert found.entropy[7] == 0
     assert np.isfinite(found.node).all()
     assert np.isfinite(found.edge).all()
@@ -296,9 +294,9 @@ def test_infeasible_sentences_are_named(nested: bool, position: bool) -> None:
 @EDGES
 def test_potentials_that_are_left_alone(nested: bool, position: bool) -> None:
     rng = np.random.default_rng(9)
-    potentials = block_of(random_chains(rng, 3, 1.0, 0.2, position))
+    potentials = batch_of(random_chains(rng, 3, 1.0, 0.2, position))
     node, edge = potentials.node.copy(), potentials.edge.copy()
-    BatchEntropy.of(potentials, np.ones(len(LENGTHS)), nested=nested)
+    COMPUTE[nested](potentials, np.ones(len(LENGTHS)))
     np.testing.assert_array_equal(potentials.node, node)
     if nested or not position:
         np.testing.assert_array_equal(potentials.edge, edge)
@@ -321,7 +319,7 @@ def test_label_permutation_and_shifts(position: bool) -> None:
 
 
 @EDGES
-def test_blocks_change_nothing(position: bool) -> None:
+def test_cuts_into_batches_change_nothing(position: bool) -> None:
     rng = np.random.default_rng(6)
     chains = random_chains(rng, 3, 2.0, 0.3, position, LENGTHS * 3)
     whole = found_for(chains)
@@ -333,16 +331,15 @@ def test_blocks_change_nothing(position: bool) -> None:
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
-@BOTH
 @EDGES
-def test_threads_change_no_bit(nested: bool, position: bool) -> None:
+def test_threads_change_no_bit(position: bool) -> None:
     rng = np.random.default_rng(12)
     chains = random_chains(rng, 5, 2.0, 0.2, position, LENGTHS * 8)
     chains[5].node[0] -= [1000.0, 0.0, 0.0, 0.0, 0.0]  # one in log space
     results = []
     for threads in (1, 2):
         with using(threads):
-            results.append(found_for(chains, nested=nested))
+            results.append(found_for(chains))
     for name in ("entropy", "node", "edge", "labels"):
         np.testing.assert_array_equal(*(getattr(found, name) for found in results))
 
@@ -362,11 +359,11 @@ def potentials(T, scale, L=100):
     batch = Batch(0, T, 0, 1, np.array([0, T]))
     return BatchPotentials(batch, scale * rng.normal(size=(T, L)), rng.normal(size=(1, L, L)))
 
-BatchEntropy.of(potentials(3, 1), np.ones(1))
+BatchEntropy.build(potentials(3, 1), np.ones(1))
 for scale in (1, 1000):
     p = potentials(4000, scale)
     before = peak()
-    BatchEntropy.of(p, np.ones(1))
+    BatchEntropy.build(p, np.ones(1))
     print(peak() - before)
 """
 

@@ -20,17 +20,16 @@ from sslbench.crf.first_order.chain import (
     additive_covariance,
     constrained_log_z,
     infer,
-    kl_divergence,
-    max_expected_accuracy,
     negative_entropy,
     posterior_decode,
     viterbi,
 )
+from support.chain_oracle import kl_divergence, max_expected_accuracy
 from support.compare import close
 from support.crf_oracle import (
     INF,
     Model,
-    block_of,
+    batch_of,
     check_sums,
     long_log_z,
     same_up_to,
@@ -215,9 +214,9 @@ def test_illegal_posterior_path() -> None:
     assert posterior_decode(p).tolist() == [0, 2]
     score, path = viterbi(p)
     assert (score, path.tolist()) == (1.5, [1, 2])
-    legal = max_expected_accuracy(p)
-    assert legal.tolist() == [1, 2]
-    close(posterior.node[[0, 1], legal].sum(), 0.8355008798)
+    allowed = max_expected_accuracy(p)
+    assert allowed.tolist() == [1, 2]
+    close(posterior.node[[0, 1], allowed].sum(), 0.8355008798)
     close(posterior.node[[0, 1], [0, 0]].sum(), 0.8352701687)
     for array in (posterior.node, posterior.edges(), gradient.node, gradient.edge):
         assert np.isfinite(array).all()
@@ -236,7 +235,7 @@ def test_uniform() -> None:
     close(infer(p).log_z, 35.0744470587)
     close(-gradient.mean, 35.0744470587)
     assert max(abs(gradient.node).max(), abs(gradient.edge).max()) <= 1e-12
-    close(block_of([p]).posterior().log_z(), [35.0744470587])
+    close(batch_of([p]).posterior().log_z(), [35.0744470587])
 
 
 # -- docs/specs/crf_engine.md, section 8: numerical requirements -------------------------------
@@ -261,10 +260,10 @@ def test_large_potentials(size: float, bound: float, length: int) -> None:
 # -- known chains ------------------------------------------------------------------------------
 
 
-def test_crfsuite_debug_lattice() -> None:
+def test_crfsuite_debug_chain() -> None:
     states = [[0.4, 0.5, 0.1], [0.4, 0.1, 0.5], [0.4, 0.1, 0.5]]
-    arcs = [[0.3, 0.1, 0.4], [0.6, 0.2, 0.1], [0.5, 0.2, 0.1]]
-    p = Potentials(np.log(states), np.log([arcs]))
+    edges = [[0.3, 0.1, 0.4], [0.6, 0.2, 0.1], [0.5, 0.2, 0.1]]
+    p = Potentials(np.log(states), np.log([edges]))
     posterior = infer(p)
     close(posterior.log_z, -2.336141876523)
     close(negative_entropy(p).mean, -2.380402178272)

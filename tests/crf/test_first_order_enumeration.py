@@ -12,12 +12,11 @@ from sslbench.crf.first_order.chain import (
     additive_covariance,
     constrained_log_z,
     infer,
-    kl_divergence,
-    max_expected_accuracy,
     negative_entropy,
     posterior_decode,
     viterbi,
 )
+from support.chain_oracle import kl_divergence, max_expected_accuracy
 from support.crf_oracle import (
     INF,
     Enumeration,
@@ -76,9 +75,9 @@ def test_random_models_decoding() -> None:
         marginal = np.sort(truth.node, axis=1)
         if truth.node.shape[1] == 1 or (marginal[:, -1] - marginal[:, -2] > 1e-9).all():
             assert posterior_decode(p).tolist() == truth.node.argmax(axis=1).tolist()
-        legal = max_expected_accuracy(p)
-        assert model.score(legal) > -INF
-        gain = truth.node[np.arange(len(legal)), legal].sum()
+        allowed = max_expected_accuracy(p)
+        assert model.score(allowed) > -INF
+        gain = truth.node[np.arange(len(allowed)), allowed].sum()
         same_up_to(gain, truth.most_expected_labels(), 1e-10)
 
 
@@ -236,9 +235,9 @@ def test_a_constant_changes_the_partition_only() -> None:
     rng = np.random.default_rng(9)
     for model, truth in random_models(50, seed=10):
         p = model.potentials()
-        by_token, by_arc = 5 * rng.normal(size=len(p.node)), float(rng.normal())
-        q = Potentials(p.node + by_token[:, None], p.edge + by_arc)
-        shift = by_token.sum() + by_arc * (len(p.node) - 1)
+        by_token, by_edge = 5 * rng.normal(size=len(p.node)), float(rng.normal())
+        q = Potentials(p.node + by_token[:, None], p.edge + by_edge)
+        shift = by_token.sum() + by_edge * (len(p.node) - 1)
         same_up_to(infer(q).log_z, truth.log_z + shift, 1e-12)
         same_up_to(infer(q).node, truth.node, 1e-10)
         same_up_to(negative_entropy(q).mean, -truth.entropy(), 1e-10)

@@ -1,4 +1,4 @@
-"""Values, expectations and objectives of a CRF, transitions alone, and best legal sequences."""
+"""Values, expectations and objectives of a CRF, transitions alone, and best allowed sequences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def random_crf(order: int, transition_mask: Bool | None = None) -> ChainCRF:
         TEXT,
         np.array([0, 1, 2, 0, 2, 1, 0, 2], np.int32),
         "abc",
-        arc_support="all",
+        transition_support="all",
         transition_mask=transition_mask,
     )
     crf.weights[:] = np.random.default_rng(order).normal(size=crf.layout.size)
@@ -52,20 +52,20 @@ def parts_of(crf: ChainCRF) -> Parts:
     return [(crf.encode(TEXT), weighted), (crf.encode(OTHER), LogPartition(0.7))]
 
 
-def legal(path: tuple[int, ...], mask: Bool | None) -> bool:
-    return mask is None or all(mask[arc] for arc in pairwise((len(mask) - 1, *path)))
+def allowed(path: tuple[int, ...], mask: Bool | None) -> bool:
+    return mask is None or all(mask[pair] for pair in pairwise((len(mask) - 1, *path)))
 
 
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("mask", [None, MASK], ids=["all", "mask"])
 def test_values_are_log_probabilities(order: int, mask: Bool | None) -> None:
-    """Over all legal sequences of a sentence they sum to 1; the others are refused."""
+    """Over all allowed sequences of a sentence they sum to 1; the others are refused."""
     crf = random_crf(order, mask)
     for i in range(TEXT.n_sentences):
         data, total = crf.encode(TEXT.select(np.array([i]))), 0.0
         for path in product(range(3), repeat=int(TEXT.lengths[i])):
             term = HardLabels(np.array(path, np.int32))
-            if legal(path, mask):
+            if allowed(path, mask):
                 (value,) = crf.evaluate([(data, term)])
                 total += np.exp(value)
             else:
@@ -119,7 +119,7 @@ def test_log_partitions_give_expected_counts() -> None:
     wanted = np.zeros((crf.index.n_node, 3))
     for attribute, row in zip(data.attributes.node[0], crf.marginals(data), strict=True):
         wanted[attribute] += row
-    np.testing.assert_allclose(crf.layout.part(counts, 0).reshape(-1, 3), wanted, atol=1e-14)
+    np.testing.assert_allclose(crf.layout.part(counts, "state").reshape(-1, 3), wanted, atol=1e-14)
 
 
 def test_other_weights_in_place_of_the_models_own() -> None:
@@ -172,7 +172,8 @@ def test_transitions_alone() -> None:
     crf = ChainModel().prepare(TemplateFeaturizer(["x[0]"]), TEXT, np.zeros(8, np.int32), "abc")
     crf.weights[:] = np.random.default_rng(5).normal(size=crf.layout.size)
     own = crf.weights.copy()
-    w, stop = crf.layout.part(own, 2).reshape(4, 3), crf.layout.part(own, 3)
+    w = crf.layout.part(own, "transitions").reshape(4, 3)
+    stop = crf.layout.part(own, "stop")
     node, edge = first_potentials(crf.transitions_only(), TEXT)
     wanted = np.zeros((8, 3))
     wanted[TEXT.offsets[:-1]] += w[3]
@@ -206,7 +207,7 @@ def test_best_sequences_by_enumeration(seed: int, monkeypatch: pytest.MonkeyPatc
     found = best_sequences(scores, offsets, mask)
     np.testing.assert_array_equal(scores, kept)
     for a, b in pairwise(offsets):
-        paths = [y for y in product(range(3), repeat=b - a) if legal(y, mask)]
+        paths = [y for y in product(range(3), repeat=b - a) if allowed(y, mask)]
         best = max(paths, key=lambda y: sum(scores[a + t, label] for t, label in enumerate(y)))
         assert found[a:b].tolist() == list(best)
     everything = best_sequences(scores, offsets, np.ones((4, 3), bool))

@@ -105,7 +105,7 @@ def test_crfsuite_issue_3() -> None:
         layout, [(EncodedCorpus.build(layout, attributes), HardLabels(labels))], sigma2=0.5
     )
     at = places(layout)
-    function = only(objective, [at.state[0, 0], at.state[1, 1], at.arc[0, 1]])
+    function = only(objective, [at.state[0, 0], at.state[1, 1], at.transition[0, 1]])
     found = lbfgs.minimize(function, np.zeros(3), STRICT)
     assert found.value == pytest.approx(1.1665925, abs=1e-7)
     same_up_to(found.weights, [0.202242, 0.202242, 0.313555], 1e-6)

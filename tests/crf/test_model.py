@@ -47,8 +47,8 @@ TRAIN, Y = sentences(0, 40, VOCABULARY)
 TEST, _ = sentences(1, 30, VOCABULARY)
 
 
-def legal() -> Bool:
-    """All arcs that the labels use, and a few of the others."""
+def allowed() -> Bool:
+    """All transitions that the labels use, and a few of the others."""
     previous = np.roll(Y, 1)
     previous[TRAIN.offsets[:-1]] = 3
     transition_mask = np.zeros((4, 3), bool)
@@ -79,9 +79,9 @@ def trained(**options: object) -> ChainCRF:
 VARIANTS = {
     "all": {},
     "observed": {"state_support": "observed"},
-    "mask": {"transition_mask": legal()},
-    "rare": {"min_count": 2, "state_support": "observed", "transition_mask": legal()},
-    "all arcs, bare": {"arc_support": "all", "use_start": False, "use_stop": False},
+    "mask": {"transition_mask": allowed()},
+    "rare": {"min_count": 2, "state_support": "observed", "transition_mask": allowed()},
+    "all transitions, bare": {"transition_support": "all", "use_start": False, "use_stop": False},
 }
 
 
@@ -335,7 +335,7 @@ def test_observed_support_is_the_optimum_over_fewer_weights() -> None:
 
 
 def test_mask_rules_training_and_decoding() -> None:
-    crf = trained(transition_mask=legal())
+    crf = trained(transition_mask=allowed())
     path = crf.predict(TEST)
     inside = np.setdiff1d(np.arange(1, TEST.n_tokens), TEST.offsets)
     assert crf.transition_mask[path[inside - 1], path[inside]].all()

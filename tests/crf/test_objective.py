@@ -142,7 +142,7 @@ def test_sentence_weights(make: Callable[..., Term], name: str) -> None:
 def test_a_sentence_of_weight_zero_may_break_the_constraints() -> None:
     c = case("columns", 14)
     labels = c.labels.copy()
-    labels[4:6] = 0, 2  # a forbidden arc inside sentence 2
+    labels[4:6] = 0, 2  # a forbidden transition inside sentence 2
     weights = np.ones(len(LENGTHS))
     weights[2] = 0.0
     value, gradient = evaluate(c.objective(HardLabels(labels, weights)), c.weights)
@@ -199,7 +199,7 @@ def test_label_permutation(name: str) -> None:
             n_edge=layout.n_edge,
             n_factors=layout.n_factors,
             state_support="all" if layout.state_start is None else "observed",
-            arc_support=CASES[name].get("arc_support", "observed"),
+            transition_support=CASES[name].get("transition_support", "observed"),
             use_start=layout.use_start,
             use_stop=layout.use_stop,
         )
@@ -209,8 +209,8 @@ def test_label_permutation(name: str) -> None:
         target[i] = after.state[attribute, old_of[b]]
     for (column, b), i in before.column.items():
         target[i] = after.column[column, old_of[b]]
-    for (a, b), i in before.arc.items():
-        target[i] = after.arc[old_of[a], old_of[b]]
+    for (a, b), i in before.transition.items():
+        target[i] = after.transition[old_of[a], old_of[b]]
     for b, i in before.stop.items():
         target[i] = after.stop[old_of[b]]
     for (attribute, a, b), i in before.edge.items():

@@ -45,8 +45,8 @@ def test_pairs_seen_or_likely_at_a_token_are_kept_with_their_weights() -> None:
     assert 0 < wanted.sum() < wanted.size
     small = prune(crf, gold, Y, [(text, p)])
     np.testing.assert_array_equal(pairs_of(small, 3), wanted)
-    state = crf.layout.part(crf.weights, 0).reshape(4, 3)
-    np.testing.assert_array_equal(small.layout.part(small.weights, 0), state[wanted])
+    state = crf.layout.part(crf.weights, "state").reshape(4, 3)
+    np.testing.assert_array_equal(small.layout.part(small.weights, "state"), state[wanted])
     np.testing.assert_array_equal(
         small.weights[small.layout.bounds[1] :], crf.weights[crf.layout.bounds[1] :]
     )
@@ -59,7 +59,7 @@ def test_the_kept_weights_score_as_before_when_the_others_are_zero() -> None:
     crf.train([(gold, HardLabels(Y))], TrainingParams(sigma2=4.0), options=STRICT)
     p = np.zeros((UNLABELED.n_tokens, 3))
     first = prune(crf, gold, Y, [(text, p)])
-    state = crf.layout.part(crf.weights, 0).reshape(4, 3)
+    state = crf.layout.part(crf.weights, "state").reshape(4, 3)
     state[~pairs_of(first, 3)] = 0.0
     small = prune(crf, gold, Y, [(text, p)])
     np.testing.assert_allclose(

@@ -106,7 +106,7 @@ def test_matrices_at_their_own_width(L: int) -> None:
     np.testing.assert_allclose(M, np.exp(values + x - 0.5), rtol=1e-14)
     np.testing.assert_allclose(out, x @ M, rtol=1e-11, atol=1e-12)
     before, g = M.copy(), rng.uniform(size=L)
-    rows.arc_posterior(M, x, g, out)
+    rows.edge_marginals(M, x, g, out)
     np.testing.assert_allclose(out, before @ g, rtol=1e-12)
     np.testing.assert_allclose(M, x[:, None] * before * g, rtol=1e-14)
     assert untouched(whole)

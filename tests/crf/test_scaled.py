@@ -17,7 +17,7 @@ from support.chain_toys import (
     sentences,
 )
 from support.compare import close
-from support.crf_oracle import INF, Enumeration, block_of, same_up_to, varying
+from support.crf_oracle import INF, Enumeration, batch_of, same_up_to, varying
 from support.worked_chain import E1
 
 
@@ -40,7 +40,7 @@ def test_potentials_up_to_1e5(per_position: bool) -> None:
         if not per_position:
             biggest = [Potentials(p.node, biggest[0].edge) for p in biggest]
         with np.errstate(invalid="raise"):
-            check_against_chains(biggest, block_of(biggest).posterior(), log_z=1e-10)
+            check_against_chains(biggest, batch_of(biggest).posterior(), log_z=1e-10)
 
 
 @pytest.mark.parametrize("per_position", [False, True])
@@ -55,7 +55,7 @@ def test_range_300_is_scaled_and_right(per_position: bool) -> None:
                 if per_position:
                     edge = rng.uniform(-75, 75, (T, L, L))
                 chains.append(Potentials(rng.uniform(-1000, -850, (T, L)), edge))
-            posterior = block_of(chains).posterior()
+            posterior = batch_of(chains).posterior()
             assert all(scaled(posterior))
             check_against_chains(chains, posterior)
 
@@ -68,7 +68,7 @@ def test_beyond_the_guard_is_done_in_log_space(per_position: bool) -> None:
     chains[7].node[0, 2] += 650
     if not per_position:
         chains = [Potentials(p.node, chains[0].edge) for p in chains]
-    posterior = block_of(chains).posterior()
+    posterior = batch_of(chains).posterior()
     long = [i for i, p in enumerate(chains) if len(p.node) > 1]
     expected = [i not in (3, 7) for i in long]
     assert scaled(posterior) == expected
@@ -85,7 +85,7 @@ def test_underflow_is_not_mistaken_for_impossible(per_position: bool) -> None:
     node[6] = [-INF, 0.0]
     p = Potentials(node, only_stay())
     chains = [varying(p) if per_position else p]
-    posterior = block_of(chains).posterior()
+    posterior = batch_of(chains).posterior()
     assert posterior.log_z()[0] == pytest.approx(-900, abs=1e-9)
     check_against_chains(chains, posterior)
 
@@ -97,7 +97,7 @@ def test_overflow_at_a_label_that_cannot_be_reached(per_position: bool) -> None:
     node[0] = [0.0, -INF]
     p = Potentials(node, only_stay())
     chains = [varying(p) if per_position else p]
-    posterior = block_of(chains).posterior()
+    posterior = batch_of(chains).posterior()
     assert posterior.log_z()[0] == pytest.approx(-1200, abs=1e-9)
     assert np.isfinite(posterior.node).all()
     assert np.isfinite(posterior.edge).all()
@@ -106,14 +106,14 @@ def test_overflow_at_a_label_that_cannot_be_reached(per_position: bool) -> None:
 
 @pytest.mark.parametrize("per_position", [False, True])
 def test_underflow_in_both_directions_at_once(per_position: bool) -> None:
-    """As docs/specs/crf_engine.md, oracle 11, with forbidden arcs: each end drops label 1 from
-    above 1e-200 to 0 in one step, and the middle would have made up for it.
+    """As docs/specs/crf_engine.md, oracle 11, with forbidden transitions: each end drops label 1
+    from above 1e-200 to 0 in one step, and the middle would have made up for it.
     """
     steps = [-345.0, -500.0, 450.0, 450.0, 450.0, 450.0, -500.0, -345.0]
     node = np.array([[min(0.0, -s), min(0.0, s)] for s in steps])
     p = Potentials(node, only_stay())
     chains = [varying(p) if per_position else p]
-    posterior = block_of(chains).posterior()
+    posterior = batch_of(chains).posterior()
     assert posterior.log_z()[0] == pytest.approx(-1690, abs=1e-9)
     check_against_chains(chains, posterior)
 
@@ -134,7 +134,7 @@ def test_long_sentences_with_holes(per_position: bool) -> None:
                 p = Potentials(node, edge)
                 chains.append(varying(p) if per_position else p)
             if all(map(possible, chains)):
-                check_against_chains(chains, block_of(chains).posterior())
+                check_against_chains(chains, batch_of(chains).posterior())
 
 
 # -- docs/specs/crf_engine.md, oracles 10 and 11 -----------------------------------------------
@@ -151,10 +151,10 @@ def silent_failures() -> dict[str, tuple[Potentials, float, float | None, list[i
         *[[[0, -700], [-700, -700]]] * 2,
     ]
 
-    def chain(arcs: list[list[list[int]]]) -> Potentials:
-        node = np.zeros((len(arcs) + 1, 2))
+    def chain(edges: list[list[list[int]]]) -> Potentials:
+        node = np.zeros((len(edges) + 1, 2))
         node[0] = start
-        return Potentials(node, np.array([np.zeros((2, 2)), *arcs], dtype=np.float64))
+        return Potentials(node, np.array([np.zeros((2, 2)), *edges], dtype=np.float64))
 
     return {
         "one direction": (chain(one), np.log(2), np.log(2), None),
@@ -177,13 +177,13 @@ def test_silent_failures_of_scaling(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", silent_failures())
-def test_silent_failures_in_a_block(name: str) -> None:
+def test_silent_failures_in_a_batch(name: str) -> None:
     p, log_z, _, best = silent_failures()[name]
     harmless = E1.potentials()
-    posterior = block_of([harmless, p, harmless]).posterior()
+    posterior = batch_of([harmless, p, harmless]).posterior()
     close(posterior.log_z(), [2.9866164342, log_z, 2.9866164342])
     middle = slice(3, 3 + len(p.node))
     same_up_to(posterior.node[middle], infer(p).node, 1e-12)
     same_up_to(posterior.edge[middle], infer(p).edges(), 1e-12)
     if best is not None:
-        assert block_of([harmless, p]).viterbi()[3:].tolist() == best
+        assert batch_of([harmless, p]).viterbi()[3:].tolist() == best

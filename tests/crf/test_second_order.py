@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from sslbench.crf import InfeasibleSentenceError
-from sslbench.crf.data import Batch
+from sslbench.crf.data import Batch, LabelTriples
 from sslbench.crf.entropy import Entropy
-from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials, LabelTriples
+from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.crf.weights.layout import SecondOrder
+from support.nested_entropy import as_pairs, nested_entropy
 from support.second_order_toys import LENGTHS, Chain, chains, check_sums, close, potentials_of
 from support.worked_chain import E, U, W
 
@@ -52,7 +53,7 @@ def test_entropy_and_its_derivatives(L: int, scale: float, options: dict[str, bo
     rng = np.random.default_rng([L, int(scale), len(options)])
     potentials = potentials_of(rng, LENGTHS, L, scale, **options)
     weights = rng.uniform(0.1, 3.0, len(LENGTHS))
-    found = Entropy(weights=weights).of(potentials)
+    found = Entropy(weights=weights).batch_entropy(potentials)
     every = chains(potentials)
     close(found.entropy, [c.entropy for c in every])
     posterior = BatchPosterior(potentials.batch, np.zeros(0), found.node, found.edge, found.triples)
@@ -65,16 +66,15 @@ def test_the_nested_program_on_pairs_agrees(L: int, scale: float, options: dict[
     rng = np.random.default_rng([L, int(scale), len(options), 1])
     potentials = potentials_of(rng, LENGTHS, L, scale, **options)
     weights = rng.uniform(0.1, 3.0, len(LENGTHS))
-    found, nested = (
-        Entropy(weights=weights, nested=nested).of(potentials) for nested in (False, True)
-    )
+    found = Entropy(weights=weights).batch_entropy(potentials)
+    nested = nested_entropy(potentials, weights)
     for name in ("entropy", "node", "edge", "labels"):
         close(getattr(nested, name), getattr(found, name), 1e-8)
     assert nested.triples is not None
     assert found.triples is not None
     for mine, other in zip(nested.triples, found.triples, strict=True):
         close(mine, other, 1e-8)
-    pairs = potentials.as_pairs().posterior()
+    pairs = as_pairs(potentials).posterior()
     close(pairs.log_z(), potentials.posterior().log_z())
 
 
@@ -97,12 +97,16 @@ def test_sentences_that_have_no_labeling() -> None:
     rng = np.random.default_rng(1)
     potentials = potentials_of(rng, [3, 2], 3)
     potentials.triples.begin[:] = -np.inf
-    for act in (potentials.posterior, potentials.viterbi, lambda: Entropy().of(potentials)):
+    for act in (
+        potentials.posterior,
+        potentials.viterbi,
+        lambda: Entropy().batch_entropy(potentials),
+    ):
         with pytest.raises(InfeasibleSentenceError, match="sentence 0"):
             act()
     weights = np.zeros(2)  # what has no weight may be impossible
     close(potentials.posterior(weights).node, 0.0)
-    close(Entropy(weights=weights).of(potentials).entropy, 0.0)
+    close(Entropy(weights=weights).batch_entropy(potentials).entropy, 0.0)
 
 
 # -- worked numbers of docs/specs ------------------------------------------------------------------
@@ -139,7 +143,7 @@ def test_oracle_7_of_the_engine() -> None:
     found = potentials.posterior()
     close(found.log_z(), 3.1513781594, 5e-11)
     close(found.node[:, 0], [0.7753212285, 0.4893076385, 0.3337863009], 5e-10)
-    close(Entropy().of(potentials).entropy, 1.8318479218, 5e-11)
+    close(Entropy().batch_entropy(potentials).entropy, 1.8318479218, 5e-11)
     assert potentials.viterbi().tolist() == [0, 1, 1]
     close(worked(1).posterior().log_z(), 1.1514132780, 5e-11)
     close(worked(2).posterior().log_z(), 2.2880395693, 5e-11)

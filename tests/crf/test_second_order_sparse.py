@@ -1,4 +1,4 @@
-"""Second-order chains over lists of legal pairs: against all sequences, and the dense kernel."""
+"""Second-order chains over lists of allowed pairs: against all sequences, and the dense kernel."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CODEC = PreviousType(["O", *(f"{p}-{kind}" for kind in TYPES for p in "BI")])
 
 @pytest.fixture
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sparse, "few", lambda pairs: True)
+    monkeypatch.setattr(sparse, "is_faster", lambda pairs: True)
 
 
 def by(potentials: SecondOrderPotentials, few: bool, weights: object = None) -> BatchPosterior:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparse, "few", lambda pairs: few)
+        patch.setattr(sparse, "is_faster", lambda pairs: few)
         return potentials.posterior(weights)  # type: ignore[arg-type]
 
 
@@ -67,7 +67,7 @@ def test_posteriors_are_sums_over_all_sequences(
 def test_oracle_20_the_29_labels_of_the_jess_cm_paper() -> None:
     pairs = CODEC.transition_mask[:-1]
     assert (pairs.shape, int(pairs.sum())) == ((29, 29), 169)
-    assert sparse.few(pairs)
+    assert sparse.is_faster(pairs)
     rng = np.random.default_rng(20)
     potentials = forbid(potentials_of(rng, [40, 1, 2, 25, 3, 17, 80], 29, 2.0), pairs)
     weights = rng.uniform(0.5, 2.0, 7)
@@ -83,9 +83,10 @@ def test_oracle_20_the_29_labels_of_the_jess_cm_paper() -> None:
     assert not found.triples.inner[~pairs].any()
 
 
-def test_lists_are_for_few_legal_pairs() -> None:
-    assert not sparse.few(np.ones((29, 29), np.bool_))
-    assert not sparse.few(np.zeros((5, 5), np.bool_))  # nothing is possible: log space tells
+def test_lists_are_for_few_allowed_pairs() -> None:
+    assert not sparse.is_faster(np.ones((29, 29), np.bool_))
+    # nothing is possible: log space decides
+    assert not sparse.is_faster(np.zeros((5, 5), np.bool_))
 
 
 def test_the_chosen_kernel_is_the_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:

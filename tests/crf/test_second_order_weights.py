@@ -47,7 +47,7 @@ SWITCHES = {
     "plain": {},
     "bare": {"use_start": False, "use_stop": False},
     "no stop": {"use_stop": False},
-    "arcs": {"n_edge": 3},
+    "edges": {"n_edge": 3},
 }
 
 
@@ -67,10 +67,10 @@ class Case:
     def score(self, weights: F64, lo: int, y: list[int]) -> float:
         """S(y) of a sentence that begins at token lo, weight by weight."""
         layout, L = self.layout, self.layout.n_labels
-        state = layout.part(weights, 0).reshape(-1, L)
-        w = layout.part(weights, 2).reshape(-1, L)
-        e = layout.part(weights, 3)
-        second, arcs = layout.part(weights, 4), layout.part(weights, 5)
+        state = layout.part(weights, "state").reshape(-1, L)
+        w = layout.part(weights, "transitions").reshape(-1, L)
+        e = layout.part(weights, "stop")
+        second, edges = layout.part(weights, "second_order"), layout.part(weights, "edges")
         w2 = second[: (L + 1) * (L + 1) * L].reshape(L + 1, L + 1, L)
         skip, e2 = second[(L + 1) * (L + 1) * L :].reshape(2, L + 1, L)
         a, b, total = L, L, 0.0
@@ -81,8 +81,12 @@ class Case:
             if a < L or layout.use_start:
                 total += w2[a, b, c] + skip[a, c]
             for i in self.attributes.edge[:, lo + t]:
-                for at in range(layout.arc_start[i], layout.arc_start[i + 1]) if i >= 0 else ():
-                    total += arcs[at] * (layout.arc_code[at] == b * L + c)
+                for at in (
+                    range(layout.transition_start[i], layout.transition_start[i + 1])
+                    if i >= 0
+                    else ()
+                ):
+                    total += edges[at] * (layout.transition_code[at] == b * L + c)
             a, b = b, c
         if layout.use_stop:
             total += e[b] + (e2[a, b] if a < L or layout.use_start else 0.0)

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from sslbench.crf.optim.inverse_hessian import Curvature
+from sslbench.crf.optim.inverse_hessian import InverseHessian
 from sslbench.crf.optim.lbfgs import minimize
 from sslbench.crf.optim.vectors import CHUNK, dot, max_abs, subtract_prior
 from sslbench.types import F64
@@ -17,12 +17,12 @@ N = 99 * CHUNK + 13  # many partial sums: with a few, another order may round al
 
 
 def direction(pairs: list[tuple[F64, F64]], preconditioner: F64 | None, gradient: F64) -> F64:
-    memory = Curvature(3, len(gradient), preconditioner)
+    inverse_hessian = InverseHessian(3, len(gradient), preconditioner)
     out = np.empty_like(gradient)
     for s, y in pairs:
-        for row, vector in zip(memory.room(), (s, y), strict=True):
+        for row, vector in zip(inverse_hessian.next_pair(), (s, y), strict=True):
             row[:] = vector
-        memory.direction(gradient, out)  # takes the pair in
+        inverse_hessian.direction(gradient, out)  # takes the pair in
     return out
 
 

@@ -23,7 +23,7 @@ from support.objective_toys import CASES, LENGTHS, L, N, case, evaluate
 def test_layout_has_a_place_for_every_weight(name: str) -> None:
     layout = case(name).layout
     at = places(layout)
-    tables = [at.state, at.column, at.arc, at.stop, [], at.edge, at.factors]
+    tables = [at.state, at.column, at.transition, at.stop, [], at.edge, at.factors]
     assert np.diff(layout.bounds).tolist() == [len(t) for t in tables]
     assert layout.size == sum(map(len, tables))
 
@@ -34,16 +34,19 @@ def test_layout_round_trip(name: str) -> None:
     flat = np.random.default_rng(1).normal(size=layout.size)
     out = np.full(layout.size, np.nan)
     tables, gradient = Tables.unpack(layout, flat), Tables.gradient(layout, out)
-    for field in ("table", "lists", "columns", "w", "e", "arc_table", "arc_lists", "factors"):
-        assert not getattr(gradient, field).any()
-        getattr(gradient, field)[:] = getattr(tables, field)
+    for name in ("table", "lists", "columns", "transitions", "stop", "factors"):
+        assert not getattr(gradient, name).any()
+        getattr(gradient, name)[:] = getattr(tables, name)
+    for name in ("table", "lists"):
+        assert not getattr(gradient.edges, name).any()
+        getattr(gradient.edges, name)[:] = getattr(tables.edges, name)
     gradient.pack(out)
     np.testing.assert_array_equal(out, flat)
-    assert tables.w.shape == (L + 1, L)
+    assert tables.transitions.shape == (L + 1, L)
     if not layout.use_start:
-        assert not tables.w[L].any()
+        assert not tables.transitions[L].any()
     if not layout.use_stop:
-        assert not tables.e.any()
+        assert not tables.stop.any()
 
 
 def test_observed_support_is_what_the_labels_show() -> None:
@@ -54,23 +57,23 @@ def test_observed_support_is_what_the_labels_show() -> None:
         layout = build_layout(a, y, L, n_node=6, n_edge=4, state_support="observed")
         pairs = {(i, int(y[n])) for n in range(N) for i in a.node[:, n] if i >= 0 and y[n] >= 0}
         assert set(places(layout).state) == pairs
-        arcs = set()
+        triples = set()
         for n in range(N):
             first = n in a.offsets[:-1]
             before = L if first else y[n - 1]
             if y[n] >= 0 and before >= 0:
-                arcs |= {(i, int(before), int(y[n])) for i in a.edge[:, n] if i >= 0}
-        assert set(places(layout).edge) == arcs
+                triples |= {(i, int(before), int(y[n])) for i in a.edge[:, n] if i >= 0}
+        assert set(places(layout).edge) == triples
         assert list(places(layout).edge) == sorted(places(layout).edge)
 
 
 def test_too_many_arc_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    c = case("all arcs")
-    monkeypatch.setattr(layout_module, "MAX_ARC_WEIGHTS", 2 * (L + 1) * L - 1)
-    with pytest.raises(UserError, match="arc_support=all needs 24 weights"):
-        build_layout(c.attributes, c.labels, L, n_node=6, n_edge=2, arc_support="all")
-    monkeypatch.setattr(layout_module, "MAX_ARC_WEIGHTS", 2 * (L + 1) * L)
-    build_layout(c.attributes, c.labels, L, n_node=6, n_edge=2, arc_support="all")
+    c = case("all transitions")
+    monkeypatch.setattr(layout_module, "MAX_EDGE_WEIGHTS", 2 * (L + 1) * L - 1)
+    with pytest.raises(UserError, match="transition_support=all needs 24 weights"):
+        build_layout(c.attributes, c.labels, L, n_node=6, n_edge=2, transition_support="all")
+    monkeypatch.setattr(layout_module, "MAX_EDGE_WEIGHTS", 2 * (L + 1) * L)
+    build_layout(c.attributes, c.labels, L, n_node=6, n_edge=2, transition_support="all")
 
 
 # -- scores and their transpose ------------------------------------------------------------------
@@ -91,20 +94,20 @@ def test_scores(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_gradient_is_the_transpose_of_the_scores(name: str) -> None:
-    """d(omega . scores)/d(weight i) = omega . scores(unit vector i)."""
+    """d(slope . scores)/d(weight i) = slope . scores(unit vector i)."""
     rng = np.random.default_rng(2)
     c = replace(case(name), transition_mask=None)
-    omega_node, omega_edge = rng.normal(size=(N, L)), rng.normal(size=(N, L, L))
-    omega_edge[c.attributes.offsets[:-1]] = 0.0
-    _, gradient = evaluate(c.objective(Probe(omega_node, omega_edge)), c.weights)
+    node_slope, edge_slope = rng.normal(size=(N, L)), rng.normal(size=(N, L, L))
+    edge_slope[c.attributes.offsets[:-1]] = 0.0
+    _, gradient = evaluate(c.objective(Probe(node_slope, edge_slope)), c.weights)
     for i, unit in enumerate(np.eye(c.layout.size)):
         node = np.concatenate([p.node for p in c.potentials(unit)])
         edge = np.concatenate([p.edge for p in c.potentials(unit)])
-        expected = (omega_node * node).sum() + (omega_edge * edge).sum()
+        expected = (node_slope * node).sum() + (edge_slope * edge).sum()
         assert gradient[i] == pytest.approx(expected, abs=1e-12), i
 
 
-def test_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """The cut into batches does not matter, with shared and with per-position transitions."""
     for name in ("observed", "everything"):
         lengths = LENGTHS * 5

@@ -172,7 +172,7 @@ def test_shards_and_order_of_the_text(problem: Problem) -> None:
         fit = StrictPR().fit(either, StrictPR.Params(**FAST, em_iters=1), RunContext())
         index = fit.crf.index
         order = np.argsort([index.node_text(i) for i in range(index.n_node)])
-        state = fit.crf.layout.part(fit.crf.weights, 0).reshape(index.n_node, -1)[order]
+        state = fit.crf.layout.part(fit.crf.weights, "state").reshape(index.n_node, -1)[order]
         weights.append(state)
     close(weights[0], weights[1], 1e-4)
     close(weights[0], weights[2], 1e-4)

@@ -111,7 +111,9 @@ def test_the_tagger_learns_from_gold_words_and_tags_predicted_ones(data: dict[st
     assert run.trace["pipeline"]["segmenter"]["n_weights"] == fit.segmenter.layout.size
     json.dumps(run.trace)
     fit.segmenter.weights[:] = 0.0
-    fit.segmenter.layout.part(fit.segmenter.weights, 0).reshape(-1, 4)[:, 3] = 1.0  # S everywhere
+    fit.segmenter.layout.part(fit.segmenter.weights, "state").reshape(-1, 4)[:, 3] = (
+        1.0  # S everywhere
+    )
     predicted = [fit.labels[code] for code in fit.predict(without_labels(data["test"]))]
     assert {label[0] for label in predicted} == {"S"}
     assert len(set(predicted)) > 2

@@ -360,7 +360,7 @@ def test_transitions_that_depend_on_the_text() -> None:
         LABELED,
         Y,
         "ab",
-        arc_support="all",
+        transition_support="all",
         text=[UNLABELED],
     )
     crf.weights[:] = np.random.default_rng(0).normal(size=crf.layout.size)

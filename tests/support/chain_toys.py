@@ -1,4 +1,4 @@
-"""Random chains for batches, shared or per-position transitions, with forbidden labels and arcs."""
+"""Random chains for batches: one or many transition matrices, forbidden labels and pairs."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ class Enumeration:
         if self.possible:
             self.p = np.exp(self.scores - self.log_z)
         self.has_label = (self.paths[:, :, None] == np.arange(L)).astype(float)  # [P, T, L]
-        self.has_arc = np.zeros((len(self.paths), T, L, L))
-        self.has_arc[:, 1:] = self.has_label[:, :-1, :, None] * self.has_label[:, 1:, None, :]
+        self.has_edge = np.zeros((len(self.paths), T, L, L))
+        self.has_edge[:, 1:] = self.has_label[:, :-1, :, None] * self.has_label[:, 1:, None, :]
 
     @classmethod
     def of(cls, potentials: Potentials) -> Enumeration:
@@ -77,8 +77,8 @@ class Enumeration:
         edge = np.broadcast_to(potentials.edge, (T, L, L))
 
         def score(y: Sequence[int]) -> float:
-            arcs = sum(edge[t, y[t - 1], y[t]] for t in range(1, T))
-            return sum(potentials.node[t, y[t]] for t in range(T)) + arcs
+            edges = sum(edge[t, y[t - 1], y[t]] for t in range(1, T))
+            return sum(potentials.node[t, y[t]] for t in range(T)) + edges
 
         return cls(T, L, score)
 
@@ -96,7 +96,7 @@ class Enumeration:
 
     @property
     def edge(self) -> F64:
-        return np.tensordot(self.p, self.has_arc, 1)
+        return np.tensordot(self.p, self.has_edge, 1)
 
     def entropy(self) -> float:
         return -self.mean(self.scores - self.log_z)
@@ -107,20 +107,20 @@ class Enumeration:
         r_edge = np.broadcast_to(0.0 if r_edge is None else r_edge, (T, L, L))
 
         def score(y: I32) -> float:
-            arcs = sum(r_edge[t, y[t - 1], y[t]] for t in range(1, T))
-            return sum(r_node[t, y[t]] for t in range(T)) + arcs
+            edges = sum(r_edge[t, y[t - 1], y[t]] for t in range(1, T))
+            return sum(r_node[t, y[t]] for t in range(T)) + edges
 
         return np.array([score(y) for y in self.paths], dtype=np.float64)
 
     def covariance(self, values: F64) -> tuple[float, F64, F64]:
-        """E[values] and its covariance with every label and every arc."""
+        """E[values] and its covariance with every label and every edge."""
         keep = self.p > 0
         mean = self.mean(values)
         weight = self.p[keep] * (values[keep] - mean)
         return (
             mean,
             np.tensordot(weight, self.has_label[keep], 1),
-            np.tensordot(weight, self.has_arc[keep], 1),
+            np.tensordot(weight, self.has_edge[keep], 1),
         )
 
     def best(self) -> tuple[float, I32]:
@@ -186,7 +186,7 @@ def long_log_z(potentials: Potentials) -> float:
     return top + np.log(np.exp(alpha - top).sum())
 
 
-def block_of(chains: Sequence[Potentials], first_sentence: int = 0) -> BatchPotentials:
+def batch_of(chains: Sequence[Potentials], first_sentence: int = 0) -> BatchPotentials:
     """Chains side by side; they share the first one's transitions if that has only one matrix."""
     lengths = [len(p.node) for p in chains]
     offsets = np.cumsum([0, *lengths]).astype(np.int64)
@@ -219,7 +219,8 @@ class Places:
 
     state: dict[tuple[int, int], int] = field(default_factory=dict)  # attribute, label
     column: dict[tuple[int, int], int] = field(default_factory=dict)  # column, label
-    arc: dict[tuple[int, int], int] = field(default_factory=dict)  # previous or START, label
+    #: previous label or START, label
+    transition: dict[tuple[int, int], int] = field(default_factory=dict)
     stop: dict[int, int] = field(default_factory=dict)
     #: attribute, previous label or START, label
     edge: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -227,7 +228,7 @@ class Places:
 
 
 def places(layout: Layout) -> Places:
-    """[state | columns | w, last row START | e | arc attributes | factor features]."""
+    """[state | columns | transitions, last row START | stop | edges | factors]."""
     L, at = layout.n_labels, Places()
     if layout.state_start is None:
         pairs = list(product(range(layout.n_node), range(L)))
@@ -238,17 +239,17 @@ def places(layout: Layout) -> Places:
             for a in range(layout.n_node)
             for k in range(starts[a], starts[a + 1])
         ]
-    arcs = [
-        (a, int(layout.arc_code[k]))
+    edges = [
+        (a, int(layout.transition_code[k]))
         for a in range(layout.n_edge)
-        for k in range(layout.arc_start[a], layout.arc_start[a + 1])
+        for k in range(layout.transition_start[a], layout.transition_start[a + 1])
     ]
     groups = (
         (at.state, pairs),
         (at.column, product(range(layout.n_columns), range(L))),
-        (at.arc, product(range(L + 1 if layout.use_start else L), range(L))),
+        (at.transition, product(range(L + 1 if layout.use_start else L), range(L))),
         (at.stop, range(L) if layout.use_stop else ()),
-        (at.edge, [(a, code // L, code % L) for a, code in arcs]),
+        (at.edge, [(a, code // L, code % L) for a, code in edges]),
         (at.factors, range(layout.n_factors)),
     )
     total = 0
@@ -261,7 +262,7 @@ def places(layout: Layout) -> Places:
 
 @dataclass(frozen=True)
 class RandomFactors:
-    """Clique features with random values on labels and arcs."""
+    """Factor features with random values on nodes and edges."""
 
     h_node: F64  # float64[N, L, K]
     h_edge: F64  # float64[N, L, L, K]
@@ -305,7 +306,11 @@ def dense_potentials(
                 for d in range(layout.n_columns):
                     node[t, b] += attributes.dense[n, d] * weights[at.column[d, b]]
                 for previous in [START] if t == 0 else range(L):
-                    score = weights[at.arc[previous, b]] if (previous, b) in at.arc else 0.0
+                    score = (
+                        weights[at.transition[previous, b]]
+                        if (previous, b) in at.transition
+                        else 0.0
+                    )
                     for a in attributes.edge[:, n].tolist():
                         if (a, previous, b) in at.edge:
                             score += weights[at.edge[a, previous, b]]
@@ -329,21 +334,21 @@ def dense_potentials(
 class Probe:
     """A term that notes the potentials it is given and answers with fixed potential gradients.
 
-    omega_node float64[N, L], omega_edge float64[N, L, L] (zero at first tokens).
+    node_slope float64[N, L], edge_slope float64[N, L, L] (zero at first tokens).
     """
 
-    omega_node: F64
-    omega_edge: F64
+    node_slope: F64
+    edge_slope: F64
     seen: list[BatchPotentials] = field(default_factory=list)
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch
         self.seen.append(BatchPotentials(batch, potentials.node.copy(), potentials.edge.copy()))
-        edge = self.omega_edge[batch.tokens].copy()
+        edge = self.edge_slope[batch.tokens].copy()
         if potentials.edge.shape[0] != batch.n_tokens:
             edge = edge.sum(axis=0, keepdims=True)
         value = np.zeros(batch.sentence_hi - batch.sentence_lo)
-        return PotentialGradient(value, self.omega_node[batch.tokens].copy(), edge)
+        return PotentialGradient(value, self.node_slope[batch.tokens].copy(), edge)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum())
@@ -391,6 +396,6 @@ def random_attributes(
 
 
 def check_sums(node: np.ndarray, edge: np.ndarray, bound: float) -> None:
-    """The covariances of the cliques of one position sum to zero."""
+    """The covariances of the factors of one position sum to zero."""
     assert abs(node.sum(axis=1)).max() <= bound
     assert abs(edge.sum(axis=(1, 2))).max() <= bound

@@ -80,9 +80,9 @@ def evaluate(parts: Parts, weights: F64, sigma2: float = np.inf) -> tuple[float,
     return objective.value_and_gradient(weights, gradient), gradient
 
 
-def entropy_at(weights: F64, text: Corpus = TEXT, **options: Any) -> tuple[float, F64]:
-    """-sum H and its gradient."""
-    return evaluate([(toy().encode(text), Entropy(**options))], weights)
+def entropy_at(weights: F64, text: Corpus = TEXT, term: Term | None = None) -> tuple[float, F64]:
+    """-sum H and its gradient; term: what computes them (None = the engine's)."""
+    return evaluate([(toy().encode(text), term or Entropy())], weights)
 
 
 def objective_at(weights: F64, gamma: float, text: Corpus = TEXT) -> tuple[float, F64]:
@@ -107,12 +107,12 @@ class Sequences:
         self.same_position = self._same_position(symbols)
 
     def _same_position(self, symbols: Sequence[int]) -> F64:
-        """float64[14, 14]: the part of E[f f'] of which both features belong to one arc."""
+        """float64[14, 14]: the part of E[f f'] of which both features belong to one edge."""
         total = np.zeros((14, 14))
         for p, y in zip(self.p, product((0, 1), repeat=len(symbols)), strict=True):
             before = np.zeros(14)
             for t in range(len(symbols)):
-                # the stop feature belongs to the arc into the last position
+                # the stop feature belongs to the edge into the last position
                 stop = t == len(symbols) - 1
                 until = self._features(symbols[: t + 1], y[: t + 1], stop=stop)
                 total += p * np.outer(until - before, until - before)

@@ -32,7 +32,7 @@ CASES: dict[str, dict[str, object]] = {
     "bare": {"use_start": False, "use_stop": False},
     "observed, no start": {"state_support": "observed", "use_start": False, "n_edge": 4},
     "edges": {"n_edge": 4, "use_stop": False},
-    "all arcs": {"n_edge": 2, "arc_support": "all", "mask": True},
+    "all transitions": {"n_edge": 2, "transition_support": "all", "mask": True},
     "columns": {"columns": 2, "mask": True},
     "factors": {"factors": 2},
     "node factors": {"factors": 2, "on_edges": False},
@@ -151,7 +151,7 @@ def hard(c: Case, rng: np.random.Generator) -> Term:
     return HardLabels(c.labels, rng.choice([0.0, 0.5, 1.0, 3.0], len(LENGTHS)))
 
 
-def soft_arcs(c: Case, rng: np.random.Generator) -> Term:
+def soft_edges(c: Case, rng: np.random.Generator) -> Term:
     """The marginals of another chain."""
     other = [Enumeration.of(p) for p in c.potentials(rng.normal(size=c.layout.size))]
     node, edge = np.concatenate([e.node for e in other]), np.concatenate([e.edge for e in other])
@@ -188,11 +188,11 @@ def value_of(term: Term, c: Case, weights: F64) -> float:
             value = p.score(term.labels[t]) - truth.log_z
         elif isinstance(term, SoftTargets):
             q = term.node[t]
-            arcs = np.zeros((len(t), L, L))
-            arcs[1:] = q[:-1, :, None] * q[1:, None, :] if term.edge is None else term.edge[t][1:]
-            used = arcs > 0
+            edges = np.zeros((len(t), L, L))
+            edges[1:] = q[:-1, :, None] * q[1:, None, :] if term.edge is None else term.edge[t][1:]
+            used = edges > 0
             value = (q * np.where(q > 0, p.node, 0)).sum() - truth.log_z
-            value += (arcs[used] * p.edge[used]).sum()
+            value += (edges[used] * p.edge[used]).sum()
         else:
             bonus = np.where(term.allowed[t], 0.0, -INF)
             if term.log_evidence is not None:
@@ -205,7 +205,7 @@ def value_of(term: Term, c: Case, weights: F64) -> float:
 
 TERMS: list[Callable[[Case, np.random.Generator], Term]] = [
     hard,
-    soft_arcs,
+    soft_edges,
     soft_tokens,
     partial,
     evidence,

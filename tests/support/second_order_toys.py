@@ -7,8 +7,8 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from sslbench.crf.data import Batch
-from sslbench.crf.first_order.batch import BatchPosterior, LabelTriples
+from sslbench.crf.data import Batch, LabelTriples
+from sslbench.crf.first_order.batch import BatchPosterior
 from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.types import F64
 from support.crf_oracle import log_sum
@@ -46,7 +46,7 @@ class Chain:
         return total + (of.end[y[-2], y[-1]] if T > 1 else 0.0)
 
     def expected(self, values: F64) -> tuple[F64, F64, LabelTriples]:
-        """Sums of values float64[P] over the paths with each label, arc (per position), triple."""
+        """Sums of values float64[P] over the paths with each label, edge (per position), triple."""
         T, L = self.node.shape
         node, edge = np.zeros((T, L)), np.zeros((T, L, L))
         of = LabelTriples(np.zeros((L, L)), np.zeros((L, L, L)), np.zeros((L, L)))
@@ -112,7 +112,7 @@ def close(found: object, wanted: object, tolerance: float = 1e-10) -> None:
 def check_sums(
     found: BatchPosterior, potentials: SecondOrderPotentials, values: list[F64], weights: F64
 ) -> None:
-    """Labels, arcs and triples of a posterior, against weighted sums over all paths."""
+    """Labels, edges and triples of a posterior, against weighted sums over all paths."""
     parts = [c.expected(w * v) for c, v, w in zip(chains(potentials), values, weights, strict=True)]
     close(found.node, np.concatenate([node for node, _, _ in parts]))
     edges = np.concatenate([edge for _, edge, _ in parts])

@@ -1,11 +1,11 @@
-"""What the engine reads: attributes of a corpus, cut into batches of whole sentences."""
+"""Input of the engine: attributes of a corpus, cut into batches of whole sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,27 +13,41 @@ from sslbench.types import F64, I32, I64, Bool
 
 
 class Attributes(Protocol):
-    """Attributes of a corpus, as a featurizer encodes them (-1 = no attribute in that slot)."""
+    """Attributes of a corpus of N tokens, as a featurizer encodes them; -1 = none in that slot."""
 
     @property
-    def node(self) -> I32: ...  # int32[S, N] state attributes, slot-major
+    def node(self) -> I32:
+        """int32[S, N]: attributes of labels, slot by slot."""
+        ...
+
     @property
-    def edge(self) -> I32: ...  # int32[Se, N] edge attributes
+    def edge(self) -> I32:
+        """int32[Se, N]: attributes of transitions."""
+        ...
+
     @property
-    def dense(self) -> F64 | None: ...  # float64[N, D] real-valued columns
+    def dense(self) -> F64 | None:
+        """float64[N, D]: real-valued columns, if there are any."""
+        ...
+
     @property
-    def offsets(self) -> I64: ...  # int64[n_sentences + 1]
+    def offsets(self) -> I64:
+        """int64[n_sentences + 1]: first token of each sentence, and N."""
+        ...
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive whole sentences: tokens lo:hi, sentences sentence_lo:sentence_hi."""
+    """Consecutive whole sentences of a corpus: tokens lo:hi, sentences sentence_lo:sentence_hi.
+
+    offsets: int64[s + 1] first token of each sentence, counted from lo, and hi - lo.
+    """
 
     lo: int
     hi: int
     sentence_lo: int
     sentence_hi: int
-    offsets: I64  # local to the batch, int64[s + 1]
+    offsets: I64
 
     @property
     def n_tokens(self) -> int:
@@ -41,35 +55,80 @@ class Batch:
 
     @property
     def tokens(self) -> slice:
+        """Of arrays over the tokens of the corpus."""
         return slice(self.lo, self.hi)
 
     @property
     def sentences(self) -> slice:
+        """Of arrays over the sentences of the corpus."""
         return slice(self.sentence_lo, self.sentence_hi)
 
     @cached_property
     def first(self) -> Bool:
         """bool[n]: is the token the first of its sentence?"""
-        mark = np.zeros(self.n_tokens, np.bool_)
-        mark[self.offsets[:-1]] = True
-        return mark
+        first = np.zeros(self.n_tokens, np.bool_)
+        first[self.offsets[:-1]] = True
+        return first
 
     @cached_property
     def single(self) -> I64:
-        """Tokens that are sentences of their own."""
-        alone: I64 = self.offsets[:-1][np.diff(self.offsets) == 1]
-        return alone
+        """int64[k]: tokens that are a sentence of one token."""
+        single: I64 = self.offsets[:-1][np.diff(self.offsets) == 1]
+        return single
 
     def groups(self, sentences_per_group: int = 8) -> I64:
-        """Sentence ranges that one thread handles at a time (fixed, whatever the threads)."""
+        """int64[G + 1]: sentence ranges that one thread handles at a time.
+
+        They do not depend on the number of threads, nor do the sums over them.
+        """
         n = self.sentence_hi - self.sentence_lo
         return np.append(np.arange(0, n, sentences_per_group), n).astype(np.int64)
+
+
+# read by kernels
+class SentenceGroups(NamedTuple):
+    """The sentences of a batch, as kernels read them.
+
+    offsets: int64[s + 1] as in `Batch`; groups: int64[G + 1] sentence ranges that one thread
+    handles at a time; weights: float64[s] >= 0 of the sentences.
+    """
+
+    offsets: I64
+    groups: I64
+    weights: F64
+
+
+class LabelTriples(NamedTuple):
+    """Of second-order chains: log-potentials, or their marginals or derivatives, as sums over a
+    batch.
+
+    begin: float64[L, L] of the first two labels of a sentence; inner: float64[L, L, L] of any three
+    in a row; end: float64[L, L] of the last two.
+    """
+
+    begin: F64
+    inner: F64
+    end: F64
+
+    def pairs(self) -> F64:
+        """float64[1, L, L]: sums over all positions, by pairs of labels in a row."""
+        total: F64 = self.begin + self.inner.sum(axis=0)
+        return total[None]
+
+    def times(self, factor: float) -> LabelTriples:
+        """factor self."""
+        return LabelTriples(*(factor * part for part in self))
+
+    def plus(self, other: LabelTriples, factor: float = 1.0) -> LabelTriples:
+        """self + factor other."""
+        return LabelTriples(*(a + factor * b for a, b in zip(self, other, strict=True)))
 
 
 def batches(offsets: I64, min_tokens: int) -> Iterator[Batch]:
     """Cut sentences into batches of at least min_tokens tokens (the last one may be smaller).
 
-    ValueError if a sentence has no token: the kernels would read and write beyond it.
+    offsets: int64[n_sentences + 1].
+    ValueError for a sentence without a token, since the kernels would read and write beyond it.
     """
     if (np.diff(offsets) <= 0).any():
         raise ValueError(f"sentence {int(np.argmax(np.diff(offsets) <= 0))} has no token")
@@ -83,10 +142,11 @@ def batches(offsets: I64, min_tokens: int) -> Iterator[Batch]:
 
 
 def slot_groups(codes: I32) -> tuple[I32, I64]:
-    """Order of the slots (int32[S]) and group borders (int64[G+1]) such that slots of different
-    groups share no attribute (the slots of one bag template share theirs).
+    """Slots in use int32[<= S], ordered by group, and borders of the groups int64[G + 1].
 
-    codes: int32[S, N].  Attribute ids of one template are consecutive, so ranges decide.
+    Slots of different groups share no attribute; the slots of a bag template share theirs.
+    codes: int32[S, N].  The attributes of a template have consecutive numbers, so it is enough to
+    compare ranges.
     """
     ranges = []
     for s, row in enumerate(codes):

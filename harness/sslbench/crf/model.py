@@ -217,8 +217,8 @@ class ChainCRF:
         layout = self.layout
         arrays |= {
             "weights": self.weights,
-            "arc_start": layout.arc_start,
-            "arc_code": layout.arc_code,
+            "arc_start": layout.transition_start,
+            "arc_code": layout.transition_code,
         }
         if layout.state_start is not None and layout.state_label is not None:
             arrays |= {"state_start": layout.state_start, "state_label": layout.state_label}
@@ -319,7 +319,7 @@ class ChainModel:
         *,
         min_count: int = 1,
         state_support: Support = "all",
-        arc_support: Support = "observed",
+        transition_support: Support = "observed",
         n_factors: int = 0,
         transition_mask: Bool | None = None,
         label_constraint: LabelConstraint | None = None,
@@ -344,7 +344,7 @@ class ChainModel:
             n_node=index.n_node,
             n_edge=index.n_edge,
             state_support=state_support,
-            arc_support=arc_support,
+            transition_support=transition_support,
             n_factors=n_factors,
             use_start=use_start,
             use_stop=use_stop,

@@ -96,8 +96,8 @@ class EncodedCorpus:
         )
 
     @cached_property
-    def arcs(self) -> Occurrences:
-        rows = self.layout.arc_rows
+    def edges(self) -> Occurrences:
+        rows = self.layout.edges
         return Occurrences.build(self.attributes.edge, rows.code, rows, spelled=False)
 
     @property
@@ -133,30 +133,20 @@ def batch_potentials(
     """Log-potentials of a batch under the given weights; transition_mask bool[L+1, L]: legal
     arcs.
     """
-    layout, L = tables.layout, tables.layout.n_labels
+    L = tables.layout.n_labels
     node = np.empty((batch.n_tokens, L))
-    scores.node_scores(*data.states, batch.lo, tables.table, tables.lists, node)
+    scores.node_scores(data.states, batch.lo, tables.table, tables.lists, node)
     if data.dense is not None:
         scores.column_scores(data.dense[batch.tokens], tables.columns, node)
-    w = tables.w if transition_mask is None else np.where(transition_mask, tables.w, -np.inf)
+    w = tables.transitions
+    if transition_mask is not None:
+        w = np.where(transition_mask, w, -np.inf)
     node[batch.offsets[:-1]] += w[L]
-    node[batch.offsets[1:] - 1] += tables.e
+    node[batch.offsets[1:] - 1] += tables.stop
     edge = np.ascontiguousarray(w[None, :L])
     if data.varying:
         edge = np.empty((batch.n_tokens, L, L))
-        scores.edge_scores(
-            *data.arcs,
-            batch.lo,
-            batch.first,
-            w[:L],
-            layout.arcs,
-            layout.inner_arcs,
-            tables.arc_table,
-            layout.arc_rows.list_column,
-            tables.arc_lists,
-            node,
-            edge,
-        )
+        scores.edge_scores(data.edges, batch.lo, batch.first, tables.edges, w[:L], node, edge)
     if data.factors is not None:
         data.factors.add_scores(tables.factors, batch, node, edge)
     if tables.second is not None:
@@ -182,27 +172,18 @@ def add_gradient(
 ) -> None:
     """Accumulate potential gradients into the gradient: sum_c omega_c f(c)."""
     layout, L = gradient.layout, gradient.layout.n_labels
-    scores.node_gradient(*data.states, batch.lo, omega.node, gradient.table, gradient.lists)
+    scores.node_gradient(data.states, batch.lo, omega.node, gradient.table, gradient.lists)
     if data.dense is not None:
         scores.column_gradient(data.dense[batch.tokens], omega.node, gradient.columns)
-    gradient.w[:L] += omega.edge.sum(axis=0)
-    gradient.w[L] += omega.node[batch.offsets[:-1]].sum(axis=0)
-    gradient.e[:] += omega.node[batch.offsets[1:] - 1].sum(axis=0)
+    gradient.transitions[:L] += omega.edge.sum(axis=0)
+    gradient.transitions[L] += omega.node[batch.offsets[:-1]].sum(axis=0)
+    gradient.stop[:] += omega.node[batch.offsets[1:] - 1].sum(axis=0)
     if gradient.second is not None and omega.triples is not None:
         first = omega.node[batch.offsets[:-1]].sum(axis=0)
         gradient.second.add(omega.triples, first, omega.node[batch.single].sum(axis=0))
     if data.varying and layout.n_edge:
         scores.edge_gradient(
-            *data.arcs,
-            batch.lo,
-            batch.first,
-            layout.arcs,
-            layout.inner_arcs,
-            omega.node,
-            omega.edge,
-            gradient.arc_table,
-            layout.arc_rows.list_column,
-            gradient.arc_lists,
+            data.edges, batch.lo, batch.first, omega.node, omega.edge, gradient.edges
         )
     if data.factors is not None:
         gradient.factors[:] += data.factors.expectation(batch, omega.node, omega.edge)
@@ -269,11 +250,10 @@ class Objective:
     @cached_property
     def precision(self) -> F64:
         """Inverse prior variance of every weight, float64[n]."""
-        cut = self.layout.bounds
         precision = np.full(self.layout.size, 1.0 / self.sigma2)
-        precision[cut[6] :] = 1.0 / (self.sigma2_factors or self.sigma2)
+        precision[self.layout.span("factors")] = 1.0 / (self.sigma2_factors or self.sigma2)
         if self.copies is not None:
-            precision[: cut[1]] /= self.copies
+            precision[self.layout.span("state")] /= self.copies
         return precision
 
     def scaled_loss(self, weights: F64, gradient: F64) -> float:

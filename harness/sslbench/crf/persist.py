@@ -1,4 +1,4 @@
-"""Saved models: one .npz of plain arrays, with a JSON header as bytes.  No pickle, ever."""
+"""Saved models: one .npz file of plain arrays with a JSON header as bytes; never a pickle."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HEADER = "header.json"
 def write_model(
     path: str | os.PathLike[str], kind: str, arrays: Arrays, facts: dict[str, Any]
 ) -> None:
-    """Write atomically: a crash leaves the old file or the new one, never half of one.
+    """Write a file atomically: after a crash it is the old one or the new one.
 
-    kind: which reader understands the arrays.
+    kind: name of the reader that understands the arrays; facts: JSON-able.
     """
     header = {
         "format": FORMAT,
@@ -38,13 +38,13 @@ def write_model(
 
 
 def add_facts(path: str | os.PathLike[str], facts: dict[str, Any]) -> None:
-    """Add JSON-able facts to a saved model: those of whoever trained it, not of the tagger."""
-    kind, arrays, own = read_model(path)
-    write_model(path, kind, arrays, {**own, **facts})
+    """Add JSON-able facts about the training, such as its dataset, to a saved model."""
+    kind, arrays, present = read_model(path)
+    write_model(path, kind, arrays, {**present, **facts})
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any]]:
-    """(kind, arrays, facts); UserError when the file is no saved model of this version."""
+    """(kind, arrays, facts) of a saved model; UserError if the file is none of this version."""
     try:
         _refuse_packed(path)
         with np.load(path, allow_pickle=False) as archive:
@@ -63,14 +63,14 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any
         raise
     except FileNotFoundError:
         raise UserError("there is no such file", file=path) from None
-    except Exception as error:  # of a damaged file the parsers of zip, npy and JSON raise anything
+    except Exception as error:  # zip, npy and JSON parsers raise anything on a damaged file
         raise UserError("this is not a saved sslbench model", file=path) from error
 
 
 def _refuse_packed(path: str | os.PathLike[str]) -> None:
     """ValueError for compressed members, which `write_model` never writes.
 
-    So no array is larger than the file, whatever its header says.
+    Without them no array can be larger than the file, whatever its header says.
     """
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():

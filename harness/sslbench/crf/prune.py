@@ -1,9 +1,9 @@
-"""Fewer state weights: only for labels that an attribute's tokens may plausibly have.
+"""Feature pruning: keep the state weights of the labels that an attribute plausibly has.
 
-With the attributes of unlabeled text there are observations x labels weights, of which nearly all
-never leave zero.  Zeng et al. (2013) do not say what they kept; the policy here keeps a pair
-(attribute, label) that occurs in the labeled sentences, or whose label has a posterior of at least
-`LEAST` at some token with the attribute under the model trained so far
+With the attributes of unlabeled text there are observations x labels weights, nearly all of which
+stay near zero.  Zeng et al. (2013) do not state which weights they keep.  Here a pair (attribute,
+label) is kept if it occurs in the labeled sentences, or if under the model trained so far the label
+has a posterior of at least `LEAST` at some token with the attribute
 (docs/specs/virtual_evidence.md, section 11).
 """
 
@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from sslbench.compiled import njit
+from sslbench.compiled import kernel
 from sslbench.crf.model import ChainCRF
 from sslbench.crf.objective import EncodedCorpus
-from sslbench.crf.weights.scores import supported_pairs
+from sslbench.crf.weights.layout import supported_pairs
 from sslbench.errors import UserError
 from sslbench.types import F64, I32, Bool
 
@@ -27,30 +27,32 @@ LEAST = 0.01
 def prune(
     crf: ChainCRF, gold: EncodedCorpus, labels: I32, parts: Iterable[tuple[EncodedCorpus, F64]]
 ) -> ChainCRF:
-    """The CRF with the plausible state weights alone, as they are, and all others.
+    """The CRF with only the kept state weights, and all others; values are unchanged.
 
-    crf: with weights for all labels of every attribute.  gold: labeled sentences, labels int32[N].
-    parts: text with its posteriors float64[n, L], labeled or not.
-    Encoded text needs the new one's `reencode`.
+    crf: with weights for all labels of every attribute; UserError if it is not.
+    gold: labeled sentences; labels: int32[N].  parts: texts, each with posteriors float64[n, L].
+    Encoded text must go through `reencode` of the new CRF.
     """
     layout = crf.layout
     if layout.state_start is not None:
-        raise UserError("pairs=plausible needs state_support=all", hint="leave one of the two out")
+        raise UserError(
+            "feature_pruning=posterior needs state_support=all", hint="leave one of the two out"
+        )
     seen = supported_pairs(gold.attributes.node, labels, layout.n_node, layout.n_labels)
     for data, posterior in parts:
         mark(data.attributes.node, posterior, LEAST, seen)
     start = np.concatenate([[0], np.cumsum(seen.sum(axis=1))]).astype(np.int64)
-    kept = replace(layout, state_start=start, state_label=np.nonzero(seen)[1].astype(np.int32))
-    state = layout.part(crf.weights, 0).reshape(seen.shape)[seen]
-    weights = np.concatenate([state, crf.weights[layout.bounds[1] :]])
-    return replace(crf, layout=kept, weights=weights)
+    pruned = replace(layout, state_start=start, state_label=np.nonzero(seen)[1].astype(np.int32))
+    state = layout.span("state")
+    own = crf.weights[state].reshape(seen.shape)[seen]
+    return replace(crf, layout=pruned, weights=np.concatenate([own, crf.weights[state.stop :]]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def mark(codes: I32, posterior: F64, least: float, seen: Bool) -> None:
     """seen[a, y] = True where attribute a has a token with posterior[y] >= least.
 
-    codes int32[S, n], -1 = absent; posterior float64[n, L]; seen bool[A, L].
+    codes int32[S, n], -1 = none; posterior float64[n, L]; seen bool[A, L].
     """
     for n in range(codes.shape[1]):
         for y in range(posterior.shape[1]):

@@ -13,11 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
-from sslbench.crf.data import Batch
+from sslbench.crf.data import Batch, LabelTriples
+from sslbench.crf.first_order import paths
 from sslbench.crf.first_order.batch import (
     BatchPosterior,
     BatchPotentials,
-    LabelTriples,
     per_sentence,
 )
 from sslbench.crf.first_order.chain import InfeasibleSentenceError
@@ -27,7 +27,6 @@ from sslbench.crf.second_order.batch import (
     expected_scores,
     soft_label_triples,
 )
-from sslbench.crf.weights import scores
 from sslbench.types import F64, I32, Bool
 
 
@@ -99,7 +98,7 @@ class HardLabels:
         node, edge, triples = posterior.node, posterior.edge, posterior.triples
         np.negative(node, out=node)
         np.negative(edge, out=edge)
-        scores.add_path(batch.offsets, y, weight, node, edge)
+        paths.add_path(batch.offsets, y, weight, node, edge)
         if triples is not None:
             triples = triples.times(-1.0)
             add_label_triples(y, batch.offsets, weight, triples)

@@ -111,7 +111,7 @@ class Watched:
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         if potentials.batch.sentence_lo == 0:
             self.entropy, self.value, self.labels = 0.0, 0.0, np.zeros(self.n_labels)
-        batch = self.term.of(potentials)
+        batch = self.term.batch_entropy(potentials)
         self.entropy += float(batch.entropy.sum())
         self.value -= float(batch.weights @ batch.entropy)
         self.labels += batch.labels

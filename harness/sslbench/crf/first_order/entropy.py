@@ -1,71 +1,109 @@
 """Entropy of many chains and its derivative, in shifted probability space.
 
 Forward-backward on dual numbers: all log-potentials are multiplied by 1 + eps, and every message
-carries its derivative at eps = 0 (`d` in front of its name) beside it.  With S the score of a label
+comes with its derivative at eps = 0 (`d` in front of its name).  With S the score of a label
 sequence,
 
     d log Z = E[S],                H = log Z - d log Z,
-    d xi_c  = Cov(1_c, S)          = the derivative of -H by the log-potential of clique c
+    d xi_c  = Cov(1_c, S)          = the derivative of -H by the log-potential of factor c
 
 (docs/specs/entropy_regularization.md, section 4; docs/specs/virtual_evidence.md, section 8).
 Messages and guards are those of `scaled`: c_t scales position t.  kappa_t = dc_t / c_t centers the
-derivatives, which so stay of the size of one position's potentials, however long the sentence:
+derivatives, so that they stay of the size of one position's potentials, however long the sentence:
 
     H = sum_t (log c_t - kappa_t)
 
-where the shifts max phi_t have canceled.  The derivatives of a position's marginals sum to 0; what
-rounding leaves of the sum is taken out of the backward messages at every step.
+where the shifts max phi_t have canceled.  The derivatives of a position's marginals sum to 0; the
+rounding error of that sum is taken out of the backward messages at every step.
 
-A sentence that `scaled` would do in log space is done by `chain.additive_covariance` here.  All
+Slopes are the derivatives of -H by the log-potentials, times the weight of the sentence; counts are
+expected numbers of tokens of each label.
+A sentence that `scaled` would do in log space is done by `log_space.additive_covariance` here.  All
 outputs are sums in an order fixed by the sentences: the same bits for any number of threads.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
 
-from sslbench.compiled import njit
-from sslbench.crf.first_order import log_space as chain
+from sslbench.compiled import kernel, parallel_kernel
+from sslbench.crf.data import SentenceGroups
+from sslbench.crf.first_order import log_space
+from sslbench.crf.first_order.log_space import AdditiveScore
 from sslbench.crf.first_order.scaled import (
     INFEASIBLE,
     OK,
     REDO,
     TINY,
-    _prepare_varying,
-    _safe,
+    is_safe,
+    prepare_varying,
     smallest_positive,
 )
 from sslbench.crf.simd import dual_rows as dual
 from sslbench.crf.simd import rows
-from sslbench.types import F64, I8, I64
+from sslbench.types import F64, I8
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _log_space_sentence(node, edge, weight, omega, arcs, mass):  # type: ignore[no-untyped-def]
-    """The reference recursion; arcs float64[1 or T, L, L] comes in as zeros."""
+@kernel
+def _log_space_sentence(
+    node: F64, edge: F64, weight: float, node_slope: F64, edge_slope: F64, counts: F64
+) -> tuple[int, float]:
+    """Status and entropy by the reference recursions.
+
+    edge_slope float64[1 or T, L, L] comes in as zeros; counts float64[L] is added to.
+    """
     T, L = node.shape
     beta, z, mu = np.empty((T, L)), np.empty((T, L)), np.empty((T, L))
-    if chain.backward(node, edge, beta, z) == -np.inf:
+    if log_space.backward(node, edge, beta, z) == -np.inf:
         return INFEASIBLE, 0.0
-    chain.marginals(node, edge, beta, z, mu, np.empty((0, L, L)))
-    omega[:] = 0.0
-    mean = chain.additive_covariance(
-        node, edge, beta, z, np.empty((0, L)), np.empty((0, L, L)), True, omega, arcs
-    )
-    omega *= weight
-    arcs *= weight
-    mass += mu.sum(axis=0)
+    log_space.marginals(node, edge, beta, z, mu, np.empty((0, L, L)))
+    node_slope[:] = 0.0
+    score = AdditiveScore(np.empty((0, L)), np.empty((0, L, L)), True)
+    mean = log_space.additive_covariance(node, edge, beta, z, score, node_slope, edge_slope)
+    node_slope *= weight
+    edge_slope *= weight
+    counts += mu.sum(axis=0)
     return OK, -mean
 
 
 # -- one transition matrix for all positions -------------------------------------------------------
-@njit(cache=True, nogil=True, error_model="numpy")
-def _matrices(w, top, P):  # type: ignore[no-untyped-def]
-    """E = exp(w - top), dE = (w - top) E, and their transposes: float64[4, L, P], padded."""
+class _Transitions(NamedTuple):
+    """One transition matrix w, shifted by its maximum.
+
+    M: float64[4, L, P], padded: E = exp(w - max), dE = (w - max) E, and their transposes; span:
+    largest less smallest finite w; zeros: some w are -inf.
+    """
+
+    M: F64
+    span: float
+    zeros: bool
+
+
+class _SharedScratch(NamedTuple):
+    """Of one sentence: padded rows float64[>= T and 2, P], and kappa float64[>= T].
+
+    u: node potentials less their maximum, x: exp(u); after the backward pass they are the right
+    factors of the edges, dg and g.
+    """
+
+    x: F64
+    u: F64
+    alpha: F64
+    dalpha: F64
+    beta: F64
+    kappa: F64
+
+
+@kernel
+def _transitions(w: F64) -> _Transitions:
+    """From w float64[L, L]."""
     L = w.shape[0]
+    P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
+    top, low, zeros = rows.bounds(w.copy().reshape(L * L))
     M = rows.aligned(4 * L, P).reshape(4, L, P)
     x, u = np.empty(P), np.empty(P)
     for a in range(L):
@@ -73,28 +111,38 @@ def _matrices(w, top, P):  # type: ignore[no-untyped-def]
         for b in range(L):
             M[0, a, b] = M[2, b, a] = x[b]
             M[1, a, b] = M[3, b, a] = x[b] * u[b]
-    return M
+    return _Transitions(M, top - low, zeros)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _prepare_shared(node, e_span, e_zeros, x, u):  # type: ignore[no-untyped-def]
-    """u = node - max, x = exp(u) of every position; status, and whether there are -inf."""
-    zeros = e_zeros
+@kernel
+def _shared_scratch(longest: int, P: int) -> _SharedScratch:
+    work = rows.aligned(5 * longest, P).reshape(5, longest, P)
+    return _SharedScratch(work[0], work[1], work[2], work[3], work[4], np.empty(longest))
+
+
+@kernel
+def _prepare_shared(
+    node: F64, transitions: _Transitions, scratch: _SharedScratch
+) -> tuple[int, bool]:
+    """Fill in u and x of every position; status, and whether there are -inf."""
+    zeros = transitions.zeros
     for t in range(node.shape[0]):
-        top, low, holes = rows.bounds(node[t])
+        top, low, own_zeros = rows.bounds(node[t])
         if top == -np.inf:
             return INFEASIBLE, zeros
-        zeros = zeros or holes
-        if not _safe(top - low + (e_span if t > 0 else 0.0), zeros):
+        zeros = zeros or own_zeros
+        if not is_safe(top - low + (transitions.span if t > 0 else 0.0), zeros):
             return REDO, zeros
-        dual.exp_row(node[t], top, x[t], u[t])
+        dual.exp_row(node[t], top, scratch.x[t], scratch.u[t])
     return OK, zeros
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _shared_forward(T, M, zeros, work, kappa):  # type: ignore[no-untyped-def]
-    """alpha, dalpha (rows 2 and 3 of work) and kappa; status, entropy and the last 1 / c."""
-    x, u, alpha, dalpha = work[0], work[1], work[2], work[3]
+@kernel
+def _shared_forward(
+    T: int, M: F64, zeros: bool, scratch: _SharedScratch
+) -> tuple[int, float, float]:
+    """Fill in alpha, dalpha and kappa; status, entropy and the last 1 / c."""
+    x, u, alpha, dalpha = scratch.x, scratch.u, scratch.alpha, scratch.dalpha
     entropy, inverse, shift, smallest = 0.0, 1.0, 0.0, 1.0
     alpha[0, :] = 1.0
     dalpha[0, :] = 0.0
@@ -103,28 +151,36 @@ def _shared_forward(T, M, zeros, work, kappa):  # type: ignore[no-untyped-def]
             dual.vector_matrix(alpha[t - 1], dalpha[t - 1], M[0], M[1], alpha[t], dalpha[t])
         c, dc = dual.forward_row(x[t], u[t], inverse, shift, alpha[t], dalpha[t])
         if c == 0.0:
-            return REDO, 0.0, 0.0  # impossible or underflow: log space tells
+            return REDO, 0.0, 0.0  # impossible or underflow: log space decides
         if zeros:
             smallest = min(smallest, smallest_positive(alpha[t]))
         inverse = 1.0 / c
         shift = dc * inverse
-        kappa[t] = shift
+        scratch.kappa[t] = shift
         entropy += math.log(c) - shift
     return REDO if zeros and smallest < TINY else OK, entropy, inverse
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _shared_backward(M, zeros, work, kappa, inverse, weight, omega, mass):  # type: ignore[no-untyped-def]
-    """omega of the labels; x and u of work become the right-hand factors of the arcs."""
-    T = omega.shape[0]
-    x, u, alpha, dalpha = work[0], work[1], work[2], work[3]
-    beta, dbeta = work[4, 0], work[4, 1]
+@kernel
+def _shared_backward(
+    M: F64,
+    zeros: bool,
+    scratch: _SharedScratch,
+    inverse: float,
+    weight: float,
+    node_slope: F64,
+    counts: F64,
+) -> int:
+    """Fill in node_slope, add to counts; x and u become the right factors of the edges."""
+    T = node_slope.shape[0]
+    x, u, alpha, dalpha = scratch.x, scratch.u, scratch.alpha, scratch.dalpha
+    beta, dbeta, kappa = scratch.beta[0], scratch.beta[1], scratch.kappa
     beta[:] = inverse
     dbeta[:] = -kappa[T - 1] * inverse
     smallest = 1.0
     for t in range(T - 1, -1, -1):
         rest = dual.sum_of_slopes(alpha[t], dalpha[t], beta, dbeta)
-        dual.marginal_row(alpha[t], dalpha[t], beta, dbeta, rest, weight, omega[t], mass)
+        dual.marginal_row(alpha[t], dalpha[t], beta, dbeta, rest, weight, node_slope[t], counts)
         if t > 0:
             dual.backward_row(x[t], u[t], kappa[t - 1] + rest, beta, dbeta)
             dual.vector_matrix(x[t], u[t], M[2], M[3], beta, dbeta)
@@ -133,90 +189,107 @@ def _shared_backward(M, zeros, work, kappa, inverse, weight, omega, mass):  # ty
     return REDO if zeros and smallest < TINY else OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _shared_sentence(  # type: ignore[no-untyped-def]
-    node, M, e_span, e_zeros, work, kappa, weight, omega, arcs, mass
-):
-    """One sentence: status and entropy.
+@kernel
+def _shared_sentence(
+    node: F64,
+    transitions: _Transitions,
+    scratch: _SharedScratch,
+    weight: float,
+    node_slope: F64,
+    edges: F64,
+    counts: F64,
+) -> tuple[int, float]:
+    """Status and entropy of one sentence.
 
-    M as from `_matrices`; work float64[5, >= T and 2, P] and kappa float64[>= T] are scratch;
-    arcs float64[2, L, P] adds up the factors of E and of dE in
+    edges float64[2, L, P] adds up the factors of E and of dE in
 
         d(alpha_{t-1} E g_t) = (dalpha_{t-1} g_t + alpha_{t-1} dg_t) E + alpha_{t-1} g_t dE.
     """
-    T = node.shape[0]
-    status, zeros = _prepare_shared(node, e_span, e_zeros, work[0], work[1])
+    T, M = node.shape[0], transitions.M
+    status, zeros = _prepare_shared(node, transitions, scratch)
     if status != OK:
         return status, 0.0
-    status, entropy, inverse = _shared_forward(T, M, zeros, work, kappa)
+    status, entropy, inverse = _shared_forward(T, M, zeros, scratch)
     if status == OK:
-        status = _shared_backward(M, zeros, work, kappa, inverse, weight, omega, mass)
+        status = _shared_backward(M, zeros, scratch, inverse, weight, node_slope, counts)
     if status == OK:
-        g, dg, alpha, dalpha = work[0, 1:T], work[1, 1:T], work[2, : T - 1], work[3, : T - 1]
-        rows.add_outer(dalpha, g, arcs[0])
-        rows.add_outer(alpha, dg, arcs[0])
-        rows.add_outer(alpha, g, arcs[1])
+        g, dg = scratch.x[1:T], scratch.u[1:T]
+        alpha, dalpha = scratch.alpha[: T - 1], scratch.dalpha[: T - 1]
+        rows.add_outer(dalpha, g, edges[0])
+        rows.add_outer(alpha, dg, edges[0])
+        rows.add_outer(alpha, g, edges[1])
     return status, entropy
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def shared(
     node: F64,
     edge: F64,
-    offsets: I64,
-    groups: I64,
-    weight: F64,
+    sentences: SentenceGroups,
     entropy: F64,
-    omega: F64,
-    pair: F64,
-    mass: F64,
+    node_slope: F64,
+    edge_slopes: F64,
+    counts: F64,
     status: I8,
 ) -> None:
-    """All sentences of a block with one transition matrix.
+    """All sentences of a batch under one transition matrix.
 
-    node float64[n, L]; edge float64[1, L, L]; offsets int64[s+1] of the sentences; groups
-    int64[G+1] sentence ranges handled by one thread at a time; weight float64[s], 0 = left out.
-    Out: entropy float64[s] in nats; omega float64[n, L] and pair float64[G, L, L] (summed over the
-    group's positions), weight times the derivatives of -H; mass float64[G, L] expected numbers of
-    tokens of each label; status int8[s].
+    node float64[n, L]; edge float64[1, L, L].  A sentence of weight 0 is left out.
+    Out: entropy float64[s] in nats; node_slope float64[n, L]; edge_slopes float64[G, L, L], sums
+    over the positions of a group; counts float64[G, L]; status int8[s].
     """
+    offsets, groups, weights = sentences
     L = node.shape[1]
-    P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
-    top, low, zeros = rows.bounds(edge[0].copy().reshape(L * L))
-    M = _matrices(edge[0], top, P)
+    transitions = _Transitions(*_transitions(edge[0]))  # built here: see `parallel_kernel`
+    P = transitions.M.shape[2]
     for g in prange(groups.shape[0] - 1):
         longest = 2
         for i in range(groups[g], groups[g + 1]):
             longest = max(longest, offsets[i + 1] - offsets[i])
-        work, kappa = rows.aligned(5 * longest, P).reshape(5, longest, P), np.empty(longest)
-        arcs, own = rows.aligned(2 * L, P).reshape(2, L, P), np.empty(L)
-        mass[g], pair[g] = 0.0, 0.0
+        scratch = _shared_scratch(longest, P)
+        edges, own = rows.aligned(2 * L, P).reshape(2, L, P), np.empty(L)
+        counts[g], edge_slopes[g] = 0.0, 0.0
         for i in range(groups[g], groups[g + 1]):
-            here, out = node[offsets[i] : offsets[i + 1]], omega[offsets[i] : offsets[i + 1]]
-            if weight[i] == 0.0:
+            here, out = node[offsets[i] : offsets[i + 1]], node_slope[offsets[i] : offsets[i + 1]]
+            if weights[i] == 0.0:
                 status[i], entropy[i], out[:] = OK, 0.0, 0.0
                 continue
-            arcs[:], own[:] = 0.0, 0.0
+            edges[:], own[:] = 0.0, 0.0
             s, entropy[i] = _shared_sentence(
-                here, M, top - low, zeros, work, kappa, weight[i], out, arcs, own
+                here, transitions, scratch, weights[i], out, edges, own
             )
             if s == REDO:
                 slow, own[:] = np.zeros((1, L, L)), 0.0
-                s, entropy[i] = _log_space_sentence(here, edge, weight[i], out, slow, own)
-                pair[g] += slow[0]
+                s, entropy[i] = _log_space_sentence(here, edge, weights[i], out, slow, own)
+                edge_slopes[g] += slow[0]
             else:
+                M = transitions.M
                 for a in range(L):
                     for b in range(L):
-                        slope = arcs[0, a, b] * M[0, a, b] + arcs[1, a, b] * M[1, a, b]
-                        pair[g, a, b] += weight[i] * slope
-            mass[g] += own
+                        slope = edges[0, a, b] * M[0, a, b] + edges[1, a, b] * M[1, a, b]
+                        edge_slopes[g, a, b] += weights[i] * slope
+            counts[g] += own
             status[i] = s
 
 
 # -- a transition matrix for every position --------------------------------------------------------
-@njit(cache=True, nogil=True, error_model="numpy")
-def _varying_forward(node, score, M, top, alpha, dalpha, scale, kappa, zeros):  # type: ignore[no-untyped-def]
-    """M = exp(score - top) and normalized alpha, d alpha, row by row; status and entropy."""
+class _VaryingScratch(NamedTuple):
+    """Of one sentence: potentials float64[T, L, L] and their maxima; messages float64[T, L]; scale
+    = 1 / c and kappa, float64[T].
+    """
+
+    score: F64
+    top: F64
+    alpha: F64
+    dalpha: F64
+    scale: F64
+    kappa: F64
+
+
+@kernel
+def _varying_forward(node: F64, M: F64, scratch: _VaryingScratch, zeros: bool) -> tuple[int, float]:
+    """M = exp(score - top), normalized alpha and dalpha, row by row; status and entropy."""
+    score, top, alpha, dalpha, scale, kappa = scratch
     T, L = node.shape
     entropy, smallest = 0.0, 1.0
     for t in range(T):
@@ -233,7 +306,7 @@ def _varying_forward(node, score, M, top, alpha, dalpha, scale, kappa, zeros):  
             )
         c = rows.total(alpha[t])
         if c == 0.0:
-            return REDO, 0.0  # impossible or underflow: log space tells
+            return REDO, 0.0  # impossible or underflow: log space decides
         scale[t], kappa[t] = 1.0 / c, rows.total(dalpha[t]) / c
         for b in range(L):
             dalpha[t, b] = (dalpha[t, b] - kappa[t] * alpha[t, b]) * scale[t]
@@ -244,202 +317,82 @@ def _varying_forward(node, score, M, top, alpha, dalpha, scale, kappa, zeros):  
     return REDO if zeros and smallest < TINY else OK, entropy
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _varying_backward(  # type: ignore[no-untyped-def]
-    score, M, top, alpha, dalpha, scale, kappa, zeros, weight, omega, mass
-):
-    """omega of the labels; M becomes omega of the arcs (slice 0 is left alone)."""
-    T, L = omega.shape
+@kernel
+def _varying_backward(
+    M: F64, scratch: _VaryingScratch, zeros: bool, weight: float, node_slope: F64, counts: F64
+) -> int:
+    """Fill in node_slope, add to counts; M becomes the slopes of the edges (slice 0 is left)."""
+    score, top, alpha, dalpha, scale, kappa = scratch
+    T, L = node_slope.shape
     beta, dbeta, g, dg = np.ones(L), np.zeros(L), np.empty(L), np.empty(L)
     smallest = 1.0
     for t in range(T - 1, -1, -1):
         rest = dual.sum_of_slopes(alpha[t], dalpha[t], beta, dbeta)
-        dual.marginal_row(alpha[t], dalpha[t], beta, dbeta, rest, weight, omega[t], mass)
+        dual.marginal_row(alpha[t], dalpha[t], beta, dbeta, rest, weight, node_slope[t], counts)
         if t > 0:
             for b in range(L):
                 g[b], dg[b] = beta[b] * scale[t], dbeta[b] * scale[t]
-            dual.arc_slopes(
-                score[t],
-                top[t],
-                kappa[t] + rest,
-                weight,
-                alpha[t - 1],
-                dalpha[t - 1],
-                g,
-                dg,
-                M[t],
-                beta,
-                dbeta,
-            )
+            v, dv, shift = alpha[t - 1], dalpha[t - 1], kappa[t] + rest
+            dual.edge_slopes(score[t], top[t], shift, weight, v, dv, g, dg, M[t], beta, dbeta)
             if zeros:
                 smallest = min(smallest, smallest_positive(beta))
     return REDO if zeros and smallest < TINY else OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _varying_sentence(node, edge, score, weight, omega, mass):  # type: ignore[no-untyped-def]
-    """Status and entropy; edge becomes omega, score float64[>= T, L, L] is scratch."""
+@kernel
+def _varying_sentence(
+    node: F64, edge: F64, score: F64, weight: float, node_slope: F64, counts: F64
+) -> tuple[int, float]:
+    """Status and entropy; edge becomes its slopes, score float64[>= T, L, L] is scratch."""
     T, L = node.shape
-    top, kappa, scale = np.empty(T), np.empty(T), np.empty(T)
-    alpha, dalpha, own = np.empty((T, L)), np.empty((T, L)), np.zeros(L)
-    safe, zeros = _prepare_varying(node, edge, top)
+    top, own = np.empty(T), np.zeros(L)
+    safe, zeros = prepare_varying(node, edge, top)
     score[:T] = edge
     status, entropy = REDO, 0.0
     if safe:
-        status, entropy = _varying_forward(
-            node, score, edge, top, alpha, dalpha, scale, kappa, zeros
-        )
+        messages = np.empty((2, T, L))
+        scratch = _VaryingScratch(score, top, messages[0], messages[1], np.empty(T), np.empty(T))
+        status, entropy = _varying_forward(node, edge, scratch, zeros)
         if status == OK:
-            status = _varying_backward(
-                score, edge, top, alpha, dalpha, scale, kappa, zeros, weight, omega, own
-            )
+            status = _varying_backward(edge, scratch, zeros, weight, node_slope, own)
     if status == REDO:
-        first = np.zeros((T, L))  # the other positions' node scores are inside `score` already
+        first = np.zeros((T, L))  # `score` includes the node potentials of the other positions
         first[0] = node[0]
         edge[:], own[:] = 0.0, 0.0
-        status, entropy = _log_space_sentence(first, score[:T], weight, omega, edge, own)
+        status, entropy = _log_space_sentence(first, score[:T], weight, node_slope, edge, own)
     edge[0] = 0.0
-    mass += own
+    counts += own
     return status, entropy
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def varying(
     node: F64,
     edge: F64,
-    offsets: I64,
-    groups: I64,
-    weight: F64,
+    sentences: SentenceGroups,
     entropy: F64,
-    omega: F64,
-    mass: F64,
+    node_slope: F64,
+    counts: F64,
     status: I8,
 ) -> None:
-    """All sentences of a block with one transition matrix per position.
+    """All sentences of a batch with one transition matrix per position.
 
-    As `shared`, but edge is float64[n, L, L] and is replaced by the arcs' omega (zero at the first
-    token of each sentence).
+    As `shared`, but edge is float64[n, L, L] and is replaced by its slopes (zero at the first token
+    of each sentence).
     """
+    offsets, groups, weights = sentences
     L = node.shape[1]
     for g in prange(groups.shape[0] - 1):
         longest = 0
         for i in range(groups[g], groups[g + 1]):
             longest = max(longest, offsets[i + 1] - offsets[i])
         score = np.empty((longest, L, L))
-        mass[g] = 0.0
+        counts[g] = 0.0
         for i in range(groups[g], groups[g + 1]):
             lo, hi = offsets[i], offsets[i + 1]
-            if weight[i] == 0.0:
-                status[i], entropy[i], omega[lo:hi], edge[lo:hi] = OK, 0.0, 0.0, 0.0
+            if weights[i] == 0.0:
+                status[i], entropy[i], node_slope[lo:hi], edge[lo:hi] = OK, 0.0, 0.0, 0.0
             else:
                 status[i], entropy[i] = _varying_sentence(
-                    node[lo:hi], edge[lo:hi], score, weight[i], omega[lo:hi], mass[g]
+                    node[lo:hi], edge[lo:hi], score, weights[i], node_slope[lo:hi], counts[g]
                 )
-
-
-# -- the nested dynamic program, for comparison --------------------------------------------------
-@njit(cache=True, nogil=True, error_model="numpy")
-def _conditionals(node, edge, beta, z):  # type: ignore[no-untyped-def]
-    """q float64[T, L, L] local conditionals and xi, the arcs' probabilities.
-
-    At the first position all arcs come from label 0, which stands for START.
-    """
-    T, L = node.shape
-    q, xi, mu = np.empty((T, L, L)), np.zeros((T, L, L)), np.zeros(L)
-    for t in range(T):
-        chain.log_conditional(node, edge, beta, z, t, q[t])
-        q[t] = np.exp(q[t])
-        if t == 0:
-            xi[0, 0] = q[0, 0]
-        else:
-            for a in range(L):
-                xi[t, a] = mu[a] * q[t, a]
-        mu = xi[t].sum(axis=0)
-    return q, xi
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _scores(node, edge, xi):  # type: ignore[no-untyped-def]
-    """Potentials of the arcs float64[T, L, L], 0 where the arc is impossible."""
-    T, L = node.shape
-    score = np.zeros((T, L, L))
-    for t in range(T):
-        w = edge[t if edge.shape[0] > 1 else 0]
-        for a in range(L):
-            for b in range(L):
-                if xi[t, a, b] > 0.0:
-                    score[t, a, b] = node[t, b] + (w[a, b] if t > 0 else 0.0)
-    return score
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _product(A, B):  # type: ignore[no-untyped-def]
-    """A B, summed in the order of the rows of B."""
-    out = np.zeros((A.shape[0], B.shape[1]))
-    for a in range(A.shape[0]):
-        for b in range(B.shape[0]):
-            for c in range(B.shape[1]):
-                out[a, c] += A[a, b] * B[b, c]
-    return out
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _nested_sentence(node, edge, weight, omega, arcs, mass):  # type: ignore[no-untyped-def]
-    """Cov(1_c, S) as the sum over all pairs of positions p <= q of the joint probabilities
-
-        P(arc (a, b) at p, arc (c, d) at q) = xi_p(a, b) [prod_{p < l < q} q_l](b, c) q_q(d | c),
-
-    with their scores on either side, less xi_c E[S]: O(T^2 L^3) (Jiao et al. 2006, section 4;
-    docs/specs/entropy_regularization.md, section 5.1).  Status and entropy log Z - E[S].
-    """
-    T, L = node.shape
-    beta, z = np.empty((T, L)), np.empty((T, L))
-    log_z = chain.backward(node, edge, beta, z)
-    if log_z == -np.inf:
-        return INFEASIBLE, 0.0
-    q, xi = _conditionals(node, edge, beta, z)
-    score = _scores(node, edge, xi)
-    joint = xi * score
-    mean = joint.sum()
-    for p in range(T):
-        between, before = np.eye(L), (xi[p] * score[p]).sum(axis=0).reshape(1, L)
-        for r in range(p + 1, T):
-            after = _product(between, (q[r] * score[r]).sum(axis=1).reshape(L, 1))
-            joint[p] += xi[p] * after[:, 0]
-            joint[r] += _product(before, between).reshape(L, 1) * q[r]
-            between = _product(between, q[r])
-    joint -= xi * mean
-    for t in range(T):
-        omega[t] = weight * joint[t].sum(axis=0)
-        mass += xi[t].sum(axis=0)
-        if t > 0:
-            arcs[t if arcs.shape[0] > 1 else 0] += weight * joint[t]
-    return OK, log_z - mean
-
-
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def nested(
-    node: F64,
-    edge: F64,
-    offsets: I64,
-    weight: F64,
-    entropy: F64,
-    omega: F64,
-    arcs: F64,
-    mass: F64,
-    status: I8,
-) -> None:
-    """As `shared` and `varying`, by the nested dynamic program; edge is left alone.
-
-    arcs float64[s, L, L] or float64[n, L, L] and mass float64[s, L] come in as zeros.
-    """
-    for i in prange(offsets.shape[0] - 1):
-        lo, hi = offsets[i], offsets[i + 1]
-        own = edge if edge.shape[0] == 1 else edge[lo:hi]
-        out = arcs[i : i + 1] if edge.shape[0] == 1 else arcs[lo:hi]
-        if weight[i] == 0.0:
-            status[i], entropy[i], omega[lo:hi] = OK, 0.0, 0.0
-        else:
-            status[i], entropy[i] = _nested_sentence(
-                node[lo:hi], own, weight[i], omega[lo:hi], out, mass[i]
-            )

@@ -1,47 +1,69 @@
-"""Many chains at once in probability space: the fast path.
+"""Many chains at once in probability space, the fast path (docs/specs/crf_engine.md, section 7.2).
 
-Source: docs/specs/crf_engine.md, section 7.2.
-
-Potentials of a block of sentences: ``node`` float64[n, L] over flat tokens, ``edge``
-float64[1, L, L] (shared) or float64[n, L, L] (per position).  Scaled recursions on shifted
-potentials M_t = exp(phi_t - max phi_t):
+Potentials of a batch of sentences: ``node`` float64[n, L] over its tokens, ``edge``
+float64[1, L, L] (shared by all positions) or float64[n, L, L] (one matrix per position).  Scaled
+recursions on shifted potentials M_t = exp(phi_t - max phi_t):
 
     alpha_t = alpha_{t-1} M_t / c_t          with c_t such that alpha_t sums to one
     beta_{t-1} = M_t beta_t / c_t
     mu_t = alpha_t beta_t,   xi_t(a,b) = alpha_{t-1}(a) M_t(a,b) beta_t(b) / c_t
-    log Z = sum_t log c_t + max phi_t = sum_t step_t
+    log Z = sum_t log_scale_t,   log_scale_t = log c_t + max phi_t
 
 A scaled pass can be silently wrong when a message underflows.  It is used only where that cannot
 happen: without -inf when max phi_t - min phi_t <= 300 everywhere (then every alpha_t(b) is at
 least e^-300/L and every c_t at least e^-300, and no product of the two and their inverses leaves
 the range of a float); with -inf when the finite range is at most 200 and all messages stay between
 1e-200 and 1e200.
-Any other sentence is redone in log space.  Sums run in an order fixed by the sentences: results
-have the same bits for any number of threads.
+Any other sentence is done again in log space.  Sums run in an order fixed by the sentences: the
+same bits for any number of threads.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
 
-from sslbench.compiled import njit
-from sslbench.crf.first_order import log_space as chain
+from sslbench.compiled import kernel, parallel_kernel
+from sslbench.crf.first_order import log_space
 from sslbench.crf.simd import rows
 from sslbench.crf.simd.exp import exp_shifted
-from sslbench.types import F64, I8, I64
+from sslbench.types import F64, I8, I32, I64
 
 SAFE_RANGE = 300.0
 SAFE_RANGE_WITH_ZEROS = 200.0
 TINY, HUGE = 1e-200, 1e200
+#: status of a sentence: done, to be done in log space, no label sequence is possible
 OK, REDO, INFEASIBLE = 0, 1, 2
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _normalize(row, zeros):  # type: ignore[no-untyped-def]
-    """Divide by the sum; return the sum and (with zeros) the smallest positive value."""
+class _Transitions(NamedTuple):
+    """One transition matrix for all positions, shifted by its maximum.
+
+    E = exp(w - top) and its transpose float64[L, P], padded; span: largest less smallest finite
+    w; zeros: some w are -inf.
+    """
+
+    E: F64
+    ET: F64
+    top: float
+    span: float
+    zeros: bool
+
+
+class _Scratch(NamedTuple):
+    """Padded arrays float64[T, P] of one sentence."""
+
+    x: F64
+    alpha: F64
+    beta: F64
+
+
+@kernel
+def _normalize(row: F64, zeros: bool) -> tuple[float, float]:
+    """Divide a row by its sum; return the sum and, with zeros, the smallest positive value."""
     total = rows.total(row)
     low = 1.0
     if total > 0.0:
@@ -51,9 +73,12 @@ def _normalize(row, zeros):  # type: ignore[no-untyped-def]
     return total, low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def smallest_positive(row):  # type: ignore[no-untyped-def]
-    """0 if one is huge, too: beta grows without bound at labels that cannot be reached."""
+@kernel
+def smallest_positive(row: F64) -> float:
+    """Smallest positive value, at most 1; 0 if a value is above HUGE.
+
+    Backward messages grow without bound at labels that cannot be reached.
+    """
     low = 1.0
     for b in range(row.shape[0]):
         if not row[b] < HUGE:
@@ -63,65 +88,77 @@ def smallest_positive(row):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _safe(span, zeros):  # type: ignore[no-untyped-def]
+@kernel
+def is_safe(span: float, zeros: bool) -> bool:
+    """May potentials of this range be scaled?  zeros: some are -inf."""
     return span <= (SAFE_RANGE_WITH_ZEROS if zeros else SAFE_RANGE)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _shared_sentence(  # type: ignore[no-untyped-def]
-    node, E, ET, e_top, e_span, e_zeros, x, alpha, beta, mu, step, pair
-):
-    """One sentence, one transition matrix E = exp(w - max w), ET its transpose.
+@kernel
+def _shared_sentence(
+    node: F64, transitions: _Transitions, scratch: _Scratch, mu: F64, log_scale: F64, edge_sum: F64
+) -> int:
+    """One sentence under one transition matrix; its status.
 
-    All rows but those of node and mu are padded with zeros to whole lanes: x, alpha, beta
-    float64[T, P] scratch, E, ET float64[L, P]; pair float64[L, P] adds up the arcs.
-    mu float64[T, L], step float64[T] out.  The scale is one step behind: alpha is left as it comes
-    out of the product and c_{t-1} divides x_t, so that nothing waits for a division; beta carries
-    1 / c_t, and alpha_t beta_t are the marginals as they stand.
+    node float64[T, L]; out: mu float64[T, L] and log_scale float64[T]; edge_sum float64[L, P] gets
+    the sum over positions of alpha_{t-1}(a) x_t(b) beta_t(b), still to be multiplied by E.
+    The scale is applied one step late: alpha_t stays as the product leaves it and c_{t-1} divides
+    x_t, so that nothing waits for a division; beta carries 1 / c_t, so that alpha_t beta_t are the
+    marginals.
     """
+    x, alpha, beta = scratch
+    status, zeros = _exponentials(node, transitions, x, log_scale)
+    if status != OK:
+        return status
     T, P = x.shape
-    smallest, any_zeros = 1.0, e_zeros
-    for t in range(T):
-        top, low, zeros = rows.bounds(node[t])
-        if top == -np.inf:
-            return INFEASIBLE
-        any_zeros = any_zeros or zeros
-        if not _safe(top - low + (e_span if t > 0 else 0.0), any_zeros):
-            return REDO
-        step[t] = top
-        rows.exp_padded(node[t], top, x[t])
-    inverse = 1.0
+    smallest, inverse = 1.0, 1.0
     for t in range(T):
         if t == 0:
             alpha[0] = x[0]
             c = rows.total(alpha[0])
         else:
-            rows.vector_matrix(alpha[t - 1], E, alpha[t])
+            rows.vector_matrix(alpha[t - 1], transitions.E, alpha[t])
             c = rows.multiply_both(alpha[t], x[t], inverse)
         if c == 0.0:
-            return REDO  # impossible or underflow: log space tells
-        if any_zeros:
+            return REDO  # impossible or underflow: log space decides
+        if zeros:
             smallest = min(smallest, smallest_positive(alpha[t]))
         inverse = 1.0 / c
-        step[t] += math.log(c) + (e_top if t > 0 else 0.0)
+        log_scale[t] += math.log(c) + (transitions.top if t > 0 else 0.0)
     for b in range(P):
         beta[T - 1, b] = inverse
     for t in range(T - 1, 0, -1):
-        rows.multiply(x[t], beta[t])  # the right-hand factor of xi
-        rows.vector_matrix(x[t], ET, beta[t - 1])
-        if any_zeros:
+        rows.multiply(x[t], beta[t])  # the right factor of xi
+        rows.vector_matrix(x[t], transitions.ET, beta[t - 1])
+        if zeros:
             smallest = min(smallest, smallest_positive(beta[t - 1]))
-    rows.add_outer(alpha[: T - 1], x[1:], pair)
+    rows.add_outer(alpha[: T - 1], x[1:], edge_sum)
     for t in range(T):
         rows.product(alpha[t], beta[t], mu[t])
-    return REDO if any_zeros and smallest < TINY else OK
+    return REDO if zeros and smallest < TINY else OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _prepare_varying(node, edge, tops):  # type: ignore[no-untyped-def]
-    """Add node scores into edge (t >= 1), note each position's maximum; return whether scaling is
-    safe and whether there are -inf.
+@kernel
+def _exponentials(node: F64, transitions: _Transitions, x: F64, log_scale: F64) -> tuple[int, bool]:
+    """x[t] = exp(node[t] - max), log_scale[t] = max; status, and whether there are -inf."""
+    zeros = transitions.zeros
+    for t in range(node.shape[0]):
+        top, low, own_zeros = rows.bounds(node[t])
+        if top == -np.inf:
+            return INFEASIBLE, zeros
+        zeros = zeros or own_zeros
+        if not is_safe(top - low + (transitions.span if t > 0 else 0.0), zeros):
+            return REDO, zeros
+        log_scale[t] = top
+        rows.exp_padded(node[t], top, x[t])
+    return OK, zeros
+
+
+@kernel
+def prepare_varying(node: F64, edge: F64, tops: F64) -> tuple[bool, bool]:
+    """Add node potentials to edge (t >= 1); tops[t] = the maximum of each position.
+
+    Returns whether scaling is safe and whether there are -inf.
     """
     T, L = node.shape
     top, low, zeros = rows.bounds(node[0])
@@ -136,19 +173,22 @@ def _prepare_varying(node, edge, tops):  # type: ignore[no-untyped-def]
         tops[t] = top
         if top > -np.inf:
             widest = max(widest, top - low)
-    return safe and _safe(widest, zeros), zeros
+    return safe and is_safe(widest, zeros), zeros
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _varying_sentence(node, edge, zeros, mu, step, scale):  # type: ignore[no-untyped-def]
-    """One sentence with edge float64[T, L, L] as prepared; edge becomes xi (slice 0 left alone).
+@kernel
+def _varying_sentence(
+    node: F64, edge: F64, zeros: bool, mu: F64, log_scale: F64, scale: F64
+) -> int:
+    """One sentence with edge float64[T, L, L] as prepared, which becomes xi (slice 0 left alone).
 
-    step comes in as the maxima of the positions; scale float64[T] is scratch.
+    log_scale comes in as the maxima of the positions; scale float64[T] is scratch.  Returns the
+    status.
     """
     T, L = node.shape
     smallest = 1.0
     for t in range(T):
-        top, alpha = step[t], mu[t]
+        top, alpha = log_scale[t], mu[t]
         if top == -np.inf:
             return INFEASIBLE
         if t == 0:
@@ -159,49 +199,41 @@ def _varying_sentence(node, edge, zeros, mu, step, scale):  # type: ignore[no-un
             rows.exp_product(edge[t], top, mu[t - 1], alpha)
         scale[t], low = _normalize(alpha, zeros)
         if scale[t] == 0.0:
-            return REDO  # impossible or underflow: log space tells
+            return REDO  # impossible or underflow: log space decides
         smallest = min(smallest, low)
-        step[t] = top + math.log(scale[t])
+        log_scale[t] = top + math.log(scale[t])
     beta, g = np.ones(L), np.empty(L)
     for t in range(T - 1, 0, -1):
         rows.multiply(mu[t], beta)
         g[:] = beta
         rows.scale(g, 1.0 / scale[t])
-        rows.arc_posterior(edge[t], mu[t - 1], g, beta)
+        rows.edge_marginals(edge[t], mu[t - 1], g, beta)
         if zeros:
             smallest = min(smallest, smallest_positive(beta))
     rows.multiply(mu[0], beta)
     return REDO if zeros and smallest < TINY else OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _log_space_sentence(node, edge, mu, step, xi):  # type: ignore[no-untyped-def]
-    """The reference recursion with the outputs of the fast path; xi as in `chain.marginals`."""
+@kernel
+def _log_space_sentence(node: F64, edge: F64, mu: F64, log_scale: F64, xi: F64) -> int:
+    """The reference recursions with the outputs of the fast path; xi as in `marginals`."""
     T, L = node.shape
     beta = np.empty((T, L))
     z = np.empty((T, L))
-    log_z = chain.backward(node, edge, beta, z)
+    log_z = log_space.backward(node, edge, beta, z)
     for t in range(T):
-        step[t] = 0.0
-    step[0] = log_z
+        log_scale[t] = 0.0
+    log_scale[0] = log_z
     if log_z == -np.inf:
         return INFEASIBLE
-    chain.marginals(node, edge, beta, z, mu, xi)
+    log_space.marginals(node, edge, beta, z, mu, xi)
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def shared(
-    node: F64, edge: F64, offsets: I64, groups: I64, mu: F64, step: F64, pair: F64, status: I8
-) -> None:
-    """All sentences of a block with one transition matrix.
-
-    node float64[n, L]; edge float64[1, L, L] log; offsets int64[s+1] of the sentences;
-    groups int64[G+1] sentence ranges handled by one thread at a time.
-    Out: mu float64[n, L], step float64[n] (sums to log Z over a sentence), pair float64[G, L, L]
-    arc marginals summed over the group's positions, status int8[s].
-    """
-    L = node.shape[1]
+@kernel
+def _transitions(edge: F64) -> _Transitions:
+    """From edge float64[1, L, L]."""
+    L = edge.shape[1]
     P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
     w = edge[0].copy()
     top, low, zeros = rows.bounds(w.reshape(L * L))
@@ -210,85 +242,96 @@ def shared(
     for a in range(L):
         for b in range(L):
             E[a, b], ET[b, a] = w[a, b], w[a, b]
+    return _Transitions(E, ET, top, top - low, zeros)
+
+
+@parallel_kernel
+def shared(
+    node: F64,
+    edge: F64,
+    offsets: I64,
+    groups: I64,
+    mu: F64,
+    log_scale: F64,
+    edge_sums: F64,
+    status: I8,
+) -> None:
+    """All sentences of a batch under one transition matrix.
+
+    node float64[n, L]; edge float64[1, L, L]; offsets int64[s+1] of the sentences;
+    groups int64[G+1] sentence ranges that one thread handles at a time.
+    Out: mu float64[n, L]; log_scale float64[n], sums to log Z over a sentence; edge_sums
+    float64[G, L, L], edge marginals summed over the positions of a group; status int8[s].
+    """
+    L = node.shape[1]
+    transitions = _Transitions(*_transitions(edge))  # built here: see `parallel_kernel`
+    P = transitions.E.shape[1]
     for g in prange(groups.shape[0] - 1):
-        sums, acc = np.zeros((L, L)), rows.aligned(L, P)
+        sums, own = np.zeros((L, L)), rows.aligned(L, P)
         longest = 0
         for i in range(groups[g], groups[g + 1]):
             longest = max(longest, offsets[i + 1] - offsets[i])
-        x, alpha, beta = (
-            rows.aligned(longest, P),
-            rows.aligned(longest, P),
-            rows.aligned(longest, P),
-        )
+        x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
+        beta = rows.aligned(longest, P)
         for i in range(groups[g], groups[g + 1]):
             lo, hi = offsets[i], offsets[i + 1]
             T = hi - lo
-            acc[:] = 0.0
+            own[:] = 0.0
+            scratch = _Scratch(x[:T], alpha[:T], beta[:T])
             s = _shared_sentence(
-                node[lo:hi],
-                E,
-                ET,
-                top,
-                top - low,
-                zeros,
-                x[:T],
-                alpha[:T],
-                beta[:T],
-                mu[lo:hi],
-                step[lo:hi],
-                acc,
+                node[lo:hi], transitions, scratch, mu[lo:hi], log_scale[lo:hi], own
             )
             if s == REDO:
-                arcs = np.zeros((1, L, L))
-                s = _log_space_sentence(node[lo:hi], edge, mu[lo:hi], step[lo:hi], arcs)
-                sums += arcs[0]
+                xi = np.zeros((1, L, L))
+                s = _log_space_sentence(node[lo:hi], edge, mu[lo:hi], log_scale[lo:hi], xi)
+                sums += xi[0]
             else:
                 for a in range(L):
                     for b in range(L):
-                        sums[a, b] += acc[a, b] * E[a, b]
+                        sums[a, b] += own[a, b] * transitions.E[a, b]
             status[i] = s
-        pair[g] = sums
+        edge_sums[g] = sums
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _one_varying(node, edge, mu, step):  # type: ignore[no-untyped-def]
-    """Scaled if safe, else log space."""
+@kernel
+def _one_varying(node: F64, edge: F64, mu: F64, log_scale: F64) -> int:
+    """One sentence, scaled if that is safe, else in log space; its status."""
     T, L = node.shape
-    safe, zeros = _prepare_varying(node, edge, step)
+    safe, zeros = prepare_varying(node, edge, log_scale)
     status = REDO
     saved = edge.copy() if zeros or not safe else np.empty((0, L, L))
     if safe:
-        status = _varying_sentence(node, edge, zeros, mu, step, np.empty(T))
+        status = _varying_sentence(node, edge, zeros, mu, log_scale, np.empty(T))
     if status == REDO:
-        first = np.zeros((T, L))  # the other positions' node scores are inside `saved` already
+        first = np.zeros((T, L))  # `saved` includes the node potentials of the other positions
         first[0] = node[0]
-        status = _log_space_sentence(first, saved, mu, step, edge)
+        status = _log_space_sentence(first, saved, mu, log_scale, edge)
     for a in range(L):
         for b in range(L):
             edge[0, a, b] = 0.0
     return status
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def varying(
-    node: F64, edge: F64, offsets: I64, groups: I64, mu: F64, step: F64, status: I8
+    node: F64, edge: F64, offsets: I64, groups: I64, mu: F64, log_scale: F64, status: I8
 ) -> None:
-    """All sentences of a block with one transition matrix per position.
+    """All sentences of a batch with one transition matrix per position.
 
-    As `shared`, but edge is float64[n, L, L] and is replaced by the arc marginals xi (zero at the
+    As `shared`, but edge is float64[n, L, L] and is replaced by the edge marginals xi (zero at the
     first token of each sentence).
     """
     for g in prange(groups.shape[0] - 1):
         for i in range(groups[g], groups[g + 1]):
             lo, hi = offsets[i], offsets[i + 1]
-            status[i] = _one_varying(node[lo:hi], edge[lo:hi], mu[lo:hi], step[lo:hi])
+            status[i] = _one_varying(node[lo:hi], edge[lo:hi], mu[lo:hi], log_scale[lo:hi])
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def viterbi(node: F64, edge: F64, offsets: I64, path: np.ndarray, status: I8) -> None:
+@parallel_kernel
+def viterbi(node: F64, edge: F64, offsets: I64, path: I32, status: I8) -> None:
     """Best labels of every sentence; path int32[n]."""
     for i in prange(offsets.shape[0] - 1):
         lo, hi = offsets[i], offsets[i + 1]
         e = edge if edge.shape[0] == 1 else edge[lo:hi]
-        score = chain.viterbi(node[lo:hi], e, path[lo:hi])
+        score = log_space.viterbi(node[lo:hi], e, path[lo:hi])
         status[i] = INFEASIBLE if score == -np.inf else OK

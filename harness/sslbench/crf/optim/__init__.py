@@ -1,1 +1,1 @@
-"""The optimizer: L-BFGS and its vector kernels."""
+"""The optimizer: L-BFGS, its inverse Hessian and vector kernels."""

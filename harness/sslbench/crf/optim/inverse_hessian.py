@@ -1,9 +1,10 @@
 """The inverse Hessian of L-BFGS: the last pairs (s, y) on top of a scaled diagonal.
 
-Nocedal & Wright, Numerical Optimization, algorithm 7.4 (two loops).  The loops run over inner
-products instead of vectors: all products with a new pair and a new gradient are taken in one pass
-over the stored vectors, and the direction is their linear combination, a second pass.  The loops as
-printed pass four times over vectors that do not fit into any cache.
+Source: J. Nocedal, S. J. Wright: Numerical Optimization, 2nd edition, Springer 2006, algorithm 7.4
+(the two-loop recursion).  Here its loops run over inner products instead of vectors.  One pass over
+the stored vectors takes their products with a new pair and a new gradient; a second pass forms the
+direction, a linear combination of them.  The algorithm as printed makes four passes over vectors
+that fit into no cache.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from sslbench.crf.optim import vectors
 from sslbench.types import F64
 
 
-class Curvature:
-    """At most `limit` pairs of float64[size]; preconditioner: float64[size] diagonal D, None =
-    identity.
+class InverseHessian:
+    """At most `limit` pairs (s, y): a step and the change of the gradient over it, float64[size].
+
+    preconditioner: float64[size] diagonal D of the initial inverse Hessian, None = identity.
     """
 
     def __init__(self, limit: int, size: int, preconditioner: F64 | None) -> None:
@@ -24,15 +26,15 @@ class Curvature:
         self.preconditioner = np.empty(0) if preconditioner is None else preconditioner
         self.sy, self.yy = np.zeros((limit, limit)), np.zeros((limit, limit))  # s.y, y.D.y
         self.order: list[int] = []  # rows in use, oldest first
-        self._pending: int | None = None
+        self._pending: int | None = None  # row of a pair whose products are not taken yet
 
     @property
     def empty(self) -> bool:
-        """No pair at all, not even one that waits for its products."""
+        """There is no pair, not even a pending one."""
         return not self.order and self._pending is None
 
-    def room(self) -> tuple[F64, F64]:
-        """Rows to write the next pair s, y into; the oldest pair goes if there is no other room."""
+    def next_pair(self) -> tuple[F64, F64]:
+        """Rows for the caller to write the next s and y into; if all are in use, the oldest."""
         free = set(range(len(self.s))) - set(self.order)
         self._pending = min(free) if free else self.order.pop(0)
         return self.s[self._pending], self.y[self._pending]
@@ -43,8 +45,8 @@ class Curvature:
         self._pending = None
 
     def direction(self, gradient: F64, out: F64) -> None:
-        """out = -H gradient."""
-        sq, yq = self._products(gradient)
+        """out = -H gradient, both float64[size]."""
+        s_gradient, y_gradient = self._products(gradient)
         n = len(self.order)
         a, b = np.zeros(n), np.zeros(n)
         gamma = 1.0
@@ -53,39 +55,33 @@ class Curvature:
             sy, yy = self.sy[np.ix_(rows, rows)], self.yy[np.ix_(rows, rows)]
             gamma = sy[-1, -1] / yy[-1, -1]
             for i in reversed(range(n)):
-                a[i] = (sq[i] - sy[i] @ a) / sy[i, i]
+                a[i] = (s_gradient[i] - sy[i] @ a) / sy[i, i]
             for i in range(n):
-                b[i] = a[i] - (gamma * (yq[i] - yy[i] @ a) + sy[:i, i] @ b[:i]) / sy[i, i]
+                y_r = gamma * (y_gradient[i] - yy[i] @ a) + sy[:i, i] @ b[:i]
+                b[i] = a[i] - y_r / sy[i, i]  # alpha - beta of the second loop
+        order = np.array(self.order, np.int64)
         vectors.combine_pairs(
-            self.s,
-            self.y,
-            np.array(self.order, np.int64),
-            a,
-            b,
-            gradient,
-            self.preconditioner,
-            gamma,
-            out,
+            self.s, self.y, order, a, b, gradient, self.preconditioner, gamma, out
         )
 
     def _products(self, gradient: F64) -> tuple[F64, F64]:
-        """s.gradient and y.D.gradient of all pairs; takes in the pair that waits, if any.
+        """s.gradient and y.D.gradient of every pair, the pending one included.
 
-        A pair without positive curvature is dropped.
+        A pending pair without positive curvature s.y is dropped.
         """
         new = self._pending
         rows = self.order if new is None else [*self.order, new]
         if not rows:
             return np.empty(0), np.empty(0)
-        found = vectors.pair_products(
+        products = vectors.pair_products(
             self.s, self.y, np.array(rows, np.int64), rows[-1], gradient, self.preconditioner
         )
         if new is not None:
-            self.sy[rows, new], self.sy[new, rows] = found[:, 0], found[:, 1]
-            self.yy[rows, new] = self.yy[new, rows] = found[:, 2]
+            self.sy[rows, new], self.sy[new, rows] = products[:, 0], products[:, 1]
+            self.yy[rows, new] = self.yy[new, rows] = products[:, 2]
             if self.sy[new, new] > 1e-300 + 1e-16 * self.yy[new, new]:
                 self.order.append(new)
             else:
-                found = found[:-1]
+                products = products[:-1]
             self._pending = None
-        return found[:, 3], found[:, 4]
+        return products[:, 3], products[:, 4]

@@ -1,10 +1,11 @@
 """Limited-memory BFGS with lower bounds and L1.
 
-Nocedal & Wright, Numerical Optimization, algorithms 7.5, 3.5, 3.6 (strong Wolfe);
-OWL-QN: Andrew & Gao 2007; the inverse Hessian: `curvature`.  The library routine (scipy's L-BFGS-B)
-is the oracle in the tests; an iteration of it costs more than twice as much (`sslbench bench`, row
-"optimizer alone").
-Sums run in fixed chunks, so iterates have the same bits for any number of threads.
+Sources: J. Nocedal, S. J. Wright: Numerical Optimization, 2nd edition, Springer 2006, algorithms
+7.5 (L-BFGS), 3.5 and 3.6 (line search, strong Wolfe conditions); G. Andrew, J. Gao: Scalable
+training of L1-regularized log-linear models, ICML 2007 (OWL-QN).
+The tests compare with scipy's L-BFGS-B, of which an iteration costs more than twice as much
+(`sslbench bench`, row "optimizer alone").
+Sums run over chunks of a fixed length: the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from sslbench.crf.optim.inverse_hessian import Curvature
+from sslbench.crf.optim.inverse_hessian import InverseHessian
 from sslbench.crf.optim.vectors import combine, dot, max_abs
 from sslbench.types import F64, I64
 
@@ -27,9 +28,11 @@ Status = Literal["gradient", "decrease", "max_iterations", "line_search"]
 
 @dataclass(frozen=True)
 class Options:
-    """Stopping rules on the function as given (the trainer scales it per token).
+    """When to stop, in units of the function as given (that of a training is per token).
 
-    gtol: largest absolute (projected) gradient; ftol: relative decrease over `window` iterations.
+    memory: pairs (s, y) kept; gtol: largest absolute value of the gradient (projected onto the
+    bounds) at an optimum; ftol: smallest relative decrease over `window` iterations.
+    max_evaluations: of one line search.
     """
 
     memory: int = 10
@@ -37,7 +40,7 @@ class Options:
     ftol: float = 1e-7
     window: int = 5
     max_iterations: int = 500
-    max_evaluations: int = 30  # per line search
+    max_evaluations: int = 30
 
 
 STRICT = Options(gtol=1e-10, ftol=0.0, max_iterations=5000)
@@ -45,7 +48,10 @@ STRICT = Options(gtol=1e-10, ftol=0.0, max_iterations=5000)
 
 @dataclass
 class Result:
-    """Where the search ended: weights, value, why, and the value after every iteration."""
+    """Where the search ended and why.
+
+    gradient: its largest absolute value; history: the value at the start and after each iteration.
+    """
 
     weights: F64
     value: float
@@ -62,7 +68,7 @@ class Result:
 
 @dataclass
 class _Pool:
-    """Vectors to use again: page faults of a fresh 100 MB cost as much as a pass over it."""
+    """Vectors for reuse: the page faults of a fresh 100 MB cost as much as a pass over it."""
 
     size: int
     spare: list[F64] = field(default_factory=list)
@@ -86,71 +92,111 @@ def minimize(
 ) -> Result:
     """Minimize function(x) + l1 * |x|_1 subject to x[nonnegative] >= 0.
 
-    preconditioner: float64[n] initial inverse Hessian up to a factor; None = identity.
-    ValueError if both l1 and nonnegative are given.  callback(iteration, value, largest gradient).
+    function(x, gradient): returns the value and fills in the gradient.
+    start: float64[n].  preconditioner: float64[n] diagonal of the initial inverse Hessian, up to a
+    factor; None = identity.  nonnegative: int64[k] indices of bounded coordinates.
+    callback(iteration, value, largest absolute gradient) is called before each iteration.
+    ValueError if both l1 and nonnegative are given.
     """
     if l1 and nonnegative is not None:
         raise ValueError("l1 and nonnegative cannot be combined")
     options = options or Options()
-    pool = _Pool(len(start))
-    search = _Search(function, options, nonnegative, l1, pool)
+    search = _Search(function, options, nonnegative, l1, _Pool(len(start)))
+    inverse_hessian = InverseHessian(options.memory, len(start), preconditioner)
     x = search.project_start(start)
-    value, gradient = search.evaluate(x)
-    memory = Curvature(options.memory, len(start), preconditioner)
-    history = [value]
-    status: Status = "max_iterations"
-    iteration, restarted = 0, False
+    iterate = _Iterate(search, inverse_hessian, x, *search.evaluate(x))
     while True:
-        steepest = search.steepest(x, gradient)
-        size = max_abs(steepest)
+        projected = search.projected_gradient(iterate.x, iterate.gradient)
+        size = max_abs(projected)
         if callback is not None:
-            callback(iteration, value, size)
-        if size <= options.gtol:
-            status = "gradient"
-            break
-        if _small_decrease(history, options):
-            status = "decrease"
-            break
-        if iteration >= options.max_iterations:
-            break
-        direction = pool.take()
-        memory.direction(steepest, direction)
-        direction = search.align(direction, steepest, x)
-        first = _first_step(steepest) if memory.empty else 1.0
-        found = search.line(x, value, gradient, steepest, direction, first)
-        if found is None:
-            if restarted or memory.empty:
-                status = "line_search"
-                break
-            memory.clear()
-            restarted = True
-            continue
-        restarted = False
-        new_x, new_value, new_gradient = found
-        s, y = memory.room()
-        combine(1.0, new_x, -1.0, x, s)
-        combine(1.0, new_gradient, -1.0, gradient, y)
-        pool.give(x, gradient, direction)
-        x, value, gradient = new_x, new_value, new_gradient
-        history.append(value)
-        iteration += 1
-    return Result(x, value, status, iteration, search.evaluations, size, history)
+            callback(iterate.iterations, iterate.value, size)
+        status = _reason_to_stop(iterate.history, size, options)
+        if status is None and not iterate.advance(projected):
+            status = "line_search"
+        if status is not None:
+            return Result(
+                iterate.x,
+                iterate.value,
+                status,
+                iterate.iterations,
+                search.evaluations,
+                size,
+                iterate.history,
+            )
+
+
+def _reason_to_stop(history: list[float], size: float, options: Options) -> Status | None:
+    """history: values so far; size: largest absolute gradient."""
+    if size <= options.gtol:
+        return "gradient"
+    if _small_decrease(history, options):
+        return "decrease"
+    return "max_iterations" if len(history) > options.max_iterations else None
 
 
 def _small_decrease(history: list[float], options: Options) -> bool:
     if len(history) <= options.window:
-        return False  # with ftol = 0, no decrease at all still means that rounding rules
+        return False
     old, new = history[-1 - options.window], history[-1]
+    # also with ftol = 0: stop once changes are rounding error
     return old - new <= options.ftol * max(abs(old), abs(new))
 
 
-def _first_step(steepest: F64) -> float:
-    return min(1.0, 1.0 / float(np.abs(steepest).sum()))
+def _first_step(projected: F64) -> float:
+    return min(1.0, 1.0 / float(np.abs(projected).sum()))
+
+
+@dataclass
+class _Iterate:
+    """The current point with its value and gradient, and the steps that led to it."""
+
+    search: _Search
+    inverse_hessian: InverseHessian
+    x: F64
+    value: float
+    gradient: F64
+    history: list[float] = field(init=False)
+    restarted: bool = False
+
+    def __post_init__(self) -> None:
+        self.history = [self.value]
+
+    @property
+    def iterations(self) -> int:
+        return len(self.history) - 1
+
+    def advance(self, projected: F64) -> bool:
+        """Take one step; projected: the projected gradient.
+
+        If the line search fails, the inverse Hessian is cleared for one more attempt; False if
+        that one fails, too.
+        """
+        search, inverse_hessian, pool = self.search, self.inverse_hessian, self.search.pool
+        direction = pool.take()
+        inverse_hessian.direction(projected, direction)
+        direction = search.align(direction, projected, self.x)
+        first = _first_step(projected) if inverse_hessian.empty else 1.0
+        point = search.line(self.x, self.value, self.gradient, projected, direction, first)
+        if point is None:
+            if self.restarted or inverse_hessian.empty:
+                return False
+            inverse_hessian.clear()
+            self.restarted = True
+            return True
+        self.restarted = False
+        x, value, gradient = point
+        s, y = inverse_hessian.next_pair()
+        combine(1.0, x, -1.0, self.x, s)
+        combine(1.0, gradient, -1.0, self.gradient, y)
+        pool.give(self.x, self.gradient, direction)
+        self.x, self.value, self.gradient = x, value, gradient
+        self.history.append(value)
+        return True
 
 
 @dataclass
 class _Search:
-    """One-dimensional searches, and what bounds and L1 do to gradient, direction and step."""
+    """Line searches, with the effect of bounds and L1 on gradient, direction and step."""
 
     function: Function
     options: Options
@@ -173,48 +219,52 @@ class _Search:
             x[self.nonnegative] = np.maximum(x[self.nonnegative], 0.0)
         return x
 
-    def steepest(self, x: F64, gradient: F64) -> F64:
-        """Gradient, with bound-active coordinates zeroed; the pseudo-gradient for L1."""
+    def projected_gradient(self, x: F64, gradient: F64) -> F64:
+        """The gradient, 0 at coordinates that a bound stops; with L1 the pseudo-gradient."""
         if self.l1:
             down, up = gradient - self.l1, gradient + self.l1
             at_zero = np.where(up < 0, up, np.where(down > 0, down, 0.0))
             return np.where(x > 0, up, np.where(x < 0, down, at_zero))
         if self.nonnegative is None:
             return gradient
-        steepest = gradient.copy()
+        projected = gradient.copy()
         blocked = (x[self.nonnegative] <= 0) & (gradient[self.nonnegative] > 0)
-        steepest[self.nonnegative[blocked]] = 0.0
-        return steepest
+        projected[self.nonnegative[blocked]] = 0.0
+        return projected
 
-    def align(self, direction: F64, steepest: F64, x: F64) -> F64:
-        """Keep the direction a descent direction inside the orthant or the bounds."""
+    def align(self, direction: F64, projected: F64, x: F64) -> F64:
+        """Restrict the direction to the orthant or the bounds; keep it a descent direction."""
         if self.l1:
-            direction[direction * steepest >= 0] = 0.0
+            direction[direction * projected >= 0] = 0.0
         elif self.nonnegative is not None:
             i = self.nonnegative
-            blocked = (x[i] <= 0) & ((direction[i] < 0) | (steepest[i] == 0))
+            blocked = (x[i] <= 0) & ((direction[i] < 0) | (projected[i] == 0))
             direction[i[blocked]] = 0.0
-        if dot(direction, steepest) >= 0.0:
-            combine(-1.0, steepest, 0.0, steepest, direction)
+        if dot(direction, projected) >= 0.0:
+            combine(-1.0, projected, 0.0, projected, direction)
         return direction
 
     def line(
-        self, x: F64, value: float, gradient: F64, steepest: F64, direction: F64, first: float
+        self, x: F64, value: float, gradient: F64, projected: F64, direction: F64, first: float
     ) -> tuple[F64, float, F64] | None:
-        """A point with enough decrease, or None."""
+        """Point, value and gradient after enough decrease along the direction; None = not found.
+
+        first: step length to try first.
+        """
         if self.l1 or (self.nonnegative is not None and self._hits(x, direction, first)):
-            return self._backtrack(x, value, steepest, direction, first)
+            return self._backtrack(x, value, projected, direction, first)
         return self._wolfe(x, value, gradient, direction, first)
 
     def _hits(self, x: F64, direction: F64, step: float) -> bool:
+        """Does a step of up to four times this length cross a bound?"""
         assert self.nonnegative is not None
         return bool((x[self.nonnegative] + 4.0 * step * direction[self.nonnegative] < 0).any())
 
     def _backtrack(
-        self, x: F64, value: float, steepest: F64, direction: F64, step: float
+        self, x: F64, value: float, projected: F64, direction: F64, step: float
     ) -> tuple[F64, float, F64] | None:
-        """Armijo along the projected path."""
-        orthant = np.where(x != 0, np.sign(x), -np.sign(steepest)) if self.l1 else None
+        """Halve the step along the projected path until the Armijo condition holds."""
+        orthant = np.where(x != 0, np.sign(x), -np.sign(projected)) if self.l1 else None
         for _ in range(self.options.max_evaluations):
             point = x + step * direction
             if orthant is not None:
@@ -222,7 +272,7 @@ class _Search:
             elif self.nonnegative is not None:
                 point[self.nonnegative] = np.maximum(point[self.nonnegative], 0.0)
             new, gradient = self.evaluate(point)
-            if new <= value + 1e-4 * dot(steepest, point - x) + ROUNDING * abs(value):
+            if new <= value + 1e-4 * dot(projected, point - x) + ROUNDING * abs(value):
                 return point, new, gradient
             step *= 0.5
         return None
@@ -230,7 +280,9 @@ class _Search:
     def _wolfe(
         self, x: F64, value: float, gradient: F64, direction: F64, step: float
     ) -> tuple[F64, float, F64] | None:
-        """Strong Wolfe conditions (1e-4, 0.9) by bracketing and safeguarded cubic steps."""
+        """A point that satisfies the strong Wolfe conditions (constants 1e-4, 0.9), by bracketing
+        and safeguarded cubic steps; else the best one with enough decrease, if any.
+        """
         slope0 = dot(gradient, direction)
         low, f_low, d_low = 0.0, value, slope0
         high: tuple[float, float, float] | None = None
@@ -261,7 +313,9 @@ class _Search:
 
 
 def _between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
-    """Minimum of the cubic through two points with slopes, kept inside the interval."""
+    """Minimum of the cubic through two points with their slopes; the midpoint if it is too close to
+    either end or undefined.
+    """
     middle = 0.5 * (a + b)
     if not np.isfinite([fb, db]).all() or a == b:
         return middle
@@ -273,6 +327,6 @@ def _between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> 
     if db - da + 2.0 * d2 == 0.0:
         return middle
     step = b - (b - a) * (db + d2 - d1) / (db - da + 2.0 * d2)
-    edge = 0.1 * abs(b - a)
-    inside = min(a, b) + edge <= step <= max(a, b) - edge
+    margin = 0.1 * abs(b - a)
+    inside = min(a, b) + margin <= step <= max(a, b) - margin
     return float(step) if inside else middle

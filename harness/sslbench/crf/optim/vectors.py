@@ -1,21 +1,25 @@
-"""Long vectors: sums in fixed chunks (the same bits for any number of threads), fused updates."""
+"""Operations on long vectors.
+
+Sums run over chunks of a fixed length: the same bits for any number of threads.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import prange
 
-from sslbench.compiled import njit
+from sslbench.compiled import kernel, parallel_kernel
 from sslbench.crf.simd import lanes
 from sslbench.types import F64, I64
 
 CHUNK = 16_384
-#: some vectors of this length stay in the second-level cache while the pairs of L-BFGS run past
+#: several vectors of this length fit into the second-level cache, beside the pairs of L-BFGS that
+#: are read once
 PAIR_CHUNK = 4096
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _chunk_dot(x, y, lo, hi):  # type: ignore[no-untyped-def]
+@kernel
+def _chunk_dot(x: F64, y: F64, lo: int, hi: int) -> float:
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     n4 = lo + (hi - lo) // 4 * 4
     for i in range(lo, n4, 4):
@@ -28,9 +32,9 @@ def _chunk_dot(x, y, lo, hi):  # type: ignore[no-untyped-def]
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def dot(x: F64, y: F64) -> float:
-    """Inner product."""
+    """Inner product of float64[n]."""
     n = x.shape[0]
     chunks = (n + CHUNK - 1) // CHUNK
     partial = np.zeros(chunks)
@@ -42,14 +46,14 @@ def dot(x: F64, y: F64) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def combine(a: float, x: F64, b: float, y: F64, out: F64) -> None:
-    """out = a x + b y."""
+    """out = a x + b y; out may be x or y."""
     for i in prange(x.shape[0]):
         out[i] = a * x[i] + b * y[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def max_abs(x: F64) -> float:
     """Largest absolute value."""
     n = x.shape[0]
@@ -63,9 +67,9 @@ def max_abs(x: F64) -> float:
     return partial.max() if chunks > 0 else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def subtract_prior(precision: F64, x: F64, gradient: F64) -> float:
-    """gradient -= precision * x; return sum of precision * x^2 / 2."""
+    """gradient -= precision * x; return the sum of precision * x^2 / 2.  All float64[n]."""
     n = x.shape[0]
     chunks = (n + CHUNK - 1) // CHUNK
     partial = np.zeros(chunks)
@@ -77,16 +81,17 @@ def subtract_prior(precision: F64, x: F64, gradient: F64) -> float:
             total += pull * x[i]
         partial[c] = total
     half = 0.0
-    for c in range(chunks):  # not partial.sum(): numba would make it a parallel sum
+    for c in range(chunks):  # numba would turn partial.sum() into a parallel sum
         half += 0.5 * partial[c]
     return half
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def pair_products(S: F64, Y: F64, rows: I64, new: int, gradient: F64, preconditioner: F64) -> F64:
-    """One pass over the pairs of L-BFGS: float64[k, 5] inner products.
+    """Inner products float64[k, 5] of the pairs of L-BFGS, in one pass over them.
 
-    S, Y float64[m, n]; rows int64[k]; preconditioner float64[n], the diagonal D (empty = identity).
+    S, Y float64[m, n] the pairs; rows int64[k] those in use; new: row of the newest pair;
+    preconditioner float64[n], the diagonal D (empty = identity).
     Columns: s.y_new, y.s_new, y.D.y_new, s.gradient, y.D.gradient.
     """
     n, k = gradient.shape[0], rows.shape[0]
@@ -118,9 +123,11 @@ def pair_products(S: F64, Y: F64, rows: I64, new: int, gradient: F64, preconditi
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _five_products(s, y, s_new, y_new, dy_new, g, dg, out):  # type: ignore[no-untyped-def]
-    """out = s.y_new, y.s_new, y.dy_new, s.g, y.dg: s and y are read once."""
+@kernel
+def _five_products(
+    s: F64, y: F64, s_new: F64, y_new: F64, scaled_y: F64, g: F64, scaled_g: F64, out: F64
+) -> None:
+    """out = s.y_new, y.s_new, y.scaled_y, s.g, y.scaled_g; s and y are read once."""
     n = s.shape[0]
     t0 = t1 = t2 = t3 = t4 = lanes.splat(0.0)
     for i in range(0, n, 8):
@@ -128,14 +135,14 @@ def _five_products(s, y, s_new, y_new, dy_new, g, dg, out):  # type: ignore[no-u
         u, v = lanes.load_first(s, i, tail, 0.0), lanes.load_first(y, i, tail, 0.0)
         t0 = lanes.fma(u, lanes.load_first(y_new, i, tail, 0.0), t0)
         t1 = lanes.fma(v, lanes.load_first(s_new, i, tail, 0.0), t1)
-        t2 = lanes.fma(v, lanes.load_first(dy_new, i, tail, 0.0), t2)
+        t2 = lanes.fma(v, lanes.load_first(scaled_y, i, tail, 0.0), t2)
         t3 = lanes.fma(u, lanes.load_first(g, i, tail, 0.0), t3)
-        t4 = lanes.fma(v, lanes.load_first(dg, i, tail, 0.0), t4)
+        t4 = lanes.fma(v, lanes.load_first(scaled_g, i, tail, 0.0), t4)
     out[0], out[1], out[2] = lanes.total(t0), lanes.total(t1), lanes.total(t2)
     out[3], out[4] = lanes.total(t3), lanes.total(t4)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def combine_pairs(
     S: F64,
     Y: F64,
@@ -147,22 +154,22 @@ def combine_pairs(
     gamma: float,
     out: F64,
 ) -> None:
-    """out = -(gamma D (gradient - sum_j a_j y_j) + sum_j b_j s_j), arguments as above."""
+    """out = -(gamma D (gradient - sum_j a_j y_j) + sum_j b_j s_j); arrays as in `pair_products`."""
     n = gradient.shape[0]
     for c in prange((n + PAIR_CHUNK - 1) // PAIR_CHUNK):
         lo, hi = c * PAIR_CHUNK, min(n, (c + 1) * PAIR_CHUNK)
-        here = gradient[lo:hi].copy()
+        part = gradient[lo:hi].copy()
         for j in range(rows.shape[0]):
-            _add_multiple(-a[j], Y[rows[j], lo:hi], here)
+            _add_multiple(-a[j], Y[rows[j], lo:hi], part)
         for i in range(hi - lo):
-            here[i] *= -gamma if preconditioner.shape[0] == 0 else -gamma * preconditioner[lo + i]
+            part[i] *= -gamma if preconditioner.shape[0] == 0 else -gamma * preconditioner[lo + i]
         for j in range(rows.shape[0]):
-            _add_multiple(-b[j], S[rows[j], lo:hi], here)
-        out[lo:hi] = here
+            _add_multiple(-b[j], S[rows[j], lo:hi], part)
+        out[lo:hi] = part
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_multiple(a, x, y):  # type: ignore[no-untyped-def]
+@kernel
+def _add_multiple(a: float, x: F64, y: F64) -> None:
     """y += a x."""
     f = lanes.splat(a)
     whole = x.shape[0] - x.shape[0] % 8

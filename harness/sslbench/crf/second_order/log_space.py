@@ -1,10 +1,9 @@
-"""One second-order chain in log space: the reference (docs/specs/crf_engine.md, section 4).
+"""Second-order chains in log space: the reference (docs/specs/crf_engine.md, section 4).
 
-First-order recursions on pairs of labels.  Everywhere: ``node`` float64[T, L] with the START arc
-and, of a single token, the stop score folded in; ``edge`` float64[1 or T, L, L] (a, b), one matrix
-for all positions or one each (slice 0 unused); ``begin`` float64[L, L] of the first two labels,
-``inner`` float64[L, L, L] of any three in a row, ``end`` float64[L, L] of the last two.
--inf forbids; 0 * -inf counts as 0.
+First-order recursions on pairs of labels.  Everywhere: ``node`` float64[T, L] with the START
+potentials and, of a single token, the stop score included; ``edge`` float64[1 or T, L, L] by
+(b, c), one matrix for all positions or one each (slice 0 unused); ``begin``, ``inner`` and ``end``
+of `LabelTriples`.  -inf forbids; 0 * -inf counts as 0.
 
     phi_1(b, c)     = node_1(c) + edge_1(b, c) + begin(b, c)
     phi_t(a, b, c)  = node_t(c) + edge_t(b, c) + inner(a, b, c)            t >= 2
@@ -12,54 +11,108 @@ for all positions or one each (slice 0 unused); ``begin`` float64[L, L] of the f
     q_t(c | a, b)   = exp(phi_t(a, b, c) + beta_t(b, c) - k_t - beta_{t-1}(a, b))
     xi_t(b, c)      = sum_a xi_{t-1}(a, b) q_t(c | a, b)
 
-``k_t``, the largest message, keeps them the size of the local potentials.  The pair at position 0
-is (anything, first label): its messages stand in row 0 of ``beta[0]``.
+``k_t``, the largest message, keeps the messages of the size of the local potentials.  The pair at
+position 0 is (anything, first label): its messages are row 0 of ``beta[0]``.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
 
-from sslbench.compiled import njit
+from sslbench.compiled import inline_kernel, kernel, parallel_kernel
+from sslbench.crf.data import LabelTriples, SentenceGroups
 from sslbench.crf.first_order.scaled import INFEASIBLE, OK
 from sslbench.types import F64, I8, I32, I64
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _rows(t, L):  # type: ignore[no-untyped-def]
+class Chain(NamedTuple):
+    """Potentials of one sentence, and its messages once `backward` has filled them in.
+
+    beta: float64[T, L, L]; k: float64[T] centering constants.
+    """
+
+    node: F64
+    edge: F64
+    triples: LabelTriples
+    beta: F64
+    k: F64
+
+
+class Marginals(NamedTuple):
+    """Marginals (or slopes, derivatives of -H by the potentials) of one sentence, times its weight.
+
+    node: float64[T, L] is set; the others are added to.  edge: float64[T, L, L] or, not wanted,
+    float64[0, L, L]; triples: sums over positions.
+    """
+
+    node: F64
+    edge: F64
+    triples: LabelTriples
+
+
+class BatchMarginals(NamedTuple):
+    """The same for a batch: node float64[n, L]; edge float64[n or 0, L, L]; begin, end
+    float64[G, L, L] and inner float64[G, L, L, L], sums over the sentences of each group.
+    """
+
+    node: F64
+    edge: F64
+    begin: F64
+    inner: F64
+    end: F64
+
+
+@kernel
+def chain(node: F64, edge: F64, triples: LabelTriples) -> Chain:
+    """With room for the messages."""
+    T, L = node.shape
+    return Chain(node, edge, triples, np.empty((T, L, L)), np.empty(T))
+
+
+@kernel
+def part(out: BatchMarginals, lo: int, hi: int, group: int) -> Marginals:
+    """The part of a sentence, tokens lo:hi."""
+    sums = LabelTriples(out.begin[group], out.inner[group], out.end[group])
+    return Marginals(out.node[lo:hi], out.edge[lo:hi], sums)
+
+
+@kernel
+def _rows(t: int, L: int) -> int:
     """How many labels the first of the pair (y_{t-1}, y_t) has: at position 0 there is none."""
     return 1 if t == 0 else L
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _clique(node, edge, begin, inner, t, a, b, c):  # type: ignore[no-untyped-def]
+@kernel
+def _factor(node: F64, edge: F64, triples: LabelTriples, t: int, a: int, b: int, c: int) -> float:
     """phi_t(a, b, c) for t >= 1; a has no meaning at t = 1."""
-    high = begin[b, c] if t == 1 else inner[a, b, c]
-    return node[t, c] + edge[t if edge.shape[0] > 1 else 0, b, c] + high
+    high = triples.begin[b, c] if t == 1 else triples.inner[a, b, c]
+    return float(node[t, c] + edge[t if edge.shape[0] > 1 else 0, b, c] + high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def backward(node: F64, edge: F64, begin: F64, inner: F64, end: F64, beta: F64, k: F64) -> float:
-    """Fill beta float64[T, L, L] and the centering constants k float64[T]; return log Z."""
+@kernel
+def backward(x: Chain) -> float:
+    """Fill in the messages; return log Z."""
+    node, edge, triples, beta, k = x
     T, L = node.shape
     for b in range(L):
         for c in range(L):
-            beta[T - 1, b, c] = end[b, c] if T > 1 else 0.0
+            beta[T - 1, b, c] = triples.end[b, c] if T > 1 else 0.0
     for t in range(T - 1, 0, -1):
         top = -np.inf
         for a in range(_rows(t - 1, L)):
             for b in range(L):
                 high = -np.inf
                 for c in range(L):
-                    value = _clique(node, edge, begin, inner, t, a, b, c) + beta[t, b, c]
+                    value = _factor(node, edge, triples, t, a, b, c) + beta[t, b, c]
                     high = max(high, value)
                 total = 0.0
                 if high > -np.inf:
                     for c in range(L):
-                        value = _clique(node, edge, begin, inner, t, a, b, c) + beta[t, b, c]
+                        value = _factor(node, edge, triples, t, a, b, c) + beta[t, b, c]
                         total += math.exp(value - high)
                     high += math.log(total)
                 beta[t - 1, a, b] = high
@@ -79,35 +132,38 @@ def backward(node: F64, edge: F64, begin: F64, inner: F64, end: F64, beta: F64, 
     for b in range(L):
         total += math.exp(node[0, b] + beta[0, 0, b] - high)
     k[0] = high + math.log(total)
-    log_z, carry = 0.0, 0.0  # Neumaier: thousands of centering constants without drift
-    for t in range(T):
-        new = log_z + k[t]
-        carry += (log_z - new) + k[t] if abs(log_z) >= abs(k[t]) else (k[t] - new) + log_z
-        log_z = new
-    return log_z + carry
+    return _compensated_sum(k)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def log_conditional(node, edge, begin, inner, beta, k, t, a, b, c):  # type: ignore[no-untyped-def]
-    """log q_t(c | a, b), t >= 1; -inf where (a, b) leads nowhere."""
-    if beta[t - 1, a, b] == -np.inf:
+@kernel
+def _compensated_sum(values: F64) -> float:
+    """Neumaier's sum: thousands of centering constants without drift."""
+    total, carry = 0.0, 0.0
+    for value in values:
+        new = total + value
+        carry += (total - new) + value if abs(total) >= abs(value) else (value - new) + total
+        total = new
+    return total + carry
+
+
+@inline_kernel
+def log_conditional(x: Chain, t: int, a: int, b: int, c: int) -> float:
+    """log q_t(c | a, b), t >= 1; -inf where (a, b) has no continuation."""
+    if x.beta[t - 1, a, b] == -np.inf:
         return -np.inf
-    value = _clique(node, edge, begin, inner, t, a, b, c) + beta[t, b, c]
-    return value - k[t] - beta[t - 1, a, b]
+    value = _factor(x.node, x.edge, x.triples, t, a, b, c) + x.beta[t, b, c]
+    return float(value - x.k[t] - x.beta[t - 1, a, b])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def marginals(  # type: ignore[no-untyped-def]
-    node, edge, begin, inner, beta, k, weight, mu, arcs, first, triples, last
-):
-    """Posteriors times a weight: mu float64[T, L] is set; arcs float64[0 or 1 or T, L, L], first,
-    last float64[L, L] and triples float64[L, L, L] are added to.
-    """
-    T, L = node.shape
+@kernel
+def marginals(x: Chain, weight: float, out: Marginals) -> None:
+    """Marginals times a weight."""
+    T, L = x.node.shape
+    inner = out.triples.inner
     xi, new = np.zeros((L, L)), np.empty((L, L))
     for b in range(L):
-        xi[0, b] = math.exp(node[0, b] + beta[0, 0, b] - k[0])
-        mu[0, b] = weight * xi[0, b]
+        xi[0, b] = math.exp(x.node[0, b] + x.beta[0, 0, b] - x.k[0])
+        out.node[0, b] = weight * xi[0, b]
     for t in range(1, T):
         new[:] = 0.0
         for a in range(_rows(t - 1, L)):
@@ -115,31 +171,33 @@ def marginals(  # type: ignore[no-untyped-def]
                 if xi[a, b] == 0.0:
                     continue
                 for c in range(L):
-                    p = xi[a, b] * math.exp(
-                        log_conditional(node, edge, begin, inner, beta, k, t, a, b, c)
-                    )
+                    p = xi[a, b] * math.exp(log_conditional(x, t, a, b, c))
                     new[b, c] += p
                     if t > 1:
-                        triples[a, b, c] += weight * p
+                        inner[a, b, c] += weight * p
         xi[:] = new
-        _note_pairs(xi, weight, t, T, mu, arcs, first, last)
+        _add_pairs(xi, weight, t, out)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _note_pairs(xi, weight, t, T, mu, arcs, first, last):  # type: ignore[no-untyped-def]
-    """Add the pairs of position t >= 1 to what `marginals` sums up."""
-    mu[t] = weight * xi.sum(axis=0)
-    if arcs.shape[0] > 0:
-        arcs[t if arcs.shape[0] > 1 else 0] += weight * xi
+@kernel
+def _add_pairs(xi: F64, weight: float, t: int, out: Marginals) -> None:
+    """Put the pairs of position t >= 1 into all outputs but those of three labels in a row."""
+    out.node[t] = weight * xi.sum(axis=0)
+    if out.edge.shape[0] > 0:
+        out.edge[t] += weight * xi
     if t == 1:
+        first = out.triples.begin
         first += weight * xi
-    if t == T - 1:
+    if t == out.node.shape[0] - 1:
+        last = out.triples.end
         last += weight * xi
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def best_path(node: F64, edge: F64, begin: F64, inner: F64, end: F64, path: I32) -> float:
-    """Best labels into path int32[T]; ties go to the smallest labels, from the last one on."""
+@kernel
+def best_path(node: F64, edge: F64, triples: LabelTriples, path: I32) -> float:
+    """Best labels into path int32[T], and their score; ties go to the smallest labels, decided from
+    the last label to the first.
+    """
     T, L = node.shape
     best, new = np.full((L, L), -np.inf), np.empty((L, L))
     back = np.zeros((T, L, L), np.int32)
@@ -152,14 +210,14 @@ def best_path(node: F64, edge: F64, begin: F64, inner: F64, end: F64, path: I32)
                 if best[a, b] == -np.inf:
                     continue
                 for c in range(L):
-                    value = best[a, b] + _clique(node, edge, begin, inner, t, a, b, c)
+                    value = best[a, b] + _factor(node, edge, triples, t, a, b, c)
                     if value > new[b, c]:
                         new[b, c], back[t, b, c] = value, a
         best[:] = new
     score, b_last, c_last = -np.inf, 0, 0
     for c in range(L):
         for b in range(_rows(T - 1, L)):
-            value = best[b, c] + (end[b, c] if T > 1 else 0.0)
+            value = best[b, c] + (triples.end[b, c] if T > 1 else 0.0)
             if value > score:
                 score, b_last, c_last = value, b, c
     path[T - 1] = c_last
@@ -169,34 +227,25 @@ def best_path(node: F64, edge: F64, begin: F64, inner: F64, end: F64, path: I32)
     return score
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _entropy(  # type: ignore[no-untyped-def]
-    node, edge, begin, inner, beta, k, weight, omega, mass, arcs, first, triples, last
-):
-    """Entropy H of the chain, and weight d(-H) added to the cliques' sums as in `marginals`.
+@kernel
+def _entropy(x: Chain, weight: float, out: Marginals, counts: F64) -> float:
+    """Entropy H of the chain; the slopes, times the weight, go to `out`.
 
-    With r = log q, every potential's derivative is Cov(1_factor, sum r) (docs/specs/crf_engine.md,
-    section 7.4): omega float64[T, L] is set; mass float64[L] += the expected tokens of each label.
+    With r = log q, every slope is Cov(1_factor, sum of r) (docs/specs/crf_engine.md, section 7.4).
+    counts float64[L] += the expected number of tokens of each label.
     """
-    T, L = node.shape
-    G = np.zeros((T, L, L))
-    for t in range(T - 1, 0, -1):
-        for a in range(_rows(t - 1, L)):
-            for b in range(L):
-                for c in range(L):
-                    r = log_conditional(node, edge, begin, inner, beta, k, t, a, b, c)
-                    if r > -np.inf:
-                        G[t - 1, a, b] += math.exp(r) * (r + G[t, b, c])
+    T, L = x.node.shape
+    G, inner = _rest(x), out.triples.inner
     xi, F = np.zeros((L, L)), np.zeros((L, L))
     mean = 0.0
     for b in range(L):
-        r = node[0, b] + beta[0, 0, b] - k[0]
+        r = x.node[0, b] + x.beta[0, 0, b] - x.k[0]
         if r > -np.inf:
             xi[0, b], F[0, b] = math.exp(r), r
             mean += xi[0, b] * (r + G[0, 0, b])
     for b in range(L):
-        omega[0, b] = weight * xi[0, b] * (F[0, b] + G[0, 0, b] - mean)
-        mass[b] += xi[0, b]
+        out.node[0, b] = weight * xi[0, b] * (F[0, b] + G[0, 0, b] - mean)
+        counts[b] += xi[0, b]
     new, moment, cov = np.empty((L, L)), np.empty((L, L)), np.empty((L, L))
     for t in range(1, T):
         new[:], moment[:], cov[:] = 0.0, 0.0, 0.0
@@ -205,7 +254,7 @@ def _entropy(  # type: ignore[no-untyped-def]
                 if xi[a, b] == 0.0:
                     continue
                 for c in range(L):
-                    r = log_conditional(node, edge, begin, inner, beta, k, t, a, b, c)
+                    r = log_conditional(x, t, a, b, c)
                     if r == -np.inf:
                         continue
                     p, so_far = xi[a, b] * math.exp(r), F[a, b] + r
@@ -214,143 +263,118 @@ def _entropy(  # type: ignore[no-untyped-def]
                     moment[b, c] += p * so_far
                     cov[b, c] += here
                     if t > 1:
-                        triples[a, b, c] += here
+                        inner[a, b, c] += here
         for b in range(L):
             for c in range(L):
                 xi[b, c] = new[b, c]
                 F[b, c] = moment[b, c] / new[b, c] if new[b, c] > 0.0 else 0.0
-        _note_pairs(cov, 1.0, t, T, omega, arcs, first, last)
+        _add_pairs(cov, 1.0, t, out)
         for c in range(L):
-            mass[c] += xi[:, c].sum()
+            counts[c] += xi[:, c].sum()
     return -mean
 
 
-# -- blocks of sentences ---------------------------------------------------------------------------
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_space(  # type: ignore[no-untyped-def]
-    node, edge, begin, inner, end, weight, mu, step, arcs, first, triples, last
-):
-    """One sentence by the reference recursions: mu and step are set, the rest is added to."""
-    T, L = node.shape
-    beta, k = np.empty((T, L, L)), np.empty(T)
-    step[:] = 0.0
-    step[0] = backward(node, edge, begin, inner, end, beta, k)
-    if step[0] == -np.inf:
+@kernel
+def _rest(x: Chain) -> F64:
+    """float64[T, L, L]: expected sum of log q after each position, by the pair there."""
+    T, L = x.node.shape
+    G = np.zeros((T, L, L))
+    for t in range(T - 1, 0, -1):
+        for a in range(_rows(t - 1, L)):
+            for b in range(L):
+                for c in range(L):
+                    r = log_conditional(x, t, a, b, c)
+                    if r > -np.inf:
+                        G[t - 1, a, b] += math.exp(r) * (r + G[t, b, c])
+    return G
+
+
+# -- batches of sentences --------------------------------------------------------------------------
+@kernel
+def sentence(
+    node: F64, edge: F64, triples: LabelTriples, weight: float, log_scale: F64, out: Marginals
+) -> int:
+    """Status of a sentence, by the reference recursions; log_scale float64[T] is set."""
+    x = chain(node, edge, triples)
+    log_scale[:] = 0.0
+    log_scale[0] = backward(x)
+    if log_scale[0] == -np.inf:
         return INFEASIBLE
-    marginals(node, edge, begin, inner, beta, k, weight, mu, arcs, first, triples, last)
+    marginals(x, weight, out)
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def varying(
     node: F64,
     edge: F64,
-    begin: F64,
-    inner: F64,
-    end: F64,
-    offsets: I64,
-    groups: I64,
-    weights: F64,
-    mu: F64,
-    step: F64,
-    arcs: F64,
-    first: F64,
-    triples: F64,
-    last: F64,
+    triples: LabelTriples,
+    sentences: SentenceGroups,
+    log_scale: F64,
+    out: BatchMarginals,
     status: I8,
 ) -> None:
-    """As `shared` with edge float64[n, L, L] of every position besides, all in log space.
+    """As `scaled.shared`, with edge float64[n, L, L] of every position, all in log space.
 
-    arcs float64[n, L, L]: posteriors of the pairs, zero at first tokens.
+    out.edge float64[n, L, L]: marginals of the pairs, zero at first tokens.
     """
+    offsets, groups, weights = sentences
+    mu, xi, begin, inner, end = out.node, out.edge, out.begin, out.inner, out.end
     for k in prange(groups.shape[0] - 1):
-        first[k], triples[k], last[k] = 0.0, 0.0, 0.0
+        begin[k], inner[k], end[k] = 0.0, 0.0, 0.0
         for i in range(groups[k], groups[k + 1]):
-            a, b = offsets[i], offsets[i + 1]
-            arcs[a:b] = 0.0
+            lo, hi = offsets[i], offsets[i + 1]
+            xi[lo:hi] = 0.0
             if weights[i] == 0.0:
-                status[i], mu[a:b], step[a:b] = OK, 0.0, 0.0
+                status[i], mu[lo:hi], log_scale[lo:hi] = OK, 0.0, 0.0
                 continue
-            status[i] = log_space(
-                node[a:b],
-                edge[a:b],
-                begin,
-                inner,
-                end,
-                weights[i],
-                mu[a:b],
-                step[a:b],
-                arcs[a:b] if b - a > 1 else arcs[a : a + 0],
-                first[k],
-                triples[k],
-                last[k],
+            own = part(out, lo, hi, k)
+            status[i] = sentence(
+                node[lo:hi], edge[lo:hi], triples, weights[i], log_scale[lo:hi], own
             )
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def viterbi(
-    node: F64, edge: F64, begin: F64, inner: F64, end: F64, offsets: I64, path: I32, status: I8
+    node: F64, edge: F64, triples: LabelTriples, offsets: I64, path: I32, status: I8
 ) -> None:
     """Best labels of every sentence: path int32[n]."""
     for i in prange(offsets.shape[0] - 1):
-        a, b = offsets[i], offsets[i + 1]
-        own = edge if edge.shape[0] == 1 else edge[a:b]
-        score = best_path(node[a:b], own, begin, inner, end, path[a:b])
+        lo, hi = offsets[i], offsets[i + 1]
+        own = edge if edge.shape[0] == 1 else edge[lo:hi]
+        score = best_path(node[lo:hi], own, triples, path[lo:hi])
         status[i] = INFEASIBLE if score == -np.inf else OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel
 def entropy(
     node: F64,
     edge: F64,
-    begin: F64,
-    inner: F64,
-    end: F64,
-    offsets: I64,
-    groups: I64,
-    weights: F64,
-    found: F64,
-    omega: F64,
-    mass: F64,
-    arcs: F64,
-    first: F64,
-    triples: F64,
-    last: F64,
+    triples: LabelTriples,
+    sentences: SentenceGroups,
+    entropies: F64,
+    counts: F64,
+    out: BatchMarginals,
     status: I8,
 ) -> None:
-    """Entropies float64[s] of the sentences, and the derivatives of -sum weights H.
+    """Entropies float64[s] of the sentences, and the slopes, times the weights, in `out`.
 
-    Outputs as in `varying`, with omega in place of mu and mass float64[G, L]; arcs float64[n, L, L]
-    or float64[0, L, L].
+    counts float64[G, L]: expected number of tokens of each label; out.edge float64[n, L, L] or
+    float64[0, L, L].
     """
+    offsets, groups, weights = sentences
+    slope, slopes, begin, inner, end = out.node, out.edge, out.begin, out.inner, out.end
     for k in prange(groups.shape[0] - 1):
-        first[k], triples[k], last[k], mass[k] = 0.0, 0.0, 0.0, 0.0
+        begin[k], inner[k], end[k], counts[k] = 0.0, 0.0, 0.0, 0.0
         for i in range(groups[k], groups[k + 1]):
-            a, b = offsets[i], offsets[i + 1]
-            own = edge if edge.shape[0] == 1 else edge[a:b]
-            out = arcs[a:b] if arcs.shape[0] > 0 and b - a > 1 else arcs[0:0]
-            arcs[a:b] = 0.0
-            status[i], found[i], omega[a:b] = OK, 0.0, 0.0
+            lo, hi = offsets[i], offsets[i + 1]
+            own = edge if edge.shape[0] == 1 else edge[lo:hi]
+            slopes[lo:hi] = 0.0
+            status[i], entropies[i], slope[lo:hi] = OK, 0.0, 0.0
             if weights[i] == 0.0:
                 continue
-            T, L = b - a, node.shape[1]
-            beta, scales = np.empty((T, L, L)), np.empty(T)
-            log_z = backward(node[a:b], own, begin, inner, end, beta, scales)
-            if log_z == -np.inf:
+            x = chain(node[lo:hi], own, triples)
+            if backward(x) == -np.inf:
                 status[i] = INFEASIBLE
                 continue
-            found[i] = _entropy(
-                node[a:b],
-                own,
-                begin,
-                inner,
-                beta,
-                scales,
-                weights[i],
-                omega[a:b],
-                mass[k],
-                out,
-                first[k],
-                triples[k],
-                last[k],
-            )
+            entropies[i] = _entropy(x, weights[i], part(out, lo, hi, k), counts[k])

@@ -1,37 +1,54 @@
-"""Many second-order chains at once in probability space: the fast path of `triple_chain`.
+"""Many second-order chains at once in probability space: the fast path.
 
-Potentials as there, transitions the same at every position (they are folded into ``begin`` and
-``inner``).  With M3 = exp(inner - max), x_t = exp(node_t - max), all scaled by the sums c_t:
+Potentials as in `log_space`, with transitions that are the same at every position and included in
+``begin`` and ``inner``.  With M3 = exp(inner - max), x_t = exp(node_t - max), all scaled by the
+sums c_t:
 
     alpha_1(b, c) = x_0(b) M2(b, c) x_1(c) / c_0
     alpha_t(b, c) = x_t(c) / c_{t-1} sum_a alpha_{t-1}(a, b) M3(a, b, c)
     g_t(b, c)     = x_t(c) / c_{t-1} beta_t(b, c),  beta_{t-1}(a, b) = sum_c M3(a, b, c) g_t(b, c)
     xi_t = alpha_t beta_t,   triples(a, b, c) = M3(a, b, c) sum_t alpha_{t-1}(a, b) g_t(b, c)
 
-Each of the three sums takes L^3 multiply-adds a token.  A table M3 of 26 labels is 173 kB, more
-than the first-level cache holds, so four sentences of about the same length go side by side, and
-every part of M3 that is read serves four tokens.  For a fixed b the sums are
-products of a vector with a matrix; ``alpha`` is kept as rows (b, c) of c and ``g`` as rows (c, b)
-of b, so that either is read item by item where it is the vector, and the triples are products of
-whole rows.
+M2 and M4 are the exponentials of begin and end.  Each of the three sums takes L^3 multiply-adds per
+token.  A table M3 of 26 labels has 173 kB, more than the first-level cache holds.  So four
+sentences of about the same length are done side by side, and every part of M3 that is read serves
+four tokens.  For a fixed b the sums are products of a vector with a matrix.  ``alpha`` is stored as
+rows (b, c) of c and ``g`` as rows (c, b) of b: either is read item by item where it is the vector,
+and the triples are products of whole rows.
 
 Safe without -inf while the range R of the potentials of a position is at most 220: the label before
 the last keeps a share e^-R of the mass, a pair e^-2R, so that beta is below e^2R and g below e^3R.
 With -inf: 150, and all messages between 1e-200 and 1e200.  Any other sentence is done in log space.
-Sums run in an order fixed by the sentences: same bits for any number of threads.
+Sums run in an order fixed by the sentences: the same bits for any number of threads.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import prange
 
-from sslbench.compiled import njit
+from sslbench.compiled import kernel, parallel_kernel
+from sslbench.crf.data import LabelTriples, SentenceGroups
 from sslbench.crf.first_order.scaled import INFEASIBLE, OK, REDO, TINY, smallest_positive
-from sslbench.crf.second_order import log_space as triple_chain
-from sslbench.crf.second_order.tiles import QUAD, add_label_triples, padded, prepared, products
+from sslbench.crf.second_order import log_space
+from sslbench.crf.second_order.log_space import BatchMarginals, Marginals
+from sslbench.crf.second_order.tiles import (
+    QUAD,
+    Tables,
+    add_first,
+    add_last,
+    add_products,
+    finish_pairs,
+    padded,
+    products,
+    scale_pairs,
+    start_pairs,
+    stop_pairs,
+    tables,
+)
 from sslbench.crf.simd import lanes, rows
 from sslbench.types import F64, I8, I64
 
@@ -39,204 +56,157 @@ SAFE_RANGE, SAFE_RANGE_WITH_ZEROS = 220.0, 150.0
 WIDTH = lanes.WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _scale_pairs(pairs, i, n, x, j, P):  # type: ignore[no-untyped-def]
-    """pairs[i + b P + c] *= x[j + c] for b < n; the sum of the result."""
-    total = lanes.splat(0.0)
-    for k in range(0, P, WIDTH):
-        f = lanes.load(x, j + k)
-        for b in range(n):
-            value = lanes.multiply(lanes.load(pairs, i + b * P + k), f)
-            lanes.store(pairs, i + b * P + k, value)
-            total = lanes.add(total, value)
-    return lanes.total(total)
+class _Quad(NamedTuple):
+    """Up to four sentences, the longest first, and scratch arrays for them.
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _start_pairs(x0, x1, M2, alpha):  # type: ignore[no-untyped-def]
-    """alpha[b, c] = x0[b] M2[b, c] x1[c]; its sum."""
-    L, total = M2.shape[0], 0.0
-    for b in range(L):
-        for c in range(L):
-            alpha[b, c] = x0[b] * M2[b, c] * x1[c]
-            total += alpha[b, c]
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _stop_pairs(alpha, M4, weight, g):  # type: ignore[no-untyped-def]
-    """g[c, b] = weight M4[b, c] / z, the last pair's beta, with z = sum of alpha M4, returned."""
-    L, z = M4.shape[0], 0.0
-    for b in range(L):
-        for c in range(L):
-            z += alpha[b, c] * M4[b, c]
-    if z > 0.0:
-        for b in range(L):
-            for c in range(L):
-                g[c, b] = weight / z * M4[b, c]
-    return z
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _finish_pairs(alpha, x, g, mu, zeros):  # type: ignore[no-untyped-def]
-    """From beta to g: g[c, :] = x[c] beta(., c), and mu[c] = sum over b of alpha[b, c] beta(b, c).
-
-    With zeros: the smallest positive beta, 0 if one is huge.
+    sentence, lengths: int64[4], length 0 = none; weights: float64[4]; smallest: float64[4] smallest
+    message, 0 = to be done in log space.
+    x: float64[longest, 4, P]; alpha, g: float64[longest * 4, R, P]; log_scale: float64[longest, 4];
+    mu: float64[longest, 4, L]; sums: float64[R, R, P] of alpha_{t-1}(a, b) g_t(b, c), as (a, c, b).
     """
-    L, low = mu.shape[0], 1.0
-    for c in range(L):
-        total = 0.0
-        for b in range(L):
-            total += alpha[b, c] * g[c, b]
-        mu[c] = total
-        if zeros:
-            low = min(low, smallest_positive(g[c]))
-        for b in range(L):
-            g[c, b] *= x[c]
-    return low
+
+    sentence: I64
+    lengths: I64
+    weights: F64
+    smallest: F64
+    x: F64
+    alpha: F64
+    g: F64
+    log_scale: F64
+    mu: F64
+    sums: F64
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_first(x0, M2, g, mu, first):  # type: ignore[no-untyped-def]
-    """first += posteriors of the first two labels; mu[b] of the first one.  g at position 1."""
-    L = M2.shape[0]
-    for b in range(L):
-        total = 0.0
-        for c in range(L):
-            p = x0[b] * M2[b, c] * g[c, b]
-            first[b, c] += p
-            total += p
-        mu[b] = total
+@kernel
+def _quad(longest: int, L: int) -> _Quad:
+    P, R = padded(L, WIDTH), padded(L, QUAD)
+    return _Quad(
+        np.empty(QUAD, np.int64),
+        np.zeros(QUAD, np.int64),
+        np.zeros(QUAD),
+        np.ones(QUAD),
+        rows.aligned(longest * QUAD, P).reshape(longest, QUAD, P),
+        rows.aligned(longest * QUAD * R, P).reshape(longest * QUAD, R, P),
+        rows.aligned(longest * QUAD * R, P).reshape(longest * QUAD, R, P),
+        np.zeros((longest, QUAD)),
+        np.zeros((longest, QUAD, L)),
+        rows.aligned(R * R, P).reshape(R, R, P),
+    )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_last(alpha, M4, weight, last):  # type: ignore[no-untyped-def]
-    """last += posteriors of the last two labels."""
-    L, z = M4.shape[0], 0.0
-    for b in range(L):
-        for c in range(L):
-            z += alpha[b, c] * M4[b, c]
-    for b in range(L):
-        for c in range(L):
-            last[b, c] += weight / z * alpha[b, c] * M4[b, c]
-
-
-# -- four sentences side by side -------------------------------------------------------------------
-@njit(cache=True, nogil=True, error_model="numpy")
-def _forward(x, T, tabs, tops, zeros, alpha, steps, low):  # type: ignore[no-untyped-def]
-    """alpha float64[longest * 4, R, P]; x float64[longest, 4, P] is scaled in place.
-
-    T int64[4] lengths, the largest first, 0 = none; steps float64[longest, 4] gets log c_t and the
-    maxima of the transitions; low float64[4] the smallest message, with zeros, 0 if all are.
-    """
-    M2, M3, P, R = tabs[0], tabs[1], x.shape[2], alpha.shape[1]
-    L, inverse = M2.shape[0], np.zeros(QUAD)
+@kernel
+def _forward(quad: _Quad, tables: Tables, zeros: bool) -> None:
+    """Fill in alpha; scale x in place; log_scale gets log c_t and the maxima of the transitions."""
+    x, alpha, T, smallest = quad.x, quad.alpha, quad.lengths, quad.smallest
+    P, R = x.shape[2], alpha.shape[1]
+    L, inverse = tables.begin.shape[0], np.zeros(QUAD)
     for s in range(QUAD):
         if T[s] == 0:
             alpha[QUAD + s] = 0.0
             continue
         c = rows.total(x[0, s])
-        steps[0, s] += math.log(c)
+        quad.log_scale[0, s] += math.log(c)
         rows.scale(x[1, s], 1.0 / c)
-        c = _start_pairs(x[0, s], x[1, s], M2, alpha[QUAD + s])
-        inverse[s] = _note(c, steps, 1, s, T[s], tops[0], low)
+        c = start_pairs(x[0, s], x[1, s], tables.begin, alpha[QUAD + s])
+        inverse[s] = _note_scale(c, quad, 1, s, tables.tops[0])
     for t in range(2, T[0]):
         o, before = t * QUAD * R * P, (t - 1) * QUAD * R * P
         for b in range(L):
-            products(alpha, before + b, R * P, L, M3, b * L * P, alpha, o + b * P)
+            products(alpha, before + b, R * P, L, tables.forward, b * L * P, alpha, o + b * P)
         for s in range(QUAD):
             if t >= T[s]:
                 alpha[t * QUAD + s] = 0.0
                 continue
             rows.scale(x[t, s], inverse[s])
-            c = _scale_pairs(alpha, o + s * R * P, L, x, (t * QUAD + s) * P, P)
-            inverse[s] = _note(c, steps, t, s, T[s], tops[1], low)
+            c = scale_pairs(alpha, o + s * R * P, L, x, (t * QUAD + s) * P, P)
+            inverse[s] = _note_scale(c, quad, t, s, tables.tops[1])
             if zeros:
                 for b in range(L):
-                    low[s] = min(low[s], smallest_positive(alpha[t * QUAD + s, b]))
+                    smallest[s] = min(smallest[s], smallest_positive(alpha[t * QUAD + s, b]))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _note(c, steps, t, s, T, top, low):  # type: ignore[no-untyped-def]
-    """Take the scale c of position t down; its inverse, 0 (and low = 0) if nothing is left.
+@kernel
+def _note_scale(c: float, quad: _Quad, t: int, s: int, top: float) -> float:
+    """Put the scale c of position t into log_scale; return its inverse, 0 if nothing is left.
 
-    The last position's place is taken by z (`_stop_pairs`).
+    At the last position z takes the place of c (`stop_pairs`).
     """
-    steps[t, s] += top
+    quad.log_scale[t, s] += top
     if not c > 0.0:
-        low[s] = 0.0
+        quad.smallest[s] = 0.0
         return 0.0
-    if t < T - 1:
-        steps[t, s] += math.log(c)
+    if t < quad.lengths[s] - 1:
+        quad.log_scale[t, s] += math.log(c)
     return 1.0 / c
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _backward(  # type: ignore[no-untyped-def]
-    x, T, weight, tabs, top, zeros, alpha, g, steps, mu, low
-):
-    """g float64[longest * 4, R, P] and mu float64[longest, 4, L], for t >= 1."""
-    M3, M4, P, R = tabs[2], tabs[3], x.shape[2], alpha.shape[1]
-    L = M4.shape[0]
+@kernel
+def _backward(quad: _Quad, tables: Tables, zeros: bool) -> None:
+    """Fill in g and mu for t >= 1."""
+    x, alpha, g, T, smallest = quad.x, quad.alpha, quad.g, quad.lengths, quad.smallest
+    P, R, L = x.shape[2], alpha.shape[1], tables.end.shape[0]
     for t in range(T[0] - 1, 0, -1):
         o, after = t * QUAD * R * P, (t + 1) * QUAD * R * P
         if t + 1 < T[0]:
             for b in range(L):
-                products(g, after + b, R * P, L, M3, b * L * P, g, o + b * P)
+                products(g, after + b, R * P, L, tables.backward, b * L * P, g, o + b * P)
         for s in range(QUAD):
             r = t * QUAD + s
             if t >= T[s]:
                 g[r] = 0.0
                 continue
             if t == T[s] - 1:
-                z = _stop_pairs(alpha[r], M4, weight[s], g[r])
+                z = stop_pairs(alpha[r], tables.end, quad.weights[s], g[r])
                 if z > 0.0:
-                    steps[t, s] += math.log(z) + top
+                    quad.log_scale[t, s] += math.log(z) + tables.tops[2]
                 else:
-                    low[s], g[r] = 0.0, 0.0
-            low[s] = min(low[s], _finish_pairs(alpha[r], x[t, s], g[r], mu[t, s], zeros))
+                    smallest[s], g[r] = 0.0, 0.0
+            low = finish_pairs(alpha[r], x[t, s], g[r], quad.mu[t, s], zeros)
+            smallest[s] = min(smallest[s], low)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _quad(  # type: ignore[no-untyped-def]
-    x, T, weight, tabs, tops, zeros, alpha, g, steps, mu, sums, first, last
-):
-    """Up to four sentences that are safe; int8[4]: OK, or REDO and nothing of it is in the sums."""
-    R, P, longest = alpha.shape[1], alpha.shape[2], T[0]
-    low, status = np.ones(QUAD), np.zeros(QUAD, np.int8)
-    _forward(x, T, tabs, tops, zeros, alpha, steps, low)
-    _backward(x, T, weight, tabs, tops[2], zeros, alpha, g, steps, mu, low)
+@kernel
+def _infer(quad: _Quad, tables: Tables, zeros: bool, begin: F64, end: F64) -> I8:
+    """Inference on sentences that are safe; marginals of first and last pairs are added.
+
+    Returns int8[4]: OK, or REDO, and nothing of the sentence is in any sum.
+    """
+    alpha, g, T = quad.alpha, quad.g, quad.lengths
+    status = np.zeros(QUAD, np.int8)
+    quad.smallest[:] = 1.0
+    _forward(quad, tables, zeros)
+    _backward(quad, tables, zeros)
     for s in range(QUAD):
-        if T[s] > 0 and low[s] < TINY:  # impossible or underflow: log space tells
+        if T[s] > 0 and quad.smallest[s] < TINY:  # impossible or underflow: log space decides
             status[s] = REDO
             for t in range(1, T[s]):
                 alpha[t * QUAD + s], g[t * QUAD + s] = 0.0, 0.0
         elif T[s] > 0:
-            _add_first(x[0, s], tabs[0], g[QUAD + s], mu[0, s], first)
-            _add_last(alpha[(T[s] - 1) * QUAD + s], tabs[3], weight[s], last)
-    add_label_triples(alpha, g, 2 * QUAD, longest * QUAD, R, P, sums)
+            add_first(quad.x[0, s], tables.begin, g[QUAD + s], quad.mu[0, s], begin)
+            add_last(alpha[(T[s] - 1) * QUAD + s], tables.end, quad.weights[s], end)
+    add_products(alpha, g, 2 * QUAD, T[0] * QUAD, quad.sums)
     return status
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _fill(node, span, zeros, x, s, steps):  # type: ignore[no-untyped-def]
-    """Put a sentence into place s, if it is safe: (OK, REDO or INFEASIBLE; has it -inf?)."""
-    widest, some = 0.0, False
-    x[:, s], steps[:, s] = 0.0, 0.0
+@kernel
+def _fill(quad: _Quad, s: int, node: F64, tables: Tables) -> tuple[int, bool]:
+    """Put a sentence into place s, if it is safe; its status, and whether it has -inf."""
+    widest, zeros = 0.0, False
+    quad.x[:, s], quad.log_scale[:, s] = 0.0, 0.0
     for t in range(node.shape[0]):
-        top, low, any_zero = rows.bounds(node[t])
+        top, low, own_zeros = rows.bounds(node[t])
         if top == -np.inf:
-            return INFEASIBLE, some
-        widest, some = max(widest, top - low), some or any_zero
-        steps[t, s] = top
-        rows.exp_padded(node[t], top, x[t, s])
-    limit = SAFE_RANGE_WITH_ZEROS if zeros or some else SAFE_RANGE
-    return (OK if widest + span <= limit else REDO), some
+            return INFEASIBLE, zeros
+        widest, zeros = max(widest, top - low), zeros or own_zeros
+        quad.log_scale[t, s] = top
+        rows.exp_padded(node[t], top, quad.x[t, s])
+    limit = SAFE_RANGE_WITH_ZEROS if tables.zeros or zeros else SAFE_RANGE
+    return (OK if widest + tables.span <= limit else REDO), zeros
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def single(node, weight, mu, step):  # type: ignore[no-untyped-def]
-    """A sentence of one token: mu float64[1, L], step float64[1]."""
+@kernel
+def single(node: F64, weight: float, mu: F64, log_scale: F64) -> int:
+    """A sentence of one token: mu float64[1, L], log_scale float64[1]; its status."""
     top = rows.bounds(node[0])[0]
     if top == -np.inf:
         return INFEASIBLE
@@ -245,162 +215,137 @@ def single(node, weight, mu, step):  # type: ignore[no-untyped-def]
         mu[0, b] = math.exp(node[0, b] - top)
         total += mu[0, b]
     mu[0] *= weight / total
-    step[0] = top + math.log(total)
+    log_scale[0] = top + math.log(total)
     return OK
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _take_out(steps, means, s, mu, step):  # type: ignore[no-untyped-def]
-    """Results of the sentence at place s: mu float64[T, L], step float64[T]."""
+@kernel
+def _take_out(quad: _Quad, s: int, mu: F64, log_scale: F64) -> None:
+    """Results of the sentence in place s: mu float64[T, L], log_scale float64[T]."""
     for t in range(mu.shape[0]):
-        step[t] = steps[t, s]
+        log_scale[t] = quad.log_scale[t, s]
         for b in range(mu.shape[1]):
-            mu[t, b] = means[t, s, b]
+            mu[t, b] = quad.mu[t, s, b]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_up(sums, forward, triples):  # type: ignore[no-untyped-def]
-    """triples[a, b, c] += sums[a, c, b] M3(a, b, c)."""
-    L = triples.shape[0]
+@kernel
+def _add_inner(sums: F64, forward: F64, inner: F64) -> None:
+    """inner[a, b, c] += sums[a, c, b] M3(a, b, c)."""
+    L = inner.shape[0]
     for a in range(L):
         for b in range(L):
             for c in range(L):
-                triples[a, b, c] += sums[a, c, b] * forward[b, a, c]
+                inner[a, b, c] += sums[a, c, b] * forward[b, a, c]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _clear(array):  # type: ignore[no-untyped-def]
+@kernel
+def _clear(array: F64) -> None:
     flat = array.reshape(array.size)
     for i in range(flat.shape[0]):
         flat[i] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def alone(node, logs, weight, mu, step, first, triples, last):  # type: ignore[no-untyped-def]
-    """A sentence that must be done in log space."""
+@kernel
+def alone(node: F64, triples: LabelTriples, weight: float, log_scale: F64, out: Marginals) -> int:
+    """A sentence that must be done in log space; its status."""
     L = node.shape[1]
-    begin, inner, end = logs
-    return triple_chain.log_space(
-        node,
-        np.zeros((1, L, L)),
-        begin,
-        inner,
-        end,
-        weight,
-        mu,
-        step,
-        np.zeros((0, L, L)),
-        first,
-        triples,
-        last,
-    )
+    return log_space.sentence(node, np.zeros((1, L, L)), triples, weight, log_scale, out)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _group(  # type: ignore[no-untyped-def]
-    node,
-    logs,
-    tabs,
-    tops,
-    span,
-    zeros,
-    offsets,
-    order,
-    weights,
-    mu,
-    step,
-    first,
-    triples,
-    last,
-    status,
-):
-    """Some sentences, the longest first: four by four."""
-    L = node.shape[1]
-    P, R = padded(L, WIDTH), padded(L, QUAD)
-    longest = offsets[order[0] + 1] - offsets[order[0]]
-    x = rows.aligned(longest * QUAD, P).reshape(longest, QUAD, P)
-    alpha = rows.aligned(longest * QUAD * R, P).reshape(longest * QUAD, R, P)
-    g = rows.aligned(longest * QUAD * R, P).reshape(longest * QUAD, R, P)
-    sums = rows.aligned(R * R, P).reshape(R, R, P)
-    steps, means = np.zeros((longest, QUAD)), np.zeros((longest, QUAD, L))
-    chosen, weight = np.empty(QUAD, np.int64), np.zeros(QUAD)
-    at = 0
-    while at < order.shape[0]:
-        T, count, some_zero = np.zeros(QUAD, np.int64), 0, zeros
-        while count < QUAD and at < order.shape[0]:
-            i = order[at]
-            at += 1
-            a, b = offsets[i], offsets[i + 1]
-            if weights[i] == 0.0:
-                status[i] = OK
-                _clear(mu[a:b])
-                _clear(step[a:b])
-            elif b - a == 1:
-                status[i] = single(node[a:b], weights[i], mu[a:b], step[a:b])
-            else:
-                status[i], has = _fill(node[a:b], span, zeros, x, count, steps)
-                if status[i] == OK:
-                    chosen[count], T[count], weight[count] = i, b - a, weights[i]
-                    some_zero = some_zero or has
-                    count += 1
-        if count > 0:
-            bad = _quad(
-                x, T, weight, tabs, tops, some_zero, alpha, g, steps, means, sums, first, last
-            )
-            for s in range(count):
-                i = chosen[s]
-                status[i] = bad[s]
-                a, b = offsets[i], offsets[i + 1]
-                _take_out(steps, means, s, mu[a:b], step[a:b])
-    for i in order:
-        if status[i] == REDO:
-            a, b = offsets[i], offsets[i + 1]
-            status[i] = alone(node[a:b], logs, weights[i], mu[a:b], step[a:b], first, triples, last)
-    _add_up(sums, tabs[1], triples)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def shared(
+@kernel
+def _next_quad(
+    quad: _Quad,
     node: F64,
-    begin: F64,
-    inner: F64,
-    end: F64,
-    offsets: I64,
-    groups: I64,
+    tables: Tables,
+    sentences: SentenceGroups,
     order: I64,
-    weights: F64,
+    at: int,
+    log_scale: F64,
     mu: F64,
-    step: F64,
-    first: F64,
-    triples: F64,
-    last: F64,
+    status: I8,
+) -> tuple[int, int, bool]:
+    """Fill the places with sentences order[at:]; do those that need no inference.
+
+    Returns the position in `order` after them, how many places are filled, and whether there are
+    -inf.
+    """
+    offsets, _, weights = sentences
+    count, zeros = 0, tables.zeros
+    quad.lengths[:] = 0
+    while count < QUAD and at < order.shape[0]:
+        i = order[at]
+        at += 1
+        lo, hi = offsets[i], offsets[i + 1]
+        if weights[i] == 0.0:
+            status[i] = OK
+            _clear(mu[lo:hi])
+            _clear(log_scale[lo:hi])
+        elif hi - lo == 1:
+            status[i] = single(node[lo:hi], weights[i], mu[lo:hi], log_scale[lo:hi])
+        else:
+            status[i], own_zeros = _fill(quad, count, node[lo:hi], tables)
+            if status[i] == OK:
+                quad.sentence[count], quad.lengths[count] = i, hi - lo
+                quad.weights[count] = weights[i]
+                zeros = zeros or own_zeros
+                count += 1
+    return at, count, zeros
+
+
+@kernel
+def _group(
+    node: F64,
+    triples: LabelTriples,
+    tables: Tables,
+    sentences: SentenceGroups,
+    order: I64,
+    group: int,
+    log_scale: F64,
+    out: BatchMarginals,
     status: I8,
 ) -> None:
-    """All sentences of a block, with the same transitions at every position.
-
-    node float64[n, L]; begin, end float64[L, L], inner float64[L, L, L] logs; offsets int64[s + 1];
-    groups int64[G + 1] sentence ranges that one thread handles; order int64[s] sentences, those of
-    a group in descending order of their lengths; weights float64[s] >= 0.
-    Out, posteriors times the weights: mu float64[n, L]; first, last float64[G, L, L] and triples
-    float64[G, L, L, L], zero before, sums over the group; step float64[n] (sums to log Z over a
-    sentence); status int8[s].
-    """
-    tabs, tops, span, zeros = prepared(begin, inner, end)
-    for k in prange(groups.shape[0] - 1):
-        _group(
-            node,
-            (begin, inner, end),
-            tabs,
-            tops,
-            span,
-            zeros,
-            offsets,
-            order[groups[k] : groups[k + 1]],
-            weights,
-            mu,
-            step,
-            first[k],
-            triples[k],
-            last[k],
-            status,
+    """The sentences of a group, int64[k] in `order`, the longest first: four at a time."""
+    offsets, _, weights = sentences
+    quad = _quad(offsets[order[0] + 1] - offsets[order[0]], node.shape[1])
+    at = 0
+    while at < order.shape[0]:
+        at, count, zeros = _next_quad(
+            quad, node, tables, sentences, order, at, log_scale, out.node, status
         )
+        if count > 0:
+            own = _infer(quad, tables, zeros, out.begin[group], out.end[group])
+            for s in range(count):
+                i = quad.sentence[s]
+                status[i] = own[s]
+                lo, hi = offsets[i], offsets[i + 1]
+                _take_out(quad, s, out.node[lo:hi], log_scale[lo:hi])
+    for i in order:
+        if status[i] == REDO:
+            lo, hi = offsets[i], offsets[i + 1]
+            part = log_space.part(out, lo, hi, group)
+            status[i] = alone(node[lo:hi], triples, weights[i], log_scale[lo:hi], part)
+    _add_inner(quad.sums, tables.forward, out.inner[group])
+
+
+@parallel_kernel
+def shared(
+    node: F64,
+    triples: LabelTriples,
+    sentences: SentenceGroups,
+    order: I64,
+    log_scale: F64,
+    out: BatchMarginals,
+    status: I8,
+) -> None:
+    """All sentences of a batch, with the same transitions at every position.
+
+    node float64[n, L]; triples: log-potentials, those of transitions included; order int64[s]
+    sentences, those of a group in descending order of their lengths.
+    log_scale float64[n] and out.node are set (log_scale sums to log Z over a sentence), the other
+    arrays of `out` added to; out.edge is not wanted (float64[0, L, L]); status int8[s].
+    """
+    groups = sentences.groups
+    prepared = Tables(*tables(triples))  # built here: see `parallel_kernel`
+    for k in prange(groups.shape[0] - 1):
+        own = order[groups[k] : groups[k + 1]]
+        _group(node, triples, prepared, sentences, own, k, log_scale, out, status)

@@ -1,28 +1,54 @@
-"""Tables and products for `triples`: four sentences at a time share what is read of a matrix.
+"""Tables, products and operations on pairs of labels for `scaled`.
 
-Eight labels at a time (`lanes`), sums in registers; all arrays are counted flat.
+In the products four sentences side by side share what is read of a matrix.
+
+Eight labels at a time (`lanes`), sums in registers.  Indices are into the flattened arrays.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from sslbench.compiled import njit
+from sslbench.compiled import inline_kernel, kernel
+from sslbench.crf.data import LabelTriples
+from sslbench.crf.first_order.scaled import smallest_positive
 from sslbench.crf.simd import lanes, rows
 from sslbench.crf.simd.exp import exp_shifted
+from sslbench.crf.simd.lanes import Vector
+from sslbench.types import F64
 
-#: sentences side by side, and the side of a tile of triples
+#: number of sentences side by side, and side of a tile of `add_products`
 QUAD = 4
 #: in place of a maximum of -inf
 LEAST = -1e300
 WIDTH = lanes.WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def products(v, i, stride, n, M, j, out, o):  # type: ignore[no-untyped-def]
+class Tables(NamedTuple):
+    """Exponentials of the potentials of `LabelTriples`, each less its maximum.
+
+    begin, end: float64[L, L]; forward: float64[b, a, P of c] and backward: float64[b, c, P of a],
+    both of inner(a, b, c).
+    tops: float64[3] maxima of begin, inner, end; span: largest range of potentials at one position;
+    zeros: some potentials are -inf.
+    """
+
+    begin: F64
+    forward: F64
+    backward: F64
+    end: F64
+    tops: F64
+    span: float
+    zeros: bool
+
+
+@kernel
+def products(v: F64, i: int, stride: int, n: int, M: F64, j: int, out: F64, o: int) -> None:
     """out[o + s stride + k] = sum over a < n of v[i + s stride + a P] M[j + a P + k], s < 4, k < P.
 
-    All arrays counted flat; P is the width of M's rows.
+    P is the width of the rows of M.
     """
     P = M.shape[2]
     k = 0
@@ -67,12 +93,13 @@ def products(v, i, stride, n, M, j, out, o):  # type: ignore[no-untyped-def]
         lanes.store(out, o + 3 * stride + k, s3)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_label_triples(alpha, g, first, last, R, P, out):  # type: ignore[no-untyped-def]
+@kernel
+def add_products(alpha: F64, g: F64, first: int, last: int, out: F64) -> None:
     """out[a, c, :] += sum over first <= r < last of alpha[r - 4, a, :] g[r, c, :].
 
-    alpha, g: float64[rows, R, P] counted flat; out float64[R, R, P]; R a multiple of four.
+    alpha, g: float64[rows, R, P]; out float64[R, R, P]; R a multiple of four.
     """
+    R, P = alpha.shape[1], alpha.shape[2]
     size = R * P
     for a in range(0, R, QUAD):
         for c in range(0, R, QUAD):
@@ -82,9 +109,11 @@ def add_label_triples(alpha, g, first, last, R, P, out):  # type: ignore[no-unty
                 )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _tile(alpha, g, first, last, size, i, j, P, out, o):  # type: ignore[no-untyped-def]
-    """`add_label_triples` for four labels a, four c and eight b; the sums stay in registers."""
+@kernel
+def _tile(
+    alpha: F64, g: F64, first: int, last: int, size: int, i: int, j: int, P: int, out: F64, o: int
+) -> None:
+    """`add_products` for four labels a, four c and eight b; the sums stay in registers."""
     s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = lanes.splat(0.0)
     s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = lanes.splat(0.0)
     for r in range(first, last):
@@ -110,23 +139,117 @@ def _tile(alpha, g, first, last, size, i, j, P, out, o):  # type: ignore[no-unty
     _add_four(out, o + 3 * row, P, s30, s31, s32, s33)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _add_four(out, o, P, s0, s1, s2, s3):  # type: ignore[no-untyped-def]
+@inline_kernel
+def _add_four(out: F64, o: int, P: int, s0: Vector, s1: Vector, s2: Vector, s3: Vector) -> None:
     lanes.store(out, o, lanes.add(lanes.load(out, o), s0))
     lanes.store(out, o + P, lanes.add(lanes.load(out, o + P), s1))
     lanes.store(out, o + 2 * P, lanes.add(lanes.load(out, o + 2 * P), s2))
     lanes.store(out, o + 3 * P, lanes.add(lanes.load(out, o + 3 * P), s3))
 
 
-# -- tables ----------------------------------------------------------------------------------------
-@njit(cache=True, nogil=True, error_model="numpy")
-def padded(n, width):  # type: ignore[no-untyped-def]
+@kernel
+def scale_pairs(pairs: F64, i: int, n: int, x: F64, j: int, P: int) -> float:
+    """pairs[i + b P + c] *= x[j + c] for b < n, both counted flat; the sum of the result."""
+    total = lanes.splat(0.0)
+    for k in range(0, P, WIDTH):
+        f = lanes.load(x, j + k)
+        for b in range(n):
+            value = lanes.multiply(lanes.load(pairs, i + b * P + k), f)
+            lanes.store(pairs, i + b * P + k, value)
+            total = lanes.add(total, value)
+    return lanes.total(total)
+
+
+@kernel
+def start_pairs(x0: F64, x1: F64, M2: F64, alpha: F64) -> float:
+    """alpha[b, c] = x0[b] M2[b, c] x1[c]; its sum."""
+    L, total = M2.shape[0], 0.0
+    for b in range(L):
+        for c in range(L):
+            alpha[b, c] = x0[b] * M2[b, c] * x1[c]
+            total += alpha[b, c]
+    return total
+
+
+@kernel
+def stop_pairs(alpha: F64, M4: F64, weight: float, g: F64) -> float:
+    """g[c, b] = weight M4[b, c] / z, the beta of the last pair; returns z = sum of alpha M4."""
+    L, z = M4.shape[0], 0.0
+    for b in range(L):
+        for c in range(L):
+            z += alpha[b, c] * M4[b, c]
+    if z > 0.0:
+        for b in range(L):
+            for c in range(L):
+                g[c, b] = weight / z * M4[b, c]
+    return z
+
+
+@kernel
+def finish_pairs(alpha: F64, x: F64, g: F64, mu: F64, zeros: bool) -> float:
+    """From beta to g: g[c, :] = x[c] beta(., c), and mu[c] = sum over b of alpha[b, c] beta(b, c).
+
+    Returns, with zeros, the smallest positive beta, 0 if one is huge.
+    """
+    L, low = mu.shape[0], 1.0
+    for c in range(L):
+        total = 0.0
+        for b in range(L):
+            total += alpha[b, c] * g[c, b]
+        mu[c] = total
+        if zeros:
+            low = min(low, smallest_positive(g[c]))
+        for b in range(L):
+            g[c, b] *= x[c]
+    return low
+
+
+@kernel
+def add_first(x0: F64, M2: F64, g: F64, mu: F64, first: F64) -> None:
+    """first += marginals of the first two labels; mu: of the first one.  g at position 1."""
+    L = M2.shape[0]
+    for b in range(L):
+        total = 0.0
+        for c in range(L):
+            p = x0[b] * M2[b, c] * g[c, b]
+            first[b, c] += p
+            total += p
+        mu[b] = total
+
+
+@kernel
+def add_last(alpha: F64, M4: F64, weight: float, last: F64) -> None:
+    """last += marginals of the last two labels."""
+    L, z = M4.shape[0], 0.0
+    for b in range(L):
+        for c in range(L):
+            z += alpha[b, c] * M4[b, c]
+    for b in range(L):
+        for c in range(L):
+            last[b, c] += weight / z * alpha[b, c] * M4[b, c]
+
+
+@kernel
+def padded(n: int, width: int) -> int:
+    """n, rounded up to a multiple of width."""
     return (n + width - 1) // width * width
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def tables(inner):  # type: ignore[no-untyped-def]
-    """M3 as forward float64[b, a, P of c] and backward float64[b, c, P of a]; its log maximum."""
+@kernel
+def tables(triples: LabelTriples) -> Tables:
+    """Tables of the log-potentials."""
+    forward, backward, top = _inner_tables(triples.inner)
+    begin, first = exponential(triples.begin)
+    end, last = exponential(triples.end)
+    two, zeros2 = extent(triples.begin)
+    three, zeros3 = extent(triples.inner)
+    ending, zeros4 = extent(triples.end)
+    tops, span = np.array([first, top, last]), max(two, three) + ending
+    return Tables(begin, forward, backward, end, tops, span, zeros2 or zeros3 or zeros4)
+
+
+@kernel
+def _inner_tables(inner: F64) -> tuple[F64, F64, float]:
     L = inner.shape[0]
     P = padded(L, WIDTH)
     M, top = exponential(inner)
@@ -139,30 +262,17 @@ def tables(inner):  # type: ignore[no-untyped-def]
     return forward, backward, top
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def exponential(log):  # type: ignore[no-untyped-def]
-    """exp(log - max) and the maximum."""
+@kernel
+def exponential(log: F64) -> tuple[F64, float]:
+    """exp(log - max), and the maximum."""
     out = log.copy()
     top = max(rows.bounds(out.reshape(out.size))[0], LEAST)
     exp_shifted(out.reshape(out.size), top)
     return out, top
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def prepared(begin, inner, end):  # type: ignore[no-untyped-def]
-    """Exponentials of the transitions, their log maxima, their range at one position, any -inf?"""
-    forward, backward, top = tables(inner)
-    M2, first = exponential(begin)
-    M4, last = exponential(end)
-    two, some2 = extent(begin)
-    three, some3 = extent(inner)
-    ending, some4 = extent(end)
-    tops = np.array([first, top, last])
-    return (M2, forward, backward, M4), tops, max(two, three) + ending, some2 or some3 or some4
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def extent(log):  # type: ignore[no-untyped-def]
+@kernel
+def extent(log: F64) -> tuple[float, bool]:
     """Largest less smallest finite value, and whether there is a -inf."""
-    high, low, some = rows.bounds(log.reshape(log.size))
-    return (high - low if high > -np.inf else 0.0), some
+    high, low, zeros = rows.bounds(log.reshape(log.size))
+    return (high - low if high > -np.inf else 0.0), zeros

@@ -1,1 +1,1 @@
-"""Numba extensions: vector registers and operations on rows of labels."""
+"""Numba extensions: vector registers of eight numbers, and operations on rows of labels."""

@@ -1,26 +1,28 @@
-"""Rows of dual numbers, eight lanes at a time: values, and beside them derivatives (`d` in front).
+"""Operations on rows of dual numbers, eight lanes at a time.
 
-As `rows`, for the recursions of `entropy`; padded rows are whole lanes long, with zeros at the end.
+Arrays come in pairs: values, and their derivatives with `d` in front of the name.  Conventions are
+those of `rows`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sslbench.compiled import njit
+from sslbench.compiled import kernel
 from sslbench.crf.simd import lanes, rows
 from sslbench.crf.simd.exp import exp_lanes
+from sslbench.types import F64
 
 WIDTH, STRIP, WIDE = rows.WIDTH, rows.STRIP, rows.WIDE
 #: stands for a log-potential of -inf where a probability of exactly 0 will multiply it
 FLOOR = -1000.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def vector_matrix(v, dv, M, dM, out, dout):  # type: ignore[no-untyped-def]
+@kernel
+def vector_matrix(v: F64, dv: F64, M: F64, dM: F64, out: F64, dout: F64) -> None:
     """out = v M, dout = dv M + v dM: M, dM float64[n, P] and outputs padded, v, dv float64[>= n].
 
-    In strips of three registers, at last two or one, so that enough sums run side by side.
+    In strips of three registers, at last of two or one, so that enough sums run side by side.
     """
     P, k = M.shape[1], 0
     while P - k > WIDE:
@@ -32,8 +34,8 @@ def vector_matrix(v, dv, M, dM, out, dout):  # type: ignore[no-untyped-def]
         _one_register(v, dv, M, dM, k, out, dout)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _three_registers(v, dv, M, dM, k, out, dout):  # type: ignore[no-untyped-def]
+@kernel
+def _three_registers(v: F64, dv: F64, M: F64, dM: F64, k: int, out: F64, dout: F64) -> None:
     """`vector_matrix` for columns k to k + 23."""
     n, P = M.shape
     s0 = s1 = s2 = d0 = d1 = d2 = e0 = e1 = e2 = lanes.splat(0.0)
@@ -53,8 +55,8 @@ def _three_registers(v, dv, M, dM, k, out, dout):  # type: ignore[no-untyped-def
     lanes.store(dout, k + 16, lanes.add(d2, e2))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _two_registers(v, dv, M, dM, k, out, dout):  # type: ignore[no-untyped-def]
+@kernel
+def _two_registers(v: F64, dv: F64, M: F64, dM: F64, k: int, out: F64, dout: F64) -> None:
     """`vector_matrix` for columns k to k + 15."""
     n, P = M.shape
     s0 = s1 = d0 = d1 = e0 = e1 = lanes.splat(0.0)
@@ -71,8 +73,8 @@ def _two_registers(v, dv, M, dM, k, out, dout):  # type: ignore[no-untyped-def]
     lanes.store(dout, k + 8, lanes.add(d1, e1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _one_register(v, dv, M, dM, k, out, dout):  # type: ignore[no-untyped-def]
+@kernel
+def _one_register(v: F64, dv: F64, M: F64, dM: F64, k: int, out: F64, dout: F64) -> None:
     """`vector_matrix` for columns k to k + 7."""
     n, P = M.shape
     s = d = e = lanes.splat(0.0)
@@ -86,8 +88,8 @@ def _one_register(v, dv, M, dM, k, out, dout):  # type: ignore[no-untyped-def]
     lanes.store(dout, k, lanes.add(d, e))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def exp_row(score, shift, x, u):  # type: ignore[no-untyped-def]
+@kernel
+def exp_row(score: F64, shift: float, x: F64, u: F64) -> None:
     """u = score - shift (FLOOR for -inf and beyond the row), x = exp(u), in whole lanes."""
     s, floor = lanes.splat(shift), lanes.splat(FLOOR)
     for k in range(0, x.shape[0], WIDTH):
@@ -97,11 +99,13 @@ def exp_row(score, shift, x, u):  # type: ignore[no-untyped-def]
         lanes.store(x, k, exp_lanes(value))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def forward_row(x, u, inverse, kappa, alpha, dalpha):  # type: ignore[no-untyped-def]
-    """Take position t's own potentials into alpha, which has come through the transitions.
+@kernel
+def forward_row(
+    x: F64, u: F64, inverse: float, kappa: float, alpha: F64, dalpha: F64
+) -> tuple[float, float]:
+    """Multiply the own potentials of position t into alpha, which has passed the transitions.
 
-    x, scaled by inverse = 1 / c_{t-1} in place, has derivative (u - kappa_{t-1}) x.
+    x is scaled in place by inverse = 1 / c_{t-1}; its derivative is (u - kappa_{t-1}) x.
     Returns c_t and dc_t.
     """
     f, shift = lanes.splat(inverse), lanes.splat(kappa)
@@ -118,9 +122,9 @@ def forward_row(x, u, inverse, kappa, alpha, dalpha):  # type: ignore[no-untyped
     return lanes.total(s), lanes.total(ds)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def sum_of_slopes(alpha, dalpha, beta, dbeta):  # type: ignore[no-untyped-def]
-    """Sum over a position's labels of the derivatives of its marginals: rounding."""
+@kernel
+def sum_of_slopes(alpha: F64, dalpha: F64, beta: F64, dbeta: F64) -> float:
+    """Sum over the labels of a position of d(alpha beta): 0 but for rounding."""
     s = lanes.splat(0.0)
     for k in range(0, alpha.shape[0], WIDTH):
         tail = lanes.first(alpha.shape[0] - k)
@@ -130,28 +134,37 @@ def sum_of_slopes(alpha, dalpha, beta, dbeta):  # type: ignore[no-untyped-def]
     return lanes.total(s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def marginal_row(alpha, dalpha, beta, dbeta, rest, weight, omega, mass):  # type: ignore[no-untyped-def]
-    """omega = weight d(alpha beta) less its share of the rest; mass += alpha beta.
+@kernel
+def marginal_row(
+    alpha: F64,
+    dalpha: F64,
+    beta: F64,
+    dbeta: F64,
+    rest: float,
+    weight: float,
+    slope: F64,
+    counts: F64,
+) -> None:
+    """slope = weight (d(alpha beta) - rest alpha beta); counts += alpha beta.
 
-    omega, mass float64[L]; the others may be padded.
+    slope, counts float64[L]; the others may be padded.
     """
     w, r = lanes.splat(weight), lanes.splat(rest)
-    L = omega.shape[0]
+    L = slope.shape[0]
     for k in range(0, L, WIDTH):
         tail = lanes.first(L - k)
         a, b = lanes.load_first(alpha, k, tail, 0.0), lanes.load_first(beta, k, tail, 0.0)
         mu = lanes.multiply(a, b)
-        slope = lanes.multiply(lanes.load_first(dalpha, k, tail, 0.0), b)
-        slope = lanes.fma(a, lanes.load_first(dbeta, k, tail, 0.0), slope)
-        slope = lanes.subtract(slope, lanes.multiply(r, mu))
-        lanes.store_first(omega, k, tail, lanes.multiply(w, slope))
-        lanes.store_first(mass, k, tail, lanes.add(lanes.load_first(mass, k, tail, 0.0), mu))
+        d = lanes.multiply(lanes.load_first(dalpha, k, tail, 0.0), b)
+        d = lanes.fma(a, lanes.load_first(dbeta, k, tail, 0.0), d)
+        d = lanes.subtract(d, lanes.multiply(r, mu))
+        lanes.store_first(slope, k, tail, lanes.multiply(w, d))
+        lanes.store_first(counts, k, tail, lanes.add(lanes.load_first(counts, k, tail, 0.0), mu))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def backward_row(x, u, shift, beta, dbeta):  # type: ignore[no-untyped-def]
-    """x *= beta, u = d(x beta) where dx = (u - shift) x: the right-hand factor of the arcs."""
+@kernel
+def backward_row(x: F64, u: F64, shift: float, beta: F64, dbeta: F64) -> None:
+    """x *= beta and u = d(x beta), where dx = (u - shift) x: the right factor of the edges."""
     s = lanes.splat(shift)
     for k in range(0, x.shape[0], WIDTH):
         own = lanes.load(x, k)
@@ -161,8 +174,8 @@ def backward_row(x, u, shift, beta, dbeta):  # type: ignore[no-untyped-def]
         lanes.store(u, k, lanes.fma(own, lanes.load(dbeta, k), slope))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def exp_product(score, top, v, dv, M, out, dout):  # type: ignore[no-untyped-def]
+@kernel
+def exp_product(score: F64, top: float, v: F64, dv: F64, M: F64, out: F64, dout: F64) -> None:
     """M = exp(score - top), then out = v M and dout = dv M + v dM with dM = (score - top) M.
 
     score, M float64[n, L]; v, dv float64[n]; out, dout float64[L].
@@ -184,12 +197,23 @@ def exp_product(score, top, v, dv, M, out, dout):  # type: ignore[no-untyped-def
         lanes.store_first(dout, k, tail, d0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def arc_slopes(  # type: ignore[no-untyped-def]
-    score, top, shift, weight, v, dv, g, dg, M, beta, dbeta
-):
-    """M[a, b] = weight d(v[a] m g[b]) for m = M[a, b] before that, dm = (score - top - shift) m;
-    beta = m g and dbeta = dm g + m dg, summed over b.
+@kernel
+def edge_slopes(
+    score: F64,
+    top: float,
+    shift: float,
+    weight: float,
+    v: F64,
+    dv: F64,
+    g: F64,
+    dg: F64,
+    M: F64,
+    beta: F64,
+    dbeta: F64,
+) -> None:
+    """With m = M[a, b] as it comes in and dm = (score - top - shift) m:
+
+    M[a, b] = weight d(v[a] m g[b]); beta[a] = sum over b of m g[b], dbeta[a] = that of d(m g[b]).
     """
     n, L = M.shape
     s, floor, center = lanes.splat(top), lanes.splat(FLOOR), lanes.splat(shift)
@@ -203,7 +227,6 @@ def arc_slopes(  # type: ignore[no-untyped-def]
             m = lanes.load_first(M, i, tail, 0.0)
             value = lanes.multiply(m, lanes.load_first(g, k, tail, 0.0))
             slope = lanes.fma(u, value, lanes.multiply(m, lanes.load_first(dg, k, tail, 0.0)))
-            omega = lanes.fma(f, slope, lanes.multiply(df, value))
-            lanes.store_first(M, i, tail, omega)
+            lanes.store_first(M, i, tail, lanes.fma(f, slope, lanes.multiply(df, value)))
             total, dtotal = lanes.add(total, value), lanes.add(dtotal, slope)
         beta[a], dbeta[a] = lanes.total(total), lanes.total(dtotal)

@@ -3,27 +3,29 @@
 ``exp(x) = 2^k exp(r)`` with ``k = round(x / log 2)`` and ``|r| <= log(2)/2``: ``r`` from a two-part
 log 2 (Cody and Waite), ``exp(r)`` from its Taylor polynomial of degree 13 (truncation below
 1e-17 relative), ``2^k`` by writing the exponent bits.  Error below 2 ulp (a test measures it).
-A scalar library call per element does not vectorize and costs several times as much.
+A call of the library's exp per number does not vectorize and costs several times as much.
 """
 
 from __future__ import annotations
 
-from sslbench.compiled import njit
+from sslbench.compiled import kernel
 from sslbench.crf.simd import lanes
+from sslbench.crf.simd.lanes import Vector
+from sslbench.types import F64
 
 LOG2E = 1.4426950408889634
 LN2_HI = 0.693147180369123816490
 LN2_LO = 1.90821492927058770002e-10
-#: below this argument the result is zero (it would be denormal, or the input is -inf)
+#: below this argument, and for -inf, the result is 0 (it would be denormal)
 UNDERFLOW = -708.0
-#: adding and subtracting 1.5 * 2^52 rounds to the nearest integer without a library call; 1023 more
-#: leave the biased exponent of 2^k in the lowest bits of the sum
+#: adding and subtracting 1.5 * 2^52 rounds to the nearest integer without a library call; with 1023
+#: more, the lowest bits of the sum are the biased exponent of 2^k
 ROUND = 6755399441055744.0 + 1023.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def exp_lanes(x):  # type: ignore[no-untyped-def]
-    """exp of eight numbers of at most 709; 0 below -708."""
+@kernel
+def exp_lanes(x: Vector) -> Vector:
+    """exp of eight numbers, each at most 709; 0 for numbers below -708."""
     z = lanes.maximum(x, lanes.splat(UNDERFLOW))
     shifted = lanes.fma(z, lanes.splat(LOG2E), lanes.splat(ROUND))
     k = lanes.subtract(shifted, lanes.splat(ROUND))
@@ -46,11 +48,11 @@ def exp_lanes(x):  # type: ignore[no-untyped-def]
     return lanes.where_at_least(x, lanes.splat(UNDERFLOW), value)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def exp_shifted(a, shift):  # type: ignore[no-untyped-def]
-    """Replace a by exp(a - shift), in place.
+@kernel
+def exp_shifted(a: F64, shift: float) -> None:
+    """a = exp(a - shift), in place; 0 where a - shift < -708.
 
-    a: float64[n]; shift: at least max(a).  Where a - shift < -708 (and at -inf) the result is 0.
+    a: float64[n], may hold -inf; shift: at least max(a).
     """
     n, s = a.shape[0], lanes.splat(shift)
     whole = n - n % lanes.WIDTH

@@ -1,18 +1,17 @@
 """Eight numbers at a time: a vector type for kernels whose inner loop is one row of L labels.
 
-A row of 22 labels is too short for the compiler's own vectorizer: it prepares for long loops and
-leaves most of the row to the scalar remainder.  Here a kernel says what it wants: rows are read
-in groups of eight lanes, the last of them masked, and sums stay in registers.  A processor with
-narrower vectors splits the groups; the order of every sum is that of the source, so results do not
-depend on the width.
+The compiler's own vectorizer is made for long loops: of a row of 22 labels it leaves most to the
+scalar remainder.  Kernels that use this module read a row in groups of eight lanes, the last group
+masked, and keep sums in registers.  On a processor with narrower vectors the compiler splits the
+groups.  The order of every sum is that of the source, so results do not depend on the width.
 
-    k = 16 (say), L = 22:   load(row, 0), load(row, 8), load_first(row, 16, first(6), 0.0)
+    L = 22:   load(row, 0), load(row, 8), load_first(row, 16, first(6), 0.0)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
@@ -20,13 +19,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
 WIDTH = 8
+#: annotations of kernels: eight float64, and which of eight lanes take part
+Vector: TypeAlias = Any
+Mask: TypeAlias = Any
 _I32, _F64, _F32 = ir.IntType(32), ir.DoubleType(), ir.FloatType()
 _VECTOR, _BITS = ir.VectorType(_F64, WIDTH), ir.VectorType(ir.IntType(1), WIDTH)
 _INDEX = ir.VectorType(_I32, WIDTH)
 
 
 class Lanes(types.Type):
-    """Eight float64 in one register (or two, or four)."""
+    """Eight float64, in one register or in several narrower ones."""
 
     def __init__(self) -> None:
         super().__init__(name="Lanes")
@@ -40,8 +42,8 @@ class LaneMask(types.Type):
 
 
 LANES, MASK = Lanes(), LaneMask()
-#: the first argument of the functions below, numba's typing context, is not the caller's
-_operation: Any = intrinsic
+#: numba passes its typing context as first argument; callers of an operation leave it out
+_operation: Callable[[Callable[..., Any]], Any] = intrinsic
 
 
 @register_model(Lanes)
@@ -72,7 +74,7 @@ def _spread(builder: Any, scalar: Any, vector: Any) -> Any:
 
 
 def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> tuple[Any, int]:
-    """Pointer to eight items of an array from a flat index on, and the bits of an item."""
+    """Pointer to eight items of an array, the first at a flat index, and the bits of an item."""
     bits = kind.dtype.bitwidth
     vector = ir.VectorType(_F32 if bits == 32 else _F64, WIDTH)
     data = context.make_array(kind)(context, builder, array).data
@@ -110,7 +112,7 @@ def _choice(order: str) -> Callable[..., Any]:
 
 
 def _reduction(step: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
-    """Combine halves, then quarters, then pairs: a fixed tree."""
+    """Combine the two halves, then their halves, then the last pair: a fixed order."""
 
     def operation(_typing: Any, x: Any) -> Any:
         def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -139,20 +141,20 @@ def _smaller(builder: Any, x: Any, y: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", x, y), x, y)
 
 
-# -- what kernels use --------------------------------------------------------------------------
-add = _operation(_binary("fadd"))
-subtract = _operation(_binary("fsub"))
-multiply = _operation(_binary("fmul"))
-maximum = _operation(_choice(">"))
-minimum = _operation(_choice("<"))
+# -- operations of kernels ------------------------------------------------------------------------
+add: Callable[[Vector, Vector], Vector] = _operation(_binary("fadd"))
+subtract: Callable[[Vector, Vector], Vector] = _operation(_binary("fsub"))
+multiply: Callable[[Vector, Vector], Vector] = _operation(_binary("fmul"))
+maximum: Callable[[Vector, Vector], Vector] = _operation(_choice(">"))
+minimum: Callable[[Vector, Vector], Vector] = _operation(_choice("<"))
 #: sum, largest and smallest of the eight lanes
-total = _operation(_reduction(lambda builder, x, y: builder.fadd(x, y)))
-largest = _operation(_reduction(_larger))
-smallest = _operation(_reduction(_smaller))
+total: Callable[[Vector], float] = _operation(_reduction(lambda b, x, y: b.fadd(x, y)))
+largest: Callable[[Vector], float] = _operation(_reduction(_larger))
+smallest: Callable[[Vector], float] = _operation(_reduction(_smaller))
 
 
 @_operation
-def first(_typing, count):  # type: ignore[no-untyped-def]
+def first(_typing: Any, count: Any) -> Any:
     """Mask of the first `count` lanes (all, if count >= 8)."""
 
     def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -163,7 +165,7 @@ def first(_typing, count):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def splat(_typing, value):  # type: ignore[no-untyped-def]
+def splat(_typing: Any, value: Any) -> Any:
     """The same number in all lanes."""
 
     def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -173,8 +175,8 @@ def splat(_typing, value):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def spread(_typing, array, index):  # type: ignore[no-untyped-def]
-    """One item of an array, counted flat, in all lanes."""
+def spread(_typing: Any, array: Any, index: Any) -> Any:
+    """Item `index` of an array, counted flat, in all lanes."""
     _check(array, types.float64)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -185,7 +187,7 @@ def spread(_typing, array, index):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def fma(_typing, x, y, z):  # type: ignore[no-untyped-def]
+def fma(_typing: Any, x: Any, y: Any, z: Any) -> Any:
     """x * y + z, fused where the processor can."""
 
     def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -195,9 +197,9 @@ def fma(_typing, x, y, z):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def power_of_two(_typing, shifted):  # type: ignore[no-untyped-def]
-    """2^k, given k + 1023 in the lowest bits of the float (`vexp` puts it there): those bits become
-    the exponent, without a conversion to integers.
+def power_of_two(_typing: Any, shifted: Any) -> Any:
+    """2^k, given k + 1023 in the lowest bits of the float (see `exp_lanes`): shifted, these bits
+    are the exponent, without a conversion to integers.
     """
 
     def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
@@ -209,8 +211,8 @@ def power_of_two(_typing, shifted):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def where_at_least(_typing, x, bound, value):  # type: ignore[no-untyped-def]
-    """value where x >= bound, else 0."""
+def where_at_least(_typing: Any, x: Any, bound: Any, value: Any) -> Any:
+    """value where x >= bound, 0 elsewhere."""
 
     def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         condition = builder.fcmp_ordered(">=", args[0], args[1])
@@ -220,7 +222,7 @@ def where_at_least(_typing, x, bound, value):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def load(_typing, array, index):  # type: ignore[no-untyped-def]
+def load(_typing: Any, array: Any, index: Any) -> Any:
     """Items index .. index + 7 of a C-contiguous array, counted flat; float32 is widened."""
     _check(array, types.float64, types.float32)
 
@@ -232,8 +234,8 @@ def load(_typing, array, index):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def load_first(_typing, array, index, mask, fill):  # type: ignore[no-untyped-def]
-    """As `load` for the lanes of the mask; the others hold `fill` and are not read."""
+def load_first(_typing: Any, array: Any, index: Any, mask: Any, fill: Any) -> Any:
+    """As `load` for the lanes of the mask; the others are not read and hold `fill`."""
     _check(array, types.float64, types.float32)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -252,7 +254,7 @@ def load_first(_typing, array, index, mask, fill):  # type: ignore[no-untyped-de
 
 
 @_operation
-def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
+def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
     """Write items index .. index + 7 (float64)."""
     _check(array, types.float64)
 
@@ -265,8 +267,8 @@ def store(_typing, array, index, value):  # type: ignore[no-untyped-def]
 
 
 @_operation
-def store_first(_typing, array, index, mask, value):  # type: ignore[no-untyped-def]
-    """Write the lanes of the mask only."""
+def store_first(_typing: Any, array: Any, index: Any, mask: Any, value: Any) -> Any:
+    """As `store` for the lanes of the mask only."""
     _check(array, types.float64)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -283,8 +285,8 @@ def store_first(_typing, array, index, mask, value):  # type: ignore[no-untyped-
 
 
 @_operation
-def prefetch(_typing, array, index):  # type: ignore[no-untyped-def]
-    """Ask for the cache line of a flat index that will be read soon; no effect on values."""
+def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+    """Fetch the cache line of a flat index that will be read soon; no effect on values."""
     _check(array, types.float64, types.float32)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -1,28 +1,32 @@
-"""Short rows of float64, eight lanes at a time (`lanes`).
+"""Operations on short rows of float64, eight lanes at a time (`lanes`).
 
-A row of up to 24 labels is three registers; wider rows are cut into strips of 24, and what is left
-of at most 16 into single registers.  Rows are C-contiguous; ``i`` is always a flat index.
+A row of up to 24 labels fits into three registers.  Wider rows are cut into strips of 24; the at
+most 16 numbers that are left go into single registers.  Arrays are C-contiguous; ``i`` is an index
+into the flattened array.  A row is *padded* if it ends in zeros up to a multiple of eight.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sslbench.compiled import njit
+from sslbench.compiled import kernel
 from sslbench.crf.simd import lanes
 from sslbench.crf.simd.exp import exp_lanes
+from sslbench.types import F32, F64, I32, I64
 
 WIDTH = lanes.WIDTH
 STRIP = 3 * WIDTH
-#: a strip is worth its three registers if more than two would be used
+#: what is left of a row is a strip of three registers if more than two would be used
 WIDE = 2 * WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def sum_rows(rows, begin, end, table, column, width, out, i):  # type: ignore[no-untyped-def]
-    """out[i:i+width] = sum of table[rows[e], column:column+width] for begin <= e < end.
+@kernel
+def sum_rows(
+    rows: I32 | I64, begin: int, end: int, table: F64, column: int, width: int, out: F64, i: int
+) -> None:
+    """out[i:i+width] = sum over begin <= e < end of table[rows[e], column:column+width].
 
-    rows int32; table float64[R, K]; out 1-d.
+    table float64[R, K]; out flat.
     """
     K = table.shape[1]
     k = 0
@@ -48,8 +52,10 @@ def sum_rows(rows, begin, end, table, column, width, out, i):  # type: ignore[no
         k += WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_to_rows(rows, begin, end, source, i, table, column, width):  # type: ignore[no-untyped-def]
+@kernel
+def add_to_rows(
+    rows: I32 | I64, begin: int, end: int, source: F64, i: int, table: F64, column: int, width: int
+) -> None:
     """table[rows[e], column:column+width] += source[i:i+width] for begin <= e < end."""
     K = table.shape[1]
     k = 0
@@ -74,14 +80,18 @@ def add_to_rows(rows, begin, end, source, i, table, column, width):  # type: ign
         k += WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_weighted_rows(  # type: ignore[no-untyped-def]
-    rows, factors, count, table, column, width, out, i
-):
-    """out[i:i+width] += sum of factors[e] * table[rows[e], column:column+width] for e < count.
-
-    table float32 or float64.
-    """
+@kernel
+def add_weighted_rows(
+    rows: I32 | I64,
+    factors: F64,
+    count: int,
+    table: F64 | F32,
+    column: int,
+    width: int,
+    out: F64,
+    i: int,
+) -> None:
+    """out[i:i+width] += sum over e < count of factors[e] * table[rows[e], column:column+width]."""
     K = table.shape[1]
     k = 0
     while width - k > WIDE:
@@ -107,9 +117,9 @@ def add_weighted_rows(  # type: ignore[no-untyped-def]
         k += WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def inner(x, i, table, r, width):  # type: ignore[no-untyped-def]
-    """Inner product of x[i:i+width] and the items r:r+width of a table, counted flat."""
+@kernel
+def inner(x: F64, i: int, table: F64 | F32, r: int, width: int) -> float:
+    """Inner product of the items i:i+width of x and r:r+width of a table, both counted flat."""
     s0 = s1 = lanes.splat(0.0)
     k = 0
     while width - k >= WIDE:
@@ -124,11 +134,11 @@ def inner(x, i, table, r, width):  # type: ignore[no-untyped-def]
     return lanes.total(lanes.add(s0, s1))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def vector_matrix(v, M, out):  # type: ignore[no-untyped-def]
+@kernel
+def vector_matrix(v: F64, M: F64, out: F64) -> None:
     """out = v M: M float64[n, P] and out float64[P] padded, v float64[>= n].
 
-    Even and odd rows are added up apart, so that two chains of multiply-adds run side by side.
+    Even and odd rows are summed apart, so that two chains of multiply-adds run side by side.
     """
     n, P = M.shape
     k = 0
@@ -163,9 +173,9 @@ def vector_matrix(v, M, out):  # type: ignore[no-untyped-def]
         k += WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_outer(left, right, out):  # type: ignore[no-untyped-def]
-    """out += left^T right: float64[T, P], float64[T, P], float64[K, P], K <= P, all padded.
+@kernel
+def add_outer(left: F64, right: F64, out: F64) -> None:
+    """out += left^T right: float64[T, P], float64[T, P], float64[K, P] with K <= P, all padded.
 
     Tiles of three rows by three registers stay in registers while t runs.
     """
@@ -214,8 +224,8 @@ def add_outer(left, right, out):  # type: ignore[no-untyped-def]
         k += WIDTH
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _outer_register(left, right, out, a, k):  # type: ignore[no-untyped-def]
+@kernel
+def _outer_register(left: F64, right: F64, out: F64, a: int, k: int) -> None:
     """out[a, k:k+8] += sum over t of left[t, a] right[t, k:k+8]."""
     T, P = right.shape
     s = lanes.load(out, a * P + k)
@@ -224,11 +234,11 @@ def _outer_register(left, right, out, a, k):  # type: ignore[no-untyped-def]
     lanes.store(out, a * P + k, s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def bounds(x):  # type: ignore[no-untyped-def]
+@kernel
+def bounds(x: F64) -> tuple[float, float, bool]:
     """Largest value, smallest finite value, and whether there is a -inf.
 
-    -inf is rare, so the smallest finite value is looked for only then.
+    -inf is rare, so the smallest finite value is looked for only where there is one.
     """
     n = x.shape[0]
     high, low = lanes.splat(-np.inf), lanes.splat(np.inf)
@@ -246,8 +256,8 @@ def bounds(x):  # type: ignore[no-untyped-def]
     return top, bottom, True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def total(x):  # type: ignore[no-untyped-def]
+@kernel
+def total(x: F64) -> float:
     """Sum of a row."""
     s = lanes.splat(0.0)
     for k in range(0, x.shape[0], WIDTH):
@@ -255,8 +265,8 @@ def total(x):  # type: ignore[no-untyped-def]
     return lanes.total(s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def multiply(x, y):  # type: ignore[no-untyped-def]
+@kernel
+def multiply(x: F64, y: F64) -> None:
     """x *= y."""
     for k in range(0, x.shape[0], WIDTH):
         tail = lanes.first(x.shape[0] - k)
@@ -266,8 +276,8 @@ def multiply(x, y):  # type: ignore[no-untyped-def]
         lanes.store_first(x, k, tail, product)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def scale(x, factor):  # type: ignore[no-untyped-def]
+@kernel
+def scale(x: F64, factor: float) -> None:
     """x *= factor."""
     f = lanes.splat(factor)
     for k in range(0, x.shape[0], WIDTH):
@@ -275,14 +285,14 @@ def scale(x, factor):  # type: ignore[no-untyped-def]
         lanes.store_first(x, k, tail, lanes.multiply(lanes.load_first(x, k, tail, 0.0), f))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def add_to_each(M, x):  # type: ignore[no-untyped-def]
-    """Every row of M += x; the largest and the smallest value of the result."""
+@kernel
+def add_to_each(M: F64, x: F64) -> tuple[float, float]:
+    """Add x to every row of M; return the largest and the smallest value of the result."""
     n, L = M.shape
     high, low = lanes.splat(-np.inf), lanes.splat(np.inf)
     for k in range(0, L, WIDTH):
         tail = lanes.first(L - k)
-        # the lanes beyond the row repeat no value of it: they must not count as bounds
+        # lanes beyond the row must not count as largest or smallest
         up, down = lanes.load_first(x, k, tail, -np.inf), lanes.load_first(x, k, tail, np.inf)
         for a in range(n):
             i = a * L + k
@@ -294,8 +304,8 @@ def add_to_each(M, x):  # type: ignore[no-untyped-def]
     return lanes.largest(high), lanes.smallest(low)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def exp_product(M, shift, v, out):  # type: ignore[no-untyped-def]
+@kernel
+def exp_product(M: F64, shift: float, v: F64, out: F64) -> None:
     """M = exp(M - shift) in place, then out = v M: float64[n, L], float64[n], float64[L]."""
     n, L = M.shape
     s = lanes.splat(shift)
@@ -316,9 +326,9 @@ def exp_product(M, shift, v, out):  # type: ignore[no-untyped-def]
         k += WIDE
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def arc_posterior(M, alpha, g, beta):  # type: ignore[no-untyped-def]
-    """M[a, b] *= alpha[a] g[b], and beta[a] = sum over b of M[a, b] g[b] before that."""
+@kernel
+def edge_marginals(M: F64, alpha: F64, g: F64, beta: F64) -> None:
+    """M[a, b] *= alpha[a] g[b]; beta[a] = sum over b of the former M[a, b] g[b]."""
     n, L = M.shape
     for a in range(n):
         f, s = lanes.splat(alpha[a]), lanes.splat(0.0)
@@ -332,20 +342,21 @@ def arc_posterior(M, alpha, g, beta):  # type: ignore[no-untyped-def]
         beta[a] = lanes.total(s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def aligned(n, width):  # type: ignore[no-untyped-def]
-    """Zeros float64[n, width] that start on a cache line: a row that straddles two lines costs
-    two accesses for every register.
+@kernel
+def aligned(n: int, width: int) -> F64:
+    """Zeros float64[n, width] that start on a cache line.
+
+    A row across two lines would cost two accesses for every register.
     """
     line = 64 // 8
-    room = np.zeros(n * width + line)
-    begin = (-(room.ctypes.data // 8)) % line
-    return room[begin : begin + n * width].reshape(n, width)
+    space = np.zeros(n * width + line)
+    begin = (-(space.ctypes.data // 8)) % line
+    return space[begin : begin + n * width].reshape(n, width)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def exp_padded(x, shift, out):  # type: ignore[no-untyped-def]
-    """out = exp(x - shift) for the first len(x) items, 0 beyond; out is whole lanes long."""
+@kernel
+def exp_padded(x: F64, shift: float, out: F64) -> None:
+    """out = exp(x - shift) for the first len(x) items and 0 beyond; out is padded."""
     s = lanes.splat(shift)
     for k in range(0, out.shape[0], WIDTH):
         tail = lanes.first(x.shape[0] - k)
@@ -353,9 +364,9 @@ def exp_padded(x, shift, out):  # type: ignore[no-untyped-def]
         lanes.store(out, k, exp_lanes(value))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def multiply_both(x, y, factor):  # type: ignore[no-untyped-def]
-    """y *= factor, then x *= y (whole lanes); return the sum of x."""
+@kernel
+def multiply_both(x: F64, y: F64, factor: float) -> float:
+    """y *= factor, then x *= y, both padded; return the sum of x."""
     f, s = lanes.splat(factor), lanes.splat(0.0)
     for k in range(0, x.shape[0], WIDTH):
         scaled = lanes.multiply(lanes.load(y, k), f)
@@ -366,8 +377,8 @@ def multiply_both(x, y, factor):  # type: ignore[no-untyped-def]
     return lanes.total(s)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def product(x, y, out):  # type: ignore[no-untyped-def]
+@kernel
+def product(x: F64, y: F64, out: F64) -> None:
     """out = x y, for padded x and y."""
     for k in range(0, out.shape[0], WIDTH):
         value = lanes.multiply(lanes.load(x, k), lanes.load(y, k))

@@ -1,1 +1,1 @@
-"""The flat weight vector: layout, tables, scores and gradients."""
+"""The flat weight vector: its layout, the tables of the kernels, scores and gradients."""

@@ -1,11 +1,11 @@
 """Attributes that occur at exactly the same tokens are one attribute to the objective.
 
-In CoNLL-2000 half of the 613,701 attributes are copies of another (most of them occur once).
+In CoNLL-2000 half of the 613,701 attributes are copies of another one (most of them occur once).
 Copies have equal gradients, so a strictly concave objective gives them equal weights.  Training
 with one attribute in place of k copies is exact: with s the sum of their weights the score is
 unchanged, the Gaussian prior sum w^2 / sigma^2 becomes s^2 / (k sigma^2) and the L1 penalty stays
 |s|.  After training each copy gets s / k, so that text where only some of them occur is scored as
-before.
+with all of them trained.
 """
 
 from __future__ import annotations
@@ -16,20 +16,24 @@ from functools import cached_property
 
 import numpy as np
 
+from sslbench.compiled import kernel
 from sslbench.crf.data import Attributes
 from sslbench.crf.weights.layout import Layout
-from sslbench.crf.weights.scores import occurrence_hash
-from sslbench.types import F64, I32, I64
+from sslbench.types import F64, I32, I64, AnyArray
 
-#: tokens get random 64-bit keys; an attribute's key is their sum.  Two different sets of tokens
-#: collide with probability 2^-64 per pair (attributes with different counts never do).
+#: seed of the random 64-bit keys of tokens; the key of an attribute is their sum.  Two different
+#: sets of as many tokens have the same key with probability 2^-64.
 KEY_SEED = 0x55AA
 
 
 @dataclass(frozen=True)
 class Deduplication:
-    """full: the model's layout; reduced: that of the training; group: int32[A] reduced attribute of
-    each attribute (-1 = never occurs); keep: int32[A + 1] the same, but -1 for all copies save one.
+    """Merges copies of attributes for a training, and splits their weights afterwards.
+
+    full: layout of the model; reduced: layout of the training, with one attribute per group of
+    copies.
+    group: int32[A] reduced attribute of each attribute, -1 = never occurs; keep: int32[A + 1] the
+    same, but -1 for all copies except one, and for id -1 (the last item).
     """
 
     full: Layout
@@ -40,18 +44,7 @@ class Deduplication:
     @classmethod
     def build(cls, layout: Layout, corpora: Sequence[Attributes]) -> Deduplication:
         """Find the copies over all corpora of a training."""
-        rng = np.random.default_rng(KEY_SEED)
-        keys = np.zeros(layout.n_node, np.uint64)
-        counts = np.zeros(layout.n_node, np.int64)
-        for corpus in corpora:
-            n = corpus.node.shape[1]
-            tokens = np.frombuffer(rng.bytes(8 * n), np.uint64)
-            occurrence_hash(corpus.node, tokens, keys, counts)
-        if layout.state_start is not None and layout.state_label is not None:
-            # on text other than the indexed one, the same tokens need not mean the same labels
-            labels = rng.integers(0, 2**64, layout.n_labels, dtype=np.uint64)[layout.state_label]
-            total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(labels)])
-            keys += total[layout.state_start[1:]] - total[layout.state_start[:-1]]
+        keys, counts = _keys(layout, corpora)
         order = np.lexsort((keys, counts))
         new = np.ones(len(order), np.bool_)
         new[1:] = (keys[order][1:] != keys[order][:-1]) | (counts[order][1:] != counts[order][:-1])
@@ -66,13 +59,13 @@ class Deduplication:
 
     @cached_property
     def copies(self) -> F64:
-        """k of every reduced attribute: float64[A']."""
+        """float64[A']: k of every reduced attribute."""
         used = self.group[self.group >= 0]
         return np.bincount(used, minlength=self.reduced.n_node).astype(np.float64)
 
     @cached_property
     def _weight_group(self) -> I64:
-        """Reduced weight of each state weight of the full layout, -1 for attributes never seen."""
+        """Reduced weight of each full state weight; -1 = its attribute never occurs."""
         full, reduced = self.full, self.reduced
         if full.state_start is None or reduced.state_start is None:
             cells = self.group[:, None].astype(np.int64) * full.n_labels + np.arange(full.n_labels)
@@ -83,57 +76,84 @@ class Deduplication:
         return np.where(group >= 0, reduced.state_start[:-1][group] + within, -1)
 
     def copies_per_weight(self) -> F64:
-        """k of every reduced state weight."""
+        """float64: k of every reduced state weight."""
         if self.reduced.state_start is None:
             return np.repeat(self.copies, self.reduced.n_labels)
         return np.repeat(self.copies, np.diff(self.reduced.state_start))
 
-    def preconditioner(self, clique: float = 1.0) -> F64:
-        """Squared length of a reduced weight's unit step in the full space, up to a constant: with
-        it the optimizer takes the very steps that it would take on all copies.
+    def preconditioner(self, factors: float = 1.0) -> F64:
+        """float64, per reduced weight: squared length of its unit step in the space of the full
+        weights, up to a constant.  With it the optimizer takes the steps that it would take there.
 
-        clique: `FactorFeatures.preconditioner`, for their weights.
+        factors: the value for factor features (`FactorFeatures.preconditioner`).
         """
-        cut = self.reduced.bounds
         preconditioner = np.ones(self.reduced.size)
-        preconditioner[: cut[1]] = self.copies_per_weight()
-        preconditioner[cut[6] :] = clique
+        preconditioner[self.reduced.span("state")] = self.copies_per_weight()
+        preconditioner[self.reduced.span("factors")] = factors
         return preconditioner
 
     @cached_property
     def codes(self) -> I32:
-        """Engine code in the reduced layout of every attribute id, int32[A + 1]."""
+        """int32[A + 1]: code for the kernels, in the reduced layout, of every attribute id."""
         states = self.reduced.states
         return self.keep if states is None else states.code[self.keep]
 
     def merge(self, weights: F64) -> F64:
-        """Full flat weights -> reduced: sums over the copies."""
-        target = self._weight_group
+        """Reduced flat weights from full ones: sums over the copies."""
+        target, state = self._weight_group, self.full.span("state")
         known = target >= 0
-        state = np.bincount(
-            target[known], self.full.part(weights, 0)[known], int(self.reduced.bounds[1])
-        )
-        return np.concatenate([state, weights[self.full.bounds[1] :]])
+        size = int(self.reduced.bounds[1])
+        sums = np.bincount(target[known], weights[state][known], size)
+        return np.concatenate([sums, weights[state.stop :]])
 
     def project(self, expected_counts: F64) -> F64:
-        """Coefficients of the full weights -> of the reduced ones, which are sums over copies.
+        """Linear coefficients of the reduced weights from those of the full ones.
 
-        Exact when copies have equal coefficients, as anything has that sums over their tokens.
+        Copies must have equal coefficients, as all sums over their tokens have; theirs is kept.
         """
-        state = np.empty(int(self.reduced.bounds[1]))
-        target = self._weight_group
+        target, state = self._weight_group, self.full.span("state")
         known = target >= 0
-        state[target[known]] = self.full.part(expected_counts, 0)[known]
-        return np.concatenate([state, expected_counts[self.full.bounds[1] :]])
+        own = np.empty(int(self.reduced.bounds[1]))
+        own[target[known]] = expected_counts[state][known]
+        return np.concatenate([own, expected_counts[state.stop :]])
 
     def split(self, weights: F64) -> F64:
-        """Reduced flat weights -> full: each copy gets its share, unseen attributes 0."""
-        share = np.append(self.reduced.part(weights, 0) / self.copies_per_weight(), 0.0)
-        return np.concatenate([share[self._weight_group], weights[self.reduced.bounds[1] :]])
+        """Full flat weights from reduced ones: each copy gets its share, unseen attributes 0."""
+        state = self.reduced.span("state")
+        share = np.append(weights[state] / self.copies_per_weight(), 0.0)
+        return np.concatenate([share[self._weight_group], weights[state.stop :]])
+
+
+def _keys(layout: Layout, corpora: Sequence[Attributes]) -> tuple[AnyArray, I64]:
+    """uint64[A] keys and int64[A] counts of the attributes; copies have equal ones."""
+    rng = np.random.default_rng(KEY_SEED)
+    keys = np.zeros(layout.n_node, np.uint64)
+    counts = np.zeros(layout.n_node, np.int64)
+    for corpus in corpora:
+        n = corpus.node.shape[1]
+        tokens = np.frombuffer(rng.bytes(8 * n), np.uint64)
+        _add_keys(corpus.node, tokens, keys, counts)
+    if layout.state_start is not None and layout.state_label is not None:
+        # on text other than the indexed one, the same tokens need not mean the same labels
+        labels = rng.integers(0, 2**64, layout.n_labels, dtype=np.uint64)[layout.state_label]
+        total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(labels)])
+        keys += total[layout.state_start[1:]] - total[layout.state_start[:-1]]
+    return keys, counts
+
+
+@kernel
+def _add_keys(codes: I32, tokens: AnyArray, keys: AnyArray, counts: I64) -> None:
+    """keys[a] += key of each token where attribute a occurs (uint64, wrapping); counts[a] += 1."""
+    for s in range(codes.shape[0]):
+        for n in range(codes.shape[1]):
+            i = codes[s, n]
+            if i >= 0:
+                keys[i] += tokens[n]
+                counts[i] += 1
 
 
 def _select(layout: Layout, attributes: I64) -> Layout:
-    """The layout with some of the node attributes."""
+    """The layout with only these node attributes."""
     if layout.state_start is None or layout.state_label is None:
         return replace(layout, n_node=len(attributes))
     sizes = np.diff(layout.state_start)[attributes]

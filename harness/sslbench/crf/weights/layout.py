@@ -1,11 +1,13 @@
-"""Where every weight lives: the flat parameter vector and the tables that the kernels read.
+"""Where every weight is: the flat parameter vector, and the tables that the kernels read.
 
-Flat layout (part of the file format):
-``[state | dense columns | w (L+1) x L, last row START | stop e | second order | arc weights |
-factor features]``.  State weights in attribute order, then label order; arc weights in attribute
-order, then by code a*L+b (a = L is START); switched-off parts have length 0.  Second order: w2 of
-three labels in a row (L+1) x (L+1) x L, its back-off s of the first and the third (L+1) x L, stop
-e2 of the last two (L+1) x L, in all of which row L is START.
+Flat layout, part of the file format (docs/specs/crf_engine.md, section 5.4):
+``[state | columns | transitions (L+1) x L, last row START | stop (L) | second order | edges |
+factors]``.
+State weights are in the order of the attributes, then of the labels; edge weights in the order of
+the edge attributes, then by code a*L + b of a transition (a = L is START); parts that are switched
+off have length 0.
+The second order holds w2 of three labels in a row, (L+1) x (L+1) x L, the skip pair of the first
+and the third, (L+1) x L, and the stop weights e2 of the last two, (L+1) x L; row L is START.
 """
 
 from __future__ import annotations
@@ -13,35 +15,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sslbench.checked import borders, vector
-from sslbench.crf.data import Attributes
-from sslbench.crf.first_order.batch import LabelTriples
-from sslbench.crf.weights import scores
+from sslbench.compiled import kernel
+from sslbench.crf.data import Attributes, LabelTriples
 from sslbench.crf.weights.rowtable import RowTable
+from sslbench.crf.weights.scores import EdgeWeights
 from sslbench.errors import UserError
-from sslbench.types import F64, I32, I64
+from sslbench.types import F64, I32, I64, Bool
 
 Support = Literal["all", "observed"]
-#: attributes with at least this many supported labels get a dense row, the others a list
+Part = Literal["state", "columns", "transitions", "stop", "second_order", "edges", "factors"]
+PARTS: tuple[Part, ...] = get_args(Part)
+#: attributes with at least this many supported labels have a dense row, the others a list
 DENSE_FROM = 3
-#: edge attributes get one with at least this share of the arcs in use (a row costs as much as a
-#: list of about that length)
-ARCS_PER_ROW = 6
-#: more arc weights than this are refused ("all" support on many edge attributes)
-MAX_ARC_WEIGHTS = 50_000_000
+#: edge attributes have one with at least this share of the transitions in use (a row costs as much
+#: as a list of about that length)
+TRANSITIONS_PER_ROW = 6
+#: more edge weights than this are refused ("all" support on many edge attributes)
+MAX_EDGE_WEIGHTS = 50_000_000
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Sizes and supports.
+    """Numbers of weights, and which (attribute, label) pairs have one.
 
-    state_start int64[A+1], state_label int32[n]: supported labels per attribute; None = all.
-    arc_start int64[B+1], arc_code int32[n]: supported arcs per edge attribute, ascending.
+    n_node, n_edge: attributes of labels and of transitions; n_columns: dense columns; n_factors:
+    factor features.
+    state_start: int64[A+1], state_label: int32[n] supported labels of each attribute; None = all.
+    transition_start: int64[B+1], transition_code: int32[n] supported transitions of each edge
+    attribute, ascending codes a*L + b.
+    use_start, use_stop: are there weights of START transitions and of the last label?
     """
 
     n_labels: int
@@ -50,8 +58,8 @@ class Layout:
     n_edge: int
     state_start: I64 | None
     state_label: I32 | None
-    arc_start: I64
-    arc_code: I32
+    transition_start: I64
+    transition_code: I32
     n_factors: int = 0
     use_start: bool = True
     use_stop: bool = True
@@ -59,65 +67,69 @@ class Layout:
 
     @cached_property
     def bounds(self) -> I64:
-        """Borders of the seven parts in the flat vector, int64[8]."""
+        """int64[8]: borders of the parts in the flat vector."""
         L = self.n_labels
-        state = self.n_node * L if self.state_start is None else int(self.state_start[-1])
-        transitions = (L + 1) * L if self.use_start else L * L
-        second = (L + 1) * (L + 3) * L if self.order == 2 else 0
-        sizes = [
-            state,
-            self.n_columns * L,
-            transitions,
-            L if self.use_stop else 0,
-            second,
-            len(self.arc_code),
-            self.n_factors,
-        ]
-        return np.cumsum([0, *sizes]).astype(np.int64)
+        sizes: dict[Part, int] = {
+            "state": self.n_node * L if self.state_start is None else int(self.state_start[-1]),
+            "columns": self.n_columns * L,
+            "transitions": (L + 1) * L if self.use_start else L * L,
+            "stop": L if self.use_stop else 0,
+            "second_order": (L + 1) * (L + 3) * L if self.order == 2 else 0,
+            "edges": len(self.transition_code),
+            "factors": self.n_factors,
+        }
+        return np.cumsum([0, *(sizes[part] for part in PARTS)]).astype(np.int64)
 
     @property
     def size(self) -> int:
+        """Number of weights."""
         return int(self.bounds[-1])
 
-    def part(self, weights: F64, index: int) -> F64:
-        """View of part 0 state, 1 columns, 2 w, 3 e, 4 second order, 5 arcs, 6 factor features."""
-        return weights[self.bounds[index] : self.bounds[index + 1]]
+    def span(self, part: Part) -> slice:
+        """Where a part is in the flat vector."""
+        i = PARTS.index(part)
+        return slice(int(self.bounds[i]), int(self.bounds[i + 1]))
+
+    def part(self, weights: F64, part: Part) -> F64:
+        """View of a part of flat weights."""
+        return weights[self.span(part)]
 
     def transitions_only(self, weights: F64, centered: bool) -> F64:
         """Flat weights with those of attributes set to zero; see `ChainCRF.transitions_only`."""
-        kept = weights.copy()
-        kept[: self.bounds[2]] = 0.0
+        out = weights.copy()
+        transitions, stop = self.span("transitions"), self.span("stop")
+        out[: transitions.start] = 0.0
         if centered:
             L = self.n_labels
-            inner = self.part(kept, 2)[: L * L].reshape(L, L)
+            inner = out[transitions][: L * L].reshape(L, L)
             center = inner - inner.mean(axis=1, keepdims=True) - inner.mean(axis=0) + inner.mean()
-            kept[self.bounds[2] : self.bounds[4]] = 0.0
+            out[transitions.start : stop.stop] = 0.0
             inner[:] = center
-        return kept
+        return out
 
     @cached_property
     def states(self) -> RowTable | None:
-        """Rows and lists of the state weights; None = a row of all labels for each attribute."""
+        """Rows and lists of the state weights; None = every attribute has a row."""
         if self.state_start is None or self.state_label is None:
             return None
         return RowTable(self.state_start, self.state_label, self.n_labels, DENSE_FROM)
 
     @cached_property
-    def arcs(self) -> I32:
-        """Arcs that any edge attribute has a weight for, int32[K] ascending (START last)."""
-        return np.unique(self.arc_code).astype(np.int32)
+    def transitions(self) -> I32:
+        """int32[K]: codes that any edge attribute has a weight for, ascending (START last)."""
+        return np.unique(self.transition_code).astype(np.int32)
 
     @cached_property
-    def inner_arcs(self) -> int:
+    def inner_transitions(self) -> int:
         """How many of them do not leave START."""
-        return int(np.searchsorted(self.arcs, self.n_labels**2))
+        return int(np.searchsorted(self.transitions, self.n_labels**2))
 
     @cached_property
-    def arc_rows(self) -> RowTable:
-        """Rows and lists of the arc weights; columns are numbers into `arcs`."""
-        column = np.searchsorted(self.arcs, self.arc_code).astype(np.int32)
-        dense_from = max(DENSE_FROM, len(self.arcs) // ARCS_PER_ROW)
-        return RowTable(self.arc_start, column, len(self.arcs), dense_from)
+    def edges(self) -> RowTable:
+        """Rows and lists of the edge weights; columns are indices into `transitions`."""
+        column = np.searchsorted(self.transitions, self.transition_code).astype(np.int32)
+        dense_from = max(DENSE_FROM, len(self.transitions) // TRANSITIONS_PER_ROW)
+        return RowTable(self.transition_start, column, len(self.transitions), dense_from)
 
 
 class SecondOrder(NamedTuple):
@@ -133,6 +145,7 @@ class SecondOrder(NamedTuple):
 
     @classmethod
     def view(cls, flat: F64, L: int) -> SecondOrder:
+        """Of the part "second_order" of L labels."""
         cut = np.cumsum([(L + 1) * (L + 1) * L, (L + 1) * L])
         w2, skip, e2 = np.split(flat, cut)
         return cls(w2.reshape(L + 1, L + 1, L), skip.reshape(L + 1, L), e2.reshape(L + 1, L))
@@ -144,25 +157,26 @@ class SecondOrder(NamedTuple):
         return LabelTriples(begin, self.w2[:L, :L] + self.skip[:L, None], self.e2[:L].copy())
 
     def first(self) -> F64:
-        """float64[L]: what START START gives to the first label."""
+        """float64[L]: scores of the first label after START START."""
         L = self.w2.shape[2]
         return self.w2[L, L] + self.skip[L]
 
-    def add(self, sums: LabelTriples, first: F64, single: F64) -> None:
-        """The gradient: potential gradients float64[L] of first tokens, of sentences of one
-        token.
+    def add(self, slopes: LabelTriples, first: F64, single: F64) -> None:
+        """Add derivatives by the potentials to the gradient.
+
+        first: float64[L] sums over first tokens; single: over sentences of one token.
         """
         L = self.w2.shape[2]
         self.w2[L, L] += first
-        self.w2[L, :L] += sums.begin
-        self.w2[:L, :L] += sums.inner
-        self.skip[L] += first + sums.begin.sum(axis=0)
-        self.skip[:L] += sums.inner.sum(axis=1)
-        self.e2[:L] += sums.end
+        self.w2[L, :L] += slopes.begin
+        self.w2[:L, :L] += slopes.inner
+        self.skip[L] += first + slopes.begin.sum(axis=0)
+        self.skip[:L] += slopes.inner.sum(axis=1)
+        self.e2[:L] += slopes.end
         self.e2[L] += single
 
     def switch_off(self, start: bool, stop: bool) -> None:
-        """Zero for START or stop weights that the model has not."""
+        """Set the weights of START or stop to 0 where the model has none."""
         L = self.w2.shape[2]
         if not start:
             self.w2[L], self.skip[L], self.e2[L] = 0.0, 0.0, 0.0
@@ -172,21 +186,26 @@ class SecondOrder(NamedTuple):
 
 @dataclass(frozen=True)
 class Tables:
-    """Weights (or a gradient) unpacked for the kernels; in the all-labels layout they are views."""
+    """Weights, or a gradient, unpacked for the kernels; views of the flat vector where possible.
+
+    table: float64[D, L] dense rows and lists: float64[K] of the state weights (`RowTable`).
+    columns: float64[n_columns, L]; transitions: float64[L+1, L], row L START; stop: float64[L];
+    second: of second-order models; edges: of edge attributes; factors: float64[n_factors].
+    """
 
     layout: Layout
-    table: F64  # float64[D, L] dense rows
+    table: F64
     lists: F64
-    columns: F64  # float64[n_columns, L]
-    w: F64  # float64[L+1, L], row L START
-    e: F64  # float64[L]
+    columns: F64
+    transitions: F64
+    stop: F64
     second: SecondOrder | None
-    arc_table: F64  # float64[Da, K] dense rows
-    arc_lists: F64
+    edges: EdgeWeights
     factors: F64
 
     @classmethod
     def unpack(cls, layout: Layout, flat: F64) -> Tables:
+        """Of flat weights."""
         tables = cls._build(layout, flat, RowTable.unpack)
         if tables.second is None or (layout.use_start and layout.use_stop):
             return tables
@@ -196,7 +215,7 @@ class Tables:
 
     @classmethod
     def gradient(cls, layout: Layout, flat: F64) -> Tables:
-        """Zeroed accumulators; call `pack` when done (a no-op for parts that are views)."""
+        """Accumulators of a flat gradient, all zero; call `pack` when done."""
         flat[:] = 0.0
         return cls._build(layout, flat, lambda rows, _: rows.zeros())
 
@@ -205,43 +224,74 @@ class Tables:
         cls, layout: Layout, flat: F64, split: Callable[[RowTable, F64], tuple[F64, F64]]
     ) -> Tables:
         L = layout.n_labels
-        state = layout.part(flat, 0)
+        state = layout.part(flat, "state")
         if layout.states is None:
             table, lists = state.reshape(-1, L), np.zeros(0)
         else:
             table, lists = split(layout.states, state)
-        w = layout.part(flat, 2).reshape(-1, L)
+        transitions = layout.part(flat, "transitions").reshape(-1, L)
         if not layout.use_start:
-            w = np.vstack([w, np.zeros((1, L))])
-        e = layout.part(flat, 3) if layout.use_stop else np.zeros(L)
-        columns = layout.part(flat, 1).reshape(-1, L)
-        second = SecondOrder.view(layout.part(flat, 4), L) if layout.order == 2 else None
-        arcs = split(layout.arc_rows, layout.part(flat, 5))
-        return cls(layout, table, lists, columns, w, e, second, *arcs, layout.part(flat, 6))
+            transitions = np.vstack([transitions, np.zeros((1, L))])
+        rows, edge_lists = split(layout.edges, layout.part(flat, "edges"))
+        second = layout.part(flat, "second_order")
+        return cls(
+            layout,
+            table,
+            lists,
+            layout.part(flat, "columns").reshape(-1, L),
+            transitions,
+            layout.part(flat, "stop") if layout.use_stop else np.zeros(L),
+            SecondOrder.view(second, L) if layout.order == 2 else None,
+            EdgeWeights(
+                layout.transitions,
+                layout.inner_transitions,
+                rows,
+                layout.edges.list_column,
+                edge_lists,
+            ),
+            layout.part(flat, "factors"),
+        )
 
     def pack(self, flat: F64) -> None:
         """Write the parts that are copies back into the flat vector."""
         layout = self.layout
         if layout.states is not None:
-            layout.states.pack(self.table, self.lists, layout.part(flat, 0))
-        layout.arc_rows.pack(self.arc_table, self.arc_lists, layout.part(flat, 5))
+            layout.states.pack(self.table, self.lists, layout.part(flat, "state"))
+        layout.edges.pack(self.edges.table, self.edges.lists, layout.part(flat, "edges"))
         if self.second is not None:
             self.second.switch_off(layout.use_start, layout.use_stop)
         if not layout.use_start:
-            layout.part(flat, 2)[:] = self.w[:-1].reshape(-1)
+            layout.part(flat, "transitions")[:] = self.transitions[:-1].reshape(-1)
 
 
-def observed_labels(node: I32, labels: I32, n_attributes: int, n_labels: int) -> tuple[I64, I32]:
-    """(start, label) of the (attribute, label) pairs that occur; labels int32[N]."""
-    seen = scores.supported_pairs(node, labels, n_attributes, n_labels)
+@kernel
+def supported_pairs(codes: I32, labels: I32, n_attributes: int, n_labels: int) -> Bool:
+    """bool[A, L]: does the attribute occur with the label?
+
+    codes: int32[S, N] attributes; labels: int32[N], -1 = none.
+    """
+    seen = np.zeros((n_attributes, n_labels), np.bool_)
+    for s in range(codes.shape[0]):
+        for n in range(codes.shape[1]):
+            i = codes[s, n]
+            if i >= 0 and labels[n] >= 0:
+                seen[i, labels[n]] = True
+    return seen
+
+
+def _observed_labels(node: I32, labels: I32, n_attributes: int, n_labels: int) -> tuple[I64, I32]:
+    """state_start and state_label of the (attribute, label) pairs that occur."""
+    seen = supported_pairs(node, labels, n_attributes, n_labels)
     start = np.concatenate([[0], np.cumsum(seen.sum(axis=1))]).astype(np.int64)
     return start, np.nonzero(seen)[1].astype(np.int32)
 
 
-def observed_arcs(
+def _observed_transitions(
     edge: I32, offsets: I64, labels: I32, n_attributes: int, n_labels: int
 ) -> tuple[I64, I32]:
-    """(start, code) of the (edge attribute, previous label or START, label) triples that occur."""
+    """transition_start and transition_code of the (edge attribute, previous label or START, label)
+    triples that occur.
+    """
     previous = np.empty_like(labels)
     previous[1:] = labels[:-1]
     previous[offsets[:-1]] = n_labels
@@ -266,7 +316,7 @@ def build_layout(
     n_node: int,
     n_edge: int,
     state_support: Support = "all",
-    arc_support: Support = "observed",
+    transition_support: Support = "observed",
     n_factors: int = 0,
     use_start: bool = True,
     use_stop: bool = True,
@@ -274,26 +324,27 @@ def build_layout(
 ) -> Layout:
     """Layout for a labeled corpus.
 
-    labels: int32[N] gold labels (-1 = none).  "observed" keeps the (attribute, label) pairs, or
-    (edge attribute, arc) triples, that occur in the gold labeling; "all" keeps every one.
+    labels: int32[N] gold labels, -1 = none.  "observed" keeps the (attribute, label) pairs, or
+    (edge attribute, transition) pairs, that occur in the gold labeling; "all" keeps every one.
+    UserError if that takes too many edge weights.
     """
     L, N = n_labels, attributes.node.shape[1]
     state: tuple[I64 | None, I32 | None] = (None, None)
     if state_support == "observed":
-        state = observed_labels(attributes.node, labels, n_node, L)
-    if arc_support == "observed":
-        arcs = observed_arcs(attributes.edge, attributes.offsets, labels, n_edge, L)
+        state = _observed_labels(attributes.node, labels, n_node, L)
+    if transition_support == "observed":
+        edges = _observed_transitions(attributes.edge, attributes.offsets, labels, n_edge, L)
     else:
-        if n_edge * (L + 1) * L > MAX_ARC_WEIGHTS:
+        if n_edge * (L + 1) * L > MAX_EDGE_WEIGHTS:
             raise UserError(
-                f"arc_support=all needs {n_edge * (L + 1) * L:,} weights",
-                hint=f"use arc_support=observed (the limit is {MAX_ARC_WEIGHTS:,})",
+                f"transition_support=all needs {n_edge * (L + 1) * L:,} weights",
+                hint=f"use transition_support=observed (the limit is {MAX_EDGE_WEIGHTS:,})",
             )
         codes = np.arange((L + 1) * L, dtype=np.int32)
-        arcs = (np.arange(n_edge + 1, dtype=np.int64) * len(codes), np.tile(codes, n_edge))
+        edges = (np.arange(n_edge + 1, dtype=np.int64) * len(codes), np.tile(codes, n_edge))
     columns = 0 if attributes.dense is None else attributes.dense.shape[1]
     assert len(labels) == N
-    return Layout(L, n_node, columns, n_edge, *state, *arcs, n_factors, use_start, use_stop, order)
+    return Layout(L, n_node, columns, n_edge, *state, *edges, n_factors, use_start, use_stop, order)
 
 
 def saved_layout(
@@ -303,15 +354,17 @@ def saved_layout(
     sizes = [int(facts[name]) for name in ("n_columns", "n_clique")]
     if n_labels < 1 or min(sizes) < 0:
         raise ValueError(f"{n_labels} labels, {sizes[0]} columns, {sizes[1]} factor features")
-    order = int(facts.get("order", 1))  # files from before the second order do not say
+    order = int(
+        facts.get("order", 1)
+    )  # files from before there was a second order have no such key
     if order not in (1, 2):
         raise ValueError(f"a chain of order {order}")
     state_start, state_label = None, None
     if "state_start" in arrays:
         state_label = vector(arrays, "state_label", np.int32, None, (0, n_labels))
         state_start = borders(arrays, "state_start", n_node, len(state_label))
-    arc_code = vector(arrays, "arc_code", np.int32, None, (0, (n_labels + 1) * n_labels))
-    arc_start = borders(arrays, "arc_start", n_edge, len(arc_code))
+    code = vector(arrays, "arc_code", np.int32, None, (0, (n_labels + 1) * n_labels))
+    start = borders(arrays, "arc_start", n_edge, len(code))
     return Layout(
         n_labels,
         n_node,
@@ -319,8 +372,8 @@ def saved_layout(
         n_edge,
         state_start,
         state_label,
-        arc_start,
-        arc_code,
+        start,
+        code,
         sizes[1],
         bool(facts["use_start"]),
         bool(facts["use_stop"]),

@@ -1,11 +1,12 @@
-"""Which weights each token of a corpus adds up, in the order in which the kernels read them.
+"""Which weights each token adds up, in the order in which the kernels read them.
 
-The same for all evaluations of a training, so it pays to prepare it: absent attributes are left
-out, and everything lies token by token, so that the scores of a
-token are summed in registers.  Within a token the slots keep their order; they are cut into as
-many shares of about equal work as there are threads, which have no attribute in common.  A thread
-adds up the gradient of its share: no atomics, no copies per thread, and, since each weight gets its
-occurrences in token order, the same bits for any number of threads.
+They are the same for all evaluations of a training, so they are prepared once: absent attributes
+are left out, and everything is stored token by token, so that the kernels sum the scores of a token
+in registers.  Within a token the slots keep their order.  The slots are cut into *shares* of about
+equal work that have no attribute in common, as many as there are threads.  Each thread adds up the
+gradient of its share.  That takes no atomic operations and no copies of the gradient per thread;
+and each weight gets its occurrences in token order, so results have the same bits for any number of
+threads.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads
+from numba import get_num_threads, prange
 
+from sslbench.compiled import kernel, parallel_kernel
 from sslbench.crf.data import slot_groups
-from sslbench.crf.weights import scores
 from sslbench.crf.weights.rowtable import RowTable
-from sslbench.types import I16, I32
+from sslbench.types import I16, I32, I64
 
 
 class Occurrences(NamedTuple):
-    """Entries of N tokens, in shares; the kernels take the fields in this order.
+    """Weights of N tokens, share by share; rows and lists as in `RowTable`.
 
-    row_border int32[N * shares + 1]: share g of token n has the dense rows row[e], e from
-    row_border[n * shares + g] up to the next border; list_border the same for lists, each the
-    position of its first weight (item) and its length (extra), or, spelled out, for single weights,
-    each its position and its column.
+    row_border: int32[N * shares + 1]: share g of token n has the dense rows row[e] for e from
+    row_border[n * shares + g] up to the next border.
+    list_border: int32[N * shares + 1], likewise for lists: item[e] is the position of the first
+    weight of a list and extra[e] the length of the list.  If lists are spelled out: item[e] is the
+    position of one weight and extra[e] its column.
     """
 
     row_border: I32
@@ -42,10 +44,11 @@ class Occurrences(NamedTuple):
     def build(
         cls, ids: I32, number: I32 | None, table: RowTable | None, *, spelled: bool
     ) -> Occurrences:
-        """ids int32[S, N] attributes; number int32[A + 1] their codes in the table.
+        """ids: int32[S, N] attributes; number: int32[A + 1] their codes in the table, None = the
+        ids themselves; table: None = there are no lists.
 
-        number None = the ids themselves; table None = no lists; spelled: spell lists out (short
-        ones of one or two weights, which would cost more to look up than to read).
+        spelled: spell lists out, which is faster for lists of one or two weights.
+        ValueError if there are more than 2^31 - 1 occurrences.
         """
         shares = get_num_threads()
         slots = share_borders(ids, shares)
@@ -53,26 +56,20 @@ class Occurrences(NamedTuple):
         start = np.zeros(1, np.int64) if table is None else table.list_start
         column = np.empty(0, np.int16) if table is None else table.list_column
         rows, lists = (np.zeros(ids.shape[1] * shares + 1, np.int32) for _ in range(2))
-        scores.count_entries(ids, codes, slots, start, spelled, rows, lists)
+        _count(ids, codes, slots, start, spelled, rows, lists)
         for border in (rows, lists):
             total = np.cumsum(border, dtype=np.int64)
             if total[-1] > np.iinfo(np.int32).max:
                 raise ValueError(f"{total[-1]:,} occurrences in one piece of text; cut it")
             border[:] = total
-        found = cls(
-            rows,
-            np.empty(rows[-1], np.int32),
-            lists,
-            np.empty(lists[-1], np.int32),
-            np.empty(lists[-1], np.int16),
-            shares,
-        )
-        scores.fill_entries(ids, codes, start, column, spelled, *found)
-        return found
+        row, item = np.empty(rows[-1], np.int32), np.empty(lists[-1], np.int32)
+        occurrences = cls(rows, row, lists, item, np.empty(lists[-1], np.int16), shares)
+        _fill(ids, codes, start, column, spelled, occurrences)
+        return occurrences
 
 
 def share_borders(ids: I32, shares: int) -> I32:
-    """Cut the slots into runs of about equal work: borders int32[shares + 1].
+    """int32[shares + 1]: cut the slots of ids int32[S, N] into runs of about equal work.
 
     Slots that share attributes (those of a bag) stay together.
     """
@@ -87,3 +84,55 @@ def share_borders(ids: I32, shares: int) -> I32:
     wanted = work[-1] * np.arange(1, shares) / shares
     inner = places[np.abs(work[places][:, None] - wanted).argmin(axis=0)]
     return np.concatenate([[0], inner, [ids.shape[0]]]).astype(np.int32)
+
+
+@kernel
+def _code(ids: I32, number: I32, s: int, n: int) -> int:
+    """Code of slot s at token n; an empty `number` means the ids themselves."""
+    i: int = ids[s, n]
+    code: int = i if number.shape[0] == 0 else number[i]
+    return code
+
+
+@parallel_kernel
+def _count(
+    ids: I32, number: I32, slots: I32, list_start: I64, spelled: bool, n_rows: I32, n_lists: I32
+) -> None:
+    """n_rows[n * G + g + 1], n_lists[...] += dense rows and lists of share g at token n.
+
+    slots: int32[G + 1] borders of the shares; spelled: count the weights of the lists instead.
+    """
+    G = slots.shape[0] - 1
+    for n in prange(ids.shape[1]):
+        for g in range(G):
+            for s in range(slots[g], slots[g + 1]):
+                i = _code(ids, number, s, n)
+                if i >= 0:
+                    n_rows[n * G + g + 1] += 1
+                elif i < -1:
+                    size = list_start[-1 - i] - list_start[-2 - i]
+                    n_lists[n * G + g + 1] += size if spelled else min(size, 1)
+
+
+@parallel_kernel
+def _fill(
+    ids: I32, number: I32, list_start: I64, list_column: I16, spelled: bool, out: Occurrences
+) -> None:
+    """Fill in row, item and extra; the borders of `out` are known."""
+    row, item, extra = out.row, out.item, out.extra
+    for n in prange(ids.shape[1]):
+        r, p = out.row_border[n * out.shares], out.list_border[n * out.shares]
+        for s in range(ids.shape[0]):
+            i = _code(ids, number, s, n)
+            if i >= 0:
+                row[r] = i
+                r += 1
+            elif i < -1:
+                begin, end = list_start[-2 - i], list_start[-1 - i]
+                if spelled:
+                    for k in range(begin, end):
+                        item[p], extra[p] = k, list_column[k]
+                        p += 1
+                elif begin < end:
+                    item[p], extra[p] = begin, end - begin
+                    p += 1

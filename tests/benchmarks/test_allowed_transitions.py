@@ -1,7 +1,7 @@
-"""Where lists of legal arcs pay: not for a message through one matrix, but for second-order chains.
+"""Lists of allowed transitions beside whole matrices: a message, and second-order chains.
 
-Label sets whose codec forbids most arcs: the 29 labels of Suzuki & Isozaki 2008 (169 of 841 arcs)
-and 60 labels of border and tag (960 of 3,600).
+Label sets whose codec forbids most transitions: the 29 labels of Suzuki & Isozaki 2008 (169 of 841
+are allowed) and 60 labels of border and tag (960 of 3,600).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from numba import njit
 from problem import OUT, Figure
 
 from sslbench.corpus import PreviousType
-from sslbench.crf.data import Batch
-from sslbench.crf.first_order.batch import LabelTriples
+from sslbench.crf.data import Batch, LabelTriples
 from sslbench.crf.second_order import sparse
 from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.crf.simd import rows
@@ -27,12 +26,12 @@ SENTENCES = 100 if OUT else 2
 
 
 @njit
-def by_list(v: F64, start: I64, arc: I32, value: F64, out: F64, times: int) -> None:
+def by_list(v: F64, start: I64, previous: I32, value: F64, out: F64, times: int) -> None:
     for _ in range(times):
         for b in range(len(start) - 1):
             total = 0.0
             for k in range(start[b], start[b + 1]):
-                total += v[arc[k]] * value[k]
+                total += v[previous[k]] * value[k]
             out[b] = total
 
 
@@ -52,27 +51,27 @@ def nanoseconds(work: Callable[[int], None]) -> float:
     return 1e9 * best / MESSAGES
 
 
-@pytest.mark.parametrize(("labels", "arcs"), [(29, 169), (60, 960)])
-def test_a_message(figure: Figure, labels: int, arcs: int) -> None:
+@pytest.mark.parametrize(("labels", "transitions"), [(29, 169), (60, 960)])
+def test_a_message(figure: Figure, labels: int, transitions: int) -> None:
     rng, width = np.random.default_rng(0), -(-labels // 8) * 8
     M, v = np.zeros((labels, width)), rng.random(width)
-    at = rng.choice(labels * labels, arcs, replace=False)
-    M[at // labels, at % labels] = rng.random(arcs)
+    at = rng.choice(labels * labels, transitions, replace=False)
+    M[at // labels, at % labels] = rng.random(transitions)
     into = M[:, :labels].T
     start = np.concatenate([[0], np.cumsum((into > 0).sum(axis=1))])
-    arc, value = np.nonzero(into > 0)[1].astype(np.int32), into[into > 0]
+    previous, value = np.nonzero(into > 0)[1].astype(np.int32), into[into > 0]
     whole, listed = np.zeros(width), np.zeros(labels)
     figure(
-        f"a message through {arcs} of {labels**2} arcs",
+        f"a message through {transitions} of {labels**2} transitions",
         "ns",
         ours=nanoseconds(lambda times: by_matrix(v, M, whole, times)),
-        legal_arcs=nanoseconds(lambda times: by_list(v, start, arc, value, listed, times)),
+        lists=nanoseconds(lambda times: by_list(v, start, previous, value, listed, times)),
     )
     np.testing.assert_allclose(whole[:labels], listed)
 
 
 def bordered(tags: int) -> Bool:
-    """Legal pairs of (border, tag) labels: B, M, E, S of words with tags."""
+    """Allowed pairs of (border, tag) labels: B, M, E, S of words with tags."""
     labels = [(border, tag) for border in "BMES" for tag in range(tags)]
     return np.array(
         [
@@ -86,7 +85,7 @@ def bordered(tags: int) -> Bool:
 
 
 def some(labels: int, share: float) -> Bool:
-    """Random legal pairs: where lists stop being faster."""
+    """Random allowed pairs, up to where lists stop being faster."""
     return np.random.default_rng(1).random((labels, labels)) < share
 
 
@@ -110,7 +109,7 @@ def test_second_order(figure: Figure, pairs: Bool, monkeypatch: pytest.MonkeyPat
     )
 
     def by(few: bool) -> tuple[float, F64]:
-        monkeypatch.setattr(sparse, "few", lambda _: few)
+        monkeypatch.setattr(sparse, "is_faster", lambda _: few)
         chains.posterior()
         best = np.inf
         for _ in range(5):
@@ -121,7 +120,7 @@ def test_second_order(figure: Figure, pairs: Bool, monkeypatch: pytest.MonkeyPat
 
     (ours, node), (all_triples, other) = by(True), by(False)
     figure(
-        f"forward-backward, second order, {int(pairs.sum())} of {L**2} arcs",
+        f"forward-backward, second order, {int(pairs.sum())} of {L**2} transitions",
         "us/token",
         ours=ours,
         all_triples=all_triples,
