@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -126,7 +125,8 @@ class Problem:
         """
         from sslbench.experiment.problem_graph import problem_graph
 
-        return problem_graph(self, run, params, min_count=min_count)
+        text, codes = self.text(params.column), self.label_codes(self.labeled)
+        return problem_graph(text, codes, len(self.labels), params, run, min_count=min_count)
 
     def text(self, column: str) -> Corpus:
         """One column of the labeled sentences, then of the unlabeled ones, end to end."""
@@ -151,13 +151,6 @@ class Tagger(Protocol):
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: a label code per token of a corpus without labels."""
-
-
-class SavableTagger(Tagger, Protocol):
-    """A tagger that can be kept."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tagger to a file or folder."""
 
 
 @dataclass(frozen=True)

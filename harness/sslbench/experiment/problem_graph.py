@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 from scipy import sparse
 
+from sslbench.corpus import Corpus
 from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
 from sslbench.graph.build import Graph, build_graph
 from sslbench.graph.diagnostics import diagnostics
 from sslbench.graph.lookup import NgramLookup
@@ -70,11 +70,10 @@ class TextVertices:
     labeled: Bool
 
     @classmethod
-    def of(cls, problem: Problem, vertices: Vertices) -> TextVertices:
-        """For vertices made from `problem.text(column)`."""
-        n, codes = problem.labeled.n_tokens, problem.label_codes(problem.labeled)
-        V = len(vertices)
-        distribution, labeled = empirical(vertices.vertex_of[:n], codes, V, len(problem.labels))
+    def build(cls, vertices: Vertices, label_codes: I32, n_labels: int) -> TextVertices:
+        """For vertices of a text that begins with the labeled tokens; label_codes: int32[N_l]."""
+        n, V = len(label_codes), len(vertices)
+        distribution, labeled = empirical(vertices.vertex_of[:n], label_codes, V, n_labels)
         return cls(vertices.vertex_of, V, n, distribution, labeled)
 
     @property
@@ -111,10 +110,17 @@ class ProblemGraph:
 
 
 def problem_graph(
-    problem: Problem, run: RunContext, params: HasGraphParams, *, min_count: int = 1
+    corpus: Corpus,
+    label_codes: I32,
+    n_labels: int,
+    params: HasGraphParams,
+    run: RunContext,
+    *,
+    min_count: int = 1,
 ) -> ProblemGraph:
-    """Build (or find in the cache) the graph of all text of a problem; its sizes go to the trace.
+    """Build (or find in the cache) the graph of a text; its sizes go to the trace.
 
+    corpus: the labeled sentences, then the unlabeled ones.  label_codes: int32[N_l].
     min_count: n-grams with fewer occurrences are no vertices.
     """
     options = GraphOptions(
@@ -125,7 +131,7 @@ def problem_graph(
     )
     with run.phase("graph"):
         graph = build_graph(
-            problem.text(params.column),
+            corpus,
             registered_similarity(params.similarity),
             options,
             column=params.column,
@@ -133,7 +139,7 @@ def problem_graph(
             threads=run.threads,
             progress=run.progress,
         )
-        text = TextVertices.of(problem, graph.vertices)
+        text = TextVertices.build(graph.vertices, label_codes, n_labels)
         sizes = {**text.metadata(), **graph.sizes}
         run.trace["graph"] = {**sizes, **diagnostics(graph.W, text.labeled)}
     return ProblemGraph(graph, text)

@@ -94,7 +94,8 @@ class TypeSelfTraining(CRFMethod):
         """Train, average, relabel and retrain until the labels settle."""
         with run.phase("graph"):
             types = ngram_vertices(problem.text(params.column), params.column)
-            vertices = TextVertices.of(problem, types)
+            codes = problem.label_codes(problem.labeled)
+            vertices = TextVertices.build(types, codes, len(problem.labels))
         run.trace["graph"] = vertices.metadata()
         return _trainer(problem, params, run, vertices, lambda q: q).train()
 
