@@ -23,13 +23,13 @@ Text = TypeVar("Text")
 
 
 class Hash(Protocol):
-    """What hashlib makes."""
+    """A hash object of hashlib."""
 
     def update(self, data: bytes, /) -> None: ...
 
 
 class CheckOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The option of datasets that have files of the user."""
+    """Option of datasets that are read from the user's own files."""
 
     check: Annotated[
         bool, Meta(description="stop if the counts of your files differ from the published ones")
@@ -37,7 +37,7 @@ class CheckOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FolderOptions(CheckOptions, frozen=True, forbid_unknown_fields=True):
-    """Options of datasets that are read from a folder of the user."""
+    """Options of datasets that are read from the user's own folder."""
 
     path: Annotated[str, Meta(description="your folder; default: the one of --data")] = ""
 
@@ -142,6 +142,6 @@ def read_hashed(path: Path, digest: Hash) -> RawBytes:
     return RawBytes(str(path), data)
 
 
-def without_check(dataset: str, missing: str = "is a file missing?") -> str:
+def without_check(dataset: str, question: str = "is a file missing?") -> str:
     """Hint for files of the user whose counts are not the published ones."""
-    return f"{missing} --set {dataset}.check=false accepts it as it is"
+    return f"{question} --set {dataset}.check=false turns this check off"

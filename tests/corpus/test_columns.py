@@ -48,6 +48,21 @@ def test_vocabulary_is_append_only_and_exact() -> None:
         Vocabulary(["a", "a"])
 
 
+def test_text_to_columns_and_back() -> None:
+    vocabularies = {"word": Vocabulary(["end"])}
+    lengths = [[str(len(word)) for word in sentence] for sentence in SENTENCES]
+    corpus = Corpus.from_sentences({"word": SENTENCES, "length": lengths}, vocabularies)
+    assert corpus.column("word").vocabulary is vocabularies["word"]
+    assert corpus.column("length").vocabulary is vocabularies["length"]
+    assert corpus.column("word").codes.tolist() == [1, 2, 3, 4, 1, 0]
+    assert corpus.offsets.tolist() == [0, 3, 4, 6]
+    assert (corpus.sentences("word"), corpus.sentences("length")) == (SENTENCES, lengths)
+    assert Corpus.from_sentences({"word": []}).n_sentences == 0
+    for columns in ({}, {"word": SENTENCES, "length": [*lengths[:2], ["3"]]}):
+        with pytest.raises(ValueError, match="columns"):
+            Corpus.from_sentences(columns)
+
+
 def test_derived_is_called_once_per_entry_and_grows_with_its_base() -> None:
     calls: list[str] = []
 

@@ -131,6 +131,7 @@ def test_other_encodings(at: Path) -> None:
         ("a\tb\tc\na\tb\t\n", {"separator": "\t"}, "f.txt:2: column 'label' is empty"),
         ("a  b\n", {"separator": " ", "columns": ("x", "y")}, "f.txt:1: 3 columns"),
         (b"a b c\n\na b \xff\n", {}, "f.txt:3: byte 0xff is not utf-8"),
+        (b"\xef\xbb\xbfa b c\n\xff\n", {}, "f.txt:2: byte 0xff is not utf-8"),
         ("\ufeffa b c\n".encode() + b"\xe4 b c\n", {}, "f.txt:2: byte 0xe4"),
         ("a b c\nd\0 b c\n", {}, "f.txt:2: NUL byte"),
         ("a b c\n".encode("utf-16-le"), {}, "f.txt:1: NUL byte; is this a binary file, or UTF-16"),

@@ -1,4 +1,4 @@
-"""A CRF under a rule that tells labels from forms, against all label sequences."""
+"""A CRF with a label constraint, against enumeration of all label sequences."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sslbench.features import TemplateFeaturizer
 from sslbench.plugins import registry
 from sslbench_methods.graph_self_training.rounds import decode
 from support.crf_oracle import log_sum
-from support.label_constraints import RULE, labeled
+from support.label_constraints import CONSTRAINT, labeled
 
 
 def random_crf(order: int, rng: np.random.Generator) -> tuple[ChainCRF, Corpus]:
-    """A CRF with the rule, random weights, and text with tokens that it tells."""
+    """A CRF with a label constraint and random weights, and text with constrained tokens."""
     text = labeled([["a", ",", "b"], ["."], ["b", "a", ".", ",", "c"], ["c", "a"]], "ABCPCABCABC")
-    text = RULE.impose(text)
+    text = CONSTRAINT.impose(text)
     names, model = ("A", "B", "C", "P")[-3:], f"crf{order}"
     crf = registry().model(model).load()()
     built = crf.prepare(
@@ -30,14 +30,14 @@ def random_crf(order: int, rng: np.random.Generator) -> tuple[ChainCRF, Corpus]:
         text,
         np.zeros(text.n_tokens, np.int32),
         names,
-        label_constraint=RULE,
+        label_constraint=CONSTRAINT,
     )
     built.weights[:] = rng.normal(size=built.layout.size)
     return built, text
 
 
 def path_scores(crf: ChainCRF, sentence: Corpus) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    """All label sequences of a sentence and their log-probabilities without the rule."""
+    """All label sequences of a sentence and their log-probabilities without the constraint."""
     free = replace(crf, label_constraint=None)
     data = free.encode(sentence)
     paths = list(product(range(len(crf.labels)), repeat=sentence.n_tokens))
@@ -54,7 +54,7 @@ def test_the_model_is_the_one_without_rule_given_that_it_is_obeyed(order: int) -
     crf, text = random_crf(order, rng)
     for number in range(text.n_sentences):
         sentence = text.select(np.array([number]))
-        only = RULE.forced_labels(sentence, crf.labels)
+        only = CONSTRAINT.forced_labels(sentence, crf.labels)
         paths, scores = path_scores(crf, sentence)
         obeys = [all(o in (-1, y) for o, y in zip(only, path, strict=True)) for path in paths]
         assert (only >= 0).any() == (not all(obeys))
@@ -102,7 +102,7 @@ def test_a_mixture_without_transitions_still_obeys() -> None:
     data, L = crf.encode(text), len(crf.labels)
     mixed = np.full((text.n_tokens, L), 1 / L)
     mixed[:, 0] += 0.1
-    only = RULE.forced_labels(text, crf.labels)
+    only = CONSTRAINT.forced_labels(text, crf.labels)
     for omega in (0.0, 1.0):
         path = decode(crf, data, mixed, omega)
         assert (path == only)[only >= 0].all()

@@ -1,4 +1,4 @@
-"""Domain adaptation of part-of-speech tagging: readers, data sets, features, the real files."""
+"""Domain adaptation of part-of-speech tagging: readers, datasets, features, the real files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from support.adaptation_fakes import (
 )
 from support.real_files import real_home
 
-# --- data sets of small files -------------------------------------------------------------------
+# --- datasets of small files --------------------------------------------------------------------
 
 
 def put(root: Path, file: RemoteFile, data: str | bytes) -> RemoteFile:

@@ -132,12 +132,13 @@ def test_bad_lines_are_named(
 
 def test_a_gb_file_is_refused() -> None:
     with pytest.raises(UserError, match="not utf-8") as caught:
-        read_spaced(RawBytes("gb.txt", b"abc\n" + "中国".encode("gb18030")))
+        read_spaced(RawBytes("gb.txt", b"\xef\xbb\xbfabc\n" + "中国".encode("gb18030")))
+    assert "byte 0xd6" in str(caught.value)
     assert caught.value.line == 2
     assert "GB" in str(caught.value.hint)
 
 
-# --- data sets of tiny files ----------------------------------------------------------------------
+# --- datasets of tiny files -----------------------------------------------------------------------
 
 
 RAW = {

@@ -134,7 +134,7 @@ def test_the_split_by_files() -> None:
         assert listed == sorted(set(listed))
 
 
-# --- the data set ---------------------------------------------------------------------------------
+# --- the dataset ----------------------------------------------------------------------------------
 
 
 def little_ctb(folder: Path, form: str = "postagged") -> Path:

@@ -70,7 +70,7 @@ def placed(tmp_path: Path, task: SharedTask, text: bytes) -> tuple[DataHome, Sha
 
 
 def sentences(corpus: Corpus, column: str = "label") -> list[list[str]]:
-    return [corpus.sentence(i, column) for i in range(corpus.n_sentences)]
+    return corpus.sentences(column)
 
 
 def test_document_marks_are_no_sentences_and_labels_become_iob2(tmp_path: Path) -> None:

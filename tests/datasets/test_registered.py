@@ -1,4 +1,4 @@
-"""Of every registered data set: licences, lengths, and the advice when a file is not there."""
+"""Of every registered dataset: licences, lengths, and the advice when a file is not there."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_licence_holders_data_set_is_neither_missing_nor_wrong(
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert not re.search(r"\bptb\b", result.output)
-    # A file that several data sets share is named once; then a line for each data set.
+    # A file that several datasets share is named once; then a line for each dataset.
     assert len([line for line in lines if line.startswith("missing")]) == len(FILES)
     assert [line.split()[2].strip(":") for line in lines[len(FILES) :]] == WITH_FILES
 

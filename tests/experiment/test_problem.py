@@ -28,7 +28,7 @@ MASK = np.array([[True, True, True], [False, True, True], [True, True, True], [T
 WORDS = ["a", "b", ".", "a", "c", "a", "new", "a", ".", "b", "."]
 FORMS = Vocabulary(sorted(set(WORDS)))
 #: "." is C
-RULE = LabelConstraint("word", ".", "C")
+CONSTRAINT = LabelConstraint("word", ".", "C")
 
 
 def with_labels(sentences: list[list[str]], labels: str) -> Corpus:
@@ -93,7 +93,7 @@ def test_the_transition_mask_holds_in_training_and_decoding() -> None:
 
 
 def test_the_label_constraint_holds_in_training_and_decoding() -> None:
-    whole = problem(label_constraint=RULE)
+    whole = problem(label_constraint=CONSTRAINT)
     crf = whole.crf(TrainingParams())
     text = whole.encode(crf)
     crf.train([text.labeled], TrainingParams())

@@ -1,4 +1,4 @@
-"""Every method obeys rules that tell labels from forms."""
+"""Every method obeys label constraints."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.training import RunSetup, RunTask
 from sslbench.plugins import registry
 from support.graph_problems import random_problem
-from support.label_constraints import RULE, labeled
+from support.label_constraints import CONSTRAINT, labeled
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -47,11 +47,11 @@ FAST = {
 }
 
 
-def told(problem: Problem) -> Problem:
-    """The problem under the rule, as the harness hands it out."""
-    labeled = relabeled(RULE.impose(problem.labeled))
+def constrained(problem: Problem) -> Problem:
+    """The problem with a label constraint, as the harness gives it to methods."""
+    labeled = relabeled(CONSTRAINT.impose(problem.labeled))
     assert tuple(labeled.column("label").vocabulary.strings) == problem.labels
-    return replace(problem, labeled=labeled, label_constraint=RULE)
+    return replace(problem, labeled=labeled, label_constraint=CONSTRAINT)
 
 
 def fitted(name: str, problem: Problem, **options: Any) -> Any:
@@ -70,33 +70,35 @@ def restored(path: Path) -> Any:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_obeys_also_after_it_was_saved(name: str, tmp_path: Path) -> None:
     # "." is labeled nowhere: no method has learned what it is
-    problem = told(random_problem(3, marks=(",",)))
+    problem = constrained(random_problem(3, marks=(",",)))
     fit = fitted(name, problem)
     (text, *_) = problem.unlabeled
-    told_ones = RULE.applies(text)
-    assert told_ones.any()
+    marks = CONSTRAINT.applies(text)
+    assert marks.any()
     predicted = fit.predict(text)
-    assert {fit.labels[code] for code in predicted[told_ones]} == {"P"}
-    assert {fit.labels[code] for code in predicted[~told_ones]} != {"P"}
+    assert {fit.labels[code] for code in predicted[marks]} == {"P"}
+    assert {fit.labels[code] for code in predicted[~marks]} != {"P"}
     fit.save(tmp_path / "model")
     assert restored(tmp_path / "model").predict(text).tolist() == predicted.tolist()
 
 
 def test_labels_spread_to_vertices_do_not_overrule(tmp_path: Path) -> None:
     # the templates of Subramanya et al. have punctuation in the graph
-    problem = told(random_problem(4, marks=(",",)))
+    problem = constrained(random_problem(4, marks=(",",)))
     for name in ("graph_propagation", "gp_crf"):
         fit = fitted(name, problem, similarity="subramanya2010")
         fit.save(tmp_path / "model")
         (text, *_) = problem.unlabeled
         for tagger in (fit, restored(tmp_path / "model")):
-            assert {tagger.labels[c] for c in tagger.predict(text)[RULE.applies(text)]} == {"P"}
+            assert {tagger.labels[c] for c in tagger.predict(text)[CONSTRAINT.applies(text)]} == {
+                "P"
+            }
 
 
 def test_the_harness_hands_out_a_sample_that_agrees() -> None:
     text = labeled([["a", ","], ["b", "."], ["c", "!"], ["a"]], "ACBCCAA")
     dataset = Dataset(
-        "d", "tagging", "accuracy", None, {"train": text, "test": text}, label_constraint=RULE
+        "d", "tagging", "accuracy", None, {"train": text, "test": text}, label_constraint=CONSTRAINT
     )
     spec = RunSpec(
         method="supervised",
@@ -110,7 +112,7 @@ def test_the_harness_hands_out_a_sample_that_agrees() -> None:
         RunTask(spec, "accuracy"), registry(), dataset, draw(dataset, spec.protocol), RunContext(0)
     )
     problem = setup.problem(setup.drawn.labeled, "supervised")
-    assert problem.label_constraint == RULE
+    assert problem.label_constraint == CONSTRAINT
     assert problem.labels == ("A", "B", "C", "P")
     assert problem.labeled.column("label").strings() == list("APBPCPA")
     # what is scored stays as it is
@@ -119,4 +121,4 @@ def test_the_harness_hands_out_a_sample_that_agrees() -> None:
 
 def test_none_under_a_codec() -> None:
     with pytest.raises(ValueError, match="codec"):
-        told(random_problem(3)).coded(PreviousType(("O",)))
+        constrained(random_problem(3)).coded(PreviousType(("O",)))

@@ -30,7 +30,7 @@ def tagged(text: str) -> Corpus:
 
 
 def sentences(corpus: Corpus, column: str = "label") -> list[list[str]]:
-    return [corpus.sentence(i, column) for i in range(corpus.n_sentences)]
+    return corpus.sentences(column)
 
 
 def gold_names(path: Path) -> dict[str, set[tuple[int, int]]]:

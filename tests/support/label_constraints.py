@@ -1,11 +1,11 @@
-"""A rule that tells punctuation its label, and text with labels."""
+"""A label constraint on punctuation, and labeled text."""
 
 from __future__ import annotations
 
 from sslbench.corpus import Column, Corpus, LabelConstraint, Vocabulary
 from support.graph_oracle import corpus_of
 
-RULE = LabelConstraint("word", ".,!?:;", "P")
+CONSTRAINT = LabelConstraint("word", ".,!?:;", "P")
 
 
 def labeled(sentences: list[list[str]], labels: str) -> Corpus:

@@ -108,7 +108,7 @@ def numbers(ranges: str) -> set[int]:
 
 
 def find_files(root: Path) -> tuple[Format, Mapping[Path, int]]:
-    """The format that is there, and the number of each of its files, by name.
+    """The format of the text in a folder, and the number of each of its files, by name.
 
     UserError for a missing folder, a folder with neither format, and a split without files.
     """

@@ -67,8 +67,9 @@ def load_bakeoff(bakeoff: Bakeoff, home: DataHome, **options: object) -> Dataset
     SIZE.check(texts, {"test": bakeoff.test_counts}, paths)
     if settings.check:
         # Words only: the count of sentences depends on how blank lines are counted.
-        n_words, hint = len(texts["train"].words), without_check(bakeoff.name, "another file?")
-        check_counts("train", (n_words,), (bakeoff.train_words,), ("words",), paths["train"], hint)
+        counts = (len(texts["train"].words),)
+        hint = without_check(bakeoff.name, "is it another file?")
+        check_counts("train", counts, (bakeoff.train_words,), ("words",), paths["train"], hint)
     forms = NARROW if settings.narrow else {}
     return segmentation_dataset(
         bakeoff.name,
