@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.experiment import plan
+from sslbench.experiment.execute import grid
 
 TOP = Path(__file__).parents[2]
 #: what the letters of a page stand for
@@ -66,11 +66,11 @@ def test_a_run_can_be_planned(
 ) -> None:
     planned: list[int] = []
 
-    def nothing(tasks: list[object], *_: object, **__: object) -> plan.Outcome:
+    def nothing(tasks: list[object], *_: object, **__: object) -> grid.GridResult:
         planned.append(len(tasks))
-        return plan.Outcome()
+        return grid.GridResult()
 
-    monkeypatch.setattr(plan, "carry_out", nothing)
+    monkeypatch.setattr(grid, "run_grid", nothing)
     if "--data" in args:  # the reader's own files
         pytest.skip("needs the files of the reader")
     result = CliRunner().invoke(cli, [*args, "--store", str(tmp_path / "runs")])
