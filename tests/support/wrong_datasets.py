@@ -122,7 +122,7 @@ def lossy_codec(home: DataHome) -> Dataset:
 
 
 def constraint_on_nothing(home: DataHome) -> Dataset:
-    return replace(honest(home), label_constraint=LabelConstraint("word", "§", "O"))
+    return replace(honest(home), label_constraint=LabelConstraint("word", "¤", "O"))
 
 
 def constraint_to_nothing(home: DataHome) -> Dataset:
