@@ -191,10 +191,12 @@ class ChainCRF:
         return np.concatenate(parts)
 
     def transitions_only(self, *, centered: bool = False) -> ChainCRF:
-        """A copy without attribute weights: START, transition and stop weights alone.
+        """A copy whose state and column weights are zero: the scores of transitions remain.
 
-        centered: subtract row and column means of the transitions; START and stop weights, which
-        act as node scores at the ends, become zero. UserError for second-order chains.
+        These are START, transition and stop weights and those of edge attributes and factor
+        features. centered: subtract row and column means of the transition weights; START and stop
+        weights, which act as node scores at the ends, become zero. UserError for second-order
+        chains.
         """
         if self.layout.order != 1:
             raise UserError("transition scores alone need a first-order chain", hint="--model crf1")

@@ -158,7 +158,8 @@ class EvidenceTrainer:
             entry = {**result.record(), **self.report(expected)}
             rounds.record(f"F {entry['F']:.3f}, {result.status}", **entry)
             rounds.candidate(entry.get("dev_accuracy"), self.crf)
-            if entry["F"] - before["F"] < params.tolerance * abs(entry["F"]):
+            solved = params.solver == "direct" and result.converged
+            if solved or entry["F"] - before["F"] < params.tolerance * abs(entry["F"]):
                 rounds.stop("converged")
             before = entry
         if params.keep == "best":
