@@ -345,7 +345,7 @@ def test_counts_do_not_depend_on_pieces_or_blocks(monkeypatch: pytest.MonkeyPatc
         counts = train.expected_counts()
         np.testing.assert_allclose(counts.arc, whole.arc, rtol=1e-12)
         np.testing.assert_allclose(counts.log_g, whole.log_g, rtol=1e-12)
-    monkeypatch.setattr("sslbench.crf.objective.VARYING_BATCH", 5)
+    monkeypatch.setattr("sslbench_methods.jess_cm.method.BATCH", 5)
     np.testing.assert_allclose(counts_of(tagger, text).state, whole.state, rtol=1e-12)
 
 

@@ -138,14 +138,16 @@ class ChainCRF:
 
     # -- inference ---------------------------------------------------------------------------
     def potentials(
-        self, data: EncodedCorpus, weights: F64 | None = None
+        self, data: EncodedCorpus, weights: F64 | None = None, *, batch_tokens: int | None = None
     ) -> Iterator[BatchPotentials]:
         """Log-potentials of a corpus, batch by batch, under the transition mask and forced labels.
 
         weights: flat float64[layout.size] in place of the model's own.
+        batch_tokens: least tokens per batch; None: as training has them.
         """
         tables = Tables.unpack(self.layout, self.weights if weights is None else weights)
-        for batch in data.batches:
+        cut = data.batches if batch_tokens is None else batches(data.offsets, batch_tokens)
+        for batch in cut:
             yield batch_potentials(tables, data, batch, self.transition_mask)
 
     def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:

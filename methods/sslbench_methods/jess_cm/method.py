@@ -34,8 +34,8 @@ from sslbench_methods.shared import SIGMA2_GRID
 from .hmm import Counts, EmbeddedModels
 from .tagger import JessCMTagger
 
-#: tokens per piece of unlabeled text in memory at a time
-PIECE = 65_536
+#: tokens per piece of unlabeled text in memory at a time, and per batch of the E-step
+PIECE, BATCH = 65_536, 256
 
 
 class JessCM(CRFMethod):
@@ -188,7 +188,7 @@ class Trainer:
 def add_counts(crf: ChainCRF, models: EmbeddedModels, corpus: Corpus, counts: Counts) -> None:
     """Add posterior counts under the combined model (docs/specs/jess_cm.md, section 4.3)."""
     bound = models.bind(corpus)
-    for potentials in crf.potentials(crf.encode(corpus, bound)):
+    for potentials in crf.potentials(crf.encode(corpus, bound), batch_tokens=BATCH):
         posterior = potentials.posterior()
         bound.count(potentials.batch, posterior.node, posterior.edge, counts)
         counts.log_g[0] += posterior.log_scale.sum()
