@@ -39,8 +39,8 @@ FAULTS = (
     Fault(
         "backward pass with the forward transitions",
         "harness/sslbench/crf/first_order/scaled.py",
-        "rows.vector_matrix(x[t], transitions.ET, beta[t - 1])",
-        "rows.vector_matrix(x[t], transitions.E, beta[t - 1])",
+        "rows.vector_matrix(x[t], ET, beta[t - 1])",
+        "rows.vector_matrix(x[t], E, beta[t - 1])",
         ("tests/crf/test_batch.py::test_one_and_two_tokens[False]",),
     ),
     Fault(

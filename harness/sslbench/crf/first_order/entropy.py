@@ -83,21 +83,6 @@ class _Transitions(NamedTuple):
     zeros: bool
 
 
-class _SharedScratch(NamedTuple):
-    """Of one sentence: padded rows float64[>= T and 2, P], and kappa float64[>= T].
-
-    u: node potentials less their maximum, x: exp(u); after the backward pass they are the right
-    factors of the edges, dg and g.
-    """
-
-    x: F64
-    u: F64
-    alpha: F64
-    dalpha: F64
-    beta: F64
-    kappa: F64
-
-
 @kernel
 def _transitions(w: F64) -> _Transitions:
     """From w float64[L, L]."""
@@ -115,16 +100,8 @@ def _transitions(w: F64) -> _Transitions:
 
 
 @kernel
-def _shared_scratch(longest: int, P: int) -> _SharedScratch:
-    work = rows.aligned(5 * longest, P).reshape(5, longest, P)
-    return _SharedScratch(work[0], work[1], work[2], work[3], work[4], np.empty(longest))
-
-
-@kernel
-def _prepare_shared(
-    node: F64, transitions: _Transitions, scratch: _SharedScratch
-) -> tuple[int, bool]:
-    """Fill in u and x of every position; status, and whether there are -inf."""
+def _prepare_shared(node: F64, transitions: _Transitions, x: F64, u: F64) -> tuple[int, bool]:
+    """u = node - max, x = exp(u) of every position; status, and whether there are -inf."""
     zeros = transitions.zeros
     for t in range(node.shape[0]):
         top, low, own_zeros = rows.bounds(node[t])
@@ -133,16 +110,14 @@ def _prepare_shared(
         zeros = zeros or own_zeros
         if not is_safe(top - low + (transitions.span if t > 0 else 0.0), zeros):
             return REDO, zeros
-        dual.exp_row(node[t], top, scratch.x[t], scratch.u[t])
+        dual.exp_row(node[t], top, x[t], u[t])
     return OK, zeros
 
 
 @kernel
-def _shared_forward(
-    T: int, M: F64, zeros: bool, scratch: _SharedScratch
-) -> tuple[int, float, float]:
+def _shared_forward(T: int, M: F64, zeros: bool, work: F64, kappa: F64) -> tuple[int, float, float]:
     """Fill in alpha, dalpha and kappa; status, entropy and the last 1 / c."""
-    x, u, alpha, dalpha = scratch.x, scratch.u, scratch.alpha, scratch.dalpha
+    x, u, alpha, dalpha = work[0], work[1], work[2], work[3]
     entropy, inverse, shift, smallest = 0.0, 1.0, 0.0, 1.0
     alpha[0, :] = 1.0
     dalpha[0, :] = 0.0
@@ -156,7 +131,7 @@ def _shared_forward(
             smallest = min(smallest, smallest_positive(alpha[t]))
         inverse = 1.0 / c
         shift = dc * inverse
-        scratch.kappa[t] = shift
+        kappa[t] = shift
         entropy += math.log(c) - shift
     return REDO if zeros and smallest < TINY else OK, entropy, inverse
 
@@ -165,16 +140,17 @@ def _shared_forward(
 def _shared_backward(
     M: F64,
     zeros: bool,
-    scratch: _SharedScratch,
+    work: F64,
+    kappa: F64,
     inverse: float,
     weight: float,
     node_slope: F64,
     counts: F64,
 ) -> int:
-    """Fill in node_slope, add to counts; x and u become the right factors of the edges."""
+    """Fill in node_slope, add to counts; x and u become g and dg, the right factors of edges."""
     T = node_slope.shape[0]
-    x, u, alpha, dalpha = scratch.x, scratch.u, scratch.alpha, scratch.dalpha
-    beta, dbeta, kappa = scratch.beta[0], scratch.beta[1], scratch.kappa
+    x, u, alpha, dalpha = work[0], work[1], work[2], work[3]
+    beta, dbeta = work[4, 0], work[4, 1]
     beta[:] = inverse
     dbeta[:] = -kappa[T - 1] * inverse
     smallest = 1.0
@@ -193,7 +169,8 @@ def _shared_backward(
 def _shared_sentence(
     node: F64,
     transitions: _Transitions,
-    scratch: _SharedScratch,
+    work: F64,
+    kappa: F64,
     weight: float,
     node_slope: F64,
     edges: F64,
@@ -201,20 +178,21 @@ def _shared_sentence(
 ) -> tuple[int, float]:
     """Status and entropy of one sentence.
 
+    work float64[5, >= T and 2, P] is scratch for padded rows of x, u, alpha and dalpha, and one of
+    beta and dbeta; so is kappa float64[>= T].
     edges float64[2, L, P] adds up the factors of E and of dE in
 
         d(alpha_{t-1} E g_t) = (dalpha_{t-1} g_t + alpha_{t-1} dg_t) E + alpha_{t-1} g_t dE.
     """
     T, M = node.shape[0], transitions.M
-    status, zeros = _prepare_shared(node, transitions, scratch)
+    status, zeros = _prepare_shared(node, transitions, work[0], work[1])
     if status != OK:
         return status, 0.0
-    status, entropy, inverse = _shared_forward(T, M, zeros, scratch)
+    status, entropy, inverse = _shared_forward(T, M, zeros, work, kappa)
     if status == OK:
-        status = _shared_backward(M, zeros, scratch, inverse, weight, node_slope, counts)
+        status = _shared_backward(M, zeros, work, kappa, inverse, weight, node_slope, counts)
     if status == OK:
-        g, dg = scratch.x[1:T], scratch.u[1:T]
-        alpha, dalpha = scratch.alpha[: T - 1], scratch.dalpha[: T - 1]
+        g, dg, alpha, dalpha = work[0, 1:T], work[1, 1:T], work[2, : T - 1], work[3, : T - 1]
         rows.add_outer(dalpha, g, edges[0])
         rows.add_outer(alpha, dg, edges[0])
         rows.add_outer(alpha, g, edges[1])
@@ -246,7 +224,7 @@ def shared(
         longest = 2
         for i in range(groups[g], groups[g + 1]):
             longest = max(longest, offsets[i + 1] - offsets[i])
-        scratch = _shared_scratch(longest, P)
+        work, kappa = rows.aligned(5 * longest, P).reshape(5, longest, P), np.empty(longest)
         edges, own = rows.aligned(2 * L, P).reshape(2, L, P), np.empty(L)
         counts[g], edge_slopes[g] = 0.0, 0.0
         for i in range(groups[g], groups[g + 1]):
@@ -256,7 +234,7 @@ def shared(
                 continue
             edges[:], own[:] = 0.0, 0.0
             s, entropy[i] = _shared_sentence(
-                here, transitions, scratch, weights[i], out, edges, own
+                here, transitions, work, kappa, weights[i], out, edges, own
             )
             if s == REDO:
                 slow, own[:] = np.zeros((1, L, L)), 0.0

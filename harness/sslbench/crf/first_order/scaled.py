@@ -106,6 +106,7 @@ def _shared_sentence(
     x_t, so that nothing waits for a division; beta carries 1 / c_t, so that alpha_t beta_t are the
     marginals.
     """
+    E, ET, top = transitions.E, transitions.ET, transitions.top
     x, alpha, beta = scratch
     status, zeros = _exponentials(node, transitions, x, log_scale)
     if status != OK:
@@ -117,19 +118,19 @@ def _shared_sentence(
             alpha[0] = x[0]
             c = rows.total(alpha[0])
         else:
-            rows.vector_matrix(alpha[t - 1], transitions.E, alpha[t])
+            rows.vector_matrix(alpha[t - 1], E, alpha[t])
             c = rows.multiply_both(alpha[t], x[t], inverse)
         if c == 0.0:
             return REDO  # impossible or underflow: log space decides
         if zeros:
             smallest = min(smallest, smallest_positive(alpha[t]))
         inverse = 1.0 / c
-        log_scale[t] += math.log(c) + (transitions.top if t > 0 else 0.0)
+        log_scale[t] += math.log(c) + (top if t > 0 else 0.0)
     for b in range(P):
         beta[T - 1, b] = inverse
     for t in range(T - 1, 0, -1):
         rows.multiply(x[t], beta[t])  # the right factor of xi
-        rows.vector_matrix(x[t], transitions.ET, beta[t - 1])
+        rows.vector_matrix(x[t], ET, beta[t - 1])
         if zeros:
             smallest = min(smallest, smallest_positive(beta[t - 1]))
     rows.add_outer(alpha[: T - 1], x[1:], edge_sum)

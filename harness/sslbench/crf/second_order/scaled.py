@@ -97,71 +97,77 @@ def _quad(longest: int, L: int) -> _Quad:
 @kernel
 def _forward(quad: _Quad, tables: Tables, zeros: bool) -> None:
     """Fill in alpha; scale x in place; log_scale gets log c_t and the maxima of the transitions."""
-    x, alpha, T, smallest = quad.x, quad.alpha, quad.lengths, quad.smallest
+    x, alpha, T = quad.x, quad.alpha, quad.lengths
+    log_scale, smallest, M2, M3 = quad.log_scale, quad.smallest, tables.begin, tables.forward
+    first, inner = tables.tops[0], tables.tops[1]
     P, R = x.shape[2], alpha.shape[1]
-    L, inverse = tables.begin.shape[0], np.zeros(QUAD)
+    L, inverse = M2.shape[0], np.zeros(QUAD)
     for s in range(QUAD):
         if T[s] == 0:
             alpha[QUAD + s] = 0.0
             continue
         c = rows.total(x[0, s])
-        quad.log_scale[0, s] += math.log(c)
+        log_scale[0, s] += math.log(c)
         rows.scale(x[1, s], 1.0 / c)
-        c = start_pairs(x[0, s], x[1, s], tables.begin, alpha[QUAD + s])
-        inverse[s] = _note_scale(c, quad, 1, s, tables.tops[0])
+        c = start_pairs(x[0, s], x[1, s], M2, alpha[QUAD + s])
+        inverse[s] = _note_scale(c, 1, s, T[s], first, log_scale, smallest)
     for t in range(2, T[0]):
         o, before = t * QUAD * R * P, (t - 1) * QUAD * R * P
         for b in range(L):
-            products(alpha, before + b, R * P, L, tables.forward, b * L * P, alpha, o + b * P)
+            products(alpha, before + b, R * P, L, M3, b * L * P, alpha, o + b * P)
         for s in range(QUAD):
             if t >= T[s]:
                 alpha[t * QUAD + s] = 0.0
                 continue
             rows.scale(x[t, s], inverse[s])
             c = scale_pairs(alpha, o + s * R * P, L, x, (t * QUAD + s) * P, P)
-            inverse[s] = _note_scale(c, quad, t, s, tables.tops[1])
+            inverse[s] = _note_scale(c, t, s, T[s], inner, log_scale, smallest)
             if zeros:
                 for b in range(L):
                     smallest[s] = min(smallest[s], smallest_positive(alpha[t * QUAD + s, b]))
 
 
 @kernel
-def _note_scale(c: float, quad: _Quad, t: int, s: int, top: float) -> float:
+def _note_scale(
+    c: float, t: int, s: int, T: int, top: float, log_scale: F64, smallest: F64
+) -> float:
     """Put the scale c of position t into log_scale; return its inverse, 0 if nothing is left.
 
     At the last position z takes the place of c (`stop_pairs`).
     """
-    quad.log_scale[t, s] += top
+    log_scale[t, s] += top
     if not c > 0.0:
-        quad.smallest[s] = 0.0
+        smallest[s] = 0.0
         return 0.0
-    if t < quad.lengths[s] - 1:
-        quad.log_scale[t, s] += math.log(c)
+    if t < T - 1:
+        log_scale[t, s] += math.log(c)
     return 1.0 / c
 
 
 @kernel
 def _backward(quad: _Quad, tables: Tables, zeros: bool) -> None:
     """Fill in g and mu for t >= 1."""
-    x, alpha, g, T, smallest = quad.x, quad.alpha, quad.g, quad.lengths, quad.smallest
-    P, R, L = x.shape[2], alpha.shape[1], tables.end.shape[0]
+    x, alpha, g, mu, T = quad.x, quad.alpha, quad.g, quad.mu, quad.lengths
+    weights, log_scale, smallest = quad.weights, quad.log_scale, quad.smallest
+    M3, M4, last = tables.backward, tables.end, tables.tops[2]
+    P, R, L = x.shape[2], alpha.shape[1], M4.shape[0]
     for t in range(T[0] - 1, 0, -1):
         o, after = t * QUAD * R * P, (t + 1) * QUAD * R * P
         if t + 1 < T[0]:
             for b in range(L):
-                products(g, after + b, R * P, L, tables.backward, b * L * P, g, o + b * P)
+                products(g, after + b, R * P, L, M3, b * L * P, g, o + b * P)
         for s in range(QUAD):
             r = t * QUAD + s
             if t >= T[s]:
                 g[r] = 0.0
                 continue
             if t == T[s] - 1:
-                z = stop_pairs(alpha[r], tables.end, quad.weights[s], g[r])
+                z = stop_pairs(alpha[r], M4, weights[s], g[r])
                 if z > 0.0:
-                    quad.log_scale[t, s] += math.log(z) + tables.tops[2]
+                    log_scale[t, s] += math.log(z) + last
                 else:
                     smallest[s], g[r] = 0.0, 0.0
-            low = finish_pairs(alpha[r], x[t, s], g[r], quad.mu[t, s], zeros)
+            low = finish_pairs(alpha[r], x[t, s], g[r], mu[t, s], zeros)
             smallest[s] = min(smallest[s], low)
 
 
@@ -191,15 +197,16 @@ def _infer(quad: _Quad, tables: Tables, zeros: bool, begin: F64, end: F64) -> I8
 @kernel
 def _fill(quad: _Quad, s: int, node: F64, tables: Tables) -> tuple[int, bool]:
     """Put a sentence into place s, if it is safe; its status, and whether it has -inf."""
+    x, log_scale = quad.x, quad.log_scale
     widest, zeros = 0.0, False
-    quad.x[:, s], quad.log_scale[:, s] = 0.0, 0.0
+    x[:, s], log_scale[:, s] = 0.0, 0.0
     for t in range(node.shape[0]):
         top, low, own_zeros = rows.bounds(node[t])
         if top == -np.inf:
             return INFEASIBLE, zeros
         widest, zeros = max(widest, top - low), zeros or own_zeros
-        quad.log_scale[t, s] = top
-        rows.exp_padded(node[t], top, quad.x[t, s])
+        log_scale[t, s] = top
+        rows.exp_padded(node[t], top, x[t, s])
     limit = SAFE_RANGE_WITH_ZEROS if tables.zeros or zeros else SAFE_RANGE
     return (OK if widest + tables.span <= limit else REDO), zeros
 
@@ -222,10 +229,11 @@ def single(node: F64, weight: float, mu: F64, log_scale: F64) -> int:
 @kernel
 def _take_out(quad: _Quad, s: int, mu: F64, log_scale: F64) -> None:
     """Results of the sentence in place s: mu float64[T, L], log_scale float64[T]."""
+    all_mu, all_scales = quad.mu, quad.log_scale
     for t in range(mu.shape[0]):
-        log_scale[t] = quad.log_scale[t, s]
+        log_scale[t] = all_scales[t, s]
         for b in range(mu.shape[1]):
-            mu[t, b] = quad.mu[t, s, b]
+            mu[t, b] = all_mu[t, s, b]
 
 
 @kernel

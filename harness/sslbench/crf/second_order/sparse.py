@@ -216,7 +216,8 @@ def _sentence(
     Out: mu float64[T, L] and log_scale float64[T].
     """
     T, L = node.shape
-    x, alpha, label, tops = scratch.x, scratch.alpha, lists.label, tables.tops
+    x, alpha, label = scratch.x, scratch.alpha, lists.label
+    M, M2, M4, tops = tables.M, tables.begin, tables.end, tables.tops
     widest = 0.0
     for t in range(T):
         top, low, _ = rows.bounds(node[t])
@@ -230,11 +231,11 @@ def _sentence(
         return REDO
     total, smallest = 0.0, 1.0
     for p in range(label.shape[0]):
-        alpha[1, p] = x[0, label[p, 0]] * tables.begin[p] * x[1, label[p, 1]]
+        alpha[1, p] = x[0, label[p, 0]] * M2[p] * x[1, label[p, 1]]
         total += alpha[1, p]
     for t in range(1, T):
         if t > 1:
-            total = _forward(alpha[t - 1], x[t], lists, tables.M, alpha[t])
+            total = _forward(alpha[t - 1], x[t], lists, M, alpha[t])
         if not total > 0.0:
             return REDO  # impossible or underflow: log space decides
         rows.scale(alpha[t], 1.0 / total)
@@ -244,7 +245,7 @@ def _sentence(
             x[t, b] /= total
     z = 0.0
     for p in range(label.shape[0]):
-        z += alpha[T - 1, p] * tables.end[p]
+        z += alpha[T - 1, p] * M4[p]
     if not z > 0.0:
         return REDO
     log_scale[T - 1] += math.log(z) + tops[2]
@@ -264,29 +265,30 @@ def _backward_pass(
 ) -> int:
     """The second half of `_sentence`."""
     x, alpha, g, triples = scratch
-    T, label, end = mu.shape[0], lists.label, tables.end
-    beta = np.empty(len(end))
+    T, label, MT, M2, M4 = mu.shape[0], lists.label, tables.MT, tables.begin, tables.end
+    begin, end, all_triples = sums
+    beta = np.empty(len(M4))
     triples[:] = 0.0
-    for p in range(len(end)):
-        beta[p] = end[p] / z
+    for p in range(len(M4)):
+        beta[p] = M4[p] / z
     for t in range(T - 1, 0, -1):
         smallest = min(smallest, smallest_positive(beta))
         mu[t] = 0.0
-        for p in range(len(end)):
+        for p in range(len(M4)):
             mu[t, label[p, 1]] += weight * alpha[t, p] * beta[p]
             g[t, p] = beta[p] * x[t, label[p, 1]]
         if t > 1:
-            _backward(alpha[t - 1], g[t], lists, tables.MT, beta, triples)
+            _backward(alpha[t - 1], g[t], lists, MT, beta, triples)
     if smallest < TINY:
         return REDO
     mu[0] = 0.0
-    for p in range(len(end)):
-        here = weight * x[0, label[p, 0]] * tables.begin[p] * g[1, p]
-        sums.begin[p] += here
+    for p in range(len(M4)):
+        here = weight * x[0, label[p, 0]] * M2[p] * g[1, p]
+        begin[p] += here
         mu[0, label[p, 0]] += here
-        sums.end[p] += weight / z * end[p] * alpha[T - 1, p]
+        end[p] += weight / z * M4[p] * alpha[T - 1, p]
     for k in range(len(triples)):
-        sums.triples[k] += weight * triples[k]
+        all_triples[k] += weight * triples[k]
     return OK
 
 

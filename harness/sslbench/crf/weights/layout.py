@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -85,10 +86,14 @@ class Layout:
         """Number of weights."""
         return int(self.bounds[-1])
 
+    @cached_property
+    def _spans(self) -> dict[Part, slice]:
+        ends = pairwise(self.bounds.tolist())
+        return {part: slice(*own) for part, own in zip(PARTS, ends, strict=True)}
+
     def span(self, part: Part) -> slice:
         """Where a part is in the flat vector."""
-        i = PARTS.index(part)
-        return slice(int(self.bounds[i]), int(self.bounds[i + 1]))
+        return self._spans[part]
 
     def part(self, weights: F64, part: Part) -> F64:
         """View of a part of flat weights."""

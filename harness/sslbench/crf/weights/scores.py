@@ -48,26 +48,26 @@ def node_scores(entries: Occurrences, lo: int, table: F64, lists: F64, out: F64)
     entries: with lists spelled out; table float64[D, L] dense rows; lists float64[K];
     out float64[n, L].
     """
-    shares = entries.shares
+    row_border, row, list_border, item, column, shares = entries
     N, L = out.shape
     flat = out.reshape(N * L)
     for c in prange((N + CHUNK - 1) // CHUNK):
         begin, end = c * CHUNK, min(N, (c + 1) * CHUNK)
         for n in range(begin, end):
             i = (lo + n) * shares
-            first, last = entries.row_border[i], entries.row_border[i + shares]
-            rows.sum_rows(entries.row, first, last, table, 0, L, flat, n * L)
+            first, last = row_border[i], row_border[i + shares]
+            rows.sum_rows(row, first, last, table, 0, L, flat, n * L)
         # in a loop of its own: a number just written as part of a row is slow to read again
         for n in range(begin, end):
             i = (lo + n) * shares
-            for e in range(entries.list_border[i], entries.list_border[i + shares]):
-                flat[n * L + entries.extra[e]] += lists[entries.item[e]]
+            for e in range(list_border[i], list_border[i + shares]):
+                flat[n * L + column[e]] += lists[item[e]]
 
 
 @parallel_kernel
 def node_gradient(entries: Occurrences, lo: int, slope: F64, table: F64, lists: F64) -> None:
     """Transpose of `node_scores`: add slope float64[n, L] to the weights of each token."""
-    shares = entries.shares
+    row_border, row, list_border, item, column, shares = entries
     N, L = slope.shape
     flat = slope.reshape(N * L)
     for g in prange(shares):
@@ -75,12 +75,12 @@ def node_gradient(entries: Occurrences, lo: int, slope: F64, table: F64, lists: 
             end = min(N, begin + CHUNK)
             for n in range(begin, end):
                 i = (lo + n) * shares + g
-                first, last = entries.row_border[i], entries.row_border[i + 1]
-                rows.add_to_rows(entries.row, first, last, flat, n * L, table, 0, L)
+                first, last = row_border[i], row_border[i + 1]
+                rows.add_to_rows(row, first, last, flat, n * L, table, 0, L)
             for n in range(begin, end):
                 i = (lo + n) * shares + g
-                for e in range(entries.list_border[i], entries.list_border[i + 1]):
-                    lists[entries.item[e]] += flat[n * L + entries.extra[e]]
+                for e in range(list_border[i], list_border[i + 1]):
+                    lists[item[e]] += flat[n * L + column[e]]
 
 
 @kernel
@@ -106,7 +106,8 @@ def edge_scores(
     entries: with lists not spelled out; first bool[n]: is the token the first of its sentence?
     w float64[L, L]; node float64[n, L]; edge float64[n, L, L].
     """
-    shares, transitions, inner = entries.shares, weights.transitions, weights.inner
+    row_border, row, list_border, item, size, shares = entries
+    transitions, inner, table, list_column, lists = weights
     N, L = node.shape
     K = transitions.shape[0]
     for c in prange((N + EDGE_CHUNK - 1) // EDGE_CHUNK):
@@ -115,15 +116,15 @@ def edge_scores(
         flat = sums.reshape(EDGE_CHUNK * K)
         for n in range(begin, end):
             i, q = (lo + n) * shares, inner if first[n] else 0
-            lowest, highest = entries.row_border[i], entries.row_border[i + shares]
+            lowest, highest = row_border[i], row_border[i + shares]
             width, at = (K if first[n] else inner) - q, (n - begin) * K + q
-            rows.sum_rows(entries.row, lowest, highest, weights.table, q, width, flat, at)
+            rows.sum_rows(row, lowest, highest, table, q, width, flat, at)
         for n in range(begin, end):  # apart, as in `node_scores`
             i, here = (lo + n) * shares, (n - begin) * K
-            for e in range(entries.list_border[i], entries.list_border[i + shares]):
-                _prefetch_list(entries.item, e, weights.lists)
-                for k in range(entries.item[e], entries.item[e] + entries.extra[e]):
-                    flat[here + weights.list_column[k]] += weights.lists[k]
+            for e in range(list_border[i], list_border[i + shares]):
+                _prefetch_list(item, e, lists)
+                for k in range(item[e], item[e] + size[e]):
+                    flat[here + list_column[k]] += lists[k]
         for n in range(begin, end):
             for a in range(L):
                 for b in range(L):
@@ -147,8 +148,8 @@ def edge_gradient(
     gradient: EdgeWeights,
 ) -> None:
     """Transpose of `edge_scores`: add the slopes to the weights of each token."""
-    shares, transitions, inner = entries.shares, gradient.transitions, gradient.inner
-    table, lists = gradient.table, gradient.lists
+    row_border, row, list_border, item, size, shares = entries
+    transitions, inner, table, list_column, lists = gradient
     N, L = node_slope.shape
     K = transitions.shape[0]
     for g in prange(shares):
@@ -165,15 +166,15 @@ def edge_gradient(
                     slope[n - begin, k] = node_slope[n, start] if first[n] else 0.0
             for n in range(begin, end):
                 i, q = (lo + n) * shares + g, inner if first[n] else 0
-                lowest, highest = entries.row_border[i], entries.row_border[i + 1]
+                lowest, highest = row_border[i], row_border[i + 1]
                 width, at = (K if first[n] else inner) - q, (n - begin) * K + q
-                rows.add_to_rows(entries.row, lowest, highest, flat, at, table, q, width)
+                rows.add_to_rows(row, lowest, highest, flat, at, table, q, width)
             for n in range(begin, end):
                 i, here = (lo + n) * shares + g, (n - begin) * K
-                for e in range(entries.list_border[i], entries.list_border[i + 1]):
-                    _prefetch_list(entries.item, e, lists)
-                    for k in range(entries.item[e], entries.item[e] + entries.extra[e]):
-                        lists[k] += flat[here + gradient.list_column[k]]
+                for e in range(list_border[i], list_border[i + 1]):
+                    _prefetch_list(item, e, lists)
+                    for k in range(item[e], item[e] + size[e]):
+                        lists[k] += flat[here + list_column[k]]
 
 
 @kernel
