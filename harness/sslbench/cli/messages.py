@@ -88,6 +88,11 @@ class GridProgress:
         self._show_count()
         self._bars.console.print(_finished(record), markup=False, highlight=False, soft_wrap=True)
 
+    def wait(self, number: int) -> None:
+        """Only runs that other processes execute are left."""
+        text = f"waiting for {counted(number, 'run')} of other processes"
+        self._bars.console.print(text, markup=False, highlight=False)
+
     def _show_count(self) -> None:
         count = f"{self._done} of {counted(self._total, 'run')}"
         self._bars.update(self._all, description=count)

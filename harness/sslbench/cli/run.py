@@ -36,6 +36,13 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds per run.")
 @click.option("--retry", is_flag=True, help="Run again what failed earlier.")
 @click.option(
+    "--reuse",
+    type=click.Choice(["current", "verified", "stale"]),
+    default="verified",
+    show_default=True,
+    help="Stored runs to use: of today's code, of code with the same results, or of any code.",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["table", "json", "csv"]),
@@ -66,7 +73,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
 def _run(given: dict[str, Any]) -> GridResult:
     from sslbench.cli.messages import GridProgress, tell
-    from sslbench.experiment.execute.grid import run_grid
+    from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.plan import plan
     from sslbench.experiment.store import Store
 
@@ -83,17 +90,18 @@ def _run(given: dict[str, Any]) -> GridResult:
         click.echo(line, err=True)
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:
-        return run_grid(
-            run_tasks,
-            store,
+        options = GridOptions(
             jobs=given["jobs"],
             timeout=given["timeout"],
             retry=given["retry"],
+            reuse=given["reuse"],
             executor=given["executor"],
             on_stored=progress.stored,
             on_start=progress.start,
             on_end=progress.end,
+            on_wait=progress.wait,
         )
+        return run_grid(run_tasks, store, options)
 
 
 def _skip_line(run_task: RunTask) -> str:

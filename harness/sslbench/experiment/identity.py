@@ -1,33 +1,136 @@
-"""Where a result comes from: version of the code, hash of the text, machine and libraries."""
+"""Where a result comes from: digests of data, features and code, machine and libraries."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sslbench.corpus import Corpus
-from sslbench.experiment.sources import CORE, sources_hash
+from sslbench.experiment.data.dataset import Dataset
+from sslbench.experiment.sources import (
+    CORE,
+    core_digest,
+    keep_parsed_sources,
+    plugin_digest,
+    uses_graph,
+)
+
+if TYPE_CHECKING:
+    from sslbench.experiment.record import RunSpec
+    from sslbench.features import TemplateFeaturizer
+    from sslbench.plugins import Registry
 
 _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
 
 
-def code_version(targets: Iterable[str]) -> str:
-    """Version of sslbench plus a hash of the sources that a run with these plugins depends on.
+def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
+    """Digests of the code that can change the result of a run, by component.
 
-    Parameters
-    ----------
-    targets: ``"module:attribute"`` of each plugin of the run.
+    The components of the core, "graph" only for methods that use one, and the plugins of the run:
+    "method", "dataset", "featurizer", "model" and "similarity", those of the core left out. See
+    `sslbench.experiment.sources`. UserError for a plugin that is not installed.
     """
-    return f"{_version(CORE)}+{sources_hash(targets)[:12]}"
+    method = plugins.method(spec.method).target
+    targets = {
+        "method": method,
+        "featurizer": plugins.featurizer(spec.featurizer).target,
+        "model": plugins.model(spec.model).target,
+    }
+    if spec.data.columns is None:
+        targets["dataset"] = plugins.dataset(spec.dataset).target
+    similarity = spec.params.get("similarity")
+    if similarity in plugins.similarities:
+        targets["similarity"] = plugins.similarity(similarity).target
+    graph = "similarity" in targets or uses_graph(method)
+    digests = {
+        component: core_digest(component)
+        for component in ("engine", "features", "graph", "protocol", "scorer")
+        if graph or component != "graph"
+    }
+    digests |= {name: plugin_digest(target) for name, target in targets.items()}
+    keep_parsed_sources()
+    return {name: digest[:16] for name, digest in digests.items() if digest}
+
+
+def featurizer_digest(featurizer: TemplateFeaturizer) -> str:
+    """First 16 digits of a hash of the templates; the code of dense columns is a component."""
+    text = "\n".join([*map(repr, featurizer.templates), str(featurizer.dense is not None)])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> str:
+    """Hash of everything in a loaded dataset that methods and scorer can see.
+
+    It depends on texts, labels and the way they are scored, not on the files or the program that
+    they come from, nor on metadata.
+
+    external: gives the hash of the external text, for protocols that use it.
+    """
+    digest = hashlib.sha256()
+    facts: dict[str, object] = {
+        "task": dataset.task,
+        "metric": dataset.metric,
+        "encoding": dataset.encoding,
+        "adaptation": dataset.adaptation,
+        "joined": dataset.joined,
+        "transductive": dataset.transductive,
+        "codec": dataset.codec is not None,
+        "splits": {name: corpus_hash(corpus) for name, corpus in dataset.splits.items()},
+        "external": "" if external is None else external(),
+    }
+    if dataset.label_constraint is not None:
+        rule = dataset.label_constraint
+        facts["constraint"] = [rule.column, "".join(sorted(rule.characters)), rule.label]
+    digest.update(json.dumps(facts, sort_keys=True).encode())
+    for name in sorted(dataset.alternatives):
+        spans = dataset.alternatives[name]
+        order = np.lexsort((spans.last, spans.first))
+        digest.update(name.encode())
+        digest.update(np.stack([spans.first[order], spans.last[order]]).astype("<i8").tobytes())
+    return digest.hexdigest()[:32]
+
+
+def external_hash(dataset: Dataset, known_as: Mapping[str, object] | None, cache: Path) -> str:
+    """Hash of the external text of a dataset; "" without one.
+
+    known_as: everything that the text depends on, JSON-able: the hash is kept in the cache under
+        it, since the text may have millions of sentences. None: computed every time.
+    """
+    if dataset.external is None:
+        return ""
+    if known_as is None:
+        return _text_hash(dataset)
+    key = hashlib.sha256(json.dumps(known_as, sort_keys=True).encode()).hexdigest()[:32]
+    path = cache / "text-hashes" / key
+    try:
+        return path.read_text()
+    except OSError:
+        pass
+    digest = _text_hash(dataset)
+    try:
+        from sslbench.atomic import write_atomically
+
+        write_atomically(path, digest.encode())
+    except OSError:
+        pass
+    return digest
+
+
+def _text_hash(dataset: Dataset) -> str:
+    digest = hashlib.sha256()
+    for shard in dataset.external() if dataset.external is not None else ():
+        digest.update(corpus_hash(shard).encode())
+    return digest.hexdigest()
 
 
 def environment(threads: int) -> dict[str, Any]:
@@ -55,7 +158,8 @@ def corpus_hash(corpus: Corpus) -> str:
         order = sorted(range(len(strings)), key=strings.__getitem__)
         rank = np.empty(len(order), dtype="<i8")
         rank[order] = np.arange(len(order))
-        digest.update("\0".join([name, *(strings[i] for i in order)]).encode())
+        names = json.dumps([name, *(strings[i] for i in order)], ensure_ascii=True)
+        digest.update(names.encode())
         digest.update(rank[codes].tobytes())
     return digest.hexdigest()
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,8 +22,9 @@ from sslbench.experiment.data.userdata import (
     fitting_featurizer,
     load_user_data,
 )
-from sslbench.experiment.identity import code_version
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec
+from sslbench.experiment.identity import code_digests, featurizer_digest
+from sslbench.experiment.metrics import SCORER
+from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, content_id
 from sslbench.experiment.settings import (
     check_settings,
     dataset_options,
@@ -28,7 +32,13 @@ from sslbench.experiment.settings import (
     parse_settings,
 )
 from sslbench.experiment.store import Store
-from sslbench.experiment.training import RunTask, plugin_targets
+from sslbench.experiment.training import (
+    RunTask,
+    data_fingerprint,
+    load_dataset,
+    make_params,
+    search_axes,
+)
 from sslbench.plugins import Registry, registry
 
 
@@ -77,38 +87,29 @@ def plan(
 ) -> list[RunTask]:
     """The runs of a request, ordered by dataset, then seed, then method.
 
-    A run whose method does not fit the task or the model is to be skipped; see `MethodInfo`.
+    Each dataset is loaded, since its content is part of the identity of a run. One that cannot be
+    loaded does not stop the others: its runs will fail with the reason. A run whose method does not
+    fit the task or the model is to be skipped; see `MethodInfo`.
 
     store: shares tuning trials between runs; None = they are not kept.
     notice: called with messages for the user.
     """
-    plugins = plugins or registry()
+    planner = _Planner(request, plugins or registry(), store)
     for name in request.methods:
-        plugins.method(name)
-    datasets = [_registered(request, plugins, name) for name in request.datasets]
-    if not datasets:
-        datasets = [_users_own(request, plugins, notice)]
-    check_settings(request.settings, plugins, request.methods, request.datasets)
-    model = request.model or _default_model(plugins)
-    threads = request.threads or max(1, (os.cpu_count() or 1) // request.jobs)
-    return [
-        RunTask(
-            spec=_spec(request, plugins, dataset, seed, method, model),
-            metric=dataset.metric,
-            data_path=None if request.data_path is None else str(request.data_path.resolve()),
-            store=None if store is None else str(store.folder.resolve()),
-            threads=threads,
-            quiet=request.quiet,
-            skip_reason=plugins.method(method).misfit(dataset.task, model),
-            cut=request.cut,
-        )
-        for dataset, seed, method in product(datasets, request.seeds, request.methods)
-    ]
+        planner.plugins.method(name)
+    # What plugins print is no result.
+    with contextlib.redirect_stdout(sys.stderr):
+        datasets = [planner.registered(name) for name in request.datasets]
+        if not datasets:
+            datasets = [planner.users_own(notice)]
+        check_settings(request.settings, planner.plugins, request.methods, request.datasets)
+        cells = product(datasets, request.seeds, request.methods)
+        return [planner.task(dataset, seed, method) for dataset, seed, method in cells]
 
 
 @dataclass(frozen=True)
 class _PlannedDataset:
-    """What the plan needs of a dataset: name, task, metric, defaults, and its identity."""
+    """What the plan needs of a dataset: name, task, metric, defaults, its identity and files."""
 
     name: str
     task: str
@@ -116,64 +117,125 @@ class _PlannedDataset:
     featurizer: str
     tune: int
     data: DataSpec
+    files: dict[str, str]
 
 
-def _registered(request: Request, plugins: Registry, name: str) -> _PlannedDataset:
-    info = plugins.dataset(name)
-    values = {s.key: s.value for s in parse_settings(request.settings) if s.owner == name}
-    hashes = {file.path: file.sha256 for file in info.files}
-    if request.data_path is not None and not info.files:
-        # A licensed corpus in a folder of the user's: the bytes of its files identify it.
-        hashes = file_hashes(request.data_path, all_files(request.data_path))
-    data = DataSpec(files=hashes, options=dataset_options(info, values))
-    return _PlannedDataset(name, info.task, info.metric, info.featurizer, info.tune, data)
+class _Planner:
+    """Makes the tasks of a request; what several tasks share is made once."""
 
+    def __init__(self, request: Request, plugins: Registry, store: Store | None) -> None:
+        self.request = request
+        self.plugins = plugins
+        self.model = request.model or _default_model(plugins)
+        self.threads = request.threads or max(1, (os.cpu_count() or 1) // request.jobs)
+        self.data_path = None if request.data_path is None else str(request.data_path.resolve())
+        self.store = None if store is None else str(store.folder.resolve())
+        self._fingerprints: dict[str, str] = {}
+        self._featurizers: dict[str, str] = {}
 
-def _users_own(
-    request: Request, plugins: Registry, notice: Callable[[str], None]
-) -> _PlannedDataset:
-    path = request.data_path
-    if path is None:
-        raise UserError("no data", hint="give --dataset NAME or --data PATH")
-    # Loaded once here, so that a bad line is reported before any run starts.
-    dataset = load_user_data(path, request.columns, notice, cut=request.cut)
-    featurizer = request.featurizer or fitting_featurizer(
-        plugins.featurizers, dataset.task, request.columns
-    )
-    scheme = str(dataset.metadata["source_scheme"])
-    labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
-    notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
-    hashes = file_hashes(path, find_files(path).values())
-    data = DataSpec(files=hashes, columns=request.columns)
-    name = dataset_name(path)
-    return _PlannedDataset(name, dataset.task, dataset.metric, featurizer, 0, data)
+    def registered(self, name: str) -> _PlannedDataset:
+        """A registered dataset; UserError for a wrong option."""
+        request, info = self.request, self.plugins.dataset(name)
+        values = {s.key: s.value for s in parse_settings(request.settings) if s.owner == name}
+        files = {file.path: file.sha256 for file in info.files}
+        if request.data_path is not None and not info.files:
+            files = file_hashes(request.data_path, all_files(request.data_path))
+        data = DataSpec(options=dataset_options(info, values))
+        return _PlannedDataset(
+            name, info.task, info.metric, info.featurizer, info.tune, data, files
+        )
 
+    def users_own(self, notice: Callable[[str], None]) -> _PlannedDataset:
+        """The user's own data; UserError, with file and line, if they cannot be read."""
+        request, path = self.request, self.request.data_path
+        if path is None:
+            raise UserError("no data", hint="give --dataset NAME or --data PATH")
+        # Loaded once here, so that a bad line is reported before any run starts.
+        dataset = load_user_data(path, request.columns, notice, cut=request.cut)
+        featurizer = request.featurizer or fitting_featurizer(
+            self.plugins.featurizers, dataset.task, request.columns
+        )
+        scheme = str(dataset.metadata["source_scheme"])
+        labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
+        notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
+        files = file_hashes(path, find_files(path).values())
+        data = DataSpec(columns=request.columns)
+        name = dataset_name(path)
+        return _PlannedDataset(name, dataset.task, dataset.metric, featurizer, 0, data, files)
 
-def _spec(
-    request: Request,
-    plugins: Registry,
-    dataset: _PlannedDataset,
-    seed: int,
-    method: str,
-    model: str,
-) -> RunSpec:
-    default_tune = dataset.tune if request.labeled == "all" else 0
-    spec = RunSpec(
-        method=method,
-        dataset=dataset.name,
-        featurizer=request.featurizer or dataset.featurizer,
-        model=model,
-        params=method_params(request.settings, plugins, method),
-        protocol=ProtocolSpec(
+    def task(self, dataset: _PlannedDataset, seed: int, method: str) -> RunTask:
+        """One run. UserError for a parameter that does not fit."""
+        task = RunTask(
+            spec=self._spec(dataset, seed, method),
+            metric=dataset.metric,
+            data_path=self.data_path,
+            store=self.store,
+            threads=self.threads,
+            quiet=self.request.quiet,
+            skip_reason=self.plugins.method(method).misfit(dataset.task, self.model),
+            cut=self.request.cut,
+            files=dataset.files,
+        )
+        if task.skip_reason is not None:
+            return task
+        data = msgspec.structs.replace(task.spec.data, fingerprint=self._fingerprint(task))
+        spec = msgspec.structs.replace(task.spec, data=data)
+        return msgspec.structs.replace(task, spec=spec, code=code_digests(spec, self.plugins))
+
+    def _spec(self, dataset: _PlannedDataset, seed: int, method: str) -> RunSpec:
+        request = self.request
+        protocol = ProtocolSpec(
             labeled=request.labeled,
             unlabeled=request.unlabeled,
             seed=seed,
-            tune=default_tune if request.tune is None else request.tune,
-        ),
-        data=dataset.data,
-    )
-    targets = plugin_targets(plugins, spec, method)
-    return msgspec.structs.replace(spec, code=code_version(targets))
+            tune=self._tune(dataset),
+        )
+        featurizer = request.featurizer or dataset.featurizer
+        params, search = self._params(method, protocol.tune)
+        return RunSpec(
+            method=method,
+            dataset=dataset.name,
+            featurizer=featurizer,
+            model=self.model,
+            params=params,
+            protocol=protocol,
+            data=dataset.data,
+            featurizer_digest=self._featurizer_digest(featurizer),
+            search=search,
+            scorer=SCORER,
+        )
+
+    def _tune(self, dataset: _PlannedDataset) -> int:
+        if self.request.tune is not None:
+            return self.request.tune
+        return dataset.tune if self.request.labeled == "all" else 0
+
+    def _params(self, method: str, tune: int) -> tuple[dict[str, Any], str]:
+        """All parameters but those that are tuned, and the hash of the search space."""
+        given = method_params(self.request.settings, self.plugins, method)
+        cls = self.plugins.method(method).load()
+        params = msgspec.to_builtins(make_params(cls, given))
+        axes = [axis for axis in search_axes(cls) if tune and axis.param not in given]
+        for axis in axes:
+            del params[axis.param]
+        return params, content_id([repr(axis) for axis in axes]) if axes else ""
+
+    def _featurizer_digest(self, name: str) -> str:
+        if name not in self._featurizers:
+            self._featurizers[name] = featurizer_digest(self.plugins.featurizer(name).load()())
+        return self._featurizers[name]
+
+    def _fingerprint(self, task: RunTask) -> str:
+        """Of the loaded data; "" if they cannot be loaded: the run will fail with the reason."""
+        protocol = msgspec.structs.replace(task.spec.protocol, seed=0, tune=0)
+        key = content_id([task.spec.dataset, task.spec.data, protocol])
+        if key not in self._fingerprints:
+            try:
+                dataset = load_dataset(task, self.plugins)
+                self._fingerprints[key] = data_fingerprint(dataset, task, self.plugins)
+            except Exception:
+                self._fingerprints[key] = ""
+        return self._fingerprints[key]
 
 
 def _default_model(plugins: Registry) -> str:

@@ -136,6 +136,13 @@ def unlabeled_text(
     return ChainedShards([shards, held])
 
 
+def reads_external(dataset: Dataset, protocol: ProtocolSpec) -> bool:
+    """Whether a protocol uses the external text of the dataset."""
+    return dataset.external is not None and (
+        dataset.joined or dataset.adaptation or protocol.labeled == "all"
+    )
+
+
 def _external(name: str, shards: Shards) -> Shards:
     first = next(iter(shards), None)
     if first is not None and "label" in first.columns:

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from sslbench.errors import UserError
 from sslbench.experiment.predictions import Predictions
 
-SCHEMA = 1
+SCHEMA = 2
 ID_LENGTH = 16
-Status = Literal["ok", "failed", "timeout", "skipped"]
+Status = Literal["ok", "failed", "timeout", "memory", "skipped"]
+TextSource = Literal["rest", "external", "all"]
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -46,21 +46,28 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    files: sha256 by path relative to the data home or the user's folder.
+    fingerprint: hash of the loaded splits, see `sslbench.experiment.identity.fingerprint`.
+    options: all options of a registered dataset, with their defaults.
     columns: names of the columns of a user's own file; None for a registered dataset.
-    options: of a registered dataset, as set by the user.
     """
 
-    files: dict[str, str] = {}
-    columns: tuple[str, ...] | None = None
+    fingerprint: str = ""
     options: dict[str, Any] = {}
+    columns: tuple[str, ...] | None = None
 
 
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The identity of a run. Threads, timeout and folders are not part of it.
+    """The identity of a run: what is computed, written out.
 
-    `params` holds the parameters that the user set; the defaults of the others depend on `code`:
-    the version of sslbench and a hash of the sources that can change the result.
+    Code, files, threads, timeout and folders are not part of it. Nor is the way in which a value
+    was given: a parameter that is set to its default is the default.
+
+    Attributes
+    ----------
+    params: all parameters of the method, those that are tuned left out.
+    featurizer_digest: hash of the templates.
+    search: hash of the search space of the parameters that are tuned; "" without tuning.
+    scorer: version of the definitions of the metrics.
     """
 
     method: str
@@ -70,7 +77,9 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     params: dict[str, Any] = {}
     protocol: ProtocolSpec = ProtocolSpec()
     data: DataSpec = DataSpec()
-    code: str = ""
+    featurizer_digest: str = ""
+    search: str = ""
+    scorer: int = 1
 
     @property
     def run_id(self) -> str:
@@ -83,7 +92,9 @@ class RunRecord(msgspec.Struct, kw_only=True):
 
     Attributes
     ----------
-    spec: identity of the run; `run_id` is its hash.
+    spec: identity of the run; `run_id` is its hash (in schema 1, the hash of another identity).
+    digest: sha256 of all other fields.
+    code: digests of the code by component, see `sslbench.experiment.identity.code_digests`.
     params: all parameters of the final training (set by the user, tuned, defaults).
     protocol: that of `spec`, with the source of development data (key "dev").
     metrics: numbers in [0, 1] by split and metric name; None = undefined (no such sentence).
@@ -96,7 +107,9 @@ class RunRecord(msgspec.Struct, kw_only=True):
     error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =
         the user can correct it.
     tuning: the trials, in order.  trace: notes of the method.
-    audit: sentences that occur in two parts of the data (key "duplicates", see `audit`).
+    audit: sentences that occur in two parts of the data (key "duplicates", see `audit`), and
+        "violations" of the rules.
+    warnings: what a reader of the result should know, a sentence each.
     """
 
     run_id: str
@@ -110,6 +123,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     primary_metric: str
     spec: RunSpec
     schema: int = SCHEMA
+    digest: str = ""
+    code: dict[str, str] = {}
     metrics: dict[str, dict[str, float | None]] = {}
     counts: dict[str, dict[str, list[int]]] = {}
     predictions: dict[str, Predictions] = {}
@@ -123,6 +138,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     created: str = ""
     error: str | None = None
     error_kind: Literal["input", "method", "process", "timeout"] | None = None
+    warnings: list[str] = []
     traceback: list[str] = []
     tuning: list[dict[str, Any]] = []
     trace: dict[str, Any] = {}
@@ -143,29 +159,20 @@ def content_id(value: object) -> str:
 
 
 def encode(record: RunRecord) -> bytes:
-    """JSON with a line per top-level key: readable in a diff, and lists of counts stay compact."""
+    """JSON with a line per top-level key: readable in a diff, and lists of counts stay compact.
+
+    The digest is made here.
+    """
     tree = jsonable(msgspec.to_builtins(record, enc_hook=_builtin))
+    tree["digest"] = tree_digest(tree)
     lines = [f"{json.dumps(key)}: ".encode() + msgspec.json.encode(tree[key]) for key in tree]
     return b"{\n" + b",\n".join(lines) + b"\n}\n"
 
 
-def decode(data: bytes) -> RunRecord:
-    """Read a record from JSON.
-
-    Raises
-    ------
-    UserError: not JSON, another schema, a wrong type (the message has its path), or a `run_id` that
-        is not the hash of `spec`.
-    """
-    try:
-        record = msgspec.json.decode(data, type=RunRecord)
-    except msgspec.MsgspecError as error:
-        raise UserError(f"not a run record: {error}") from error
-    if record.schema != SCHEMA:
-        raise UserError(f"schema {record.schema}, but this version reads schema {SCHEMA}")
-    if record.run_id != record.spec.run_id:
-        raise UserError(f"run_id {record.run_id} is not that of its spec, {record.spec.run_id}")
-    return record
+def tree_digest(tree: Mapping[str, Any]) -> str:
+    """Sha256 of a record as plain values, without the key "digest"; the order of keys is free."""
+    content = {key: value for key, value in tree.items() if key != "digest"}
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
 
 
 def jsonable(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 import traceback
@@ -15,12 +14,21 @@ from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.audit import duplicates
 from sslbench.experiment.context import RunContext
-from sslbench.experiment.identity import corpus_hash, environment
+from sslbench.experiment.identity import code_digests, corpus_hash, environment
+from sslbench.experiment.integrity import predictions_hash
 from sslbench.experiment.metrics import Coverage, coverage
 from sslbench.experiment.predictions import Predictions
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.record import RunRecord, Status, jsonable
-from sslbench.experiment.training import RunSetup, RunTask, Trained, predict, score_labels, train
+from sslbench.experiment.training import (
+    RunSetup,
+    RunTask,
+    Trained,
+    data_fingerprint,
+    predict,
+    score_labels,
+    train,
+)
 from sslbench.plugins import Registry, registry
 
 TRACEBACK_LINES = 12
@@ -85,17 +93,40 @@ def _blank(run_task: RunTask, status: Status) -> RunRecord:
         protocol=msgspec.to_builtins(spec.protocol),
         primary_metric=run_task.metric,
         spec=spec,
-        data={"path": run_task.data_path} if run_task.data_path else {},
+        data=_origin(run_task),
+        code=run_task.code,
         environment=environment(run_task.threads),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 
+def _origin(run_task: RunTask) -> dict[str, Any]:
+    path = {"path": run_task.data_path} if run_task.data_path else {}
+    return {**path, **({"files": run_task.files} if run_task.files else {})}
+
+
+def _check_unchanged(setup: RunSetup, code: dict[str, str], when: str) -> None:
+    """UserError if data or code are not those of the plan: the record would name the wrong ones.
+
+    code: today's digests by component.
+    """
+    planned, run_task = setup.spec.data.fingerprint, setup.run_task
+    hint = "nothing is stored; run the command again"
+    changed = [name for name, digest in run_task.code.items() if code.get(name) != digest]
+    if run_task.code and (changed or code != run_task.code):
+        raise UserError(f"the source code ({', '.join(changed)}) was changed {when}", hint=hint)
+    if planned and planned != data_fingerprint(setup.dataset, run_task, setup.plugins):
+        raise UserError(f"the data of {setup.spec.dataset} were changed {when}", hint=hint)
+
+
 def _perform(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunRecord:
     setup = RunSetup.open(run_task, plugins, timer)
+    code = code_digests(setup.spec, plugins)
+    _check_unchanged(setup, code, "since the run was planned")
     trained = train(setup)
     problem, splits = trained.problem, setup.dataset.splits
     record = _blank(run_task, "ok")
+    record.code = code
     record.params = jsonable(msgspec.to_builtins(trained.params))
     record.protocol = {**record.protocol, "dev": setup.drawn.dev_source}
     record.primary_metric = setup.dataset.metric
@@ -108,7 +139,9 @@ def _perform(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunReco
     for split, corpus in held_out.items():
         _score_split(record, setup, trained, split, corpus)
     with timer.phase("audit"):
-        record.audit = {"duplicates": duplicates(problem.labeled, problem.unlabeled, held_out)}
+        found = duplicates(problem.labeled, problem.unlabeled, held_out)
+        record.audit = {"duplicates": found, "violations": []}
+    _check_unchanged(setup, code_digests(setup.spec, plugins), "during the run")
     return record
 
 
@@ -132,9 +165,7 @@ def _score_split(
     record.counts[split] = scores.counts.to_lists()
     record.predictions[split] = Predictions.pack(tagger.labels, codes)
     if split == "test":
-        names = "\0".join(tagger.labels).encode()
-        digest = hashlib.sha256(names + b"\0\0" + codes.astype("<i4").tobytes())
-        record.predictions_sha256 = digest.hexdigest()
+        record.predictions_sha256 = predictions_hash(tuple(tagger.labels), codes)
 
 
 def _coverage(corpus: Corpus, problem: Problem) -> Coverage | None:

@@ -47,19 +47,22 @@ def method_params(texts: Sequence[str], plugins: Registry, method: str) -> dict[
 
 
 def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, Any]:
-    """Options of a dataset from text, as plain typed values; UserError for a wrong one."""
-    if not values:
-        return {}
+    """All options of a dataset as plain typed values; UserError for a wrong one.
+
+    values: those that the user set, as text.
+    """
     if not info.options:
-        raise UserError(f"dataset {info.name} has no options", hint="leave out --set")
+        if values:
+            raise UserError(f"dataset {info.name} has no options", hint="leave out --set")
+        return {}
     struct = load_target(info.options, f"options of {info.name}")
     plain = {key: plain_value(value) for key, value in values.items()}
     try:
-        options = msgspec.to_builtins(msgspec.convert(plain, struct, strict=False))
+        options: dict[str, Any] = msgspec.to_builtins(msgspec.convert(plain, struct, strict=False))
     except msgspec.ValidationError as error:
         hint = f"see sslbench show {info.name}"
         raise UserError(f"option of {info.name}: {error}", hint=hint) from error
-    return {key: options[key] for key in values}
+    return options
 
 
 def plain_value(text: str) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from sslbench.atomic import write_atomically
 from sslbench.errors import UserError
-from sslbench.experiment.record import RunRecord, decode, encode
+from sslbench.experiment.integrity import decode
+from sslbench.experiment.record import RunRecord, encode
 from sslbench.experiment.tune import Trial
 
 
@@ -22,7 +22,8 @@ class StoreWarning(UserWarning):
 class Store:
     """A folder of run records (``<run_id>.json``) and tuning trials (``trials/<id>.json``).
 
-    Names are hashes of identities, so stores of several machines are merged by copying files.
+    Names are hashes of identities, so stores of several machines are merged by copying files. The
+    folder ``claims`` says which runs are in progress, ``verified`` which were replayed.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -36,7 +37,7 @@ class Store:
 
     def load(self, run_id: str) -> RunRecord | None:
         """The record of a run; None if it is missing or damaged (a warning names the file)."""
-        return _read(self.path(run_id))
+        return _read(self.path(run_id), run_id)
 
     def save(self, record: RunRecord) -> Path:
         """Write a record atomically and return its path."""
@@ -45,8 +46,9 @@ class Store:
         return path
 
     def records(self) -> list[RunRecord]:
-        """All readable records, sorted by run id."""
-        return read_records(sorted(self.folder.glob("*.json")))
+        """All readable records, sorted by run id; warnings name damaged files."""
+        paths = sorted(self.folder.glob("*.json"))
+        return [record for path in paths if (record := _read(path, path.stem)) is not None]
 
     def find(self, name: str) -> RunRecord:
         """The record with this id, unique prefix of an id, or file name; UserError otherwise."""
@@ -89,21 +91,15 @@ def read_record_file(path: Path) -> RunRecord:
         raise UserError(error.strerror or str(error), file=path) from error
 
 
-def read_records(paths: Iterable[Path]) -> list[RunRecord]:
-    """Read records, sorted by run id; warnings name damaged files, which are ignored."""
-    records: dict[str, RunRecord] = {}
-    for path in paths:
-        record = _read(path)
-        if record is not None:
-            records.setdefault(record.run_id, record)
-    return [records[run_id] for run_id in sorted(records)]
-
-
-def _read(path: Path) -> RunRecord | None:
+def _read(path: Path, run_id: str) -> RunRecord | None:
+    """The record of this run; None, with a warning, for a damaged file or another run's record."""
     if not path.exists():
         return None
     try:
-        return read_record_file(path)
+        record = read_record_file(path)
+        if record.run_id != run_id:
+            raise UserError(f"holds the record of run {record.run_id}", file=path)
     except UserError as error:
         warnings.warn(f"{error}; ignored", StoreWarning, stacklevel=3)
         return None
+    return record

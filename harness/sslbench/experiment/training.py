@@ -17,7 +17,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.data.userdata import load_user_data
-from sslbench.experiment.identity import code_version
+from sslbench.experiment.identity import code_digests, external_hash, fingerprint
 from sslbench.experiment.metrics import Alternatives, Coverage, Scores, score
 from sslbench.experiment.problem import (
     DecodedTagger,
@@ -29,8 +29,9 @@ from sslbench.experiment.problem import (
     relabeled,
     without_labels,
 )
-from sslbench.experiment.protocol import Draw, draw, no_text, unlabeled_text
+from sslbench.experiment.protocol import Draw, draw, no_text, reads_external, unlabeled_text
 from sslbench.experiment.record import RunSpec, content_id
+from sslbench.experiment.sources import core_digest, plugin_digest
 from sslbench.experiment.store import Store
 from sslbench.experiment.tune import SearchAxis, Trial, search
 from sslbench.plugins import Registry
@@ -49,6 +50,8 @@ class RunTask(msgspec.Struct, frozen=True):
     quiet: no progress messages of the method.
     skip_reason: why the run is skipped (its method does not fit the task or model); None = it runs.
     cut: hold out a fifth of train if the user's own data have no test file.
+    code: digests of the code when the run was planned, by component; {} = not checked.
+    files: sha256 of the files of the data when the run was planned, by path, for the record.
     """
 
     spec: RunSpec
@@ -59,6 +62,8 @@ class RunTask(msgspec.Struct, frozen=True):
     quiet: bool = True
     skip_reason: str | None = None
     cut: bool = True
+    code: dict[str, str] = {}
+    files: dict[str, str] = {}
 
 
 @dataclass
@@ -185,6 +190,25 @@ def load_dataset(run_task: RunTask, plugins: Registry) -> Dataset:
     return dataset
 
 
+def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> str:
+    """`fingerprint` of the data of a run, with the external text if its protocol can use it."""
+    spec = run_task.spec
+    if dataset.external is None or not reads_external(dataset, spec.protocol):
+        return fingerprint(dataset)
+    known_as = None
+    if run_task.files and spec.data.columns is None and run_task.data_path is None:
+        # Verified files, read by known code, always give the same text.
+        loader = plugin_digest(plugins.dataset(spec.dataset).target)
+        known_as = {
+            "dataset": spec.dataset,
+            "options": spec.data.options,
+            "files": run_task.files,
+            "code": [loader, core_digest("features")],
+        }
+    cache = DataHome().cache
+    return fingerprint(dataset, lambda: external_hash(dataset, known_as, cache))
+
+
 def make_params(method: type[Method], values: Mapping[str, Any]) -> Any:
     """The method's `Params` from plain values; UserError names a field that does not fit."""
     try:
@@ -256,7 +280,9 @@ class _Trials:
         # A trial of another method gets only parameters that this method has, so that the same
         # trial serves all methods that ask for it.
         own = {key: item for key, item in params.items() if key in fields}
-        trial_id = content_id({"trial": self._identity(method, own)})
+        identity = self._identity(method, own)
+        code = code_digests(identity, self.setup.plugins)
+        trial_id = content_id({"trial": identity, "code": code})
         trial = self.store.load_trial(trial_id) if self.store else None
         if trial is not None:
             # What the run would have cost without the store.
@@ -271,10 +297,7 @@ class _Trials:
     def _identity(self, method: str, params: dict[str, Any]) -> RunSpec:
         spec = self.setup.spec
         protocol = msgspec.structs.replace(spec.protocol, tune=0)  # no trial depends on the budget
-        code = code_version(plugin_targets(self.setup.plugins, spec, method))
-        return msgspec.structs.replace(
-            spec, method=method, params=params, protocol=protocol, code=code
-        )
+        return msgspec.structs.replace(spec, method=method, params=params, protocol=protocol)
 
     def _run(self, axis: SearchAxis, value: float, method: str, params: dict[str, Any]) -> Trial:
         setup = self.setup
@@ -299,11 +322,3 @@ class _Trials:
             error = f"{type(failure).__name__}: {failure}"
         seconds = time.perf_counter() - began
         return Trial(axis.param, value, method, params, metric, result, seconds, error)
-
-
-def plugin_targets(plugins: Registry, spec: RunSpec, method: str) -> list[str]:
-    """Import targets of all plugins that take part in a run with this method."""
-    infos = [plugins.method(method), plugins.featurizer(spec.featurizer), plugins.model(spec.model)]
-    if spec.data.columns is None:
-        infos.append(plugins.dataset(spec.dataset))
-    return [info.target for info in infos]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from sslbench.experiment.training import RunTask
 
 
 def run_on_dask(
-    run_tasks: Sequence[RunTask],
+    run_tasks: Iterable[RunTask],
     *,
     address: str | None,
     on_start: OnStart = lambda run_task: None,

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from sslbench.errors import UserError
+from sslbench.experiment.claims import Claims
 from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import skipped
+from sslbench.experiment.staleness import State, states
 from sslbench.experiment.store import Store
 from sslbench.experiment.training import RunTask
+from sslbench.plugins import Registry, registry
+
+Reuse = Literal["current", "verified", "stale"]
+_POLL_SECONDS = 0.5
+#: states of records that are taken from the store
+_REUSED: Mapping[Reuse, tuple[State, ...]] = {
+    "current": ("current",),
+    "verified": ("current", "verified", "canary"),
+    "stale": ("current", "verified", "canary", "stale", "schema 1"),
+}
 
 
 @dataclass
@@ -47,64 +60,134 @@ class GridResult:
         return 2 if all(record.error_kind == "input" for record in self.failed) else 1
 
 
-def run_grid(
-    run_tasks: Sequence[RunTask],
-    store: Store,
-    *,
-    jobs: int = 1,
-    timeout: float | None = None,
-    retry: bool = False,
-    executor: str = "local",
-    on_stored: Callable[[RunRecord], None] = lambda record: None,
-    on_start: OnStart = lambda run_task: None,
-    on_end: Callable[[RunRecord], None] = lambda record: None,
-) -> GridResult:
-    """Run what is not in the store yet and store every record as it comes.
+@dataclass
+class GridOptions:
+    """How a grid is run.
 
-    Runs with a reason to skip them are neither executed nor stored.
-
-    Parameters
+    Attributes
     ----------
     jobs: runs at a time.
     timeout: seconds per run.
     retry: run again what failed earlier.
+    reuse: which records of the store are taken: made by today's code ("current"), or by code that
+        a replay has shown to give the same bits ("verified"), or any ("stale").
     executor: "local", "dask" or "dask:ADDRESS".
     on_stored, on_start, on_end: called when a run is found in the store, starts, or ends.
+    on_wait: called with the number of runs that other processes are executing.
+    """
+
+    jobs: int = 1
+    timeout: float | None = None
+    retry: bool = False
+    reuse: Reuse = "verified"
+    executor: str = "local"
+    on_stored: Callable[[RunRecord], None] = lambda record: None
+    on_start: OnStart = lambda run_task: None
+    on_end: Callable[[RunRecord], None] = lambda record: None
+    on_wait: Callable[[int], None] = lambda number: None
+
+
+def run_grid(
+    run_tasks: Sequence[RunTask],
+    store: Store,
+    options: GridOptions | None = None,
+    plugins: Registry | None = None,
+) -> GridResult:
+    """Run what is not in the store yet and store every record as it comes.
+
+    Runs with a reason to skip them are neither executed nor stored. A run that another process is
+    executing is not started: its record is picked up, or the run taken over if that process ends
+    without one.
 
     Failures by bad input (a missing file, a wrong parameter) are not stored: once the input is
     corrected, the same command runs them. Other failures are stored.
     """
-    result = GridResult()
-    records: dict[str, RunRecord] = {}
-    todo: dict[str, RunTask] = {}
-    for run_task in run_tasks:
-        if run_task.skip_reason is not None:
-            records[run_task.spec.run_id] = skipped(run_task)
-            continue
-        record = store.load(run_task.spec.run_id)
-        if record is None or (retry and record.status != "ok"):
-            todo.setdefault(run_task.spec.run_id, run_task)
-            continue
-        records[run_task.spec.run_id] = record
-        on_stored(record)
-        result.stored += 1
-        result.stored_failed += record.status != "ok"
-    for record in _results(list(todo.values()), jobs, timeout, executor, on_start):
-        records[record.run_id] = record
-        if record.error_kind != "input":
-            store.save(record)
-        on_end(record)
-    run_ids = dict.fromkeys(run_task.spec.run_id for run_task in run_tasks)
-    result.records = [records[run_id] for run_id in run_ids]
-    return result
+    grid = _Grid(store, options or GridOptions(), plugins or registry())
+    with Claims(store.folder / "claims") as claims:
+        return grid.run(run_tasks, claims)
 
 
-def _results(
-    run_tasks: Sequence[RunTask], jobs: int, timeout: float | None, executor: str, on_start: OnStart
-) -> Iterator[RunRecord]:
-    kind, _, address = executor.partition(":")
-    if kind == "local" and not address:
-        return run_all(run_tasks, jobs=jobs, timeout=timeout, on_start=on_start)
-    if kind == "dask":
-        return run_on_dask(run_tasks, address=address or None, on_start=on_start)
-    raise UserError(f"--executor {executor!r}", hint="local, dask, or dask:ADDRESS")
+class _Grid:
+    def __init__(self, store: Store, options: GridOptions, plugins: Registry) -> None:
+        self.store = store
+        self.options = options
+        self.plugins = plugins
+        self.result = GridResult()
+        self.records: dict[str, RunRecord] = {}
+        self._all_states: dict[str, State] | None = None
+
+    def run(self, run_tasks: Sequence[RunTask], claims: Claims) -> GridResult:
+        todo: dict[str, RunTask] = {}
+        for run_task in run_tasks:
+            run_id = run_task.spec.run_id
+            if run_task.skip_reason is not None:
+                self.records[run_id] = skipped(run_task)
+            elif run_id not in self.records and not self._stored(run_id):
+                todo.setdefault(run_id, run_task)
+        elsewhere = self._execute(todo, claims)
+        while elsewhere:
+            self.options.on_wait(len(elsewhere))
+            while not any(claims.is_free(run_id) for run_id in elsewhere):
+                time.sleep(_POLL_SECONDS)
+            elsewhere = self._execute(elsewhere, claims)
+        run_ids = dict.fromkeys(run_task.spec.run_id for run_task in run_tasks)
+        self.result.records = [self.records[run_id] for run_id in run_ids]
+        return self.result
+
+    def _stored(self, run_id: str) -> bool:
+        """Take a record from the store; False if there is none that may be used."""
+        record = self.store.load(run_id)
+        if record is None or (self.options.retry and record.status != "ok"):
+            return False
+        if self._state(record) not in _REUSED[self.options.reuse]:
+            return False
+        self.records[run_id] = record
+        self.options.on_stored(record)
+        self.result.stored += 1
+        self.result.stored_failed += record.status != "ok"
+        return True
+
+    def _state(self, record: RunRecord) -> State:
+        """All records are read only if a canary among them may vouch for this one."""
+        state = states([record], self.store, self.plugins)[record.run_id]
+        if state == "stale" and self.options.reuse == "verified":
+            if self._all_states is None:
+                self._all_states = states(self.store.records(), self.store, self.plugins)
+            state = self._all_states.get(record.run_id, state)
+        return state
+
+    def _execute(self, todo: Mapping[str, RunTask], claims: Claims) -> dict[str, RunTask]:
+        """Execute the runs that this process can claim; return those of other processes."""
+        elsewhere: dict[str, RunTask] = {}
+
+        def claimed() -> Iterator[RunTask]:
+            for run_id, run_task in todo.items():
+                if not claims.claim(run_id):
+                    elsewhere[run_id] = run_task
+                elif self.store.path(run_id).exists() and self._stored(run_id):
+                    claims.release(run_id)  # another process has finished it since
+                else:
+                    yield run_task
+
+        for record in self._results(claimed(), max((t.threads for t in todo.values()), default=1)):
+            self.records[record.run_id] = record
+            if record.error_kind != "input":
+                self.store.save(record)
+            claims.release(record.run_id)
+            self.options.on_end(record)
+        return elsewhere
+
+    def _results(self, run_tasks: Iterator[RunTask], threads: int) -> Iterator[RunRecord]:
+        options = self.options
+        kind, _, address = options.executor.partition(":")
+        if kind == "local" and not address:
+            return run_all(
+                run_tasks,
+                jobs=options.jobs,
+                threads=threads,
+                timeout=options.timeout,
+                on_start=options.on_start,
+            )
+        if kind == "dask":
+            return run_on_dask(run_tasks, address=address or None, on_start=options.on_start)
+        raise UserError(f"--executor {options.executor!r}", hint="local, dask, or dask:ADDRESS")

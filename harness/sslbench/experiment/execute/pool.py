@@ -10,8 +10,7 @@ import signal
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,9 +32,10 @@ OnStart = Callable[[RunTask], None]
 
 
 def run_all(
-    run_tasks: Sequence[RunTask],
+    run_tasks: Iterable[RunTask],
     *,
     jobs: int = 1,
+    threads: int = 1,
     timeout: float | None = None,
     on_start: OnStart = lambda run_task: None,
 ) -> Iterator[RunRecord]:
@@ -47,20 +47,21 @@ def run_all(
 
     Parameters
     ----------
-    run_tasks: all with the same number of threads.
+    run_tasks: the next one is taken when a process is free.
+    threads: per run.
     timeout: seconds per run; None = no limit.
     on_start: called before a process starts.
     """
-    waiting, running = deque(run_tasks), dict[Future[bytes], _Child]()
-    threads = run_tasks[0].threads if run_tasks else 1
+    waiting, running = iter(run_tasks), dict[Future[bytes], _Child]()
     with _environment(threads):
         try:
-            while waiting or running:
-                while waiting and len(running) < jobs:
-                    run_task = waiting.popleft()
+            while True:
+                while len(running) < jobs and (run_task := next(waiting, None)) is not None:
                     on_start(run_task)
                     child = _Child.start(run_task, timeout)
                     running[child.future] = child
+                if not running:
+                    return
                 done, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for child in running.values():
                     child.watch()

@@ -28,7 +28,12 @@ from sslbench.experiment.metrics.counts import (
 from sslbench.experiment.metrics.coverage import Coverage, coverage
 from sslbench.experiment.metrics.scoring import Scores, score
 
+#: version of these definitions, part of the identity of a run: a change of what a metric means
+#: makes other runs
+SCORER = 1
+
 __all__ = [
+    "SCORER",
     "Alternatives",
     "CountTable",
     "Coverage",

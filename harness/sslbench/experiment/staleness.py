@@ -1,0 +1,116 @@
+"""Whether records are of today's code, or of code that is known to give the same bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from sslbench.atomic import write_atomically
+from sslbench.errors import UserError
+from sslbench.experiment.identity import code_digests
+from sslbench.experiment.record import SCHEMA, RunRecord, RunSpec
+from sslbench.experiment.store import Store
+from sslbench.plugins import Registry
+
+#: current: of today's code.  verified: replayed on today's code with the same bits.  canary: a
+#: cheaper record of the same code, method, model, featurizer and family of datasets is verified.
+#: schema 1: older than digests of code.
+State = Literal["current", "verified", "canary", "stale", "schema 1"]
+Group = tuple[Any, ...]
+
+
+class Verification(msgspec.Struct, frozen=True):
+    """Result of a replay, kept beside the records in ``verified/<run_id>.json``.
+
+    Attributes
+    ----------
+    digest: of the record that was replayed.
+    code: digests of the code of the replay, by component.
+    same: whether all predictions are the same, bit for bit.
+    difference: in one line, if they are not.
+    created: time, UTC.
+    """
+
+    run_id: str
+    digest: str
+    code: dict[str, str]
+    same: bool
+    difference: str
+    created: str
+
+
+def save_verification(store: Store, verification: Verification) -> None:
+    """Write the result of a replay."""
+    path = store.folder / "verified" / f"{verification.run_id}.json"
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(verification)) + b"\n")
+
+
+def load_verification(store: Store, record: RunRecord) -> Verification | None:
+    """The last replay of this record; None if there is none that can be read."""
+    path = store.folder / "verified" / f"{record.run_id}.json"
+    try:
+        verification = msgspec.json.decode(path.read_bytes(), type=Verification)
+    except (OSError, msgspec.MsgspecError, UnicodeError):
+        return None
+    same_record = (verification.run_id, verification.digest) == (record.run_id, record.digest)
+    return verification if same_record else None
+
+
+class Today:
+    """Digests of today's code for runs; equal plugins are looked up once."""
+
+    def __init__(self, plugins: Registry) -> None:
+        self._plugins = plugins
+        self._known: dict[Group, dict[str, str]] = {}
+
+    def code(self, spec: RunSpec) -> dict[str, str]:
+        """Digests by component; {} if a plugin of the run is not installed."""
+        own_data = spec.data.columns is not None
+        similarity = str(spec.params.get("similarity"))
+        key = (spec.method, spec.featurizer, spec.model, own_data or spec.dataset, similarity)
+        if key not in self._known:
+            try:
+                self._known[key] = code_digests(spec, self._plugins)
+            except UserError:
+                self._known[key] = {}
+        return self._known[key]
+
+
+def states(records: Iterable[RunRecord], store: Store, plugins: Registry) -> dict[str, State]:
+    """The state of each record, by run id."""
+    records, today = list(records), Today(plugins)
+    found: dict[str, State] = {}
+    canaries: dict[Group, bool] = {}
+    for record in records:
+        verification = load_verification(store, record)
+        code = today.code(record.spec)
+        if record.schema != SCHEMA:
+            found[record.run_id] = "schema 1"
+        elif record.code == code:
+            found[record.run_id] = "current"
+        else:
+            found[record.run_id] = "stale"
+            if verification is not None and verification.code == code:
+                group = canary_group(record, plugins)
+                canaries[group] = canaries.get(group, True) and verification.same
+                if verification.same:
+                    found[record.run_id] = "verified"
+    for record in records:
+        if found[record.run_id] == "stale" and canaries.get(canary_group(record, plugins)):
+            verification = load_verification(store, record)
+            if verification is None or verification.code != today.code(record.spec):
+                found[record.run_id] = "canary"
+    return found
+
+
+def canary_group(record: RunRecord, plugins: Registry) -> Group:
+    """Records of which one that is verified vouches for the others."""
+    spec = record.spec
+    family = spec.dataset
+    if spec.dataset in plugins.datasets and spec.data.columns is None:
+        module = plugins.dataset(spec.dataset).target.partition(":")[0]
+        family = module.rpartition(".")[0] or module
+    code = tuple(sorted(record.code.items()))
+    return record.schema, spec.method, spec.model, spec.featurizer, family, code
