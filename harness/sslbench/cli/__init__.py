@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
     "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
+    "verify": ("sslbench.cli.verify", "Replay records on today's code, bit for bit."),
     "errors": ("sslbench.cli.errors", "Show the errors of a run, or of two side by side."),
     "bench": ("sslbench.cli.bench", "Time the engine beside python-crfsuite."),
     "graph": ("sslbench.cli.graph", "Show statistics of the similarity graph of a dataset."),

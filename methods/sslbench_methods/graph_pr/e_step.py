@@ -246,7 +246,8 @@ class RegularizedPosterior:
             if value.r <= least + q.rounding:  # of equals the last: nearest to the fixed point
                 best, least = q, min(least, value.r)
             if schedule.done(before.r, value.r, self.residual(q)):
-                rose = value.r > before.r + q.rounding
+                # R is a sum of terms that are each rounded, q.rounding that of its divergence.
+                rose = value.r > before.r + q.rounding + 4 * np.finfo(float).eps * abs(before.r)
                 found["stopped"] = "rise" if rose else "converged"
                 break
         return best, {**found, "residual": self.residual(best)}

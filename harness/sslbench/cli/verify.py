@@ -1,0 +1,130 @@
+"""``sslbench verify``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sslbench.cli.text import counted, warn_of_problems
+from sslbench.errors import UserError
+
+if TYPE_CHECKING:
+    from sslbench.experiment.record import RunRecord
+    from sslbench.experiment.store import Store
+
+
+@click.command("verify")
+@click.argument("runs", nargs=-1)
+@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@click.option("--stale", is_flag=True, help="All records that today's code has not made.")
+@click.option(
+    "--canaries",
+    is_flag=True,
+    help="Of these, the cheapest of each method, model, featurizer, dataset family and code.",
+)
+@click.option(
+    "--within",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Leave out records whose run took more CPU seconds.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Replays at a time.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds per replay.")
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> None:
+    """Replay RUNS on today's code and compare the predictions, bit for bit.
+
+    RUNS: run ids or unique prefixes; none = those that --stale or --canaries selects. Results are
+    kept beside the records, so that tables show them as verified. A record of schema 1 with the
+    same predictions is replaced by that of the replay. Exit status: 0 all the same, 1 some differ
+    or cannot be replayed.
+    """
+    from sslbench.cli.messages import plain_warnings, tell
+    from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
+
+    warn_of_problems(registry())
+    store = Store(given["store"])
+    with plain_warnings():
+        records = _selected(store, given)
+    lines: dict[str, int] = {}
+    for record, outcome, detail in _replays(records, store, given):
+        lines[outcome] = lines.get(outcome, 0) + 1
+        spec = record.spec
+        click.echo(
+            f"{record.run_id}  {outcome:<9}  {spec.method} on {spec.dataset}, labeled"
+            f" {spec.protocol.labeled}, seed {spec.protocol.seed}"
+            + (f": {detail}" if detail else "")
+        )
+    text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(lines.items()))
+    tell(f"{counted(len(records), 'record')}: {text}" if text else "no record to verify")
+    ctx.exit(1 if set(lines) - {"same", "replaced"} else 0)
+
+
+def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
+    """The records to replay, cheapest first."""
+    from sslbench.experiment.replay import canaries
+    from sslbench.experiment.staleness import states
+    from sslbench.plugins import registry
+
+    if given["runs"]:
+        records = [store.find(name) for name in given["runs"]]
+    elif given["stale"] or given["canaries"]:
+        everything = store.records()
+        found = states(everything, store, registry())
+        if given["canaries"]:
+            records = canaries(everything, found, registry())
+        else:
+            records = [
+                record
+                for record in everything
+                if found[record.run_id] not in ("current", "verified") and record.status == "ok"
+            ]
+    else:
+        raise UserError("nothing to verify", hint="name runs, or give --stale or --canaries")
+    limit = given["within"]
+    if limit is not None:
+        records = [record for record in records if (record.cpu_s or record.wall_s) <= limit]
+    return sorted(records, key=lambda record: record.cpu_s or record.wall_s)
+
+
+def _replays(records: list[RunRecord], store: Store, given: dict[str, Any]) -> Any:
+    """(record, outcome, detail) of each record; results are stored as they come."""
+    import os
+
+    from sslbench.experiment.execute.pool import run_all
+    from sslbench.experiment.record import SCHEMA
+    from sslbench.experiment.replay import replay_task, verification
+    from sslbench.experiment.staleness import save_verification
+    from sslbench.plugins import registry
+
+    threads = max(1, (os.cpu_count() or 1) // given["jobs"])
+    originals: dict[str, RunRecord] = {}
+    refused: list[tuple[RunRecord, str, str]] = []
+
+    def tasks() -> Any:
+        for record in records:
+            try:
+                task = replay_task(record, registry(), threads)
+            except UserError as error:
+                refused.append((record, "refused", str(error)))
+                continue
+            originals[task.spec.run_id] = record
+            yield task
+
+    replays = run_all(tasks(), jobs=given["jobs"], threads=threads, timeout=given["timeout"])
+    for again in replays:
+        yield from refused
+        refused.clear()
+        record = originals[again.run_id]
+        result = verification(record, again)
+        if again.status == "ok" and record.schema != SCHEMA and result.same:
+            store.save(again)
+            store.path(record.run_id).unlink()
+            yield record, "replaced", f"by {again.run_id}"
+            continue
+        if again.status == "ok":
+            save_verification(store, result)
+        yield record, "same" if result.same else "different", result.difference
+    yield from refused

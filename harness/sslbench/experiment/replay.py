@@ -1,0 +1,127 @@
+"""Replays of records: whether today's code still gives the same predictions, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sslbench.errors import UserError
+from sslbench.experiment.identity import code_digests, featurizer_digest
+from sslbench.experiment.metrics import SCORER
+from sslbench.experiment.record import SCHEMA, RunRecord, RunSpec
+from sslbench.experiment.staleness import Group, State, Verification, canary_group
+from sslbench.experiment.training import RunTask, data_fingerprint, load_dataset, make_params
+from sslbench.plugins import Registry
+
+
+def replay_task(record: RunRecord, plugins: Registry, threads: int) -> RunTask:
+    """The task that makes a record again. Tuning trials are made again, too.
+
+    A record of schema 1 is replayed with its final parameters, without the tuning that led to them.
+
+    Raises
+    ------
+    UserError: it cannot be replayed: the run failed, a plugin is not installed, or the data, the
+        templates or the scorer are no longer those of the record.
+    """
+    if record.status != "ok":
+        raise UserError(f"the run is {record.status}: there are no predictions to compare")
+    spec = _spec_today(record, plugins)
+    files = record.data.get("files", {})
+    task = RunTask(
+        spec, record.primary_metric, record.data.get("path"), threads=threads, files=files
+    )
+    found = data_fingerprint(load_dataset(task, plugins), task, plugins)
+    if record.schema == SCHEMA and found != spec.data.fingerprint:
+        raise UserError("the data are no longer those of the record")
+    data = msgspec.structs.replace(spec.data, fingerprint=found)
+    spec = msgspec.structs.replace(spec, data=data)
+    return msgspec.structs.replace(task, spec=spec, code=code_digests(spec, plugins))
+
+
+def _spec_today(record: RunRecord, plugins: Registry) -> RunSpec:
+    spec = record.spec
+    templates = featurizer_digest(plugins.featurizer(spec.featurizer).load()())
+    method = plugins.method(spec.method).load()
+    if record.schema == SCHEMA:
+        if (spec.featurizer_digest, spec.scorer) != (templates, SCORER):
+            what = "scorer" if spec.scorer != SCORER else f"templates of {spec.featurizer}"
+            raise UserError(f"the {what} changed: the run of today is another one")
+        return spec
+    params = msgspec.to_builtins(make_params(method, record.params))
+    protocol = msgspec.structs.replace(spec.protocol, tune=0)
+    return msgspec.structs.replace(
+        spec, params=params, protocol=protocol, featurizer_digest=templates, scorer=SCORER
+    )
+
+
+def verification(record: RunRecord, again: RunRecord) -> Verification:
+    """The result of a replay. again: its record, also of a replay that failed."""
+    difference = _difference(record, again)
+    return Verification(
+        run_id=record.run_id,
+        digest=record.digest,
+        code=again.code,
+        same=not difference,
+        difference=difference,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _difference(record: RunRecord, again: RunRecord) -> str:
+    """What differs, in one line; "" if all predictions are the same."""
+    if again.status != "ok":
+        return f"the replay is {again.status}: {again.error}"
+    if not record.predictions:
+        same = record.predictions_sha256 == again.predictions_sha256
+        return "" if same else "the predictions of test differ"
+    for split in record.predictions:
+        if split not in again.predictions:
+            return f"the replay has no predictions of {split}"
+        changed, total = _changed_tokens(record, again, split)
+        if changed:
+            name = record.primary_metric
+            scores = [_percent(r.metrics[split].get(name)) for r in (record, again)]
+            return (
+                f"{changed} of {total} labels of {split} differ;"
+                f" {name} {scores[0]} in the record, {scores[1]} now"
+            )
+    return ""
+
+
+def _changed_tokens(record: RunRecord, again: RunRecord, split: str) -> tuple[int, int]:
+    sizes = [sum(r.counts[split]["n_tokens"]) for r in (record, again)]
+    if sizes[0] != sizes[1]:
+        return max(sizes), max(sizes)
+    names = [
+        np.array(r.predictions[split].labels, dtype=object)[r.predictions[split].codes(sizes[0])]
+        for r in (record, again)
+    ]
+    return int((names[0] != names[1]).sum()), sizes[0]
+
+
+def _percent(value: Any) -> str:
+    return "none" if value is None else f"{100 * value:.2f}"
+
+
+def canaries(
+    records: Sequence[RunRecord], found: dict[str, State], plugins: Registry
+) -> list[RunRecord]:
+    """Of each group of records that are stale, the cheapest one; see `canary_group`."""
+    cheapest: dict[Group, RunRecord] = {}
+    for record in records:
+        if found[record.run_id] not in ("stale", "schema 1") or record.status != "ok":
+            continue
+        group = canary_group(record, plugins)
+        best = cheapest.get(group)
+        if best is None or _cost(record) < _cost(best):
+            cheapest[group] = record
+    return list(cheapest.values())
+
+
+def _cost(record: RunRecord) -> tuple[float, str]:
+    return record.cpu_s if record.cpu_s is not None else record.wall_s, record.run_id
