@@ -20,36 +20,42 @@ if TYPE_CHECKING:
 @click.option("--metric", help="Default: the primary metric of the first run.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -> None:
-    """Test the difference between two runs, sentence by sentence.
+    """Test the difference between the taggers of two runs, sentence by sentence.
 
-    RUN_A, RUN_B: run ids, unique prefixes of ids, or record files. The difference is A - B.
+    RUN_A, RUN_B: run ids, unique prefixes of ids, or record files. The difference is A - B. Whether
+    the methods differ is a question for several draws: sslbench leaderboard.
     """
     from dataclasses import asdict
 
     from sslbench.cli.messages import tell
     from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
     from sslbench.experiment.store import Store
-    from sslbench.report.significance import compare_counts, count_table
+    from sslbench.report.significance import compare_taggers, count_table
 
     runs = [Store(store).find(name) for name in (run_a, run_b)]
     _check(*runs)
     for line in _differences(*runs):
         tell(f"warning: {line}")
     name = metric or runs[0].primary_metric
-    paired = compare_counts(count_table(runs[:1]), count_table(runs[1:]), name)
+    sides = [count_table([run]) for run in runs]
+    n = sides[0].rows.shape[1]
+    paired = compare_taggers(*sides, name)
     scores = [metrics_from_counts(SentenceCounts.from_lists(r.counts["test"]))[name] for r in runs]
     if form == "json":
         ids = [run.run_id for run in runs]
-        click.echo(json.dumps({"runs": ids, "metric": name, "scores": scores, **asdict(paired)}))
+        about = {"runs": ids, "metric": name, "scores": scores, "question": "these taggers"}
+        click.echo(json.dumps({**about, **asdict(paired), "n_sentences": n, "n_draws": 1}))
         return
     for label, run, value in zip("AB", runs, scores, strict=True):
         click.echo(
             f"{label}  {run.run_id}  {run.method} on {run.dataset}: {name} {100 * value:.2f}"
         )
     click.echo(
-        f"A - B: {100 * paired.difference:+.2f}, 95 % interval {100 * paired.low:+.2f} to"
-        f" {100 * paired.high:+.2f}, p = {paired.p_value:.4f} ({paired.n_sentences} sentences)"
+        f"A - B: {100 * paired.difference:+.2f}, these taggers: 95 % interval"
+        f" {100 * paired.low:+.2f} to {100 * paired.high:+.2f}, p = {paired.p_value:.4f}"
+        f" ({n} sentences)"
     )
+    click.echo("the methods: one draw, the spread between draws is unknown (sslbench leaderboard)")
 
 
 def _check(a: RunRecord, b: RunRecord) -> None:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sslbench.cli.text import counted, table
+from sslbench.cli.text import counted, warn_of_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sslbench.experiment.record import RunRecord
+    from sslbench.experiment.store import Store
+    from sslbench.report.leaderboard import Table
 
 
 @click.command("leaderboard")
@@ -18,36 +26,76 @@ from sslbench.cli.text import counted, table
     type=click.Path(path_type=Path),
     help="Folder of the tables.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; exit status 1 if files would change.")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="NAME",
+    help="Method that the others are compared with; default: those that are registered as one.",
+)
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Write nothing; exit status 1 if files would change or a row rests on stale records.",
+)
 @click.pass_context
-def command(ctx: click.Context, store: str, out: Path, check: bool) -> None:
+def command(
+    ctx: click.Context, store: str, out: Path, baselines: tuple[str, ...], check: bool
+) -> None:
     """Make tables (Markdown, CSV, HTML) and learning curves from the run records.
 
-    Standard output gets a short form of the tables or, with --check, the files that would change.
+    Standard output gets a short form of the tables or, with --check, the files that would change
+    and the rows that rest on stale records.
     """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.errors import UserError
     from sslbench.experiment.store import Store
-    from sslbench.report.leaderboard import leaderboard
     from sslbench.report.render import changed_files, plain, table_files, write_files
 
     with plain_warnings():
         records = Store(store).records()
     if not records:
         raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
-    tables = leaderboard(records)
+    tables = _tables(records, Store(store), baselines)
     files = table_files(tables)
+    changed = changed_files(out, files) if check else write_files(out, files)
+    stale = [
+        f"{table.dataset}, {table.protocol}: {row.name}"
+        for table in tables
+        for row in table.rows
+        if row.stale
+    ]
     if check:
-        changed = changed_files(out, files)
         for name in changed:
             click.echo(out / name)
+        for line in stale:
+            click.echo(f"stale: {line}")
     else:
-        changed = write_files(out, files)
-        for heading, rows in plain(tables):
-            click.echo(f"{heading}\n{table(rows)}\n")
+        click.echo(plain(tables))
     n_obsolete = len([name for name in changed if name not in files])
     what = "would change" if check else f"written to {out}"
     files_changed = f"{len(changed) - n_obsolete} of {len(files)} files {what}"
     text = f"{counted(len(records), 'record')}, {files_changed}"
-    tell(f"{text}, {n_obsolete} obsolete" if n_obsolete else text)
-    ctx.exit(1 if check and changed else 0)
+    text += f", {n_obsolete} obsolete" if n_obsolete else ""
+    tell(text + (f", {counted(len(stale), 'row')} on stale records" if stale else ""))
+    ctx.exit(1 if check and (changed or stale) else 0)
+
+
+def _tables(records: Sequence[RunRecord], store: Store, baselines: tuple[str, ...]) -> list[Table]:
+    """The tables of the records of a store, with their states."""
+    from sslbench.errors import UserError
+    from sslbench.experiment.staleness import states
+    from sslbench.plugins import registry
+    from sslbench.report.leaderboard import leaderboard
+
+    plugins = registry()
+    warn_of_problems(plugins)
+    methods = {record.method for record in records}
+    for name in baselines:
+        if name not in methods:
+            raise UserError(
+                f"--baseline {name}: no record of this method",
+                hint=f"the store has {', '.join(sorted(methods))}",
+            )
+    registered = [name for name, info in plugins.methods.items() if info.baseline]
+    return leaderboard(records, baselines or registered, dict(states(records, store, plugins)))

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sslbench.report.leaderboard import Row, RowKey, Table, row_names
+from sslbench.report.leaderboard import Table
+from sslbench.report.rows import Row, RowKey, row_names
 
 _Key = tuple[str, str, str, str]  # dataset, data hash, what the tables share, metric
 _Point = tuple[int, float, float]  # sentences; mean and sd in percent

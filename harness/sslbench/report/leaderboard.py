@@ -2,68 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from sslbench.experiment.record import RunRecord, content_id
-from sslbench.report.significance import Paired, compare_counts, count_table, holm
+import msgspec
 
-BASELINE = "supervised"
-RowKey = tuple[str, str, str, str]  # method, featurizer, model, parameters as text
-
-
-@dataclass(frozen=True)
-class Row:
-    """One method (with its featurizer, model and parameters) in a table.
-
-    Attributes
-    ----------
-    name: the method, with what distinguishes it from other rows of the table.
-    rank: 1 = best of the complete rows; None = not complete.
-    mean, sd: of the primary metric over seeds, in [0, 1]; None without enough successful runs.
-    seeds: with a successful run.  scores: primary metric of each.
-    missing: seeds of the table without a successful run.  failed: number of failed runs.
-    paired: comparison with the baseline on their common seeds.  p_holm: corrected for the table.
-    wall_s, cpu_s, peak_rss_mb: medians over successful runs, in seconds and MiB.
-    labeled_sentences: of the labeled sample.  codes: versions of the code of its runs.
-    """
-
-    name: str
-    method: str
-    featurizer: str
-    model: str
-    params: str
-    mean: float | None
-    sd: float | None
-    seeds: tuple[int, ...]
-    scores: tuple[float, ...]
-    missing: tuple[int, ...]
-    failed: int
-    wall_s: float | None
-    cpu_s: float | None
-    peak_rss_mb: float | None
-    labeled_sentences: int | None
-    codes: tuple[str, ...]
-    paired: Paired | None = None
-    p_holm: float | None = None
-    rank: int | None = None
-
-    @property
-    def key(self) -> RowKey:
-        """Method, featurizer, model and parameters."""
-        return self.method, self.featurizer, self.model, self.params
-
-    @property
-    def mixed(self) -> bool:
-        """Whether its runs are of more than one version of the code."""
-        return len(self.codes) > 1
-
-    @property
-    def complete(self) -> bool:
-        """Whether every seed of the table has a successful run."""
-        return bool(self.seeds) and not self.missing
+from sslbench.experiment.record import ProtocolSpec, RunRecord, content_id
+from sslbench.report.comparisons import Comparer, pair_p_values, with_baseline
+from sslbench.report.ranks import ranked, shared_seeds, with_groups
+from sslbench.report.rows import Row, RowKey, make_row, marked, row_key, row_names
 
 
 @dataclass(frozen=True)
@@ -72,14 +20,15 @@ class Table:
 
     Attributes
     ----------
-    options: of the dataset, as set by the user.
+    options: of the dataset.
     protocol: as text.
     curve: the protocol without the labeled sample: tables that share it form a learning curve.
-    text_curve: the protocol without the unlabeled text: likewise.
+    text_curve: the protocol without the amount of unlabeled text: likewise.
     unlabeled_sentences: available to every method.
     metric: the primary metric.
-    data: hash of the files and options of the dataset.
-    seeds: of all runs.
+    data: hash of the data.
+    seeds: that the ranked rows share.
+    baselines: methods that others are compared with.
     """
 
     dataset: str
@@ -91,184 +40,111 @@ class Table:
     metric: str
     data: str
     seeds: tuple[int, ...]
+    baselines: tuple[str, ...]
     rows: tuple[Row, ...]
 
 
-_TableKey = tuple[str, str, str, int, str]
+_TableKey = tuple[str, str, str, str, str]
 
 
-def leaderboard(records: Iterable[RunRecord]) -> list[Table]:
+def leaderboard(
+    records: Iterable[RunRecord],
+    baselines: Sequence[str] = (),
+    marks: Mapping[str, str] | None = None,
+) -> list[Table]:
     """Build all tables from records in any order; skipped runs are left out.
 
-    Of several runs of one cell (same row and seed, other code) the newest counts.
+    Of several runs of one cell (same row and seed) the newest counts.
+
+    baselines: methods that the others are compared with, the most wanted one first.
+    marks: by run id, whether a run is of today's code; see `staleness.State`. None = all current.
     """
+    known = [record for record in records if record.status != "skipped"]
+    data = _data_keys(known)
     groups: dict[_TableKey, list[RunRecord]] = defaultdict(list)
+    for record in known:
+        groups[_table_key(record, data[record.run_id])].append(record)
+    return [_table(groups[key], key[1], baselines, marks or {}) for key in sorted(groups)]
+
+
+def _data_keys(records: Sequence[RunRecord]) -> dict[str, str]:
+    """Hash of the data of a table, by run id.
+
+    The data of a dataset whose seeds are draws of other sentences differ by seed. They are one: for
+    each seed the newest, or what came before that.
+    """
+    drawn = {_drawn_key(record) for record in records if _is_drawn(record)}
+    newest: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
+    for record in sorted(records, key=_age, reverse=True):
+        seed = record.spec.protocol.seed
+        newest[_drawn_key(record), seed].setdefault(record.spec.data.fingerprint)
+    keys = {}
     for record in records:
-        if record.status != "skipped":
-            groups[_table_key(record)].append(record)
-    return [_table(key, groups[key]) for key in sorted(groups)]
+        name = _drawn_key(record)
+        place = list(newest[name, record.spec.protocol.seed]).index(record.spec.data.fingerprint)
+        identity = [name, place] if name in drawn else record.spec.data
+        keys[record.run_id] = content_id(identity)[:8]
+    return keys
 
 
-def row_key(record: RunRecord) -> RowKey:
-    """The row of a run: method, featurizer, model and the parameters that the user set."""
-    params = ", ".join(f"{key}={record.spec.params[key]}" for key in sorted(record.spec.params))
-    return record.method, record.featurizer, record.model, params
+def _is_drawn(record: RunRecord) -> bool:
+    """Whether the test sentences are a draw; those of folds are, but of data that stay the same."""
+    return "test" in record.sentence_ids and not record.protocol.get("folds")
 
 
-def _table_key(record: RunRecord) -> _TableKey:
-    protocol = record.spec.protocol
-    labeled = protocol.labeled
+def _drawn_key(record: RunRecord) -> str:
+    return content_id([record.dataset, record.spec.data.options, record.spec.data.columns])
+
+
+def _table_key(record: RunRecord, data: str) -> _TableKey:
+    labeled = record.spec.protocol.labeled
     # Padded, so that numbers are sorted by value, before shares and "all".
     size = f"{labeled:012d}" if isinstance(labeled, int) else f"~{labeled}"
-    data = content_id(record.spec.data)[:8]
-    return record.dataset, data, _curve(record), protocol.tune, size
+    rest = content_id([_without(record, seed=0), record.primary_metric, record.spec.scorer])
+    return record.dataset, data, _curve(record), size, rest
+
+
+def _without(record: RunRecord, **changes: object) -> ProtocolSpec:
+    return msgspec.structs.replace(record.spec.protocol, **changes)
 
 
 def _curve(record: RunRecord) -> str:
     """The protocol as text, without the labeled sample."""
-    protocol = record.spec.protocol
-    text = "all of it" if protocol.unlabeled is None else f"at most {protocol.unlabeled}"
-    return f"unlabeled text: {text}; {_tuning(record)}"
+    return _without(record, labeled="some").describe().removeprefix("labeled some").strip(", ")
 
 
-def _tuning(record: RunRecord) -> str:
-    trials = record.spec.protocol.tune
-    return f"{trials} tuning trials" if trials else "no tuning"
-
-
-def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
+def _table(
+    records: Sequence[RunRecord], data: str, baselines: Sequence[str], marks: Mapping[str, str]
+) -> Table:
     newest = max(records, key=_age)
-    seeds = tuple(sorted({record.spec.protocol.seed for record in records}))
     groups: dict[RowKey, dict[int, RunRecord]] = defaultdict(dict)
     for record in sorted(records, key=_age):  # newer runs replace older ones
         groups[row_key(record)][record.spec.protocol.seed] = record
     names = row_names(groups)
-    rows = [_row(names[group], group, cells, seeds) for group, cells in sorted(groups.items())]
-    rows = _compare(rows, [groups[row.key] for row in rows], newest.primary_metric)
+    seeds = shared_seeds(groups.values())
+    tuned = newest.spec.protocol.tune > 0 or any(record.tuning for record in records)
+    rows = ranked([make_row(names[key], key, groups[key], seeds, tuned) for key in sorted(groups)])
+    comparer = Comparer(newest.primary_metric)
+    rows, used = with_baseline(rows, baselines, comparer)
+    p_values = pair_p_values(rows, comparer)
+    if p_values:
+        rows = with_groups(rows, p_values)
     return Table(
-        dataset=key[0],
+        dataset=newest.dataset,
         options=", ".join(f"{k}={v}" for k, v in sorted(newest.spec.data.options.items())),
-        protocol=f"labeled: {newest.spec.protocol.labeled}; {key[2]}",
-        curve=key[2],
-        text_curve=f"labeled: {newest.spec.protocol.labeled}; {_tuning(newest)}",
+        protocol=newest.spec.protocol.describe(),
+        curve=_curve(newest),
+        text_curve=_without(newest, unlabeled=None).describe(),
         unlabeled_sentences=max(
             record.data.get("sentences", {}).get("unlabeled", 0) for record in records
         ),
         metric=newest.primary_metric,
-        data=key[1],
+        data=data,
         seeds=seeds,
-        rows=_ranked(rows),
+        baselines=tuple(used),
+        rows=tuple(marked(row, marks) for row in rows),
     )
 
 
 def _age(record: RunRecord) -> tuple[str, str]:
     return record.created, record.run_id
-
-
-def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
-    """Short names of rows: the method, and those of the other parts that differ among `keys`."""
-    varied = [len({key[part] for key in keys}) > 1 for part in range(4)]
-    names = {}
-    for key in keys:
-        extra = [key[part] for part in range(1, 4) if varied[part] and key[part]]
-        names[key] = f"{key[0]} ({'; '.join(extra)})" if extra else key[0]
-    return names
-
-
-def _row(
-    name: str,
-    key: RowKey,
-    cells: Mapping[int, RunRecord],
-    seeds: Sequence[int],
-) -> Row:
-    good = [cells[seed] for seed in sorted(cells) if _successful(cells[seed])]
-    values = [record.score for record in good if record.score is not None]
-    good_seeds = tuple(record.spec.protocol.seed for record in good)
-    sizes = [record.data.get("sentences", {}).get("labeled") for record in good]
-    return Row(
-        name=name,
-        method=key[0],
-        featurizer=key[1],
-        model=key[2],
-        params=key[3],
-        mean=statistics.fmean(values) if values else None,
-        sd=statistics.stdev(values) if len(values) > 1 else None,
-        seeds=good_seeds,
-        scores=tuple(values),
-        missing=tuple(seed for seed in seeds if seed not in good_seeds),
-        failed=sum(record.status != "ok" for record in cells.values()),
-        wall_s=_median([record.wall_s for record in good]),
-        cpu_s=_median([record.cpu_s for record in good]),
-        peak_rss_mb=_median([record.peak_rss_mb for record in good]),
-        labeled_sentences=sizes[0] if sizes else None,
-        codes=tuple(sorted({record.spec.code for record in cells.values()})),
-    )
-
-
-def _successful(record: RunRecord) -> bool:
-    return record.status == "ok" and record.score is not None
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    numbers = [value for value in values if value is not None]
-    return statistics.median(numbers) if numbers else None
-
-
-def _compare(
-    rows: Sequence[Row], cells: Sequence[Mapping[int, RunRecord]], metric: str
-) -> list[Row]:
-    """The rows with their comparison with the baseline and the corrected p-value."""
-    compared = []
-    for row, own in zip(rows, cells, strict=True):
-        base = _baseline_of(row, rows)
-        if base is None:
-            compared.append(row)
-            continue
-        pairs = _pairs(own, cells[rows.index(base)])
-        if pairs:
-            ours, theirs = (count_table(side) for side in zip(*pairs, strict=True))
-            row = replace(row, paired=compare_counts(ours, theirs, metric))
-        compared.append(row)
-    tested = [row for row in compared if row.paired is not None]
-    corrected = holm([row.paired.p_value for row in tested if row.paired is not None])
-    by_key = {row.key: p for row, p in zip(tested, corrected, strict=True)}
-    return [replace(row, p_holm=by_key.get(row.key)) for row in compared]
-
-
-def _baseline_of(row: Row, rows: Sequence[Row]) -> Row | None:
-    """The supervised row with the same featurizer and model, if possible the same parameters."""
-    if row.method == BASELINE:
-        return None
-    candidates = [
-        other
-        for other in rows
-        if (other.method, other.featurizer, other.model) == (BASELINE, row.featurizer, row.model)
-    ]
-    same = [other for other in candidates if other.params == row.params]
-    default = [other for other in candidates if not other.params]
-    return next(iter([*same, *default, *candidates]), None)
-
-
-def _pairs(
-    ours: Mapping[int, RunRecord], theirs: Mapping[int, RunRecord]
-) -> list[tuple[RunRecord, RunRecord]]:
-    """Successful runs of both rows with the same seed and the same test sentences."""
-    pairs = []
-    for seed in sorted(set(ours) & set(theirs)):
-        a, b = ours[seed], theirs[seed]
-        same = a.data.get("test_sha256") == b.data.get("test_sha256")
-        if _successful(a) and _successful(b) and same and "test" in a.counts and "test" in b.counts:
-            pairs.append((a, b))
-    return pairs
-
-
-def _ranked(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Complete rows by mean, best first, then the others without a rank."""
-    complete = sorted((r for r in rows if r.complete), key=lambda r: (-(r.mean or 0.0), r.name))
-    others = sorted((r for r in rows if not r.complete), key=lambda r: r.name)
-    ranked = [
-        # Equal means share a rank.
-        replace(row, rank=1 + sum((other.mean or 0) > (row.mean or 0) for other in complete))
-        for row in complete
-    ]
-    return (*ranked, *others)

@@ -3,47 +3,54 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sslbench.atomic import write_atomically
 from sslbench.report.curves import curve_files
-from sslbench.report.leaderboard import Row, Table
-
-HEADINGS = (
-    "rank",
-    "method",
-    "{metric} (%)",
-    "sd",
-    "seeds",
-    "vs supervised",
-    "95 % interval",
-    "p",
-    "p (Holm)",
-    "wall s",
-    "CPU s",
-    "peak MB",
-    "failed",
-    "notes",
+from sslbench.report.leaderboard import Table
+from sslbench.report.rows import Row
+from sslbench.report.wording import (
+    HEADINGS,
+    LEGEND,
+    NUMERIC,
+    SHORT,
+    WRAPPED,
+    about,
+    cells,
+    head,
+    heading,
+    notes,
+    power,
+    remarks,
+    short_cells,
+    short_head,
 )
-NUMERIC = (0, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12)
+
 _TITLE = "sslbench leaderboard"
 
 _HTML = """<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{{ title }}</title>
 <style>
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 80em; padding: 0 1em; }
+body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 110em; padding: 0 1em; }
 div.wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5em 0; }
-th, td { padding: .2em .5em; border-bottom: 1px solid #ddd; text-align: left; white-space: nowrap; }
+th, td { padding: .2em .5em; border-bottom: 1px solid #ddd; text-align: left; }
+th { vertical-align: bottom; }
+td { white-space: nowrap; vertical-align: top; }
+td.w { white-space: normal; min-width: 12em; max-width: 24em; overflow-wrap: anywhere; }
 th { border-bottom: 2px solid #888; }
 .n { text-align: right; }
-.unranked td { color: #777; }
-p.about { color: #555; margin: 0; }
+.unranked td { color: #666; }
+.stale td { background: #fff3d6; }
+p.about { color: #555; margin: 0; max-width: 60em; }
+ul { max-width: 60em; }
 svg { max-width: 100%; height: auto; }
 </style>
 </head>
@@ -57,29 +64,20 @@ svg { max-width: 100%; height: auto; }
 {%- for cell in table.head %}<th{% if loop.index0 in numeric %} class="n"{% endif %}>{{ cell }}</th>
 {%- endfor %}</tr></thead>
 <tbody>
-{% for row in table.rows %}<tr{% if not row[0] %} class="unranked"{% endif %}>
-{%- for cell in row %}<td{% if loop.index0 in numeric %} class="n"{% endif %}>{{ cell }}</td>
+{% for row, texts in table.rows %}<tr class="{{ "" if row.rank else "unranked" }}
+{{- " stale" if row.stale }}">
+{%- for cell in texts %}<td class="
+{{- "n" if loop.index0 in numeric }}{{ "w" if loop.index0 in wrapped }}">{{ cell }}</td>
 {%- endfor %}</tr>
 {% endfor %}</tbody>
 </table></div>
+<p class="about">{{ table.power }}</p>
 {% endfor %}
 {% for name in curves %}<p><img src="{{ name }}" alt="learning curve"></p>
 {% endfor %}<ul>{% for line in legend %}<li>{{ line }}</li>{% endfor %}</ul>
 </body>
 </html>
 """
-
-LEGEND = (
-    "Scores and differences are percentages on the test split; mean and standard deviation (sd)"
-    " are over seeds. Each seed draws its own labeled sample, the same for every method.",
-    "vs supervised: mean difference on the common seeds, with a 95 % bootstrap interval over"
-    " sentences and seeds; p: paired approximate randomization test over sentences, uncorrected and"
-    " corrected by Holm's method for the comparisons of the table.",
-    "Rows without a successful run for every seed of the table are not ranked.",
-    "Wall time, CPU time and peak memory are medians over runs and include tuning trials, except"
-    " those that the store had already. Compare them on one machine only.",
-    "mixed code: the runs of the row are of more than one version of the code.",
-)
 
 
 def table_files(tables: Sequence[Table]) -> dict[str, bytes]:
@@ -123,14 +121,13 @@ def markdown(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
     """The tables in GitHub-flavored Markdown."""
     lines = [f"# {_TITLE}", ""]
     for table in tables:
-        lines += [f"## {_heading(table)}", "", _about(table), ""]
-        lines.append(_line([_escape(cell) for cell in _head(table)]))
-        marks = ["---:" if i in NUMERIC else ":---" for i in range(len(HEADINGS))]
-        lines.append(_line(marks))
+        lines += [f"## {_escape(heading(table))}", "", _escape(about(table)), ""]
+        lines.append(_line([_escape(cell) for cell in head(table)]))
+        lines.append(_line(["---:" if i in NUMERIC else ":---" for i in range(len(HEADINGS))]))
         lines += [_line([_escape(cell) for cell in cells(row, table)]) for row in table.rows]
-        lines.append("")
+        lines += ["", _escape(power(table)), ""]
     lines += [f"![learning curve]({name})\n" for name in curves]
-    lines += [f"- {line}" for line in LEGEND]
+    lines += [f"- {_escape(line)}" for line in LEGEND]
     return "\n".join(lines) + "\n"
 
 
@@ -142,18 +139,43 @@ def html(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
     return template.render(
         title=_TITLE,
         numeric=NUMERIC,
+        wrapped=WRAPPED,
         curves=curves,
         legend=LEGEND,
         tables=[
             {
-                "heading": _heading(table),
-                "about": _about(table),
-                "head": _head(table),
-                "rows": [cells(row, table) for row in table.rows],
+                "heading": heading(table),
+                "about": about(table),
+                "power": power(table),
+                "head": head(table),
+                "rows": [(row, cells(row, table)) for row in table.rows],
             }
             for table in tables
         ],
     )
+
+
+def plain(tables: Sequence[Table], width: int = 100) -> str:
+    """For a terminal: the tables with fewer columns, names wrapped to the width."""
+    return "\n".join(_plain_table(table, width) for table in tables)
+
+
+def _plain_table(table: Table, width: int) -> str:
+    rows = [short_head(table), *(short_cells(row, table) for row in table.rows)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    name = SHORT.index(WRAPPED[0])
+    others = sum(widths) - widths[name] + 2 * len(widths)
+    widths[name] = max(12, min(widths[name], width - others))
+    lines = textwrap.wrap(heading(table), width)
+    for row in rows:
+        parts = textwrap.wrap(row[name], widths[name]) or [""]
+        for i, part in enumerate(parts):
+            texts = [part if j == name else text * (i == 0) for j, text in enumerate(row)]
+            padded = [text.ljust(size) for text, size in zip(texts, widths, strict=True)]
+            lines.append("  " + "  ".join(padded).rstrip())
+    for remark in [power(table), *remarks(table)]:
+        lines += textwrap.wrap(remark, width, initial_indent="  ", subsequent_indent="    ")
+    return "\n".join(lines) + "\n"
 
 
 def csv_text(tables: Sequence[Table]) -> str:
@@ -167,114 +189,36 @@ def csv_text(tables: Sequence[Table]) -> str:
     return out.getvalue()
 
 
+_OF_TABLE = ("dataset", "data", "protocol", "metric")
+_OF_TEST = ("difference", "low", "high", "p")
 _FLAT = (
-    "dataset",
-    "data",
-    "protocol",
-    "metric",
-    "rank",
-    "method",
-    "featurizer",
-    "model",
-    "params",
-    "mean",
-    "sd",
-    "seeds",
-    "missing_seeds",
-    "failed",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_holm",
-    "wall_s",
-    "cpu_s",
-    "peak_rss_mb",
-    "labeled_sentences",
-    "code",
+    *_OF_TABLE,
+    *("rank", "rank_low", "rank_high", "group", "method", "featurizer", "model", "params"),
+    *("mean", "sd", "seeds", "missing_seeds", "failed"),
+    *("draws", *_OF_TEST, "p_holm", "seen"),
+    *("low_taggers", "high_taggers", "p_taggers", "p_taggers_holm"),
+    *("wall_s", "cpu_s", "peak_rss_mb", "trials", "tune_cpu_s", "labeled_sentences"),
+    *("code", "notes"),
 )
 
 
 def _flat(table: Table, row: Row) -> dict[str, Any]:
-    paired = row.paired
     values = {name: getattr(row, name, None) for name in _FLAT}
-    values |= {name: getattr(table, name) for name in ("dataset", "data", "protocol", "metric")}
+    values |= {name: getattr(table, name) for name in _OF_TABLE}
     values["seeds"] = " ".join(map(str, row.seeds))
     values["missing_seeds"] = " ".join(map(str, row.missing))
     values["code"] = " ".join(row.codes)
-    if paired is not None:
-        values |= {name: getattr(paired, name) for name in ("difference", "low", "high")}
-        values["p"] = paired.p_value
+    values["notes"] = notes(row)
+    values["p_taggers_holm"] = row.taggers_holm
+    compared = row.paired or row.taggers
+    values["difference"] = None if compared is None else compared.difference
+    if row.paired is not None:
+        values |= {"low": row.paired.low, "high": row.paired.high, "seen": row.paired.seen}
+        values["p"] = row.paired.p_value
+    if row.taggers is not None:
+        values |= {"low_taggers": row.taggers.low, "high_taggers": row.taggers.high}
+        values["p_taggers"] = row.taggers.p_value
     return values
-
-
-def cells(row: Row, table: Table) -> list[str]:
-    """The cells of a row as text, in the order of `HEADINGS`."""
-    paired = row.paired
-    return [
-        "" if row.rank is None else str(row.rank),
-        row.name,
-        percent(row.mean),
-        percent(row.sd),
-        f"{len(row.seeds)}/{len(table.seeds)}",
-        "" if paired is None else f"{100 * paired.difference:+.2f}",
-        "" if paired is None else f"{100 * paired.low:+.2f} to {100 * paired.high:+.2f}",
-        "" if paired is None else _p(paired.p_value),
-        "" if row.p_holm is None else _p(row.p_holm),
-        _number(row.wall_s, 1),
-        _number(row.cpu_s, 1),
-        _number(row.peak_rss_mb, 0),
-        str(row.failed) if row.failed else "",
-        _notes(row),
-    ]
-
-
-_SHORT = (0, 1, 2, 3, 4, 5, 6, 8, 9, 13)
-
-
-def plain(tables: Sequence[Table]) -> list[tuple[str, list[list[str]]]]:
-    """For a terminal: heading and rows of each table with fewer columns, the column names first."""
-
-    def rows(table: Table) -> list[list[str]]:
-        every = [_head(table), *(cells(row, table) for row in table.rows)]
-        return [[row[i] for i in _SHORT] for row in every]
-
-    return [(_heading(table), rows(table)) for table in tables]
-
-
-def percent(value: float | None) -> str:
-    """A number in [0, 1] as a percentage with two digits; "" for None."""
-    return "" if value is None else f"{100 * value:.2f}"
-
-
-def _notes(row: Row) -> str:
-    notes = []
-    if row.missing:
-        notes.append("no run for seed " + ", ".join(map(str, row.missing)))
-    if row.mixed:
-        notes.append("mixed code")
-    return "; ".join(notes)
-
-
-def _p(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:.{digits}f}"
-
-
-def _heading(table: Table) -> str:
-    name = f"{table.dataset} ({table.options})" if table.options else table.dataset
-    return f"{name}, {table.protocol}"
-
-
-def _about(table: Table) -> str:
-    return f"Data {table.data}, seeds {', '.join(map(str, table.seeds))}."
-
-
-def _head(table: Table) -> list[str]:
-    return [heading.format(metric=table.metric) for heading in HEADINGS]
 
 
 def _line(texts: Sequence[str]) -> str:
@@ -284,6 +228,6 @@ def _line(texts: Sequence[str]) -> str:
 def _escape(text: str) -> str:
     """Escape Markdown and HTML: names come from plugins and files."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for char in "|_*[]`":
+    for char in "\\|_*[]`":
         text = text.replace(char, f"\\{char}")
     return " ".join(text.split())

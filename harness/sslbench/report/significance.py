@@ -1,8 +1,10 @@
-"""Paired test and bootstrap interval of the difference of two taggers, from sentence counts.
+"""The question "these taggers": the fitted models are fixed, the sentences are exchangeable.
 
-Both use sums of counts, since metrics such as F1 are no means over sentences. A sentence with all
-its seeds is one unit: taggers of different seeds err on the same sentences, and to treat these
-errors as independent would make p-values too small.
+Both the test and its interval use sums of counts, since metrics such as F1 are no means over
+sentences. A sentence with all its seeds is one unit: taggers of different seeds err on the same
+sentences, and to treat these errors as independent would make p-values too small.
+
+The other question, whether the methods differ, is in `sslbench.report.draws`.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import numpy as np
 
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import CountTable, SentenceCounts, ratio
+from sslbench.experiment.predictions import unpack_numbers
 from sslbench.experiment.record import RunRecord
 from sslbench.types import F64, I64
 
 RANDOMIZATIONS = 9_999
-RESAMPLES = 2_000
 RANDOM_SEED = 20_080_615  # fixed: equal records give equal tables
+LEVEL = 0.05
 _BLOCK_CELLS = 2**22  # entries of the random masks that are in memory at a time
+_ROUNDING = 1e-12  # sums of counts are exact, their ratios are rounded: the tolerance is for ties
 
 
 @dataclass(frozen=True)
@@ -30,32 +34,73 @@ class Paired:
     Attributes
     ----------
     difference: mean over seeds of metric(A) - metric(B), with metrics in [0, 1].
-    low, high: 95 % bootstrap interval of the difference, over sentences and seeds.
-    p_value: of the two-sided approximate randomization test.
-    n_sentences, n_seeds: sizes of the sample.
+    low, high: 95 % interval of the difference; 0 is outside of it exactly if p_value <= 0.05.
+    p_value: two-sided.
     """
 
     difference: float
     low: float
     high: float
     p_value: float
-    n_sentences: int
-    n_seeds: int
 
 
 def count_table(records: Sequence[RunRecord], split: str = "test") -> CountTable:
     """The counts of the records, rows int64[seeds, sentences, k].
 
-    UserError if they differ in fields or in the number of sentences.
+    Where seeds have test sentences of their own, the sentences are those of all seeds, and the
+    counts of a seed are 0 for those that it lacks: they change no sum. `RunRecord.sentence_ids`
+    tells which ones are the same; without it, the sentences of different test sets all differ.
+    UserError if the records differ in fields, or have other sentences than they should.
     """
     tables = [SentenceCounts.from_lists(record.counts[split]).table() for record in records]
+    tables = _aligned(tables, _numbers(records, tables, split))
     if len({(table.fields, table.rows.shape) for table in tables}) != 1:
         raise UserError("the runs have different sentences or counts")
     return CountTable(tables[0].fields, np.stack([table.rows for table in tables]))
 
 
-def compare_counts(a: CountTable, b: CountTable, metric: str) -> Paired:
-    """Compare two tables, rows int64[seeds, sentences, k] with the seeds in the same order.
+def _numbers(records: Sequence[RunRecord], tables: Sequence[CountTable], split: str) -> list[I64]:
+    """The number of each sentence, int64[S] by table: the same sentence has the same number."""
+    packed = [record.sentence_ids.get(split) for record in records]
+    known = [unpack_numbers(text) for text in packed if text is not None]
+    if len(known) == len(tables):
+        return known
+    numbers: dict[str, I64] = {}
+    n = 0
+    for record, table in zip(records, tables, strict=True):
+        test_set = str(record.data.get(f"{split}_sha256"))
+        if test_set not in numbers:
+            numbers[test_set] = n + np.arange(len(table.rows))
+            n += len(table.rows)
+    return [numbers[str(record.data.get(f"{split}_sha256"))] for record in records]
+
+
+def _aligned(tables: Sequence[CountTable], numbers: Sequence[I64]) -> list[CountTable]:
+    """The tables with a row for each sentence of any of them, in the order of their numbers."""
+    everything = np.unique(np.concatenate(numbers))
+    aligned = []
+    for table, own in zip(tables, numbers, strict=True):
+        if len(own) != len(table.rows):
+            raise UserError("the runs have different sentences or counts")
+        rows = np.zeros((len(everything), table.rows.shape[1]), dtype=np.int64)
+        rows[np.searchsorted(everything, own)] = table.rows
+        aligned.append(CountTable(table.fields, rows))
+    return aligned
+
+
+def compare_taggers(
+    a: CountTable, b: CountTable, metric: str, n_randomizations: int = RANDOMIZATIONS
+) -> Paired:
+    """Paired approximate randomization test (Noreen 1989), and the interval that it gives.
+
+    a, b: int64[seeds, sentences, k], the seeds and sentences of both in the same order.
+
+    Under the null hypothesis A and B may be swapped on any sentence, in all its seeds at once.
+    p = (1 + number of swaps with |difference| >= observed) / (1 + number of swaps). The hypothesis
+    that A is better by x, on all tokens alike, is tested in the same way after x is taken off: a
+    swap turns the sign of a sentence's share of the tokens, W is the sum of the shares, and
+    |difference - x W| is compared with |observed - x|. The interval has all x that the test does
+    not reject at 0.05.
 
     Raises
     ------
@@ -64,64 +109,19 @@ def compare_counts(a: CountTable, b: CountTable, metric: str) -> Paired:
     if a.rows.shape != b.rows.shape or a.fields != b.fields:
         raise UserError("the two sides have different sentences, seeds or counts")
     try:
-        observed = float(_difference(a.rows.sum(axis=1), b.rows.sum(axis=1), a.fields, metric))
+        totals = (table.rows.sum(axis=1) for table in (a, b))
+        observed = float(_difference(*totals, a.fields, metric))
     except KeyError:
         raise UserError(f"no paired test for the metric {metric!r}") from None
-    n_seeds, n_sentences, _ = a.rows.shape
-    low, high = bootstrap_interval(a, b, metric)
-    return Paired(
-        difference=observed,
-        low=low,
-        high=high,
-        p_value=randomization_p_value(a, b, metric),
-        n_sentences=n_sentences,
-        n_seeds=n_seeds,
-    )
-
-
-def randomization_p_value(
-    a: CountTable, b: CountTable, metric: str, n_randomizations: int = RANDOMIZATIONS
-) -> float:
-    """Two-sided p-value of the paired approximate randomization test (Noreen 1989).
-
-    Under the null hypothesis A and B may be swapped on any sentence (in all its seeds at once).
-    p = (1 + number of swaps with |difference| >= observed) / (1 + number of swaps).
-    """
-    total_a, total_b = a.rows.sum(axis=1), b.rows.sum(axis=1)
-    observed = abs(_difference(total_a, total_b, a.fields, metric))
-    # A swap adds b - a to the counts of A; sentences without a difference change no sum.
-    gain = np.moveaxis(b.rows - a.rows, 1, 0).reshape(a.rows.shape[1], -1).astype(np.float64)
-    gain = gain[gain.any(axis=1)]
-    rng = np.random.default_rng(RANDOM_SEED)
-    at_least = 0
-    for size in _blocks(n_randomizations, len(gain)):
-        swap = rng.integers(0, 2, size=(size, len(gain)), dtype=np.int8).astype(np.float64)
-        moved = (swap @ gain).reshape(size, *total_a.shape)
-        swapped = np.abs(_difference(total_a + moved, total_b - moved, a.fields, metric))
-        # Sums of counts are exact, their ratios are rounded: the tolerance is for ties.
-        at_least += int((swapped >= observed - 1e-12).sum())
-    return (1 + at_least) / (1 + n_randomizations)
-
-
-def bootstrap_interval(
-    a: CountTable, b: CountTable, metric: str, n_resamples: int = RESAMPLES
-) -> tuple[float, float]:
-    """95 % percentile interval of the difference; sentences and seeds are resampled."""
-    n_seeds, n_sentences, _ = a.rows.shape
-    if not n_sentences:
-        return 0.0, 0.0
-    both = np.moveaxis(np.stack([a.rows, b.rows]), 2, 0).astype(np.float64)
-    flat = both.reshape(n_sentences, -1)
-    rng = np.random.default_rng(RANDOM_SEED)
-    differences = []
-    for size in _blocks(n_resamples, n_sentences):
-        weights = rng.multinomial(n_sentences, np.full(n_sentences, 1 / n_sentences), size=size)
-        sums = (weights.astype(np.float64) @ flat).reshape(size, *both.shape[1:])
-        per_seed = _per_seed(sums[:, 0], sums[:, 1], a.fields, metric)
-        drawn = rng.integers(0, n_seeds, size=(size, n_seeds))
-        differences.append(np.take_along_axis(per_seed, drawn, axis=1).mean(axis=1))
-    low, high = np.quantile(np.concatenate(differences), [0.025, 0.975])
-    return float(low), float(high)
+    below, above = _accepted(a, b, metric, observed, n_randomizations)
+    p_value = (1 + int(((below <= 0) & (above >= 0)).sum())) / (1 + n_randomizations)
+    # The hypothesis x is rejected if at most `few` swaps accept it; each accepts an interval of x
+    # around the observed difference.
+    few = int(LEVEL * (1 + n_randomizations) + 1e-9) - 1
+    if few < 0:
+        return Paired(observed, -np.inf, np.inf, p_value)
+    low, high = np.sort(below)[few], np.sort(-above)[few]
+    return Paired(observed, float(low), -float(high), p_value)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -134,13 +134,54 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _per_seed(sums_a: F64, sums_b: F64, fields: Sequence[str], metric: str) -> F64:
-    """float64[..., seeds]: differences of the metric, from sums [..., seeds, k]."""
-    return ratio(sums_a, fields, metric) - ratio(sums_b, fields, metric)
+def _accepted(
+    a: CountTable, b: CountTable, metric: str, observed: float, n_swaps: int
+) -> tuple[F64, F64]:
+    """float64[swaps] twice: the ends of the interval of x that each random swap accepts.
+
+    |difference - x W| >= |observed - x| is quadratic in x; its roots are the ends.
+    """
+    difference, shift = _swaps(a, b, metric, n_swaps)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one = (observed - difference) / (1 - shift)
+        two = (observed + difference) / (1 + shift)
+    below = np.minimum(one, two) - _ROUNDING
+    above = np.maximum(one, two) + _ROUNDING
+    trivial = np.abs(shift) >= 1 - _ROUNDING  # all or no sentences are swapped: accepts every x
+    return np.where(trivial, -np.inf, below), np.where(trivial, np.inf, above)
+
+
+def _swaps(a: CountTable, b: CountTable, metric: str, n_swaps: int) -> tuple[F64, F64]:
+    """float64[swaps] twice: the difference of the metric, and W, after random swaps."""
+    rng = np.random.default_rng(RANDOM_SEED)
+    n_seeds, n_sentences, k = a.rows.shape
+    total_a, total_b = a.rows.sum(axis=1), b.rows.sum(axis=1)
+    # A swap adds b - a to the counts of A.
+    gain = np.moveaxis(b.rows - a.rows, 1, 0).reshape(n_sentences, -1)
+    changes = gain.any(axis=0)  # gold counts are the same on both sides
+    gain = gain[:, changes].astype(np.float64)
+    shares = _token_shares(a)
+    differences, shifts = [], []
+    for size in _blocks(n_swaps, n_sentences):
+        swap = rng.integers(0, 2, size=(size, n_sentences), dtype=np.int8).astype(np.float64)
+        sums = np.zeros((size, n_seeds * k))
+        sums[:, changes] = swap @ gain
+        moved = sums.reshape(size, n_seeds, k)
+        differences.append(_difference(total_a + moved, total_b - moved, a.fields, metric))
+        shifts.append(1 - 2 * swap @ shares)
+    return np.concatenate(differences), np.concatenate(shifts)
+
+
+def _token_shares(table: CountTable) -> F64:
+    """float64[sentences]: the share of each sentence in the tokens, mean over seeds."""
+    tokens = table.rows[..., table.fields.index("n_tokens")].astype(np.float64)
+    shares: F64 = (tokens / np.maximum(tokens.sum(axis=1, keepdims=True), 1.0)).mean(axis=0)
+    return shares
 
 
 def _difference(sums_a: F64 | I64, sums_b: F64 | I64, fields: Sequence[str], metric: str) -> F64:
-    per_seed = _per_seed(np.asarray(sums_a), np.asarray(sums_b), fields, metric)
+    """Mean over seeds of the differences of the metric, from sums [..., seeds, k]."""
+    per_seed = ratio(sums_a, fields, metric) - ratio(sums_b, fields, metric)
     mean: F64 = per_seed.mean(axis=-1)
     return mean
 

@@ -1,0 +1,278 @@
+"""Rows of leaderboard tables: the runs of one method with its featurizer, model and parameters."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from sslbench.experiment.record import RunRecord, content_id
+from sslbench.report.draws import MethodsTest
+from sslbench.report.significance import Paired
+
+Cells = Mapping[int, RunRecord]  # by seed
+
+
+class RowKey(NamedTuple):
+    """What makes two runs one row; params: names and values as JSON, ascending by name.
+
+    featurizer_digest, search: see `RunSpec`.
+    """
+
+    method: str
+    featurizer: str
+    model: str
+    params: tuple[tuple[str, str], ...]
+    featurizer_digest: str
+    search: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method (with its featurizer, model and parameters) in a table.
+
+    Attributes
+    ----------
+    name: the method, with what distinguishes it from other rows of the table.
+    params: as text, ascending by name.
+    mean, sd: of the primary metric over `counted`, in [0, 1]; None without enough runs.
+    seeds: with a successful run.  scores: primary metric of each.
+    counted: the seeds that mean, sd, rank and comparison rest on.
+    repeats: number of runs that are the same as another one and not counted.
+    missing: seeds that the ranked rows share and this one lacks.  failed: number of failed runs.
+    wall_s, cpu_s, peak_rss_mb: medians over successful runs, in seconds and MiB.
+    labeled_sentences: of the labeled sample.  codes: hashes of the code of its runs.
+    trials, tune_cpu_s: tuning trials of all runs, and their CPU seconds.
+    notes: what a reader should know.  stale: whether a run is of other code than today's and was
+        not verified.
+    rank: 1 = best of the rows with all shared seeds; None = not one of these.
+    rank_low, rank_high: the ranks that pairwise tests leave open; None without them.
+    group: rows with a letter in common cannot be told apart; "" without pairwise tests.
+    paired: the methods, compared with the baseline on common seeds.  p_holm: corrected for the
+        table.  taggers, taggers_holm: likewise for these taggers.  draws: of the comparison.
+    """
+
+    name: str
+    key: RowKey
+    mean: float | None
+    sd: float | None
+    seeds: tuple[int, ...]
+    scores: tuple[float, ...]
+    counted: tuple[int, ...]
+    repeats: int
+    missing: tuple[int, ...]
+    failed: int
+    wall_s: float | None
+    cpu_s: float | None
+    peak_rss_mb: float | None
+    labeled_sentences: int | None
+    codes: tuple[str, ...]
+    trials: int
+    tune_cpu_s: float | None
+    notes: tuple[str, ...] = ()
+    stale: bool = False
+    rank: int | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
+    group: str = ""
+    paired: MethodsTest | None = None
+    p_holm: float | None = None
+    taggers: Paired | None = None
+    taggers_holm: float | None = None
+    draws: int = 0
+    cells: Cells = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.key.method
+
+    @property
+    def featurizer(self) -> str:
+        """Name of the featurizer."""
+        return self.key.featurizer
+
+    @property
+    def model(self) -> str:
+        """Name of the model."""
+        return self.key.model
+
+    @property
+    def params(self) -> str:
+        """The parameters as text."""
+        return ", ".join(f"{name}={value}" for name, value in self.key.params)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its runs are of more than one version of the code."""
+        return len(self.codes) > 1
+
+    @property
+    def complete(self) -> bool:
+        """Whether every seed of the table has a successful run."""
+        return bool(self.seeds) and not self.missing
+
+
+def row_key(record: RunRecord) -> RowKey:
+    """The row of a run."""
+    spec = record.spec
+    params = tuple((name, _text(spec.params[name])) for name in sorted(spec.params))
+    parts = (spec.featurizer, spec.model, params, spec.featurizer_digest, spec.search)
+    return RowKey(spec.method, *parts)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
+    """Short names of rows.
+
+    The method; featurizer and model if they differ among `keys`; the parameters that differ among
+    the keys of the method; hashes if nothing else tells two rows apart.
+    """
+    varied = [part for part in ("featurizer", "model") if len({getattr(k, part) for k in keys}) > 1]
+    methods: dict[str, list[RowKey]] = defaultdict(list)
+    for key in keys:
+        methods[key.method].append(key)
+    names = {}
+    for key in keys:
+        others = [dict(other.params) for other in methods[key.method]]
+        params = [
+            f"{name}={value}"
+            for name, value in key.params
+            if any(other.get(name) != value for other in others)
+        ]
+        extra = [*(getattr(key, part) for part in varied), ", ".join(params)]
+        texts = [text for text in extra if text]
+        names[key] = f"{key.method} ({'; '.join(texts)})" if texts else key.method
+    return _unique(names)
+
+
+def _unique(names: Mapping[RowKey, str]) -> dict[RowKey, str]:
+    """Names with a hash added where rows differ in templates or search space alone."""
+    often = Counter(names.values())
+    unique = {}
+    for key, name in names.items():
+        twins = [other for other, same in names.items() if same == name]
+        hashes = [
+            f"{what} {content_id(getattr(key, part))[:6]}"
+            for part, what in (("featurizer_digest", "templates"), ("search", "search space"))
+            if len({getattr(twin, part) for twin in twins}) > 1
+        ]
+        if often[name] > 1 and not hashes:  # a parameter that one lacks
+            hashes = ["parameters " + content_id(key.params)[:6]]
+        unique[key] = f"{name} [{', '.join(hashes)}]" if often[name] > 1 else name
+    return unique
+
+
+def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int], tuned: bool) -> Row:
+    """A row without rank and comparison.
+
+    shared: the seeds of the ranked rows.  tuned: whether runs of the table have tuning trials.
+    """
+    good = {seed: cells[seed] for seed in sorted(cells) if successful(cells[seed])}
+    missing = tuple(seed for seed in shared if seed not in good)
+    own = [seed for seed in good if seed in shared] if not missing else list(good)
+    counted = distinct([(seed, fingerprint(good[seed])) for seed in own])
+    scores = {seed: record.score or 0.0 for seed, record in good.items()}
+    values = [scores[seed] for seed in counted]
+    sizes = [record.data.get("sentences", {}).get("labeled") for record in good.values()]
+    trials = [trial for record in good.values() for trial in record.tuning]
+    return Row(
+        name=name,
+        key=key,
+        mean=statistics.fmean(values) if values else None,
+        sd=statistics.stdev(values) if len(values) > 1 else None,
+        seeds=tuple(good),
+        scores=tuple(scores.values()),
+        counted=counted,
+        repeats=len(own) - len(counted),
+        missing=missing,
+        failed=sum(record.status != "ok" for record in cells.values()),
+        wall_s=_median(record.wall_s for record in good.values()),
+        cpu_s=_median(record.cpu_s for record in good.values()),
+        peak_rss_mb=_median(record.peak_rss_mb for record in good.values()),
+        labeled_sentences=sizes[0] if sizes else None,
+        codes=tuple(sorted({content_id(record.code) for record in cells.values()})),
+        trials=len(trials),
+        tune_cpu_s=_total([trial.get("cpu_s") for trial in trials]),
+        notes=_notes(cells, good, counted, missing, tuned),
+        cells=cells,
+    )
+
+
+def successful(record: RunRecord) -> bool:
+    """Whether the run has a score."""
+    return record.status == "ok" and record.score is not None
+
+
+def fingerprint(record: RunRecord) -> str | None:
+    """A hash of what an identical repeat has the same; None if the run drew something.
+
+    Where all of train is labeled there is nothing to draw but by the method itself.
+    """
+    if record.spec.protocol.labeled != "all":
+        return None
+    splits = {name: (p.labels, p.packed) for name, p in record.predictions.items()}
+    return content_id([record.spec.data, record.counts, splits, record.predictions_sha256])
+
+
+def distinct(runs: Sequence[tuple[int, str | None]]) -> tuple[int, ...]:
+    """The seeds that count: the first one alone if all runs are the same; runs: `fingerprint`s."""
+    prints = {mark for _, mark in runs}
+    if len(prints) == 1 and None not in prints:
+        return (runs[0][0],)
+    return tuple(seed for seed, _ in runs)
+
+
+def _notes(
+    cells: Cells,
+    good: Cells,
+    counted: Sequence[int],
+    missing: Sequence[int],
+    tuned: bool,
+) -> tuple[str, ...]:
+    notes = []
+    failures = {seed: cells[seed].status for seed in cells if seed not in good}
+    if failures:
+        notes.append(", ".join(f"seed {s}: {failures[s]}" for s in sorted(failures)))
+    never = [seed for seed in missing if seed not in cells]
+    if never:
+        notes.append("no run for seed " + ", ".join(map(str, never)))
+    if len(counted) == 1 and len(good) > 1 and not missing:
+        same = [seed for seed in good if fingerprint(good[seed]) is not None]
+        if len(same) > 1:
+            notes.append(f"{len(same)} identical runs counted once")
+    if tuned and good and not any(record.tuning for record in good.values()):
+        notes.append("untuned")
+    if any(record.audit.get("dev_labels") for record in good.values()):
+        notes.append("used development labels itself")
+    return tuple(notes)
+
+
+def marked(row: Row, marks: Mapping[str, str]) -> Row:
+    """The row with notes on the state of its runs; marks: state by run id."""
+    states: dict[str, list[int]] = defaultdict(list)
+    for seed in row.seeds:
+        state = marks.get(row.cells[seed].run_id, "current")
+        if state != "current":
+            states[state].append(seed)
+    notes = [
+        state if len(seeds) == len(row.seeds) else f"{state}: seeds {', '.join(map(str, seeds))}"
+        for state, seeds in sorted(states.items())
+    ]
+    return replace(row, notes=(*notes, *row.notes), stale="stale" in states)
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None

@@ -1,0 +1,203 @@
+"""The words and numbers of leaderboard tables, before they are escaped for a format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sslbench.report.leaderboard import Table
+from sslbench.report.rows import Row
+from sslbench.report.significance import Paired
+
+HEADINGS = (
+    *("rank", "ranks", "group", "method", "{metric} (%)", "sd", "seeds"),
+    *("vs {baseline}", "95 % interval", "p", "p (Holm)"),
+    *("taggers: 95 % interval", "taggers: p (Holm)"),
+    *("tuning", "wall s", "CPU s", "peak MB", "failed", "notes"),
+)
+NUMERIC = (0, 4, 5, 6, 7, 9, 10, 12, 14, 15, 16, 17)
+WRAPPED = (3, 18)
+SHORT = (0, 3, 4, 5, 6, 7, 8, 10, 12)  # of a terminal
+SHORT_HEADINGS = ("rank", "method", "{metric} %", "sd", "seeds", "vs base", "95 % interval")
+SHORT_P = ("p", "taggers p")
+FEW_DRAWS = 4
+
+LEGEND = (
+    "Scores and differences are percentages on the test split; mean and standard deviation (sd)"
+    " are over seeds. Each seed draws its own labeled sample, the same for every method.",
+    "The methods: differences, 95 % interval and p are for other draws and other sentences of the"
+    " same kind. These taggers: the trained models are fixed, other sentences might have come"
+    " (approximate randomization test). An interval excludes 0 exactly if its p is at most 0.05;"
+    " intervals are not corrected. Holm: corrected for the comparisons of the table.",
+    "ranks: those that remain possible when all ranked rows are compared in pairs (the methods,"
+    " Holm). group: rows with a letter in common cannot be told apart.",
+    "Ranks are over the seeds that the ranked rows share. Rows below them, without a rank, lack a"
+    " successful run for one of these seeds; their mean is over their own seeds.",
+    "Identical runs, where there is nothing to draw, are counted once.",
+    "tuning: trials and their CPU seconds, of all seeds. untuned: the method has nothing to search"
+    " in a table with a tuning budget.",
+    "stale: of other code than today's and not verified. verified: of other code, replayed on"
+    " today's with the same bits. canary: a cheaper run of the same code is verified. schema 1:"
+    " older than digests of the code.",
+    "Wall time, CPU time and peak memory are medians over runs and include tuning trials, except"
+    " those that the store had already. Compare them on one machine only.",
+    "mixed code: the runs of the row are of more than one version of the code.",
+)
+
+
+def heading(table: Table) -> str:
+    """Dataset, options and protocol."""
+    name = f"{table.dataset} ({table.options})" if table.options else table.dataset
+    return f"{name}, {table.protocol}"
+
+
+def about(table: Table) -> str:
+    """Data and seeds."""
+    seeds = ", ".join(map(str, table.seeds))
+    return f"Data {table.data}, {'seed' if len(table.seeds) == 1 else 'seeds'} {seeds}."
+
+
+def power(table: Table) -> str:
+    """What the tests of a table could have seen, and what not."""
+    if not table.baselines:
+        if len(table.rows) == 1:
+            return ""
+        return "No baseline with the same featurizer and model: no differences (--baseline NAME)."
+    base = _baseline(table)
+    seen = [100 * row.paired.seen for row in table.rows if row.paired]
+    one = [row.name for row in table.rows if row.draws == 1]
+    lines = []
+    if seen:
+        few = min(row.draws for row in table.rows if row.paired)
+        amount = f"{min(seen):.2f}" if len(seen) == 1 else f"{min(seen):.2f} to {max(seen):.2f}"
+        lines.append(
+            f"Power: four times in five the test of the methods sees a difference from {base} of"
+            f" {amount} points (before Holm's correction), smaller ones less often."
+        )
+        if few <= FEW_DRAWS:
+            lines.append(
+                f"{few} draws are few: the spread between draws is hardly known, and a method that"
+                " is better by less than this cannot be told from a lucky one."
+            )
+    if one:
+        which = "" if len(one) == sum(row.draws > 0 for row in table.rows) else f" of {_list(one)}"
+        lines.append(
+            f"One draw{which}: the spread between draws is unknown, so there is no p for the"
+            " methods. p is of these taggers; another labeled sample may turn the result around."
+        )
+    return " ".join(lines)
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _baseline(table: Table) -> str:
+    return table.baselines[0] if len(table.baselines) == 1 else "baseline"
+
+
+def head(table: Table) -> list[str]:
+    """The column names."""
+    base = _baseline(table) if table.baselines else "baseline"
+    return [text.format(metric=table.metric, baseline=base) for text in HEADINGS]
+
+
+def cells(row: Row, table: Table) -> list[str]:
+    """The cells of a row as text, in the order of `HEADINGS`."""
+    compared = row.paired or row.taggers
+    mark = "*" if row.stale else ""
+    ranks = (
+        ""
+        if row.rank_low is None
+        else f"{row.rank_low}" + (f"-{row.rank_high}" if row.rank_high != row.rank_low else "")
+    )
+    return [
+        "" if row.rank is None else f"{row.rank}{mark}",
+        ranks,
+        row.group,
+        row.name,
+        percent(row.mean),
+        percent(row.sd),
+        seeds(row, table),
+        "" if compared is None else f"{100 * compared.difference:+.2f}",
+        interval(row.paired) if row.paired or not row.taggers else "one draw",
+        "" if row.paired is None else p_text(row.paired.p_value),
+        "" if row.p_holm is None else p_text(row.p_holm),
+        interval(row.taggers),
+        "" if row.taggers_holm is None else p_text(row.taggers_holm),
+        tuning(row),
+        _number(row.wall_s, 1),
+        _number(row.cpu_s, 1),
+        _number(row.peak_rss_mb, 0),
+        str(row.failed) if row.failed else "",
+        notes(row),
+    ]
+
+
+def short_head(table: Table) -> list[str]:
+    """The column names on a terminal."""
+    names = [*SHORT_HEADINGS, *SHORT_P]
+    return [text.format(metric=table.metric) for text in names]
+
+
+def short_cells(row: Row, table: Table) -> list[str]:
+    """The cells of a row on a terminal; p are corrected by Holm's method."""
+    every = cells(row, table)
+    return [every[i] for i in SHORT]
+
+
+def seeds(row: Row, table: Table) -> str:
+    """How many of the seeds of the table count."""
+    n = len(row.seeds) - row.repeats if row.missing else len(row.counted)
+    total = len(table.seeds)
+    if row.missing:
+        return f"{total - len(row.missing)}/{total}"
+    return f"{n} (x{total})" if row.repeats else f"{n}/{total}"
+
+
+def all_notes(row: Row) -> list[str]:
+    """The notes of a row."""
+    return [*row.notes, *(["mixed code"] if row.mixed else [])]
+
+
+def notes(row: Row) -> str:
+    """The notes of a row in one line."""
+    return "; ".join(all_notes(row))
+
+
+def remarks(table: Table) -> list[str]:
+    """Each note on rows once, with the names of its rows."""
+    about_rows: dict[str, list[str]] = {}
+    for row in table.rows:
+        for note in all_notes(row):
+            about_rows.setdefault(note, []).append(row.name)
+    return [
+        f"{'all rows' if len(names) == len(table.rows) else ', '.join(names)}: {note}"
+        for note, names in about_rows.items()
+    ]
+
+
+def tuning(row: Row) -> str:
+    """Trials and CPU seconds."""
+    if not row.trials:
+        return ""
+    cost = "" if row.tune_cpu_s is None else f", {row.tune_cpu_s:.0f} s"
+    return f"{row.trials}{cost}"
+
+
+def interval(test: Paired | None) -> str:
+    """The ends of an interval in percent."""
+    return "" if test is None else f"{100 * test.low:+.2f} to {100 * test.high:+.2f}"
+
+
+def percent(value: float | None) -> str:
+    """A number in [0, 1] as a percentage with two digits; "" for None."""
+    return "" if value is None else f"{100 * value:.2f}"
+
+
+def p_text(value: float) -> str:
+    """A p-value with three digits."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
