@@ -13,9 +13,9 @@ from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
 from sslbench.errors import UserError
-from sslbench.experiment.execute.grid import run_grid
+from sslbench.experiment.execute.grid import GridOptions, run_grid
+from sslbench.experiment.integrity import decode
 from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.record import decode
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
 from support import run_fakes
@@ -149,8 +149,8 @@ def test_settings_are_typed_and_go_to_whom_they_belong(tmp_path: Path) -> None:
         methods=["majority", "hostile"],
         settings=["weight=3", "hostile.how=exit", "toy.train=12"],
     )
-    assert [each.spec.params for each in both] == [{"weight": 3.0}, {"how": "exit"}]
-    assert both[0].spec.data.options == {"train": 12}
+    assert [next(iter(each.spec.params.values())) for each in both] == [3.0, "exit"]
+    assert both[0].spec.data.options["train"] == 12
     for bad, message in [
         ("wieght=1", "did you mean weight"),
         ("weight", "key=value"),
@@ -185,11 +185,11 @@ def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
     again = run_grid(tasks[:2], store)
     assert (again.stored, again.stored_failed, len(ran)) == (2, 1, 3)
     assert again.exit_status == 1
-    retried = run_grid(tasks[:2], store, retry=True)
+    retried = run_grid(tasks[:2], store, GridOptions(retry=True))
     assert (retried.stored, ran[3:]) == (1, ["hostile"])
     assert run_grid(tasks[2:], store).exit_status == 2
     with pytest.raises(UserError, match="executor"):
-        run_grid(planned(tmp_path, seeds=[9]), store, executor="cloud")
+        run_grid(planned(tmp_path, seeds=[9]), store, GridOptions(executor="cloud"))
 
 
 def sslbench(*words: str) -> Result:
@@ -259,7 +259,7 @@ def test_compare(tmp_path: Path) -> None:
     runs = [execute(task(labeled=n, params={"weight": w})) for n, w in ((5, 100.0), (40, 0.1))]
     other = execute(task(labeled=20, data=msgspec.structs.replace(runs[0].spec.data)))
     other.data["test_sha256"] = "another"
-    other.spec = msgspec.structs.replace(other.spec, code="x")
+    other.spec = msgspec.structs.replace(other.spec, search="x")
     other.run_id = other.spec.run_id
     bad = execute(task("hostile"))
     for record in (*runs, other, bad):

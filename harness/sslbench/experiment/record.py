@@ -161,10 +161,10 @@ def content_id(value: object) -> str:
 def encode(record: RunRecord) -> bytes:
     """JSON with a line per top-level key: readable in a diff, and lists of counts stay compact.
 
-    The digest is made here.
+    The digest of the record is set here.
     """
     tree = jsonable(msgspec.to_builtins(record, enc_hook=_builtin))
-    tree["digest"] = tree_digest(tree)
+    tree["digest"] = record.digest = tree_digest(tree)
     lines = [f"{json.dumps(key)}: ".encode() + msgspec.json.encode(tree[key]) for key in tree]
     return b"{\n" + b",\n".join(lines) + b"\n}\n"
 

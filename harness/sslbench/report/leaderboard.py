@@ -201,7 +201,7 @@ def _row(
         cpu_s=_median([record.cpu_s for record in good]),
         peak_rss_mb=_median([record.peak_rss_mb for record in good]),
         labeled_sentences=sizes[0] if sizes else None,
-        codes=tuple(sorted({record.spec.code for record in cells.values()})),
+        codes=tuple(sorted({content_id(record.code) for record in cells.values()})),
     )
 
 
