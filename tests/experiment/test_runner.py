@@ -18,6 +18,7 @@ from sslbench.experiment.integrity import decode
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
+from sslbench.report.leaderboard import leaderboard
 from support import run_fakes
 from support.run_fakes import MajorityFit, task
 
@@ -71,6 +72,28 @@ def test_same_seed_same_record() -> None:
     assert first.metrics == second.metrics
     assert first.trace == second.trace
     assert execute(task(labeled=20, seed=4)).trace["draw"] != first.trace["draw"]
+
+
+def test_the_seed_of_a_run_is_the_number_of_the_draw() -> None:
+    """The counts of each run are those of the sentences outside of its own draw."""
+    pool = run_fakes.toy_splits()["train"]
+    for seed in (0, 1):
+        record = execute(task(dataset="drawn", seed=seed))
+        test = [n for i, n in enumerate(pool.lengths.tolist()) if i // 20 != seed]
+        assert record.counts["test"]["n_tokens"] == test
+        assert record.audit["duplicates"]["test_in_unlabeled"] == 40
+    beyond = execute(task(dataset="drawn", seed=2))
+    assert (beyond.status, beyond.error_kind) == ("failed", "input")
+
+
+def test_draws_are_rows_of_one_table(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    methods = ["majority", "follower"]
+    runs = planned(tmp_path, methods=methods, datasets=["drawn"], seeds=[0, 1])
+    for run in runs:
+        store.save(execute(run))
+    (table,) = leaderboard(store.records())
+    assert [row.seeds for row in table.rows] == [(0, 1), (0, 1)]
 
 
 def test_tuning_uses_a_fifth_and_retrains_on_all(tmp_path: Path) -> None:

@@ -80,6 +80,19 @@ def load(home: DataHome, **options: int) -> Dataset:
     )
 
 
+def drawn(home: DataHome, *, seed: int = 0) -> Dataset:
+    """A dataset with two draws of 20 sentences, of which the rest is text and test."""
+    from sslbench import UserError
+
+    if seed > 1:
+        raise UserError(f"no draw for seed {seed}")
+    pool = toy_splits()["train"]
+    train = np.isin(np.arange(60), np.arange(20) + 20 * seed)
+    splits = {"train": pool.select(train), "test": pool.select(~train)}
+    raw = splits["test"].drop("label")
+    return Dataset("drawn", "tagging", "accuracy", None, splits, lambda: CorpusShards(raw))
+
+
 def missing(home: DataHome) -> Dataset:
     """A dataset whose files are not there."""
     from sslbench import UserError
@@ -199,6 +212,7 @@ def sslbench_datasets() -> list[DatasetInfo]:
             tune=5,
             **common,
         ),
+        DatasetInfo(name="drawn", target="support.run_fakes:drawn", draws=True, **common),
         DatasetInfo(name="missing", target="support.run_fakes:missing", **common),
     ]
 

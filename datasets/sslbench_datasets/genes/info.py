@@ -86,14 +86,15 @@ def _jiao(name: str, source: DatasetInfo, corpus: str) -> DatasetInfo:
         metric="f1",
         featurizer="gene2005",
         protocol=(
-            f"disjoint random sentences of {corpus}'s train with the paper's numbers of words:"
-            f" train = {words['A']}, external text = {words['B']}, {words['C']} or {words['D']},"
+            f"disjoint random sentences of {corpus}'s train, drawn by --seed, with the paper's"
+            f" numbers of words: train = {words['A']}, external text = {words['B']}, {words['C']} or {words['D']},"
             f" test = {words['E']}, transductive = the external text with its labels, which"
             " methods do not see; no development split. The paper uses another corpus: compare"
             " the signs of differences, not the scores"
         ),
         files=source.files[:1],
         options="sslbench_datasets.genes.load:JiaoOptions",
+        draws=True,
     )
 
 

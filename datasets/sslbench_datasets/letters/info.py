@@ -34,10 +34,11 @@ DATASETS: tuple[DatasetInfo, ...] = (
             "6,877 words (52,152 letters) with 55 spellings, shuffled once: train 5,502, test 1,375"
             " words, no development split; every spelling is in both. Transductive as in He et al.,"
             " with two copies of each spelling labeled and all other words as unlabeled text and"
-            " test: --set ocr.draw=0 (to 9) with --labeled all"
+            " test: --set ocr.draws=true with --labeled all and seeds 0 to 9, a set for each"
         ),
         files=(LETTERS,),
         options="sslbench_datasets.letters.load:Options",
+        draws=True,
     ),
 )
 

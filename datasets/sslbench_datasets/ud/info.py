@@ -115,10 +115,11 @@ def _registration(bank: Treebank) -> DatasetInfo:
             f"train = upstream's {' and '.join(train)} ({bank.size(*train)}), test = upstream's"
             f" test ({bank.size('test')}), no development split. Ten labeled samples as in He et"
             " al.: --labeled 100 with seeds 0 to 9. Transductive as in He et al.: --set"
-            f" ud_{bank.code}.draw=0 (to 9) with --labeled all"
+            f" ud_{bank.code}.draws=true with --labeled all and seeds 0 to 9, a sample for each"
         ),
         files=tuple(bank.files.values()),
         options="sslbench_datasets.ud.load:Options",
+        draws=True,
     )
 
 

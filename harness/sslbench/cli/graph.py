@@ -60,12 +60,13 @@ def stats(**given: Any) -> None:
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.experiment.protocol import draw, parse_labeled
     from sslbench.experiment.record import ProtocolSpec
+    from sslbench.experiment.training import load_registered
     from sslbench.plugins import registry
 
     given["threads"] = use_threads(given["threads"])
     plugins, home = registry(), DataHome()
     warn_of_problems(plugins)
-    dataset = plugins.dataset(given["dataset"]).load()(home)
+    dataset = load_registered(plugins.dataset(given["dataset"]), home, {}, given["seed"])
     protocol = ProtocolSpec(
         labeled=parse_labeled(given["labeled"]), unlabeled=given["unlabeled"], seed=given["seed"]
     )

@@ -35,6 +35,7 @@ from sslbench.experiment.sources import core_digest, plugin_digest
 from sslbench.experiment.store import Store
 from sslbench.experiment.tune import SearchAxis, Trial, search
 from sslbench.plugins import Registry
+from sslbench.registrations import DatasetInfo
 from sslbench.types import I32, I64
 
 
@@ -184,9 +185,18 @@ def load_dataset(run_task: RunTask, plugins: Registry) -> Dataset:
     if data.columns is not None:
         return load_user_data(Path(run_task.data_path or ""), data.columns, cut=run_task.cut)
     home = DataHome(run_task.data_path, dataset=name)
-    dataset = plugins.dataset(name).load()(home, **data.options)
+    seed = run_task.spec.protocol.seed
+    return load_registered(plugins.dataset(name), home, data.options, seed)
+
+
+def load_registered(
+    info: DatasetInfo, home: DataHome, options: Mapping[str, Any], seed: int
+) -> Dataset:
+    """Load a registered dataset; one with draws gets the seed."""
+    drawn = {"seed": seed} if info.draws else {}
+    dataset = info.load()(home, **options, **drawn)
     if not isinstance(dataset, Dataset):
-        raise RuntimeError(f"load() of dataset {name} returned a {type(dataset).__name__}")
+        raise RuntimeError(f"load() of dataset {info.name} returned a {type(dataset).__name__}")
     return dataset
 
 
