@@ -36,6 +36,9 @@ def test_a_record_tells_the_whole_run() -> None:
     assert (record.status, record.error) == ("ok", None)
     assert record.params == {"weight": 0.5, "sleep": 0.0}
     assert record.protocol == {
+        "text": "rest",
+        "folds": 0,
+        "tune_cpu": None,
         "labeled": 20,
         "unlabeled": None,
         "seed": 0,

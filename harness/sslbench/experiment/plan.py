@@ -24,7 +24,8 @@ from sslbench.experiment.data.userdata import (
 )
 from sslbench.experiment.identity import code_digests, featurizer_digest
 from sslbench.experiment.metrics import SCORER
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, content_id
+from sslbench.experiment.protocol import text_source
+from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
 from sslbench.experiment.settings import (
     check_settings,
     dataset_options,
@@ -130,7 +131,7 @@ class _Planner:
         self.threads = request.threads or max(1, (os.cpu_count() or 1) // request.jobs)
         self.data_path = None if request.data_path is None else str(request.data_path.resolve())
         self.store = None if store is None else str(store.folder.resolve())
-        self._fingerprints: dict[str, str] = {}
+        self._known: dict[str, tuple[str, TextSource]] = {}
         self._featurizers: dict[str, str] = {}
 
     def registered(self, name: str) -> _PlannedDataset:
@@ -178,7 +179,12 @@ class _Planner:
         )
         if task.skip_reason is not None:
             return task
-        data = msgspec.structs.replace(task.spec.data, fingerprint=self._fingerprint(task))
+        found, text = self._loaded(task)
+        data = msgspec.structs.replace(task.spec.data, fingerprint=found)
+        if self._draws(task.spec):
+            first = self._loaded(_with_protocol(task, seed=0))[0]
+            data = msgspec.structs.replace(data, first_draw=first)
+        task = _with_protocol(task, text=text)
         spec = msgspec.structs.replace(task.spec, data=data)
         return msgspec.structs.replace(task, spec=spec, code=code_digests(spec, self.plugins))
 
@@ -225,17 +231,32 @@ class _Planner:
             self._featurizers[name] = featurizer_digest(self.plugins.featurizer(name).load()())
         return self._featurizers[name]
 
-    def _fingerprint(self, task: RunTask) -> str:
-        """Of the loaded data; "" if they cannot be loaded: the run will fail with the reason."""
-        protocol = msgspec.structs.replace(task.spec.protocol, seed=0, tune=0)
+    def _loaded(self, task: RunTask) -> tuple[str, TextSource]:
+        """Fingerprint of the data, and where unlabeled text comes from.
+
+        The fingerprint is "" if they cannot be loaded: the run will fail with the reason.
+        """
+        seed = task.spec.protocol.seed if self._draws(task.spec) else 0
+        protocol = msgspec.structs.replace(task.spec.protocol, seed=seed, tune=0, tune_cpu=None)
         key = content_id([task.spec.dataset, task.spec.data, protocol])
-        if key not in self._fingerprints:
+        if key not in self._known:
             try:
                 dataset = load_dataset(task, self.plugins)
-                self._fingerprints[key] = data_fingerprint(dataset, task, self.plugins)
+                text = text_source(dataset, task.spec.protocol)
+                found = data_fingerprint(dataset, _with_protocol(task, text=text), self.plugins)
+                self._known[key] = found, text
             except Exception:
-                self._fingerprints[key] = ""
-        return self._fingerprints[key]
+                self._known[key] = "", "rest"
+        return self._known[key]
+
+    def _draws(self, spec: RunSpec) -> bool:
+        return spec.data.columns is None and self.plugins.dataset(spec.dataset).draws
+
+
+def _with_protocol(task: RunTask, **changes: Any) -> RunTask:
+    protocol = msgspec.structs.replace(task.spec.protocol, **changes)
+    spec = msgspec.structs.replace(task.spec, protocol=protocol)
+    return msgspec.structs.replace(task, spec=spec)
 
 
 def _default_model(plugins: Registry) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from sslbench.corpus import ChainedShards, CorpusShards, HeadShards, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.record import ProtocolSpec
+from sslbench.experiment.record import ProtocolSpec, TextSource
 from sslbench.types import I64
 
 # Distinct constants make the random streams of one seed independent. They are part of the protocol:
@@ -136,11 +136,13 @@ def unlabeled_text(
     return ChainedShards([shards, held])
 
 
-def reads_external(dataset: Dataset, protocol: ProtocolSpec) -> bool:
-    """Whether a protocol uses the external text of the dataset."""
-    return dataset.external is not None and (
-        dataset.joined or dataset.adaptation or protocol.labeled == "all"
-    )
+def text_source(dataset: Dataset, protocol: ProtocolSpec) -> TextSource:
+    """Where the unlabeled text of a protocol comes from, by default."""
+    if dataset.external is None:
+        return "rest"
+    if dataset.joined:
+        return "all"
+    return "external" if dataset.adaptation or protocol.labeled == "all" else "rest"
 
 
 def _external(name: str, shards: Shards) -> Shards:

@@ -25,14 +25,20 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ----------
     labeled: number of labeled sentences, ``"all"`` or a share such as ``"10%"``.
     unlabeled: maximal number of unlabeled sentences; None = all.
+    text: where unlabeled text comes from.
     seed: of the draw of the labeled sample and of the method's random generator.
+    folds: of a cross-validation over the labeled sentences; 0 = none.
     tune: tuning trials on development data; 0 = no tuning.
+    tune_cpu: CPU seconds after which no trial is started; None = no limit.
     """
 
     labeled: int | str = "all"
-    unlabeled: int | None = None
+    unlabeled: int | str | None = None
+    text: TextSource = "rest"
     seed: int = 0
+    folds: int = 0
     tune: int = 0
+    tune_cpu: float | None = None
 
     def describe(self) -> str:
         """One line without the seed: the protocol of a leaderboard table."""
@@ -47,13 +53,22 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     fingerprint: hash of the loaded splits, see `sslbench.experiment.identity.fingerprint`.
+    first_draw: of a dataset whose data depend on the seed, the fingerprint for seed 0: the same for
+        all draws, which are rows of one table; "" for others.
     options: all options of a registered dataset, with their defaults.
     columns: names of the columns of a user's own file; None for a registered dataset.
     """
 
     fingerprint: str = ""
+    first_draw: str = ""
     options: dict[str, Any] = {}
     columns: tuple[str, ...] | None = None
+
+    @property
+    def table(self) -> str:
+        """Hash of what all runs of one table share: all draws of a dataset with draws."""
+        same = msgspec.structs.replace(self, fingerprint=self.first_draw or self.fingerprint)
+        return content_id(same)[:8]
 
 
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

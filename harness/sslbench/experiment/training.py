@@ -29,7 +29,7 @@ from sslbench.experiment.problem import (
     relabeled,
     without_labels,
 )
-from sslbench.experiment.protocol import Draw, draw, no_text, reads_external, unlabeled_text
+from sslbench.experiment.protocol import Draw, draw, no_text, text_source, unlabeled_text
 from sslbench.experiment.record import RunSpec, content_id
 from sslbench.experiment.sources import core_digest, plugin_digest
 from sslbench.experiment.store import Store
@@ -203,7 +203,7 @@ def load_registered(
 def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> str:
     """`fingerprint` of the data of a run, with the external text if its protocol can use it."""
     spec = run_task.spec
-    if dataset.external is None or not reads_external(dataset, spec.protocol):
+    if dataset.external is None or text_source(dataset, spec.protocol) == "rest":
         return fingerprint(dataset)
     known_as = None
     if run_task.files and spec.data.columns is None and run_task.data_path is None:
@@ -212,6 +212,7 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
         known_as = {
             "dataset": spec.dataset,
             "options": spec.data.options,
+            "seed": spec.protocol.seed if plugins.dataset(spec.dataset).draws else 0,
             "files": run_task.files,
             "code": [loader, core_digest("features")],
         }

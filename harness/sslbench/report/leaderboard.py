@@ -120,8 +120,7 @@ def _table_key(record: RunRecord) -> _TableKey:
     labeled = protocol.labeled
     # Padded, so that numbers are sorted by value, before shares and "all".
     size = f"{labeled:012d}" if isinstance(labeled, int) else f"~{labeled}"
-    data = content_id(record.spec.data)[:8]
-    return record.dataset, data, _curve(record), protocol.tune, size
+    return record.dataset, record.spec.data.table, _curve(record), protocol.tune, size
 
 
 def _curve(record: RunRecord) -> str:
