@@ -85,7 +85,9 @@ def parallel_kernel(function: Callable[P, R]) -> Callable[P, R]:
 def _locator_of_kernels() -> Iterator[None]:
     """Let numba ask KernelLocator first, for functions that are decorated meanwhile.
 
-    numba has the variable NUMBA_CACHE_LOCATOR_CLASSES for that; if the user has set it, it stays.
+    numba has the variable NUMBA_CACHE_LOCATOR_CLASSES for that; a value that the user has set stays.
+    numba does not document what the classes have to provide: read from `numba.core.caching` of
+    numba 0.68.1.
     """
     before = getattr(config, "CACHE_LOCATOR_CLASSES", "")
     own = f"{__name__}.{KernelLocator.__name__}"

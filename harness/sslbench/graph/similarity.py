@@ -25,7 +25,7 @@ from sslbench.types import Bool
 
 @runtime_checkable
 class Similarity(Protocol):
-    """How similar the trigram types of a text are, and which tokens have a vertex."""
+    """Which tokens of a text have a vertex, and how similar two vertices are."""
 
     @property
     def vertex_form(self) -> str | None:
@@ -71,7 +71,7 @@ class Similarity(Protocol):
     def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
         """Hash of what `neighbors` reads of the text, if less than all of it; else None.
 
-        With a hash, texts that have it in common share one cached search.
+        Texts with the same hash share one cached search.
         """
         ...
 
@@ -106,9 +106,11 @@ class ContextSimilarity:
 
     @property
     def vertex_form(self) -> str | None:
+        """That of the templates."""
         return self.templates.vertex_form
 
     def excluded(self, text: Corpus, column: str) -> Bool:
+        """The tokens that the templates exclude, such as punctuation."""
         return excluded_tokens(text, column, self.templates)
 
     def neighbors(
@@ -121,6 +123,7 @@ class ContextSimilarity:
         threads: int = 1,
         progress: Progress = silent,
     ) -> NeighborLists:
+        """The neighbors by cosine, exact or approximate as the options say."""
         X = context_vectors(
             text,
             vertices,
@@ -140,6 +143,7 @@ class ContextSimilarity:
         )
 
     def cache_key(self) -> Mapping[str, Any]:
+        """Templates, suffixes and `clip_negative`."""
         return {
             "templates": msgspec.to_builtins(self.templates),
             "suffixes": None if self.suffixes is None else sorted(set(self.suffixes)),
@@ -147,4 +151,5 @@ class ContextSimilarity:
         }
 
     def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
-        return None  # contexts are of the whole text
+        """None: contexts depend on the whole text."""
+        return None
