@@ -201,7 +201,7 @@ def problem(text: Corpus) -> Problem:
 
 
 def test_the_coded_chain_sees_the_type_two_tokens_before() -> None:
-    """The third tag repeats the first, the O between them tells a chain over tags nothing."""
+    """The third tag repeats the first; the O between them hides it from a chain over tags."""
     words = Vocabulary()
     text = corpus([["B-PER", "O", "B-PER"], ["B-LOC", "O", "B-LOC"]] * 6, words)
     forms = [form for first in ("x", "y") for form in (first, "between", "last")]

@@ -118,7 +118,7 @@ def test_save_and_load(name: str, tmp_path: Path) -> None:
 
 
 def test_predictions_on_text_with_its_own_vocabulary(tmp_path: Path) -> None:
-    """A restored model meets text that was coded in another process."""
+    """A restored model tags text that was coded in another process."""
     crf = trained()
     crf.save(tmp_path / "m")
     again = restored(tmp_path / "m")

@@ -87,7 +87,7 @@ def shifted(tagger: WordTagger, by: int) -> WordTagger:
 
 
 class ReadsLabelFile(WordTable):
-    """Hides that it failed to."""
+    """Reads labels from a file and ignores the error if it cannot."""
 
     def fit(self, problem: Problem, params: Any, run: RunContext) -> WordTagger:
         with suppress(OSError):
@@ -344,7 +344,7 @@ class AcceptsAnyParameter(WordTable):
 
 
 class Hangs(WordTable):
-    """With two threads."""
+    """Never returns if it may use two threads."""
 
     def fit(self, problem: Problem, params: Any, run: RunContext) -> WordTagger:
         while run.threads > 1:

@@ -295,7 +295,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class _After:
-    """A corpus, then the shards of some text, as often as one likes."""
+    """A corpus, then the shards of some text; can be iterated over again."""
 
     corpus: Corpus
     text: Iterable[Corpus]
