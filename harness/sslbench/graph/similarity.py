@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+import numpy as np
 
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
@@ -25,19 +26,23 @@ from sslbench.types import Bool
 
 @runtime_checkable
 class Similarity(Protocol):
-    """Which tokens of a text have a vertex, and how similar two vertices are."""
+    """Which tokens of a text have a vertex, and how similar two vertices are.
+
+    A class derived from this one has to define `neighbors` and `cache_key`.
+    """
 
     @property
     def vertex_form(self) -> str | None:
-        """Normal form of the words of a vertex, one of `forms.FORMS`; None = as they are."""
-        ...
+        """Normal form of the words of a vertex, one of `forms.FORMS`; None, the default: none."""
+        return None
 
     def excluded(self, text: Corpus, column: str) -> Bool:
-        """bool[N]: tokens without a vertex; they are still in the contexts of other tokens.
+        """bool[N]: tokens without a vertex, by default none.
 
-        UserError if the text lacks the column.
+        They are still in the contexts of other tokens. UserError if the text lacks the column.
         """
-        ...
+        text.column(column)
+        return np.zeros(text.n_tokens, np.bool_)
 
     def neighbors(
         self,
@@ -69,11 +74,11 @@ class Similarity(Protocol):
         ...
 
     def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
-        """Hash of what `neighbors` reads of the text, if less than all of it; else None.
+        """Hash of what `neighbors` reads of the text; None, the default: all of it.
 
         Texts with the same hash share one cached search.
         """
-        ...
+        return None
 
 
 def registered_similarity(name: str) -> Similarity:
@@ -91,7 +96,7 @@ def registered_similarity(name: str) -> Similarity:
 
 
 @dataclass(frozen=True)
-class ContextSimilarity:
+class ContextSimilarity(Similarity):
     """Cosine of the context vectors of vertices, see `contexts`.
 
     templates: which features a context has.
@@ -149,7 +154,3 @@ class ContextSimilarity:
             "suffixes": None if self.suffixes is None else sorted(set(self.suffixes)),
             "clip_negative": self.clip_negative,
         }
-
-    def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
-        """None: contexts depend on the whole text."""
-        return None
