@@ -99,7 +99,7 @@ class SentenceGroups(NamedTuple):
 
 
 class LabelTriples(NamedTuple):
-    """Log-potentials of second-order chains, or sums over a batch of their marginals or derivatives.
+    """Log-potentials of a second-order chain, or their marginals or derivatives, summed over a batch.
 
     begin: float64[L, L] of the first two labels of a sentence; inner: float64[L, L, L] of any three
     in a row; end: float64[L, L] of the last two.
