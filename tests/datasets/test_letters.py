@@ -187,7 +187,7 @@ def test_other_contents_than_registered_are_not_parsed(home: DataHome) -> None:
 
 
 def places(home: DataHome, corpus: Corpus) -> np.ndarray:
-    """Where in the file each word of a corpus stands."""
+    """The place of each word of a corpus in the file."""
     order: dict[str, int] = {}
     for part in ("train", "test"):
         found = letters.read_words(home.locate(LETTERS), part)

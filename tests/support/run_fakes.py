@@ -1,4 +1,6 @@
-"""A plugin with a toy dataset, an honest method and hostile ones; children import it by name.
+"""A plugin with a toy dataset, a correct method and misbehaving ones.
+
+Child processes import it by name.
 
 `install` puts a distribution with its entry point on the path, as pip would.
 """
@@ -101,12 +103,12 @@ def missing(home: DataHome) -> Dataset:
 
 
 def featurizer() -> TemplateFeaturizer:
-    """A featurizer that nobody asks for anything."""
+    """A featurizer that is never used."""
     return TemplateFeaturizer((Template.parse("word[0]"),))
 
 
 def scrambled(splits: Mapping[str, Corpus], hidden: np.ndarray) -> dict[str, Corpus]:
-    """The splits with other gold labels wherever a method must not look."""
+    """The splits with other gold labels where methods must not see them."""
     new = dict(splits)
     rng = np.random.default_rng(5)
     held_out = {name: np.arange(part.n_sentences) for name, part in new.items()}
@@ -149,7 +151,7 @@ class Majority:
 
 
 class MajorityFit:
-    """A word's label, by table."""
+    """Labels words by a table."""
 
     def __init__(self, labels: tuple[str, ...], table: np.ndarray) -> None:
         self.labels = labels
@@ -173,7 +175,7 @@ class Follower(Majority):
 
 
 class Hostile:
-    """Misbehaves as told."""
+    """Misbehaves in the way that its parameter names."""
 
     class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         how: str = "raise"
@@ -253,7 +255,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = str(Path(__file__).parents[1])
     paths = [str(folder), here, *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    monkeypatch.setenv("RUN_FAKES_MARK", str(folder))  # tells our grandchildren from others
+    monkeypatch.setenv("RUN_FAKES_MARK", str(folder))  # marks grandchildren of this process
     registry.cache_clear()
 
 

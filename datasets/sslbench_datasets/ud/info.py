@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sslbench import DatasetInfo, RemoteFile
+from sslbench_datasets import references
 from sslbench_datasets.upstream import GITHUB, Upstream, size
 
 # Language code, language, treebank, commit.
@@ -100,11 +101,7 @@ def _registration(bank: Treebank) -> DatasetInfo:
     return DatasetInfo(
         name=f"ud_{bank.code}",
         summary=f"part-of-speech tagging with 12 universal tags, {bank.language} (UD {bank.name})",
-        reference=(
-            "J. Nivre et al.: Universal Dependencies v2: An Evergrowing Multilingual Treebank"
-            " Collection. LREC 2020; set-up: L. He, J. Gillenwater, B. Taskar: Graph-Based"
-            " Posterior Regularization for Semi-Supervised Structured Prediction. CoNLL 2013"
-        ),
+        reference=f"{references.NIVRE_2020}; set-up: {references.HE_2013}",
         target=f"sslbench_datasets.ud.load:load.{bank.code}",
         licence=bank.licence,
         task="tagging",
