@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from sslbench.errors import UserError
+from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.data.userdata import (
     all_files,
     dataset_name,
@@ -20,7 +24,8 @@ from sslbench.experiment.data.userdata import (
     load_user_data,
 )
 from sslbench.experiment.identity import code_version
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec
+from sslbench.experiment.protocol import folds, labeled_size, resolve_text
+from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource
 from sslbench.experiment.settings import (
     check_settings,
     dataset_options,
@@ -28,8 +33,9 @@ from sslbench.experiment.settings import (
     parse_settings,
 )
 from sslbench.experiment.store import Store
-from sslbench.experiment.training import RunTask, plugin_targets
+from sslbench.experiment.training import RunTask, load_registered, plugin_targets
 from sslbench.plugins import Registry, registry
+from sslbench.registrations import DatasetInfo
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,8 @@ class Request:
     Attributes
     ----------
     methods, datasets: registered names. Without datasets, `data_path` is the user's own data.
-    seeds, labeled, unlabeled: see `ProtocolSpec`.
+    seeds, labeled, unlabeled, folds: see `ProtocolSpec`.
+    text: see `ProtocolSpec`; None = the default of the dataset.
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
     featurizer, model: None = the dataset's featurizer, the default model.
@@ -55,7 +62,9 @@ class Request:
     datasets: Sequence[str] = ()
     seeds: Sequence[int] = (0,)
     labeled: int | str = "all"
-    unlabeled: int | None = None
+    unlabeled: int | str | None = None
+    text: TextSource | None = None
+    folds: int = 0
     settings: Sequence[str] = ()
     featurizer: str | None = None
     model: str | None = None
@@ -115,6 +124,7 @@ class _PlannedDataset:
     metric: str
     featurizer: str
     tune: int
+    text: TextSource
     data: DataSpec
 
 
@@ -126,7 +136,26 @@ def _registered(request: Request, plugins: Registry, name: str) -> _PlannedDatas
         # A licensed corpus in a folder of the user's: the bytes of its files identify it.
         hashes = file_hashes(request.data_path, all_files(request.data_path))
     data = DataSpec(files=hashes, options=dataset_options(info, values))
-    return _PlannedDataset(name, info.task, info.metric, info.featurizer, info.tune, data)
+    text = _text(request, info, data.options)
+    return _PlannedDataset(name, info.task, info.metric, info.featurizer, info.tune, text, data)
+
+
+def _text(request: Request, info: DatasetInfo, options: dict[str, Any]) -> TextSource:
+    """Where the unlabeled text comes from; "rest" if the dataset cannot be loaded, as the run."""
+    home = DataHome(request.data_path, dataset=info.name)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):  # what plugins print is no result
+            dataset = load_registered(info, home, options, request.seeds[0])
+    except Exception:
+        return request.text or "rest"
+    return _checked_text(request, dataset)
+
+
+def _checked_text(request: Request, dataset: Dataset) -> TextSource:
+    """Where the unlabeled text comes from; UserError for text or folds that there cannot be."""
+    if request.folds:
+        folds(labeled_size(request.labeled, dataset.splits["train"].n_sentences), request.folds)
+    return resolve_text(dataset, request.labeled, request.text)
 
 
 def _users_own(
@@ -136,7 +165,8 @@ def _users_own(
     if path is None:
         raise UserError("no data", hint="give --dataset NAME or --data PATH")
     # Loaded once here, so that a bad line is reported before any run starts.
-    dataset = load_user_data(path, request.columns, notice, cut=request.cut)
+    cut = request.cut and not request.folds
+    dataset = load_user_data(path, request.columns, notice, cut=cut)
     featurizer = request.featurizer or fitting_featurizer(
         plugins.featurizers, dataset.task, request.columns
     )
@@ -146,7 +176,8 @@ def _users_own(
     hashes = file_hashes(path, find_files(path).values())
     data = DataSpec(files=hashes, columns=request.columns)
     name = dataset_name(path)
-    return _PlannedDataset(name, dataset.task, dataset.metric, featurizer, 0, data)
+    text = _checked_text(request, dataset)
+    return _PlannedDataset(name, dataset.task, dataset.metric, featurizer, 0, text, data)
 
 
 def _spec(
@@ -167,7 +198,9 @@ def _spec(
         protocol=ProtocolSpec(
             labeled=request.labeled,
             unlabeled=request.unlabeled,
+            text=dataset.text,
             seed=seed,
+            folds=request.folds,
             tune=default_tune if request.tune is None else request.tune,
         ),
         data=dataset.data,

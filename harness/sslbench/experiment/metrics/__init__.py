@@ -26,7 +26,7 @@ from sslbench.experiment.metrics.counts import (
     ratios,
 )
 from sslbench.experiment.metrics.coverage import Coverage, coverage
-from sslbench.experiment.metrics.scoring import Scores, score
+from sslbench.experiment.metrics.scoring import Scores, pool, score
 
 __all__ = [
     "Alternatives",
@@ -37,6 +37,7 @@ __all__ = [
     "SentenceCounts",
     "coverage",
     "metrics_from_counts",
+    "pool",
     "ratio",
     "ratios",
     "score",
