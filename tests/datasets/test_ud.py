@@ -240,8 +240,7 @@ def test_draws_are_disjoint_and_the_rest_is_test_and_text(
         assert not seen & set(train)
         seen |= set(train)
         assert len(set(train) | set(test)) == len(train) + len(test) == 1050
-        protocol = ProtocolSpec(labeled="all", seed=0)
-        (shard,) = unlabeled_text(data, protocol, np.empty(0, dtype=np.int64))
+        (shard,) = unlabeled_text(data, ProtocolSpec(labeled="all", text="external"))
         assert words(shard) == test
         assert set(shard.columns) == {"word"}
         assert data.transductive

@@ -36,12 +36,12 @@ def test_a_record_tells_the_whole_run() -> None:
     assert (record.status, record.error) == ("ok", None)
     assert record.params == {"weight": 0.5, "sleep": 0.0}
     assert record.protocol == {
-        "text": "rest",
-        "folds": 0,
         "tune_cpu": None,
         "labeled": 20,
         "unlabeled": None,
+        "text": "rest",
         "seed": 0,
+        "folds": 0,
         "tune": 0,
         "dev": "none",
     }
@@ -81,12 +81,30 @@ def test_the_seed_of_a_run_is_the_number_of_the_draw() -> None:
     """The counts of each run are those of the sentences outside of its own draw."""
     pool = run_fakes.toy_splits()["train"]
     for seed in (0, 1):
-        record = execute(task(dataset="drawn", seed=seed))
+        record = execute(task(dataset="drawn", text="external", seed=seed))
         test = [n for i, n in enumerate(pool.lengths.tolist()) if i // 20 != seed]
         assert record.counts["test"]["n_tokens"] == test
         assert record.audit["duplicates"]["test_in_unlabeled"] == 40
     beyond = execute(task(dataset="drawn", seed=2))
     assert (beyond.status, beyond.error_kind) == ("failed", "input")
+
+
+def test_the_plan_says_where_the_text_comes_from(tmp_path: Path) -> None:
+    for request, text, size in (
+        ({"labeled": 20}, "rest", 40),
+        ({}, "external", 30),
+        ({"labeled": 20, "text": "external"}, "external", 30),
+        ({"labeled": 20, "text": "all", "unlabeled": 50}, "all", 50),
+    ):
+        (run,) = planned(tmp_path, **request)
+        record = execute(run)
+        assert run.spec.protocol.text == record.protocol["text"] == text
+        assert record.trace["unlabeled"] == record.data["sentences"]["unlabeled"] == size
+    own = tmp_path / "own.conll"
+    own.write_text("a A\n\nb B\n\n" * 5)
+    request = {"datasets": [], "data_path": own, "columns": ("word", "label")}
+    with pytest.raises(UserError, match="own has no external text"):
+        planned(tmp_path, **request, text="external")
 
 
 def test_draws_are_rows_of_one_table(tmp_path: Path) -> None:

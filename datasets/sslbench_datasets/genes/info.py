@@ -77,10 +77,10 @@ def _jiao(name: str, source: DatasetInfo, corpus: str) -> DatasetInfo:
         featurizer="gene2005",
         protocol=(
             f"disjoint random sentences of {corpus}'s train, drawn by --seed, with the paper's"
-            f" numbers of words: train = {words['A']}, external text = {words['B']}, {words['C']} or {words['D']},"
-            f" test = {words['E']}, transductive = the external text with its labels, which"
-            " methods do not see; no development split. The paper uses another corpus: compare"
-            " the signs of differences, not the scores"
+            f" numbers of words: train = {words['A']}, external text = {words['B']}, {words['C']}"
+            f" or {words['D']}, test = {words['E']}, transductive = the external text with its"
+            " labels, which methods do not see; no development split. The paper uses another"
+            " corpus: compare the signs of differences, not the scores"
         ),
         files=source.files[:1],
         options="sslbench_datasets.genes.load:JiaoOptions",

@@ -51,8 +51,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     draws: Annotated[
         bool,
         Meta(
-            description="train is one of ten sets with two copies of each spelling, set s for --seed"
-            " s; all other words are test and, with --labeled all, the unlabeled text"
+            description="train is one of ten sets with two copies of each spelling, set s for"
+            " --seed s; all other words are test and, with --labeled all, the unlabeled text"
         ),
     ] = False
 

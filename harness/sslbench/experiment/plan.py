@@ -24,7 +24,7 @@ from sslbench.experiment.data.userdata import (
 )
 from sslbench.experiment.identity import code_digests, featurizer_digest
 from sslbench.experiment.metrics import SCORER
-from sslbench.experiment.protocol import text_source
+from sslbench.experiment.protocol import folds, labeled_size, resolve_text
 from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
 from sslbench.experiment.settings import (
     check_settings,
@@ -50,7 +50,8 @@ class Request:
     Attributes
     ----------
     methods, datasets: registered names. Without datasets, `data_path` is the user's own data.
-    seeds, labeled, unlabeled: see `ProtocolSpec`.
+    seeds, labeled, unlabeled, folds: see `ProtocolSpec`.
+    text: see `ProtocolSpec`; None = the default of the dataset.
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
     featurizer, model: None = the dataset's featurizer, the default model.
@@ -66,7 +67,9 @@ class Request:
     datasets: Sequence[str] = ()
     seeds: Sequence[int] = (0,)
     labeled: int | str = "all"
-    unlabeled: int | None = None
+    unlabeled: int | str | None = None
+    text: TextSource | None = None
+    folds: int = 0
     settings: Sequence[str] = ()
     featurizer: str | None = None
     model: str | None = None
@@ -152,7 +155,8 @@ class _Planner:
         if path is None:
             raise UserError("no data", hint="give --dataset NAME or --data PATH")
         # Loaded once here, so that a bad line is reported before any run starts.
-        dataset = load_user_data(path, request.columns, notice, cut=request.cut)
+        cut = request.cut and not request.folds
+        dataset = load_user_data(path, request.columns, notice, cut=cut)
         featurizer = request.featurizer or fitting_featurizer(
             self.plugins.featurizers, dataset.task, request.columns
         )
@@ -194,6 +198,7 @@ class _Planner:
             labeled=request.labeled,
             unlabeled=request.unlabeled,
             seed=seed,
+            folds=request.folds,
             tune=self._tune(dataset),
         )
         featurizer = request.featurizer or dataset.featurizer
@@ -234,19 +239,26 @@ class _Planner:
     def _loaded(self, task: RunTask) -> tuple[str, TextSource]:
         """Fingerprint of the data, and where unlabeled text comes from.
 
-        The fingerprint is "" if they cannot be loaded: the run will fail with the reason.
+        The fingerprint is "" if they cannot be loaded: the run will fail with the reason. UserError
+        for text or folds that there cannot be.
         """
-        seed = task.spec.protocol.seed if self._draws(task.spec) else 0
-        protocol = msgspec.structs.replace(task.spec.protocol, seed=seed, tune=0, tune_cpu=None)
-        key = content_id([task.spec.dataset, task.spec.data, protocol])
-        if key not in self._known:
-            try:
-                dataset = load_dataset(task, self.plugins)
-                text = text_source(dataset, task.spec.protocol)
-                found = data_fingerprint(dataset, _with_protocol(task, text=text), self.plugins)
-                self._known[key] = found, text
-            except Exception:
-                self._known[key] = "", "rest"
+        request, protocol = self.request, task.spec.protocol
+        seed = protocol.seed if self._draws(task.spec) else 0
+        shared = msgspec.structs.replace(protocol, seed=seed, tune=0, tune_cpu=None)
+        key = content_id([task.spec.dataset, task.spec.data, shared])
+        if key in self._known:
+            return self._known[key]
+        try:
+            dataset = load_dataset(task, self.plugins)
+        except Exception:
+            self._known[key] = "", request.text or "rest"
+            return self._known[key]
+        if request.folds:
+            n_train = dataset.splits["train"].n_sentences
+            folds(labeled_size(request.labeled, n_train), request.folds)
+        text = resolve_text(dataset, request.labeled, request.text)
+        found = data_fingerprint(dataset, _with_protocol(task, text=text), self.plugins)
+        self._known[key] = found, text
         return self._known[key]
 
     def _draws(self, spec: RunSpec) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -13,6 +14,12 @@ from sslbench.errors import UserError
 
 if TYPE_CHECKING:
     from sslbench.types import I32
+
+
+def predictions_sha256(labels: Sequence[str], codes: I32) -> str:
+    """Sha256 of predicted labels; codes: int32[N], codes into `labels`."""
+    names = "\0".join(labels).encode()
+    return hashlib.sha256(names + b"\0\0" + codes.astype("<i4").tobytes()).hexdigest()
 
 
 class Predictions(msgspec.Struct, frozen=True):

@@ -24,10 +24,12 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     labeled: number of labeled sentences, ``"all"`` or a share such as ``"10%"``.
-    unlabeled: maximal number of unlabeled sentences; None = all.
-    text: where unlabeled text comes from.
+    unlabeled: at most so much unlabeled text: a number of sentences, or of tokens such as
+        ``"100000t"``; None = all.
+    text: where it comes from: the "rest" of train, the "external" text of the dataset, or "all":
+        the rest, then the external text.
     seed: of the draw of the labeled sample and of the method's random generator.
-    folds: of a cross-validation over the labeled sentences; 0 = none.
+    folds: of cross-validation over the labeled sample; 0 = test on the test split.
     tune: tuning trials on development data; 0 = no tuning.
     tune_cpu: CPU seconds after which no trial is started; None = no limit.
     """
@@ -42,9 +44,27 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def describe(self) -> str:
         """One line without the seed: the protocol of a leaderboard table."""
-        cap = "" if self.unlabeled is None else f", unlabeled at most {self.unlabeled}"
-        tuned = f", {self.tune} tuning trials" if self.tune else ", no tuning"
-        return f"labeled {self.labeled}{cap}{tuned}"
+        tuned = f"{self.tune} tuning trials" if self.tune else "no tuning"
+        return f"{self.describe_labeled()}, unlabeled {self.describe_text()}, {tuned}"
+
+    def describe_labeled(self) -> str:
+        """The labeled sample in words, and whether it is cut into folds."""
+        folds = f", {self.folds} folds" if self.folds else ""
+        return f"labeled {self.labeled}{folds}"
+
+    def describe_text(self) -> str:
+        """Origin and amount of the unlabeled text in words."""
+        sources = {
+            "rest": "rest of train",
+            "external": "external text",
+            "all": "rest of train and external text",
+        }
+        source = sources[self.text]
+        if self.unlabeled is None:
+            return source
+        if isinstance(self.unlabeled, str):
+            return f"{source}, at most {self.unlabeled.removesuffix('t')} tokens"
+        return f"{source}, at most {self.unlabeled} sentences"
 
 
 class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

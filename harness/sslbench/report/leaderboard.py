@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from sslbench.experiment.record import RunRecord, content_id
 from sslbench.report.significance import Paired, compare_counts, count_table, holm
 
@@ -126,8 +128,16 @@ def _table_key(record: RunRecord) -> _TableKey:
 def _curve(record: RunRecord) -> str:
     """The protocol as text, without the labeled sample."""
     protocol = record.spec.protocol
-    text = "all of it" if protocol.unlabeled is None else f"at most {protocol.unlabeled}"
-    return f"unlabeled text: {text}; {_tuning(record)}"
+    folds = f"{protocol.folds} folds; " if protocol.folds else ""
+    return f"{folds}unlabeled text: {protocol.describe_text()}; {_tuning(record)}"
+
+
+def _text_curve(record: RunRecord) -> str:
+    """The protocol as text, without the amount of unlabeled text."""
+    protocol = msgspec.structs.replace(record.spec.protocol, unlabeled=None)
+    folds = f"{protocol.folds} folds; " if protocol.folds else ""
+    labeled = f"labeled: {protocol.labeled}; {folds}"
+    return f"{labeled}unlabeled text: {protocol.describe_text()}; {_tuning(record)}"
 
 
 def _tuning(record: RunRecord) -> str:
@@ -149,7 +159,7 @@ def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
         options=", ".join(f"{k}={v}" for k, v in sorted(newest.spec.data.options.items())),
         protocol=f"labeled: {newest.spec.protocol.labeled}; {key[2]}",
         curve=key[2],
-        text_curve=f"labeled: {newest.spec.protocol.labeled}; {_tuning(newest)}",
+        text_curve=_text_curve(newest),
         unlabeled_sentences=max(
             record.data.get("sentences", {}).get("unlabeled", 0) for record in records
         ),
