@@ -6,7 +6,7 @@
 Each fault is one piece of text, replaced in a temporary copy of the packages and tests; then a few
 tests run on the copy and must fail. First the same tests must pass without any fault.
 Not part of the test suite: kernels with a fault are compiled anew. The exit status is 1 if a fault
-survives, 2 if a text does not stand once in its file or if tests fail without a fault.
+survives, 2 if a text does not occur exactly once in its file or if tests fail without a fault.
 """
 
 from __future__ import annotations

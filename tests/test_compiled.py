@@ -1,4 +1,4 @@
-"""Machine code is found again by what the sources say, wherever they lie."""
+"""Machine code is found by the content of the sources, not by their path."""
 
 from __future__ import annotations
 

@@ -54,6 +54,15 @@ def parse_options(dataset: str, options: Mapping[str, object], kind: type[Option
         raise UserError(f"dataset {dataset}: {error}", hint=f"sslbench show {dataset}") from None
 
 
+def check_draw(dataset: str, seed: int, n_draws: int) -> None:
+    """UserError unless `seed` is the number of one of the draws 0 to `n_draws` - 1."""
+    if not 0 <= seed < n_draws:
+        raise UserError(
+            f"dataset {dataset} has {n_draws} draws; there is none for seed {seed}",
+            hint=f"give --seed 0 to {n_draws - 1}, or leave out --set {dataset}.draws=true",
+        )
+
+
 @dataclass(frozen=True)
 class Measure(Generic[Text]):
     """What is counted in a split.

@@ -85,7 +85,8 @@ def parallel_kernel(function: Callable[P, R]) -> Callable[P, R]:
 def _locator_of_kernels() -> Iterator[None]:
     """Let numba ask KernelLocator first, for functions that are decorated meanwhile.
 
-    numba has the variable NUMBA_CACHE_LOCATOR_CLASSES for that; if the user has set it, it stays.
+    numba has the variable NUMBA_CACHE_LOCATOR_CLASSES for that; a value set by the user stays. The
+    interface of the classes is undocumented: it follows `numba.core.caching` of numba 0.68.1.
     """
     before = getattr(config, "CACHE_LOCATOR_CLASSES", "")
     own = f"{__name__}.{KernelLocator.__name__}"
@@ -98,7 +99,7 @@ def _locator_of_kernels() -> Iterator[None]:
 
 
 class KernelLocator:
-    """Tells numba where the machine code of a function lies and when it is out of date.
+    """Says where the machine code of a function is kept and whether it is out of date.
 
     The interface of ``numba.core.caching`` for classes in NUMBA_CACHE_LOCATOR_CLASSES.
     """
@@ -160,7 +161,7 @@ def _key(package: str) -> str:
 def _kernel_sources(package: str) -> Iterator[tuple[str, bytes]]:
     """Yield the name and content of each source file of a package that imports numba or this.
 
-    Also of those that say ``# read by kernels``: they define types of arguments.
+    Also of those with the line ``# read by kernels``: they define types of arguments.
     """
     root = Path(inspect.getfile(sys.modules[package])).parent
     for path in sorted(root.rglob("*.py")):

@@ -45,15 +45,19 @@ __all__ = [
 class CRFMethod(ABC):
     """A method that trains a CRF.
 
-    A subclass defines `fit` and, to add parameters, a class ``Params`` derived from
-    `TrainingParams`. A method that returns a `sslbench.crf.ChainCRF` can be saved and restored as
-    it is; one that returns a tagger of its own gives it ``save(path)`` and defines
-    ``restore(arrays, metadata)``.
+    A subclass must define `fit`. It may define
+
+    - ``Params``: the parameters with their defaults and bounds, derived from `TrainingParams`;
+      ``Params.search``, a tuple of `SearchAxis`, says what is tuned;
+    - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
+      A method that returns a `sslbench.crf.ChainCRF` needs neither;
+    - the class attributes below.
+
+    What a tagger must have and may declare: `sslbench.experiment.problem.Tagger`. For which tasks
+    and models the method is: `sslbench.MethodInfo`.
 
     Attributes
     ----------
-    Params: parameters with their defaults and bounds; ``Params.search``, a tuple of `SearchAxis`,
-        says what is tuned.
     uses_unlabeled: False for a method that never reads unlabeled text, which then is not prepared.
     order_invariant: True declares that the order of the unlabeled sentences does not matter;
         ``sslbench check`` tests it.

@@ -141,6 +141,8 @@ class RemoteFile:
 class DatasetInfo(Registration):
     """A dataset; its target is ``load(home: DataHome, **options) -> Dataset``.
 
+    With `draws` it is ``load(home: DataHome, *, seed: int = 0, **options) -> Dataset``.
+
     Attributes
     ----------
     licence: of the corpus.
@@ -152,6 +154,7 @@ class DatasetInfo(Registration):
     own: files that the user must provide since they may not be redistributed, in words; "" = none.
     options: ``"module:Struct"`` with the options of ``load``; "" = none.
     tune: default tuning trials per method if all of train is labeled.
+    draws: the data depend on the seed of the run, which `load` gets: seed s is draw s.
     """
 
     licence: str
@@ -163,6 +166,7 @@ class DatasetInfo(Registration):
     own: str = ""
     options: str = ""
     tune: int = 0
+    draws: bool = False
 
     kind: ClassVar[str] = "dataset"
 

@@ -1,4 +1,4 @@
-"""`sslbench bench`: the table of the figures, and what it says when it cannot run."""
+"""`sslbench bench`: the table, and the message when it cannot run."""
 
 from __future__ import annotations
 

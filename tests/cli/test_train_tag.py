@@ -215,10 +215,10 @@ def test_dense_columns_come_back_from_the_featurizer(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     tagged = sslbench("tag", saved, tmp_path / "train.conll")
     assert "accuracy 100.00" in tagged.stderr
-    kind, arrays, facts = read_model(saved)
+    kind, arrays, metadata = read_model(saved)
     assert kind == "chain_crf"
     with pytest.raises(ValueError, match="no featurizer makes them"):
-        ChainCRF.from_arrays(arrays, facts)
+        ChainCRF.from_arrays(arrays, metadata)
 
 
 @pytest.mark.usefixtures("fake_plugin")

@@ -97,16 +97,16 @@ def test_encoding_follows_the_definition_and_is_legal(sentences: list[list[str]]
     number = {label: code for code, label in enumerate(codec.labels)}
     for tags in sentences:
         codes = [number[label] for label in pairs(tags)]
-        arcs = zip([len(codec.labels), *codes], codes, strict=False)
-        assert all(codec.transition_mask[arc] for arc in arcs)
+        transitions = zip([len(codec.labels), *codes], codes, strict=False)
+        assert all(codec.transition_mask[transition] for transition in transitions)
 
 
 def test_legal_paths_are_the_well_formed_taggings() -> None:
     codec = PreviousType(("O", "B-PER", "I-PER", "B-LOC"))
     found = set()
     for path in product(range(len(codec.labels)), repeat=3):
-        arcs = zip([len(codec.labels), *path], path, strict=False)
-        if all(codec.transition_mask[arc] for arc in arcs):
+        transitions = zip([len(codec.labels), *path], path, strict=False)
+        if all(codec.transition_mask[transition] for transition in transitions):
             tags = [codec.tags[code] for code in path]
             assert well_formed(tags)
             assert pairs(tags) == [codec.labels[code] for code in path]
@@ -201,7 +201,7 @@ def problem(text: Corpus) -> Problem:
 
 
 def test_the_coded_chain_sees_the_type_two_tokens_before() -> None:
-    """The third tag repeats the first, the O between them tells a chain over tags nothing."""
+    """The third tag repeats the first; the O between them hides it from a chain over tags."""
     words = Vocabulary()
     text = corpus([["B-PER", "O", "B-PER"], ["B-LOC", "O", "B-LOC"]] * 6, words)
     forms = [form for first in ("x", "y") for form in (first, "between", "last")]

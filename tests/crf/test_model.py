@@ -86,9 +86,9 @@ VARIANTS = {
 
 
 def restored(path: Path) -> ChainCRF:
-    kind, arrays, facts = read_model(path)
+    kind, arrays, metadata = read_model(path)
     assert kind == "chain_crf"
-    return ChainCRF.from_arrays(arrays, facts)
+    return ChainCRF.from_arrays(arrays, metadata)
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -110,15 +110,15 @@ def test_save_and_load(name: str, tmp_path: Path) -> None:
     assert len(set(crf.predict(TEST).tolist())) == 3
     again.save(tmp_path / "second")
     first = (tmp_path / "deep" / "er" / "model.bin").read_bytes()
-    kind, arrays, facts = read_model(tmp_path / "second")
+    kind, arrays, metadata = read_model(tmp_path / "second")
     other = read_model(tmp_path / "deep" / "er" / "model.bin")
-    assert (kind, facts) == (other[0], other[2])
+    assert (kind, metadata) == (other[0], other[2])
     assert arrays.keys() == other[1].keys()
     assert len(first) == (tmp_path / "second").stat().st_size
 
 
 def test_predictions_on_text_with_its_own_vocabulary(tmp_path: Path) -> None:
-    """A restored model meets text that was coded in another process."""
+    """A restored model tags text that was coded in another process."""
     crf = trained()
     crf.save(tmp_path / "m")
     again = restored(tmp_path / "m")
@@ -151,10 +151,10 @@ def small(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def test_arrays_and_facts_round_trip(tmp_path: Path) -> None:
+def test_arrays_and_metadata_round_trip(tmp_path: Path) -> None:
     small(tmp_path / "m")
-    kind, arrays, facts = read_model(tmp_path / "m")
-    assert (kind, facts, sorted(arrays)) == ("toy", {"x": [1, "é"]}, ["a", "b"])
+    kind, arrays, metadata = read_model(tmp_path / "m")
+    assert (kind, metadata, sorted(arrays)) == ("toy", {"x": [1, "é"]}, ["a", "b"])
     np.testing.assert_array_equal(arrays["a"], np.arange(5.0))
 
 
@@ -174,7 +174,7 @@ def npy() -> bytes:
     return file.getvalue()
 
 
-GOOD = {"format": "sslbench-model", "version": 1, "kind": "a", "facts": {}, "arrays": []}
+GOOD = {"format": "sslbench-model", "version": 2, "kind": "a", "metadata": {}, "arrays": []}
 
 
 def without(key: str) -> str:
@@ -215,6 +215,13 @@ def test_missing_file_folder_and_other_version(tmp_path: Path) -> None:
         read_model(tmp_path / "m")
 
 
+def test_models_of_format_version_1_are_read(tmp_path: Path) -> None:
+    """They have the metadata under the name "facts"."""
+    old = {"format": "sslbench-model", "version": 1, "kind": "a", "facts": {"x": 1}, "arrays": []}
+    (tmp_path / "m").write_bytes(npz(**header(json.dumps(old))))
+    assert read_model(tmp_path / "m") == ("a", {}, {"x": 1})
+
+
 class Trap:
     """Unpickling this is noticed."""
 
@@ -253,20 +260,20 @@ def test_cut_and_damaged_files(tmp_path: Path) -> None:
         damaged[i] ^= int(rng.integers(1, 256))
         (tmp_path / "m").write_bytes(damaged)
         try:
-            kind, arrays, facts = read_model(tmp_path / "m")
+            kind, arrays, metadata = read_model(tmp_path / "m")
         except UserError:
             refused += 1
             continue
-        assert (kind, facts, sorted(arrays)) == ("toy", {"x": [1, "é"]}, ["a", "b"])
+        assert (kind, metadata, sorted(arrays)) == ("toy", {"x": [1, "é"]}, ["a", "b"])
         np.testing.assert_array_equal(arrays["a"], np.arange(5.0))
         np.testing.assert_array_equal(arrays["b"], np.arange(3))
     assert refused > len(whole) // 2
 
 
 def test_weights_that_do_not_fit(tmp_path: Path) -> None:
-    arrays, facts = trained().arrays()
+    arrays, metadata = trained().arrays()
     with pytest.raises(ValueError, match="weights, but the layout has"):
-        ChainCRF.from_arrays({**arrays, "weights": arrays["weights"][:-1]}, facts)
+        ChainCRF.from_arrays({**arrays, "weights": arrays["weights"][:-1]}, metadata)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

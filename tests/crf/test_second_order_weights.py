@@ -241,12 +241,12 @@ def test_three_labels_in_a_row_fit_better() -> None:
 def test_saved_and_read_again(tmp_path: Path) -> None:
     crf, data, _ = trained(2)
     crf.save(tmp_path / "m.crf")
-    _, arrays, facts = read_model(tmp_path / "m.crf")
-    again = ChainCRF.from_arrays(arrays, facts)
+    _, arrays, metadata = read_model(tmp_path / "m.crf")
+    again = ChainCRF.from_arrays(arrays, metadata)
     assert again.layout.order == 2
     np.testing.assert_array_equal(again.decode(data), crf.decode(data))
     with pytest.raises(ValueError, match="order"):
-        ChainCRF.from_arrays(arrays, {**facts, "order": 3})
+        ChainCRF.from_arrays(arrays, {**metadata, "order": 3})
 
 
 def test_types_are_relabeled_by_first_order_chains_only() -> None:

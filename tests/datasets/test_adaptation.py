@@ -123,13 +123,13 @@ def test_questions(small: DataHome) -> None:
     as_read = [r"what 's o'hara 's a\/b", "w1 again", *trivia, *trivia]
     assert sorted(text_of(data)) == sorted(as_read)
     assert text_of(data) == text_of(data) != as_read  # shuffled, always in the same way
-    facts = data.metadata
-    assert (facts["simplequestions_sentences"], facts["simplequestions_dropped"]) == (2, 1)
-    assert "qc_dropped" not in facts
-    assert (facts["source"], facts["sha256_source"]) == ("wsj_sample", treebank.SAMPLE.sha256)
+    metadata = data.metadata
+    assert (metadata["simplequestions_sentences"], metadata["simplequestions_dropped"]) == (2, 1)
+    assert "qc_dropped" not in metadata
+    assert (metadata["source"], metadata["sha256_source"]) == ("wsj_sample", treebank.SAMPLE.sha256)
     # Of test, "Stop ! b" are new words and NP a new tag: "w1" and "?" are in train.
-    assert facts["test_unknown_words"] == 0.6
-    assert (facts["test_unseen_tags"], facts["test_tokens_of_unseen_tags"]) == ("NP VB", 2)
+    assert metadata["test_unknown_words"] == 0.6
+    assert (metadata["test_unseen_tags"], metadata["test_tokens_of_unseen_tags"]) == ("NP VB", 2)
 
 
 def test_question_classes_are_an_option_and_lose_questionbank(small: DataHome) -> None:

@@ -49,7 +49,7 @@ def models(model: bytes, trap: Trap) -> Iterator[bytes]:
         file = io.BytesIO()
         np.save(file, other)
         yield file.getvalue()
-    new: list[Any] = [[], 1, {}, {**header, "kind": []}, {**header, "facts": None}]
+    new: list[Any] = [[], 1, {}, {**header, "kind": []}, {**header, "metadata": None}]
     new += [{**header, "version": 99}, {**header, "arrays": ["nosuch"]}]
     for text in ["[" * 100_000, "{", *map(json.dumps, new)]:
         yield saved({**arrays, "header.json": np.frombuffer(text.encode(), np.uint8)})
@@ -79,13 +79,13 @@ def test_models(model: bytes, tmp_path: Path) -> None:
 
 
 def altered_model(model: bytes, draw: st.DrawFn) -> bytes:
-    """A model whose arrays or facts contradict each other, under correct checksums."""
+    """A model whose arrays or metadata contradict each other, under correct checksums."""
     with np.load(io.BytesIO(model)) as archive:
         arrays = dict(archive)
     header = json.loads(bytes(arrays.pop("header.json")))
     name = draw(st.sampled_from(sorted(arrays)))
     array = arrays[name].copy()
-    way = draw(st.sampled_from(["shorter", "longer", "type", "shape", "value", "label", "fact"]))
+    way = draw(st.sampled_from(["shorter", "longer", "type", "shape", "value", "label", "key"]))
     if way == "shorter":
         array = array[: draw(st.integers(0, len(array)))]
     elif way == "longer":
@@ -97,10 +97,10 @@ def altered_model(model: bytes, draw: st.DrawFn) -> bytes:
     elif way == "value" and len(array):
         array[draw(st.integers(0, len(array) - 1))] = draw(st.sampled_from([0, 99, 127]))
     elif way == "label":
-        header["facts"]["labels"] = draw(st.sampled_from([[], ["O"] * 3, ["O", 1], "BIO", None]))
+        header["metadata"]["labels"] = draw(st.sampled_from([[], ["O"] * 3, ["O", 1], "BIO", None]))
     else:
-        fact = draw(st.sampled_from(sorted(header["facts"])))
-        header["facts"][fact] = draw(st.sampled_from([None, -1, "x", [], {}, 10**9]))
+        key = draw(st.sampled_from(sorted(header["metadata"])))
+        header["metadata"][key] = draw(st.sampled_from([None, -1, "x", [], {}, 10**9]))
     text = json.dumps(header).encode()
     return saved({**arrays, name: array, "header.json": np.frombuffer(text, np.uint8)})
 

@@ -123,7 +123,7 @@ def guesses(rng: np.random.Generator, n: int, *pools: list[tuple[int, int]]) -> 
 @pytest.mark.corpus
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_real_scores_are_those_of_counting_the_files(split: str) -> None:
-    """Random guesses, scored by the spans that stand in Gold.format and Correct.Data."""
+    """Random guesses, scored by the spans in Gold.format and Correct.Data."""
     home = real_home({**GENETAG, **ALTERNATIVES}.values())
     gold_path = home.locate(GENETAG[split]).with_name("Gold.format")
     if not gold_path.is_file():

@@ -187,7 +187,7 @@ def test_other_contents_than_registered_are_not_parsed(home: DataHome) -> None:
 
 
 def places(home: DataHome, corpus: Corpus) -> np.ndarray:
-    """Where in the file each word of a corpus stands."""
+    """The place of each word of a corpus in the file."""
     order: dict[str, int] = {}
     for part in ("train", "test"):
         found = letters.read_words(home.locate(LETTERS), part)
@@ -223,16 +223,16 @@ def test_the_default_split_is_a_shuffle(home: DataHome) -> None:
 
 def test_draws_hold_two_of_each_spelling_and_the_rest_is_test_and_text(home: DataHome) -> None:
     seen: set[str] = set()
-    early = places(home, letters.load(home, draw=0).splits["train"]) < 15
+    early = places(home, letters.load(home, draws=True).splits["train"]) < 15
     assert not early.all()  # not the copies that come first in the file
-    for draw in range(10):
-        data = letters.load(home, draw=draw)
+    for seed in range(10):
+        data = letters.load(home, seed=seed, draws=True)
         train, test = data.splits["train"], data.splits["test"]
         assert spelled(train) == {"ab": 2, "ba": 2, "cad": 2}
         assert not seen & set(words_of(train))
         seen |= set(words_of(train))
         assert len(set(words_of(train)) | set(words_of(test))) == 6 + test.n_sentences == 75
-        text = unlabeled_text(data, ProtocolSpec(labeled="all", seed=0), np.empty(0, np.int64))
+        text = unlabeled_text(data, ProtocolSpec(labeled="all", text="external"))
         (shard,) = text
         assert set(shard.columns) == {"word", "image"}
         assert data.transductive
@@ -240,10 +240,19 @@ def test_draws_hold_two_of_each_spelling_and_the_rest_is_test_and_text(home: Dat
     assert len(seen) == 60
 
 
-@pytest.mark.parametrize("options", [{"draw": 10}, {"draw": -1}, {"draws": 1}])
+@pytest.mark.parametrize("options", [{"draws": 1}, {"draw": 1}])
 def test_bad_options_are_refused(home: DataHome, options: dict[str, int]) -> None:
     with pytest.raises(UserError, match=r"ocr.*draw"):
         letters.load(home, **options)
+
+
+def test_seeds_beyond_the_draws_are_refused(home: DataHome) -> None:
+    with pytest.raises(UserError, match=r"ocr has 10 draws; there is none for seed 10") as caught:
+        letters.load(home, seed=10, draws=True)
+    assert "--seed 0 to 9" in str(caught.value)
+    assert words_of(letters.load(home, seed=10).splits["train"]) == words_of(
+        letters.load(home).splits["train"]
+    )
 
 
 def test_other_counts_than_upstreams_are_an_error(
@@ -326,7 +335,7 @@ def test_registrations_load() -> None:
 
 def real() -> tuple[Path, Dataset, list[Dataset]]:
     home = real_home([LETTERS])
-    draws = [letters.load(home, draw=draw) for draw in range(10)]
+    draws = [letters.load(home, seed=seed, draws=True) for seed in range(10)]
     return home.path(LETTERS), letters.load(home), draws
 
 

@@ -109,8 +109,9 @@ def test_the_accuracy_reached_agrees_with_the_expected_one() -> None:
     """If the stated model were not the generating one, its own expectation would be off."""
     for shift in (0.0, 0.7):
         lang = language(shift)
-        facts = bayes_accuracy(lang, lang.sample(20_000, np.random.default_rng(4)))
-        assert facts["bayes_accuracy"] == pytest.approx(facts["bayes_accuracy_expected"], abs=0.003)
+        metadata = bayes_accuracy(lang, lang.sample(20_000, np.random.default_rng(4)))
+        expected = metadata["bayes_accuracy_expected"]
+        assert metadata["bayes_accuracy"] == pytest.approx(expected, abs=0.003)
 
 
 def test_no_simple_rule_beats_it() -> None:
@@ -133,7 +134,7 @@ def test_every_knob_turns_the_right_way() -> None:
     assert optimum(rare=0.0) > optimum(rare=0.5) + 0.01
 
 
-def test_default_sizes_columns_and_facts() -> None:
+def test_default_sizes_columns_and_metadata() -> None:
     data = load(HOME)
     assert {name: corpus.n_sentences for name, corpus in data.splits.items()} == {
         "train": 400,

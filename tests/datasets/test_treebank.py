@@ -337,7 +337,7 @@ def test_the_sample_is_cut_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.corpus
 def test_the_real_sample() -> None:
-    """Against the facts of the whole file, and another reading with nothing in common."""
+    """Against the published numbers of the file, and against another parser."""
     home = DataHome(offline=True)
     if home.state(SAMPLE) != "ok":
         pytest.skip(f"no {SAMPLE.path} in the data home {home.root}")

@@ -233,27 +233,27 @@ def test_draws_are_disjoint_and_the_rest_is_test_and_text(
 ) -> None:
     little_treebank(tmp_path, monkeypatch, dev=600, test=450)
     seen: set[str] = set()
-    for draw in range(10):
-        data = load(tmp_path, draw=draw)
+    for seed in range(10):
+        data = load(tmp_path, seed=seed, draws=True)
         train, test = words(data.splits["train"]), words(data.splits["test"])
         assert len(train) == 100
         assert not seen & set(train)
         seen |= set(train)
         assert len(set(train) | set(test)) == len(train) + len(test) == 1050
-        protocol = ProtocolSpec(labeled="all", seed=0)
-        (shard,) = unlabeled_text(data, protocol, np.empty(0, dtype=np.int64))
+        (shard,) = unlabeled_text(data, ProtocolSpec(labeled="all", text="external"))
         assert words(shard) == test
         assert set(shard.columns) == {"word"}
         assert data.transductive
     assert not load(tmp_path).transductive
-    small = load(tmp_path, draw=2, size=50).splits
+    small = load(tmp_path, seed=2, draws=True, size=50).splits
     assert [part.n_sentences for part in small.values()] == [50, 1000]
-    assert set(words(small["train"])) < set(words(load(tmp_path, draw=1).splits["train"]))
+    second = load(tmp_path, seed=1, draws=True)
+    assert set(words(small["train"])) < set(words(second.splits["train"]))
     with pytest.raises(UserError, match="1050"):
-        load(tmp_path, draw=2, size=350)
+        load(tmp_path, seed=2, draws=True, size=350)
     # Random sets come from all files.
     assert 300 < sum(word.startswith("dev") for word in seen) < 700
-    assert words(load(tmp_path, draw=9).splits["train"]) == train
+    assert words(load(tmp_path, seed=9, draws=True).splits["train"]) == train
 
 
 def test_punctuation_may_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def test_punctuation_may_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert load(tmp_path, punct_constraint=True).label_constraint == ud.PUNCTUATION
 
 
-@pytest.mark.parametrize("options", [{"draw": 10}, {"draw": -1}, {"draws": 1}])
+@pytest.mark.parametrize("options", [{"draws": True, "seed": 10}, {"draws": 1}, {"draw": 1}])
 def test_bad_options_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, int]
 ) -> None:

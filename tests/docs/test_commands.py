@@ -18,7 +18,7 @@ TOP = Path(__file__).parents[2]
 LETTERS = {
     "jiao2006": {"D": "genetag_jiao", "U": "B", "S": "0", "G": "0.1"},
     "subramanya2010": {"D": "questions"},
-    "he2013": {"N": "0", "LL": "da"},
+    "he2013": {"LL": "da"},
 }
 SHOWN = r'sslbench() { printf "%s\t" "$@"; echo; }; '
 

@@ -1,4 +1,4 @@
-"""Tests stand in a folder for each package, and share code through `support` alone."""
+"""Each package has a folder of tests; tests share code through `support` only."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def test_paired_tests_and_leaderboards_take_them_as_the_primary_metric(
     monkeypatch.setattr(run_fakes, "load", lambda home, **options: data)
     monkeypatch.setattr("sslbench.report.leaderboard.BASELINE", "majority")
     runs = [
-        execute(task(name, labeled=40, seed=seed, code="1", params={"weight": weight}))
+        execute(task(name, labeled=40, seed=seed, search="1", params={"weight": weight}))
         for name, weight in (("majority", 1.0), ("follower", 100.0))
         for seed in (0, 1)
     ]

@@ -1,4 +1,4 @@
-"""Downloads from a server on this machine that cuts, lies, forgets and goes on too long."""
+"""Downloads from a local server that breaks off, sends wrong bytes or sends too much."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(WRONG)
 
     def serve_shorter(self, start: int) -> None:
-        """It ends early without having told a length."""
+        """It ends early and gives no length."""
         self.answer(200, CONTENT[:500], **{"Content-Length": "", "Connection": "close"})
 
     def serve_packed(self, start: int) -> None:

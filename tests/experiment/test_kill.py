@@ -121,7 +121,7 @@ def run_to_its_end(store: Path) -> tuple[list[dict[str, object]], str]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
-    """The store of a grid that nobody killed, and the seconds it took."""
+    """The store of a grid that was not killed, and the seconds it took."""
     store = tmp_path_factory.mktemp("undisturbed") / "runs"
     began = time.monotonic()
     run_to_its_end(store)
@@ -150,7 +150,7 @@ def test_kill_dash_nine(tmp_path: Path, undisturbed: tuple[Path, float]) -> None
 
 
 def test_half_written_files_are_left_alone(undisturbed: tuple[Path, float]) -> None:
-    """What a kill in the middle of a write leaves behind is no record and stops nobody."""
+    """A file that a killed process left half-written is no record and stops no other run."""
     store, _ = undisturbed
     (store / ".0123456789abcdef-x.tmp").write_bytes(b'{\n"run_id": "01')
     assert len(read(store)) == len(METHODS) * len(SEEDS)

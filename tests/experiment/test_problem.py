@@ -85,8 +85,8 @@ def test_the_transition_mask_holds_in_training_and_decoding() -> None:
         y, p = crf.decode(data), crf.marginals(data)
         np.testing.assert_array_equal(p[shard.offsets[:-1], 1], 0.0)
         for lo, hi in zip(shard.offsets[:-1], shard.offsets[1:], strict=True):
-            arcs = zip([3, *y[lo : hi - 1]], y[lo:hi], strict=True)
-            assert all(MASK[arc] for arc in arcs)
+            transitions = zip([3, *y[lo : hi - 1]], y[lo:hi], strict=True)
+            assert all(MASK[transition] for transition in transitions)
     wrong = HardLabels(np.array([0, 1, 0, 0, 0, 1], np.int32))  # A follows B
     with pytest.raises(InfeasibleSentenceError, match="break the constraints"):
         crf.train([(text.labeled[0], wrong)], TrainingParams())

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gc
 import math
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from types import ModuleType
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.corpus import ChainedShards, Column, Corpus, CorpusShards, Shards, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
@@ -21,6 +24,9 @@ from sslbench.experiment.protocol import (
     draw,
     labeled_size,
     parse_labeled,
+    parse_unlabeled,
+    resolve_text,
+    rest_of_train,
     sample,
     split_fifth,
     unlabeled_text,
@@ -104,56 +110,156 @@ def test_one_sentence_cannot_be_tuned_on() -> None:
 def test_the_rest_of_train_is_the_unlabeled_text() -> None:
     data = dataset()
     drawn = draw(data, ProtocolSpec(labeled=20))
-    text = unlabeled_text(data, ProtocolSpec(labeled=20), drawn.hidden)
+    text = unlabeled_text(data, ProtocolSpec(labeled=20))
     shards = list(text)
     assert text.n_sentences == 40
     assert all("label" not in shard.columns for shard in shards)
     rest = data.splits["train"].select(drawn.hidden)
     assert shards[0].column("word").codes.tolist() == rest.column("word").codes.tolist()
-    capped = unlabeled_text(data, ProtocolSpec(labeled=20, unlabeled=7), drawn.hidden)
-    assert capped.n_sentences == 7
 
 
-def test_external_text_is_used_when_all_is_labeled_and_refused_with_labels() -> None:
+AMOUNTS = (0, 1, 7, 39, 40, 45, 69, 70, 500)
+
+
+def sentences(text: Shards) -> list[str]:
+    return [" ".join(shard.sentence(i, "word")) for shard in text for i in range(shard.n_sentences)]
+
+
+def with_text(data: Dataset, **changes: bool) -> Dataset:
+    """30 sentences of external text, in shards of a few tokens each."""
+    raw = data.splits["test"].drop("label")
+    return replace(data, external=lambda: CorpusShards(raw, 10), **changes)
+
+
+@pytest.mark.parametrize("source", ["rest", "external", "all"])
+@pytest.mark.parametrize("unit", ["", "t"])
+def test_amounts_of_text_are_nested(source: str, unit: str) -> None:
+    """A smaller amount is part of a larger one, and as large as it may be."""
+    data = with_text(dataset())
+    common = {"labeled": 20, "seed": 3, "text": source}
+    whole = Counter(sentences(unlabeled_text(data, ProtocolSpec(**common))))
+    assert whole.total() == {"rest": 40, "external": 30, "all": 70}[source]
+    before: Counter[str] = Counter()
+    for amount in AMOUNTS:
+        cap = parse_unlabeled(f"{amount}{unit}")
+        text = unlabeled_text(data, ProtocolSpec(unlabeled=cap, **common))
+        found = sentences(text)
+        assert text.n_sentences == len(found)
+        assert text.n_tokens == sum(len(sentence.split()) for sentence in found)
+        assert before <= Counter(found) <= whole
+        if not unit:
+            assert len(found) == min(amount, whole.total())
+        elif len(found) < whole.total():  # toy sentences have at most 8 tokens
+            assert amount - 8 < text.n_tokens <= amount
+        before = Counter(found)
+
+
+def test_a_capped_rest_is_a_random_part_in_the_order_of_the_draw() -> None:
     data = dataset()
-    test = data.splits["test"]
-    nothing = np.empty(0, dtype=np.int64)
-    assert unlabeled_text(data, ProtocolSpec(), nothing).n_sentences == 0
-    fine = replace(data, external=lambda: CorpusShards(test.drop("label")))
-    assert unlabeled_text(fine, ProtocolSpec(), nothing).n_sentences == 30
-    assert unlabeled_text(fine, ProtocolSpec(labeled=20), np.arange(40)).n_sentences == 40
-    adapting = replace(fine, adaptation=True)
-    assert unlabeled_text(adapting, ProtocolSpec(labeled=20), np.arange(40)).n_sentences == 30
-    joined = replace(fine, joined=True)
-    text = unlabeled_text(joined, ProtocolSpec(labeled=20), np.arange(20, 60))
-    assert [shard.n_sentences for shard in text] == [40, 30]
-    rest = data.splits["train"].select(np.arange(20, 60)).column("word").codes
-    assert next(iter(text)).column("word").codes.tolist() == rest.tolist()
-    assert unlabeled_text(joined, ProtocolSpec(), nothing).n_sentences == 30
-    capped = unlabeled_text(joined, ProtocolSpec(labeled=20, unlabeled=45), np.arange(20, 60))
-    assert [shard.n_sentences for shard in capped] == [40, 5]
-    leaking = replace(data, external=lambda: CorpusShards(test))
-    for either in (leaking, replace(leaking, joined=True)):
+    order = np.random.default_rng([5, 0x6C61626C]).permutation(60)  # as in `sample`
+    capped = ProtocolSpec(labeled=20, seed=5, unlabeled=10)
+    assert rest_of_train(data, capped).tolist() == sorted(order[20:30].tolist())
+    words = data.splits["train"].select(np.sort(order[20:30])).column("word").codes.tolist()
+    (shard,) = unlabeled_text(data, capped)
+    assert shard.column("word").codes.tolist() == words
+    lengths = data.splits["train"].lengths
+    for n_tokens in range(0, 250, 7):
+        few = rest_of_train(data, ProtocolSpec(labeled=20, seed=5, unlabeled=f"{n_tokens}t"))
+        expected, left = [], n_tokens
+        for sentence in order[20:].tolist():
+            left -= int(lengths[sentence])
+            if left < 0:
+                break
+            expected.append(sentence)
+        assert few.tolist() == sorted(expected)
+
+
+def test_external_text_is_read_no_further_than_the_cap() -> None:
+    raw = dataset().splits["test"].drop("label")
+    read = []
+
+    def shards() -> Iterator[Corpus]:
+        for number in range(1000):
+            read.append(number)
+            yield raw
+
+    class Endless(CorpusShards):
+        def __iter__(self) -> Iterator[Corpus]:
+            return shards()
+
+    data = replace(dataset(), external=lambda: Endless(raw))
+    for cap in (31, f"{raw.n_tokens + 1}t"):
+        read.clear()
+        list(unlabeled_text(data, ProtocolSpec(text="external", unlabeled=cap)))
+        assert max(read) == 1
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "1.5", "10%", "t", "5 t", ""])
+def test_bad_amounts_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="unlabeled"):
+        parse_unlabeled(text)
+
+
+def test_where_the_text_comes_from() -> None:
+    data = dataset()
+    fine = with_text(data)
+    few = ProtocolSpec(labeled=20)
+    sources = {"rest": [40], "external": [30], "all": [40, 30]}
+    for source, sizes in sources.items():
+        text = unlabeled_text(fine, msgspec.structs.replace(few, text=source))
+        parts = text.parts if isinstance(text, ChainedShards) else [text]
+        assert [part.n_sentences for part in parts] == sizes
+    assert unlabeled_text(data, ProtocolSpec()).n_sentences == 0
+    for source in ("external", "all"):
+        with pytest.raises(UserError, match="toy has no external text"):
+            unlabeled_text(data, ProtocolSpec(text=source))
+    leaking = replace(data, external=lambda: CorpusShards(data.splits["test"]))
+    for source in ("external", "all"):
         with pytest.raises(RuntimeError, match="has labels"):
-            unlabeled_text(either, ProtocolSpec(), nothing)
+            list(unlabeled_text(leaking, ProtocolSpec(text=source)))
+
+
+def test_the_source_that_is_meant_without_an_option() -> None:
+    data = dataset()
+    fine = with_text(data)
+    assert resolve_text(data, "all", None) == resolve_text(data, 20, None) == "rest"
+    assert resolve_text(fine, "all", None) == "external"
+    assert resolve_text(fine, 20, None) == "rest"
+    assert resolve_text(replace(fine, adaptation=True), 20, None) == "external"
+    assert resolve_text(replace(fine, joined=True), "all", None) == "all"
+    assert resolve_text(replace(fine, joined=True), 20, None) == "all"
+    assert resolve_text(replace(data, joined=True), 20, None) == "rest"
+    assert resolve_text(fine, 20, "all") == "all"
+    assert resolve_text(replace(fine, joined=True), 20, "rest") == "rest"
+    for asked in ("external", "all"):
+        with pytest.raises(UserError, match="toy has no external text"):
+            resolve_text(data, 20, asked)
+
+
+def test_the_protocol_in_words() -> None:
+    assert ProtocolSpec(labeled=20).describe() == "labeled 20, unlabeled rest of train, no tuning"
+    protocol = ProtocolSpec(text="all", unlabeled="500t", folds=5, tune=8)
+    assert protocol.describe() == (
+        "labeled all, 5 folds, unlabeled rest of train and external text, at most 500 tokens,"
+        " 8 tuning trials"
+    )
 
 
 def test_held_out_sentences_join_the_text_that_is_tested() -> None:
     data = dataset()
     own = replace(data, external=lambda: CorpusShards(data.splits["test"].drop("label")))
-    held = np.array([3, 9, 4])
-    for change, all_of in (({}, 30), ({"transductive": True}, 33)):
-        text = unlabeled_text(replace(own, **change), ProtocolSpec(), np.empty(0, np.int64), held)
-        assert text.n_sentences == all_of
+    all_of_it, held = ProtocolSpec(text="external"), np.array([3, 9, 4])
+    for change, size in (({}, 30), ({"transductive": True}, 33)):
+        text = unlabeled_text(replace(own, **change), all_of_it, held)
+        assert text.n_sentences == size
     *_, last = text
     assert list(last.columns) == [name for name in data.splits["train"].columns if name != "label"]
     wanted = data.splits["train"].select(held).column("word").codes
     assert last.column("word").codes.tolist() == wanted.tolist()
     moving = replace(own, transductive=True)
     for fold in (None, held[:0]):
-        text = unlabeled_text(moving, ProtocolSpec(), np.empty(0, np.int64), fold)
-        assert text.n_sentences == 30
-    capped = unlabeled_text(moving, ProtocolSpec(unlabeled=5), np.empty(0, np.int64), held)
+        assert unlabeled_text(moving, all_of_it, fold).n_sentences == 30
+    capped = unlabeled_text(moving, ProtocolSpec(text="external", unlabeled=5), held)
     assert [shard.n_sentences for shard in capped] == [5, 3]
 
 
@@ -165,7 +271,8 @@ def test_trials_see_the_words_of_the_fold_they_are_scored_on(transductive: bool)
         external=lambda: CorpusShards(data.splits["test"].drop("label")),
         transductive=transductive,
     )
-    asked = task("self_training", featurizer="basic", model="crf1", labeled="all", tune=2)
+    base = {"featurizer": "basic", "model": "crf1", "text": "external"}
+    asked = task("self_training", **base, labeled="all", tune=2)
     setup = RunSetup(asked, registry(), own, draw(own, asked.spec.protocol), RunContext())
     trial = setup.problem(setup.drawn.train, "self_training").unlabeled
     held = len(setup.drawn.dev)
@@ -195,7 +302,7 @@ def problem_of(data: Dataset, labeled: int) -> Problem:
         data.encoding,
         tuple(part.column("label").vocabulary.strings),
         part,
-        unlabeled_text(data, protocol, drawn.hidden),
+        unlabeled_text(data, protocol),
         None,
         featurizer=None,
         model=None,

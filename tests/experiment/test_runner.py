@@ -13,11 +13,12 @@ from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
 from sslbench.errors import UserError
-from sslbench.experiment.execute.grid import run_grid
+from sslbench.experiment.execute.grid import GridOptions, run_grid
+from sslbench.experiment.integrity import decode
 from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.record import decode
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
+from sslbench.report.leaderboard import leaderboard
 from support import run_fakes
 from support.run_fakes import MajorityFit, task
 
@@ -35,9 +36,12 @@ def test_a_record_tells_the_whole_run() -> None:
     assert (record.status, record.error) == ("ok", None)
     assert record.params == {"weight": 0.5, "sleep": 0.0}
     assert record.protocol == {
+        "tune_cpu": None,
         "labeled": 20,
         "unlabeled": None,
+        "text": "rest",
         "seed": 0,
+        "folds": 0,
         "tune": 0,
         "dev": "none",
     }
@@ -71,6 +75,46 @@ def test_same_seed_same_record() -> None:
     assert first.metrics == second.metrics
     assert first.trace == second.trace
     assert execute(task(labeled=20, seed=4)).trace["draw"] != first.trace["draw"]
+
+
+def test_the_seed_of_a_run_is_the_number_of_the_draw() -> None:
+    """The counts of each run are those of the sentences outside of its own draw."""
+    pool = run_fakes.toy_splits()["train"]
+    for seed in (0, 1):
+        record = execute(task(dataset="drawn", text="external", seed=seed))
+        test = [n for i, n in enumerate(pool.lengths.tolist()) if i // 20 != seed]
+        assert record.counts["test"]["n_tokens"] == test
+        assert record.audit["duplicates"]["test_in_unlabeled"] == 40
+    beyond = execute(task(dataset="drawn", seed=2))
+    assert (beyond.status, beyond.error_kind) == ("failed", "input")
+
+
+def test_the_plan_says_where_the_text_comes_from(tmp_path: Path) -> None:
+    for request, text, size in (
+        ({"labeled": 20}, "rest", 40),
+        ({}, "external", 30),
+        ({"labeled": 20, "text": "external"}, "external", 30),
+        ({"labeled": 20, "text": "all", "unlabeled": 50}, "all", 50),
+    ):
+        (run,) = planned(tmp_path, **request)
+        record = execute(run)
+        assert run.spec.protocol.text == record.protocol["text"] == text
+        assert record.trace["unlabeled"] == record.data["sentences"]["unlabeled"] == size
+    own = tmp_path / "own.conll"
+    own.write_text("a A\n\nb B\n\n" * 5)
+    request = {"datasets": [], "data_path": own, "columns": ("word", "label")}
+    with pytest.raises(UserError, match="own has no external text"):
+        planned(tmp_path, **request, text="external")
+
+
+def test_draws_are_rows_of_one_table(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    methods = ["majority", "follower"]
+    runs = planned(tmp_path, methods=methods, datasets=["drawn"], seeds=[0, 1])
+    for run in runs:
+        store.save(execute(run))
+    (table,) = leaderboard(store.records())
+    assert [row.seeds for row in table.rows] == [(0, 1), (0, 1)]
 
 
 def test_tuning_uses_a_fifth_and_retrains_on_all(tmp_path: Path) -> None:
@@ -149,8 +193,8 @@ def test_settings_are_typed_and_go_to_whom_they_belong(tmp_path: Path) -> None:
         methods=["majority", "hostile"],
         settings=["weight=3", "hostile.how=exit", "toy.train=12"],
     )
-    assert [each.spec.params for each in both] == [{"weight": 3.0}, {"how": "exit"}]
-    assert both[0].spec.data.options == {"train": 12}
+    assert [next(iter(each.spec.params.values())) for each in both] == [3.0, "exit"]
+    assert both[0].spec.data.options["train"] == 12
     for bad, message in [
         ("wieght=1", "did you mean weight"),
         ("weight", "key=value"),
@@ -185,11 +229,11 @@ def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
     again = run_grid(tasks[:2], store)
     assert (again.stored, again.stored_failed, len(ran)) == (2, 1, 3)
     assert again.exit_status == 1
-    retried = run_grid(tasks[:2], store, retry=True)
+    retried = run_grid(tasks[:2], store, GridOptions(retry=True))
     assert (retried.stored, ran[3:]) == (1, ["hostile"])
     assert run_grid(tasks[2:], store).exit_status == 2
     with pytest.raises(UserError, match="executor"):
-        run_grid(planned(tmp_path, seeds=[9]), store, executor="cloud")
+        run_grid(planned(tmp_path, seeds=[9]), store, GridOptions(executor="cloud"))
 
 
 def sslbench(*words: str) -> Result:
@@ -259,7 +303,7 @@ def test_compare(tmp_path: Path) -> None:
     runs = [execute(task(labeled=n, params={"weight": w})) for n, w in ((5, 100.0), (40, 0.1))]
     other = execute(task(labeled=20, data=msgspec.structs.replace(runs[0].spec.data)))
     other.data["test_sha256"] = "another"
-    other.spec = msgspec.structs.replace(other.spec, code="x")
+    other.spec = msgspec.structs.replace(other.spec, search="x")
     other.run_id = other.spec.run_id
     bad = execute(task("hostile"))
     for record in (*runs, other, bad):

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from sslbench import MethodInfo
 from sslbench.cli import cli
-from sslbench.experiment.execute.grid import run_grid
+from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
@@ -111,9 +111,9 @@ def test_a_method_that_does_not_fit_is_not_even_started(
     )
     request = Request(["segmenter"], ["toy"], model="nothing", settings=["weight=2"])
     run_tasks = plan(request, store=None, notice=lambda text: None)
-    result = run_grid(run_tasks, Store(tmp_path / "runs"), retry=True)
+    result = run_grid(run_tasks, Store(tmp_path / "runs"), GridOptions(retry=True))
     assert started == []
-    assert [record.params for record in result.skipped] == [{"weight": 2.0}]
+    assert [record.params["weight"] for record in result.skipped] == [2.0]
     assert result.failed == []
 
 

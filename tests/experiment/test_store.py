@@ -95,10 +95,13 @@ def test_stores_merge_by_copying(tmp_path: Path) -> None:
         two.save(record(seed))
     shutil.copytree(two.folder, one.folder, dirs_exist_ok=True)
     assert sorted(r.spec.protocol.seed for r in one.records()) == [0, 1, 2]
-    # Also under another name, as file managers do it: still one run.
+    # A record under the name of another run does not answer for it.
     path = next(one.folder.glob("*.json"))
-    shutil.copy(path, path.with_name("copy of it.json"))
-    assert len(one.records()) == 3
+    shutil.copy(path, one.path("0" * 16))
+    with pytest.warns(StoreWarning, match=f"holds the record of run {path.stem}"):
+        assert len(one.records()) == 3
+    with pytest.warns(StoreWarning):
+        assert one.load("0" * 16) is None
 
 
 def test_find_by_beginning_or_path(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_a_users_file_runs(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (tree,) = json.loads(result.stdout)
     assert (tree["dataset"], tree["metrics"]["test"]["f1"]) == ("my", 1.0)
-    assert list(tree["spec"]["data"]["files"]) == ["my.conll"]
+    assert list(tree["data"]["files"]) == ["my.conll"]
     assert "IOB2 chunk tags; task spans, featurizer none" in result.stderr
 
 

@@ -89,10 +89,10 @@ def test_encoding_equals_strings(name, min_count):
 def test_save_and_load(name, tmp_path):
     train, test = random_sentences(3), random_sentences(4, 10, [*WORDS, "unseen"])
     index = AttributeIndex.fit(SETS[name], corpus_of(train), 2)
-    arrays, facts = index.arrays()
+    arrays, metadata = index.arrays()
     np.savez(tmp_path / "index.npz", **arrays)
     with np.load(tmp_path / "index.npz", allow_pickle=False) as stored:
-        loaded = AttributeIndex.from_arrays(dict(stored), json.loads(json.dumps(facts)))
+        loaded = AttributeIndex.from_arrays(dict(stored), json.loads(json.dumps(metadata)))
     for sentences in (train, test):
         corpus = corpus_of(sentences)
         old, new = index.encode(corpus), loaded.encode(corpus)

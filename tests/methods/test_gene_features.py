@@ -91,7 +91,7 @@ def test_the_templates() -> None:
 
 
 def test_a_tagger_learns_to_spell() -> None:
-    """Words that were never seen, told apart by a predicate of their neighbor alone."""
+    """Only a predicate of the neighboring word separates the unseen words."""
     rng = np.random.default_rng(0)
 
     def sentences(n: int, letter: str) -> tuple[Corpus, np.ndarray]:

@@ -267,13 +267,13 @@ def test_the_weight_and_the_scale_of_the_evidence() -> None:
 
 
 def legal(prefixes: list[str], n_tags: int) -> F64:
-    """bool[L + 1, L] arcs of words over prefix and tag; row L: what begins a sentence."""
+    """bool[L + 1, L]: transitions of words over prefix and tag; row L: which may begin."""
     labels = [(p, tag) for tag in range(n_tags) for p in prefixes]
-    arcs = [
+    transitions = [
         [(q in "ME" and t == tag) if p in "BM" else q in "BS" for q, t in labels]
         for p, tag in labels
     ]
-    return np.array([*arcs, [q in "BS" for q, _ in labels]])
+    return np.array([*transitions, [q in "BS" for q, _ in labels]])
 
 
 def test_v12_words_and_labels() -> None:

@@ -35,7 +35,7 @@ def random_chains(
             edge = _with_holes(rng, scale * rng.normal(size=(T, L, L)), holes)
         p = Potentials(node, edge)
         if holes and not possible(p):
-            if T > 2:  # a path is hard to hit: open one
+            if T > 2:  # a possible path is rare by chance: allow one
                 y = rng.integers(0, L, T)
                 node[np.arange(T), y] = scale * rng.normal(size=T)
                 if per_position:

@@ -8,7 +8,7 @@ from support.chunks import Span, from_spans
 
 
 def chunks(n: int, scheme: str, separator: str = " ", seed: int = 0) -> str:
-    """Sentences of words and chunk tags; the word nearly always tells the chunk."""
+    """Sentences of words and chunk tags; the word nearly always determines the chunk."""
     rng = np.random.default_rng(seed)
     blocks = []
     for _ in range(n):

@@ -1,5 +1,6 @@
-"""The engine spelled out: every label sequence of a small chain, one factor and one weight at a
-time.  Slow, obvious, and written from docs/specs/crf_engine.md, not from the engine.
+"""Enumeration of all label sequences of small chains, one factor and one weight at a time.
+
+Written from docs/specs/crf_engine.md, independently of the engine.
 """
 
 from __future__ import annotations
@@ -293,7 +294,7 @@ def dense_potentials(
     transition_mask: Bool | None = None,
     factors: RandomFactors | None = None,
 ) -> list[Potentials]:
-    """Potentials of every sentence, one weight of one token at a time."""
+    """Potentials of every sentence, added up weight by weight."""
     L, at, START = layout.n_labels, places(layout), layout.n_labels
     chains = []
     for lo, hi in zip(attributes.offsets[:-1], attributes.offsets[1:], strict=True):
@@ -332,7 +333,7 @@ def dense_potentials(
 
 @dataclass
 class Probe:
-    """A term that notes the potentials it is given and answers with fixed potential gradients.
+    """A term that stores the potentials it gets and returns fixed potential gradients.
 
     node_slope float64[N, L], edge_slope float64[N, L, L] (zero at first tokens).
     """

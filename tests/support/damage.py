@@ -259,7 +259,7 @@ def saved_model(folder: Path) -> bytes:
 
 @contextmanager
 def limited(seconds: int) -> Iterator[None]:
-    """AssertionError when the batch takes longer."""
+    """AssertionError if the block takes longer."""
 
     def stop(*_: object) -> None:
         raise AssertionError(f"not done after {seconds} s")
@@ -274,7 +274,10 @@ def limited(seconds: int) -> Iterator[None]:
 
 
 def check(reader: Reader, path: Path) -> str:
-    """Read it; the error as text, "" for harmless damage. Any other exception escapes."""
+    """Read it; return the error as text, "" if the damage is harmless.
+
+    Exceptions other than UserError are raised.
+    """
     try:
         with limited(SECONDS):
             reader.read(path)

@@ -19,7 +19,7 @@ TEMPLATES = ("word[0]", "word.suffix2[0]", "word[-1]")
 def eight_sentences(
     unlabeled: Sequence[int] = range(8, 24), templates: Sequence[str] = TEMPLATES
 ) -> Problem:
-    """Eight labeled sentences, others without labels in two shards, eight to develop on."""
+    """Eight labeled sentences, two shards of unlabeled ones, eight development sentences."""
     splits = load(DataHome(), train=24, dev=8, test=1).splits
     labeled = labeled_part(splits["train"], np.arange(8))
     text = without_labels(splits["train"].select(np.array(unlabeled)))

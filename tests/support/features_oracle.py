@@ -1,4 +1,4 @@
-"""The features spelled out, one token and one string at a time: slow and obvious."""
+"""The features spelled out, one token and one string at a time: written for clarity, not speed."""
 
 from __future__ import annotations
 

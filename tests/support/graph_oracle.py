@@ -1,7 +1,7 @@
-"""Vertices, context features and their weights with strings and dictionaries: slow and obvious.
+"""Vertices, context features and their weights, computed with strings and dictionaries.
 
-The template sets are written out once more, as functions of the five words around a token, so that
-a slip in either copy shows.
+The template sets are defined a second time, as functions of the five words around a token, so that
+an error in either copy fails a test.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.graph.forms import form_of
 from sslbench.graph.words import ngram_offsets
 
-PADS = ("<<s2>>", "<<s1>>", "<</s1>>", "<</s2>>")  # no word of the texts below looks so
+PADS = ("<<s2>>", "<<s1>>", "<</s1>>", "<</s2>>")  # no word below has this form
 
 WORDS = [
     *("the", "The", "THE", "of", "a", "<s1>", "</s1>", "<num>", "1996", "1.5", "1,200", "1.", "x1"),

@@ -34,7 +34,7 @@ UNLABELED = corpus([2, 0, 3], [1, 3])
 def crf_over(
     labeled: Corpus, labels: I32, *text: Corpus, template: str = "x[0]", n_labels: int = 2
 ) -> ChainCRF:
-    """Weights 0 for the symbols in order of first sight."""
+    """A CRF with zero weights over the symbols, in order of first occurrence."""
     return ChainModel().prepare(
         TemplateFeaturizer([template]),
         labeled,

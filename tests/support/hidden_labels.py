@@ -24,5 +24,5 @@ def both_ways(
         monkeypatch.setattr(module, "load", lambda home, data=data, **options: data)
         found.append(execute(asked))
         assert found[-1].status == "ok", found[-1].traceback
-    assert found[0].metrics != found[1].metrics  # the scorer does look
+    assert found[0].metrics != found[1].metrics  # only the scorer reads them
     return found[0], found[1]

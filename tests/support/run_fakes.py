@@ -1,4 +1,6 @@
-"""A plugin with a toy dataset, an honest method and hostile ones; children import it by name.
+"""A plugin with a toy dataset, a correct method and misbehaving ones.
+
+Child processes import it by name.
 
 `install` puts a distribution with its entry point on the path, as pip would.
 """
@@ -80,6 +82,19 @@ def load(home: DataHome, **options: int) -> Dataset:
     )
 
 
+def drawn(home: DataHome, *, seed: int = 0) -> Dataset:
+    """A dataset with two draws of 20 sentences, of which the rest is text and test."""
+    from sslbench import UserError
+
+    if seed > 1:
+        raise UserError(f"no draw for seed {seed}")
+    pool = toy_splits()["train"]
+    train = np.isin(np.arange(60), np.arange(20) + 20 * seed)
+    splits = {"train": pool.select(train), "test": pool.select(~train)}
+    raw = splits["test"].drop("label")
+    return Dataset("drawn", "tagging", "accuracy", None, splits, lambda: CorpusShards(raw))
+
+
 def missing(home: DataHome) -> Dataset:
     """A dataset whose files are not there."""
     from sslbench import UserError
@@ -88,12 +103,12 @@ def missing(home: DataHome) -> Dataset:
 
 
 def featurizer() -> TemplateFeaturizer:
-    """A featurizer that nobody asks for anything."""
+    """A featurizer that is never used."""
     return TemplateFeaturizer((Template.parse("word[0]"),))
 
 
 def scrambled(splits: Mapping[str, Corpus], hidden: np.ndarray) -> dict[str, Corpus]:
-    """The splits with other gold labels wherever a method must not look."""
+    """The splits with other gold labels where methods must not see them."""
     new = dict(splits)
     rng = np.random.default_rng(5)
     held_out = {name: np.arange(part.n_sentences) for name, part in new.items()}
@@ -136,7 +151,7 @@ class Majority:
 
 
 class MajorityFit:
-    """A word's label, by table."""
+    """Labels words by a table."""
 
     def __init__(self, labels: tuple[str, ...], table: np.ndarray) -> None:
         self.labels = labels
@@ -160,7 +175,7 @@ class Follower(Majority):
 
 
 class Hostile:
-    """Misbehaves as told."""
+    """Misbehaves in the way that its parameter names."""
 
     class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         how: str = "raise"
@@ -199,6 +214,7 @@ def sslbench_datasets() -> list[DatasetInfo]:
             tune=5,
             **common,
         ),
+        DatasetInfo(name="drawn", target="support.run_fakes:drawn", draws=True, **common),
         DatasetInfo(name="missing", target="support.run_fakes:missing", **common),
     ]
 
@@ -239,7 +255,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here = str(Path(__file__).parents[1])
     paths = [str(folder), here, *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    monkeypatch.setenv("RUN_FAKES_MARK", str(folder))  # tells our grandchildren from others
+    monkeypatch.setenv("RUN_FAKES_MARK", str(folder))  # marks grandchildren of this process
     registry.cache_clear()
 
 

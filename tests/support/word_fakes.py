@@ -1,4 +1,4 @@
-"""A made-up language of words: characters tell where a word begins and ends, and its tag."""
+"""A made-up language of words: characters determine where a word begins and ends, and its tag."""
 
 from __future__ import annotations
 

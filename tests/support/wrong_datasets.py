@@ -21,7 +21,7 @@ def honest(home: DataHome) -> Dataset:
 
 
 def changed(split: str, name: str, column: Column | None) -> Dataset:
-    """The honest dataset with a column of a split replaced, or left out."""
+    """The correct dataset with a column of a split replaced, or left out."""
     data = honest(DataHome())
     corpus = data.splits[split].drop(name)
     if column is not None:

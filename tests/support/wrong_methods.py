@@ -43,9 +43,9 @@ class WordTagger:
         return codes
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        facts = {"labels": self.labels, "words": list(self.words), "constraint": self.constraint}
+        metadata = {"labels": self.labels, "words": list(self.words), "constraint": self.constraint}
         codes = np.array(list(self.words.values()), np.int32)
-        write_model(path, self.kind, {"codes": codes}, msgspec.to_builtins(facts))
+        write_model(path, self.kind, {"codes": codes}, msgspec.to_builtins(metadata))
 
 
 class WordTable:
@@ -69,10 +69,10 @@ class WordTable:
         return self.tagger(problem.labels, words, problem.label_constraint, kind_of(type(self)))
 
     @classmethod
-    def restore(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> WordTagger:
-        words = dict(zip(facts["words"], arrays["codes"].tolist(), strict=True))
-        constraint = facts["constraint"] and LabelConstraint(**facts["constraint"])
-        return cls.tagger(tuple(facts["labels"]), words, constraint, kind_of(cls))
+    def restore(cls, arrays: dict[str, Any], metadata: dict[str, Any]) -> WordTagger:
+        words = dict(zip(metadata["words"], arrays["codes"].tolist(), strict=True))
+        constraint = metadata["constraint"] and LabelConstraint(**metadata["constraint"])
+        return cls.tagger(tuple(metadata["labels"]), words, constraint, kind_of(cls))
 
 
 def kind_of(cls: type[Any]) -> str:
@@ -87,7 +87,7 @@ def shifted(tagger: WordTagger, by: int) -> WordTagger:
 
 
 class ReadsLabelFile(WordTable):
-    """Hides that it failed to."""
+    """Reads labels from a file and ignores the error if it cannot."""
 
     def fit(self, problem: Problem, params: Any, run: RunContext) -> WordTagger:
         with suppress(OSError):
@@ -166,8 +166,8 @@ class ForgetsLabelConstraint(WordTable):
 
 class ForgetsConstraintWhenRestored(WordTable):
     @classmethod
-    def restore(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> WordTagger:
-        return super().restore(arrays, {**facts, "constraint": None})
+    def restore(cls, arrays: dict[str, Any], metadata: dict[str, Any]) -> WordTagger:
+        return super().restore(arrays, {**metadata, "constraint": None})
 
 
 class SequenceTagger(WordTagger):
@@ -184,8 +184,8 @@ class CannotBeRestored(WordTable):
 
 class RestoresAnother(WordTable):
     @classmethod
-    def restore(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> WordTagger:
-        return shifted(super().restore(arrays, facts), 1)
+    def restore(cls, arrays: dict[str, Any], metadata: dict[str, Any]) -> WordTagger:
+        return shifted(super().restore(arrays, metadata), 1)
 
 
 class ChangesLabels(WordTable):
@@ -344,7 +344,7 @@ class AcceptsAnyParameter(WordTable):
 
 
 class Hangs(WordTable):
-    """With two threads."""
+    """Never returns if it may use two threads."""
 
     def fit(self, problem: Problem, params: Any, run: RunContext) -> WordTagger:
         while run.threads > 1:

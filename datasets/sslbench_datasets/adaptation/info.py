@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sslbench import DatasetInfo
+from sslbench_datasets import references
 from sslbench_datasets.genes.info import GENETAG, MTL
 from sslbench_datasets.treebank.info import SAMPLE
 from sslbench_datasets.upstream import GITHUB, NLTK, Upstream, size
@@ -75,10 +76,6 @@ GENIA_COUNTS = {"dev": (1_964, 51_227), "test": (1_826, 49_086)}
 # Unlabeled question sets -> (sentences used, sentences left out as duplicates of QuestionBank).
 QUESTION_SETS = {"simplequestions": (34_374, 0), "opentriviaqa": (11_337, 4), "qc": (2_645, 3_307)}
 
-_SUBRAMANYA = (
-    "A. Subramanya, S. Petrov, F. Pereira: Efficient graph-based semi-supervised learning of"
-    " structured tagging models. EMNLP 2010"
-)
 _SOURCE = (
     "train = all of NLTK's sample of the Wall Street Journal (3,914 sentences, 94,084 tokens) or,"
     " with the option ptb, sections 0 to 18 of your Penn Treebank, as in the paper"
@@ -103,10 +100,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="questions",
         summary="part-of-speech tags from newswire to questions (QuestionBank)",
-        reference=(
-            f"{_SUBRAMANYA}; J. Judge, A. Cahill, J. van Genabith: QuestionBank: creating a corpus"
-            " of parse-annotated questions. ACL 2006"
-        ),
+        reference=f"{references.SUBRAMANYA_2010}; {references.JUDGE_2006}",
         target="sslbench_datasets.adaptation.load:load_questions",
         licence=f"train: {SAMPLE.licence}; dev and test: {QUESTIONBANK.licence}",
         task="tagging",
@@ -131,8 +125,8 @@ DATASETS: tuple[DatasetInfo, ...] = (
         name="bio",
         summary="part-of-speech tags from newswire to biomedical abstracts (GENIA)",
         reference=(
-            f"{_SUBRAMANYA}; Y. Tateisi, J. Tsujii: Part-of-speech annotation of biology research"
-            " abstracts. LREC 2004; split of G. Crichton et al., BMC Bioinformatics 18, 2017"
+            f"{references.SUBRAMANYA_2010}; {references.TATEISI_2004}; split:"
+            f" {references.CRICHTON_2017}"
         ),
         target="sslbench_datasets.adaptation.load:load_bio",
         licence=f"train: {SAMPLE.licence}; dev and test: {GENIA['test'].licence}",
@@ -153,10 +147,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="pennbioie",
         summary="part-of-speech tags from newswire to PennBioIE abstracts, from your own folder",
-        reference=(
-            f"{_SUBRAMANYA}; S. Kulick et al.: Integrated annotation for biomedical information"
-            " extraction. BioLINK 2004"
-        ),
+        reference=f"{references.SUBRAMANYA_2010}; {references.KULICK_2004}",
         target="sslbench_datasets.adaptation.load:load_pennbioie",
         licence="LDC2008T20 or LDC2008T21, available from the Linguistic Data Consortium only",
         task="tagging",

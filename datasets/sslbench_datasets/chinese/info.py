@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sslbench import DatasetInfo
+from sslbench_datasets import references
 from sslbench_datasets.upstream import GITHUB, NLTK, Upstream, size
 
 _MULTI_CRITERIA = Upstream(
@@ -106,10 +107,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="zh_zx",
         summary="ZhuXian, a web novel: word borders and Chinese Treebank tags",
-        reference=(
-            "M. Zhang, Y. Zhang, W. Che, T. Liu: Type-supervised domain adaptation for joint"
-            " segmentation and POS-tagging. EACL 2014"
-        ),
+        reference=references.ZHANG_2014,
         target="sslbench_datasets.chinese.load:load_zh_zx",
         licence=_ZX_LICENCE,
         task="joint",
@@ -122,11 +120,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="sinica",
         summary="NLTK's sample of the Sinica Treebank: traditional characters, universal tags",
-        reference=(
-            "F.-Y. Chen, P.-F. Tsai, K.-J. Chen, C.-R. Huang: The construction of Sinica Treebank."
-            " CLCLP 4 (1999); tags: S. Petrov, D. Das, R. McDonald: A universal part-of-speech"
-            " tagset. LREC 2012"
-        ),
+        reference=f"{references.CHEN_1999}; tags: {references.PETROV_2012}",
         target="sslbench_datasets.chinese.load:load_sinica",
         licence=SINICA.licence,
         task="joint",
@@ -143,10 +137,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="sxu",
         summary="SIGHAN 2008, Shanxi University: word segmentation of newswire",
-        reference=(
-            "G. Jin, X. Chen: The fourth international Chinese language processing bakeoff."
-            " SIGHAN 2008"
-        ),
+        reference=references.JIN_2008,
         target="sslbench_datasets.chinese.load:load_sxu",
         licence=_SXU_LICENCE,
         task="segmentation",

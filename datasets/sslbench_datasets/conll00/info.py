@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sslbench import DatasetInfo
+from sslbench_datasets import references
 from sslbench_datasets.reuters.info import REUTERS, TEXT
 from sslbench_datasets.upstream import GITHUB, NLTK, Upstream, size
 
@@ -24,10 +25,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="conll00",
         summary="CoNLL-2000 chunking (Wall Street Journal), with Reuters newswire as raw text",
-        reference=(
-            "E. F. Tjong Kim Sang, S. Buchholz: Introduction to the CoNLL-2000 shared task:"
-            " chunking. CoNLL 2000"
-        ),
+        reference=references.TJONG_KIM_SANG_2000,
         target="sslbench_datasets.conll00.load:load",
         licence=CONLL2000.licence,
         task="spans",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sslbench import DatasetInfo
+from sslbench_datasets import references
 from sslbench_datasets.chinese.info import JOINT_LABELS
 
 # (files, sentences) according to the LDC catalog.
@@ -25,11 +26,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="ctb7",
         summary="Chinese Treebank 7.0: word borders and 33 tags; from your own folder",
-        reference=(
-            "N. Xue et al.: Chinese Treebank 7.0. LDC2010T07; split: Y. Wang et al.: Improving"
-            " Chinese word segmentation and POS tagging with semi-supervised methods using large"
-            " auto-analyzed data. IJCNLP 2011"
-        ),
+        reference=f"{references.XUE_2010}; split: {references.WANG_2011}",
         target="sslbench_datasets.ctb.load:load",
         licence="LDC2010T07, available from the Linguistic Data Consortium only",
         task="joint",

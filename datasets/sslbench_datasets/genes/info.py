@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sslbench import DatasetInfo
+from sslbench_datasets import references
 from sslbench_datasets.upstream import GITHUB, Upstream, size
 
 MTL = f"{GITHUB}/cambridgeltl/MTL-Bioinformatics-2016/df0df02fae6dbb87d88ffcf323b9096528f06f84/data"
@@ -52,18 +53,7 @@ ALTERNATIVES_COUNTS = {"train": (6_591,), "dev": (2_158,), "test": (4_275,)}
 # Words of the five sets of Jiao et al. (2006).
 JIAO_WORDS = {"A": 5_448, "B": 5_210, "C": 10_208, "D": 25_145, "E": 138_892}
 
-_SMITH = (
-    "L. Smith et al.: Overview of BioCreative II gene mention recognition. Genome Biology"
-    " 9 (Suppl 2), 2008; converted by G. Crichton et al., BMC Bioinformatics 18, 2017"
-)
-_JIAO = (
-    "F. Jiao, S. Wang, C.-H. Lee, R. Greiner, D. Schuurmans: Semi-supervised conditional random"
-    " fields for improved sequence segmentation and labeling. ACL 2006"
-)
-_TANABE = (
-    "L. Tanabe, N. Xie, L. H. Thom, W. Matten, W. J. Wilbur: GENETAG: a tagged corpus for"
-    " gene/protein named entity recognition. BMC Bioinformatics 6 (Suppl 1), 2005"
-)
+_BC2GM_PAPERS = f"{references.SMITH_2008}; converted by {references.CRICHTON_2017}"
 
 
 def _sizes(counts: Mapping[str, tuple[int, int, int]], **upstream: str) -> str:
@@ -79,28 +69,29 @@ def _jiao(name: str, source: DatasetInfo, corpus: str) -> DatasetInfo:
     return DatasetInfo(
         name=name,
         summary=f"{corpus} train sampled as in Jiao et al. 2006: few labels, little raw text",
-        reference=f"{_JIAO}; {source.reference}",
+        reference=f"{references.JIAO_2006}; {source.reference}",
         target=f"sslbench_datasets.genes.load:load_{name}",
         licence=source.licence,
         task="spans",
         metric="f1",
         featurizer="gene2005",
         protocol=(
-            f"disjoint random sentences of {corpus}'s train with the paper's numbers of words:"
-            f" train = {words['A']}, external text = {words['B']}, {words['C']} or {words['D']},"
-            f" test = {words['E']}, transductive = the external text with its labels, which"
-            " methods do not see; no development split. The paper uses another corpus: compare"
-            " the signs of differences, not the scores"
+            f"disjoint random sentences of {corpus}'s train, drawn by --seed, with the paper's"
+            f" numbers of words: train = {words['A']}, external text = {words['B']}, {words['C']}"
+            f" or {words['D']}, test = {words['E']}, transductive = the external text with its"
+            " labels, which methods do not see; no development split. The paper uses another"
+            " corpus: compare the signs of differences, not the scores"
         ),
         files=source.files[:1],
         options="sslbench_datasets.genes.load:JiaoOptions",
+        draws=True,
     )
 
 
 _BC2GM_INFO = DatasetInfo(
     name="bc2gm",
     summary="gene mentions of BioCreative II (MEDLINE sentences)",
-    reference=_SMITH,
+    reference=_BC2GM_PAPERS,
     target="sslbench_datasets.genes.load:load_bc2gm",
     licence=_BC2GM.licence,
     task="spans",
@@ -116,7 +107,7 @@ _BC2GM_INFO = DatasetInfo(
 _GENETAG_INFO = DatasetInfo(
     name="genetag",
     summary="GENETAG, the gene mentions of BioCreative I task 1A (MEDLINE sentences)",
-    reference=_TANABE,
+    reference=references.TANABE_2005,
     target="sslbench_datasets.genes.load:load_genetag",
     licence=_GENETAG.licence,
     task="spans",

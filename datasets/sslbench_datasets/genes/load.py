@@ -45,7 +45,6 @@ class JiaoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unlabeled: Annotated[
         Literal["B", "C", "D"], Meta(description="the set that is the external text")
     ] = "B"
-    seed: Annotated[int, Meta(description="of the sets A to E; independent of --seed", ge=0)] = 0
 
 
 def _count(corpus: Corpus) -> Counts:
@@ -81,24 +80,24 @@ def load_genetag(home: DataHome) -> Dataset:
     return _dataset("genetag", splits, metadata, alternatives=alternatives)
 
 
-def load_genetag_jiao(home: DataHome, **options: object) -> Dataset:
-    """Sample GENETAG's train; `options` are those of `JiaoOptions`.
+def load_genetag_jiao(home: DataHome, *, seed: int = 0, **options: object) -> Dataset:
+    """Sample GENETAG's train; seed: of the sets A to E; `options` are those of `JiaoOptions`.
 
     UserError for a bad option, a missing or malformed file, or unexpected counts.
     """
     settings = parse_options("genetag_jiao", options, JiaoOptions)
     train = _read_genetag(home, ["train"])["train"]
-    return _sample("genetag_jiao", train, settings, GENETAG["train"].sha256)
+    return _sample("genetag_jiao", train, seed, settings.unlabeled, GENETAG["train"].sha256)
 
 
-def load_bc2gm_jiao(home: DataHome, **options: object) -> Dataset:
-    """Sample BC2GM's train; `options` are those of `JiaoOptions`.
+def load_bc2gm_jiao(home: DataHome, *, seed: int = 0, **options: object) -> Dataset:
+    """Sample BC2GM's train; seed: of the sets A to E; `options` are those of `JiaoOptions`.
 
     UserError for a bad option, a missing or malformed file, or unexpected counts.
     """
     settings = parse_options("bc2gm_jiao", options, JiaoOptions)
     train = _read_bc2gm(home, ["train"])["train"]
-    return _sample("bc2gm_jiao", train, settings, BC2GM["train"].sha256)
+    return _sample("bc2gm_jiao", train, seed, settings.unlabeled, BC2GM["train"].sha256)
 
 
 def _read_bc2gm(home: DataHome, splits: Sequence[str] = SPLITS) -> dict[str, Corpus]:
@@ -119,14 +118,14 @@ def _read_genetag(home: DataHome, splits: Sequence[str] = SPLITS) -> dict[str, C
     return read_splits(home, files, partial(read_tagged, vocabularies={}), GENETAG_COUNTS, SIZE)
 
 
-def _sample(name: str, corpus: Corpus, options: JiaoOptions, sha256: str) -> Dataset:
-    """The sets of Jiao et al.: A is train, B, C or D the external text, E test.
+def _sample(name: str, corpus: Corpus, seed: int, unlabeled: str, sha256: str) -> Dataset:
+    """The sets of Jiao et al.: A is train, `unlabeled` (B, C or D) the external text, E test.
 
     The split "transductive" is the external text with its labels (the paper's table 1), which only
     the scorer sees; "test" is E (table 2).
     """
-    sets = {part: corpus.select(ids) for part, ids in jiao_sets(corpus, options.seed).items()}
-    text = sets[options.unlabeled]
+    sets = {part: corpus.select(ids) for part, ids in jiao_sets(corpus, seed).items()}
+    text = sets[unlabeled]
     splits = {"train": sets["A"], "test": sets["E"], "transductive": text}
     metadata: dict[str, float | int | str] = {"sha256": sha256}
     metadata |= {f"{part}_words": sample.n_tokens for part, sample in sets.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sslbench import DatasetInfo, SimilarityInfo
+from sslbench_datasets import references
 from sslbench_datasets.upstream import GITHUB, Upstream
 
 LETTERS = Upstream(
@@ -20,10 +21,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         name="ocr",
         summary="handwritten letters in words, 16 x 8 binary pixels each (Kassel, Taskar)",
         reference=(
-            "R. H. Kassel: A comparison of approaches to on-line handwritten character recognition."
-            " PhD thesis, MIT 1995; B. Taskar, C. Guestrin, D. Koller: Max-margin Markov networks."
-            " NIPS 2003; set-up: L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior"
-            " Regularization for Semi-Supervised Structured Prediction. CoNLL 2013"
+            f"{references.KASSEL_1995}; {references.TASKAR_2003}; set-up: {references.HE_2013}"
         ),
         target="sslbench_datasets.letters.load:load",
         licence=LETTERS.licence,
@@ -34,10 +32,11 @@ DATASETS: tuple[DatasetInfo, ...] = (
             "6,877 words (52,152 letters) with 55 spellings, shuffled once: train 5,502, test 1,375"
             " words, no development split; every spelling is in both. Transductive as in He et al.,"
             " with two copies of each spelling labeled and all other words as unlabeled text and"
-            " test: --set ocr.draw=0 (to 9) with --labeled all"
+            " test: --set ocr.draws=true with --labeled all and seeds 0 to 9, a set for each"
         ),
         files=(LETTERS,),
         options="sslbench_datasets.letters.load:Options",
+        draws=True,
     ),
 )
 
@@ -45,10 +44,7 @@ SIMILARITIES: tuple[SimilarityInfo, ...] = (
     SimilarityInfo(
         name="letters",
         summary="images of handwritten letters and of those beside them in the word (column image)",
-        reference=(
-            "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for"
-            " Semi-Supervised Structured Prediction. CoNLL 2013"
-        ),
+        reference=references.HE_2013,
         target="sslbench_datasets.letters.similarity:LetterSimilarity",
     ),
 )

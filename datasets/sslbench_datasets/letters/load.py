@@ -8,10 +8,10 @@ left pixel in the highest bit. ``word``: the same, for code that reads words (te
 for duplicates). ``label``: a to z.
 
 Protocols. The file is sorted by spelling and lacks the fold numbers of folds 1 to 9, so by default
-a fixed random fifth of the words is test. The option ``draw`` gives the set-up of He et al. (2013):
-ten disjoint labeled sets with two copies of each of the 55 spellings; all other words are the
-unlabeled text and the test set. The sets differ from the paper's, which were drawn from nine of the
-ten folds; these are drawn from all words.
+a fixed random fifth of the words is test. The option ``draws`` gives the set-up of He et al.
+(2013): ten disjoint labeled sets with two copies of each of the 55 spellings, one for each of the
+seeds 0 to 9; all other words are the unlabeled text and the test set. The sets differ from the
+paper's, which were drawn from nine of the ten folds; these are drawn from all words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.types import I64, Bool
 from sslbench_datasets.letters.info import COUNTS, LETTERS, SPELLINGS
 from sslbench_datasets.letters.matlab import read_cells
-from sslbench_datasets.loading import Measure, check_counts, parse_options
+from sslbench_datasets.loading import Measure, check_counts, check_draw, parse_options
 
 ROWS, COLUMNS = 16, 8
 N_DRAWS, COPIES = 10, 2
@@ -48,13 +48,13 @@ U8 = NDArray[np.uint8]
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Options of ``ocr``."""
 
-    draw: Annotated[
-        Annotated[int, Meta(ge=0, lt=N_DRAWS)] | None,
+    draws: Annotated[
+        bool,
         Meta(
-            description="which of ten sets with two copies of each spelling is train; all other"
-            " words are test and, with --labeled all, the unlabeled text"
+            description="train is one of ten sets with two copies of each spelling, set s for"
+            " --seed s; all other words are test and, with --labeled all, the unlabeled text"
         ),
-    ] = None
+    ] = False
 
 
 class LetterImages(NamedTuple):
@@ -77,15 +77,18 @@ SIZE = Measure[LetterImages](
 )
 
 
-def load(home: DataHome, **options: object) -> Dataset:
+def load(home: DataHome, *, seed: int = 0, **options: object) -> Dataset:
     """Read the letters and split them into train and test.
 
-    UserError for a bad option, a missing or malformed file, or unexpected counts.
+    UserError for a bad option, a seed without a draw, a missing or malformed file, or unexpected
+    counts.
     """
-    draw = parse_options("ocr", options, Options).draw
+    draws = parse_options("ocr", options, Options).draws
+    if draws:
+        check_draw("ocr", seed, N_DRAWS)
     pool = _pool(home.path(LETTERS))
     types = spellings(pool)
-    train = _default_train(len(types)) if draw is None else drawn(types, draw)
+    train = drawn(types, seed) if draws else _default_train(len(types))
     splits = {"train": pool.select(train), "test": pool.select(~train)}
     return Dataset(
         name="ocr",
@@ -93,8 +96,8 @@ def load(home: DataHome, **options: object) -> Dataset:
         metric="accuracy",
         encoding=None,
         splits=splits,
-        external=None if draw is None else partial(CorpusShards, splits["test"].drop("label")),
-        transductive=draw is not None,
+        external=partial(CorpusShards, splits["test"].drop("label")) if draws else None,
+        transductive=draws,
         metadata={
             "sha256": LETTERS.sha256,
             "spellings": SPELLINGS,

@@ -25,9 +25,9 @@ from sslbench.corpus import Corpus
 from sslbench.errors import UserError
 from sslbench.graph.neighbors import NeighborLists, using_threads
 from sslbench.graph.options import GraphOptions, Progress, silent
+from sslbench.graph.similarity import Similarity
 from sslbench.graph.vertices import Vertices
 from sslbench.graph.words import CodedForms, Windows
-from sslbench.types import Bool
 from sslbench_datasets.letters.emd import FAR, PIXELS, U64
 from sslbench_datasets.letters.search import ROWS, SCALE, VertexImages, search_blocks
 
@@ -39,7 +39,7 @@ _IMAGE = re.compile(f"[0-9a-f]{{{PIXELS // 4}}}")
 
 
 @dataclass(frozen=True)
-class LetterSimilarity:
+class LetterSimilarity(Similarity):
     """The similarity "letters", over a column of images; every letter has a vertex.
 
     neighbor_weight: beta, the weight of each adjacent letter, >= 0.
@@ -50,14 +50,6 @@ class LetterSimilarity:
     def __post_init__(self) -> None:
         if not self.neighbor_weight >= 0:
             raise UserError(f"neighbor_weight = {self.neighbor_weight}", hint="use 0 or more")
-
-    @property
-    def vertex_form(self) -> str | None:
-        return None
-
-    def excluded(self, text: Corpus, column: str) -> Bool:
-        text.column(column)
-        return np.zeros(text.n_tokens, np.bool_)
 
     def neighbors(
         self,
@@ -84,6 +76,7 @@ class LetterSimilarity:
         )
 
     def cache_key(self) -> Mapping[str, Any]:
+        """The weight of the adjacent letters."""
         return {"neighbor_weight": self.neighbor_weight}
 
     def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:

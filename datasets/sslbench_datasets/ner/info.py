@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sslbench import DatasetInfo
+from sslbench_datasets import references
 from sslbench_datasets.reuters.info import REUTERS, TEXT
 from sslbench_datasets.upstream import GITHUB, Upstream, size
 
@@ -45,10 +46,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="conll03",
         summary="CoNLL-2003 named entities, English (Reuters newswire of 1996)",
-        reference=(
-            "E. F. Tjong Kim Sang, F. De Meulder: Introduction to the CoNLL-2003 shared task:"
-            " language-independent named entity recognition. CoNLL 2003"
-        ),
+        reference=references.TJONG_KIM_SANG_2003,
         target="sslbench_datasets.ner.load:load_conll03",
         licence=_ENGLISH.licence,
         task="spans",
@@ -66,10 +64,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="conll02",
         summary="CoNLL-2002 named entities, Spanish (EFE newswire of May 2000)",
-        reference=(
-            "E. F. Tjong Kim Sang: Introduction to the CoNLL-2002 shared task:"
-            " language-independent named entity recognition. CoNLL 2002"
-        ),
+        reference=references.TJONG_KIM_SANG_2002,
         target="sslbench_datasets.ner.load:load_conll02",
         licence=_SPANISH.licence,
         task="spans",

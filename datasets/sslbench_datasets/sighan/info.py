@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sslbench import DatasetInfo, RemoteFile
+from sslbench_datasets import references
 from sslbench_datasets.chinese.info import MSR, PKU, SXU_TEXT, UNITS
 from sslbench_datasets.upstream import size
 
@@ -62,7 +63,7 @@ DATASETS: tuple[DatasetInfo, ...] = tuple(
     DatasetInfo(
         name=bakeoff.name,
         summary=f"SIGHAN 2005, {bakeoff.source}: word segmentation; train is your own file",
-        reference="T. Emerson: The second international Chinese word segmentation bakeoff. 2005",
+        reference=references.EMERSON_2005,
         target=f"sslbench_datasets.sighan.load:load.{bakeoff.name}",
         licence=bakeoff.test.licence,
         task="segmentation",

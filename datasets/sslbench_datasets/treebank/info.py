@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sslbench import DatasetInfo
+from sslbench_datasets import references
 from sslbench_datasets.upstream import NLTK, Upstream, size
 
 SAMPLE = Upstream(
@@ -23,10 +24,6 @@ PTB_SECTIONS = {"train": (0, 18), "dev": (19, 21), "test": (22, 24)}
 SAMPLE_COUNTS = {"train": (3_068, 73_842), "dev": (328, 7_951), "test": (518, 12_291)}
 PTB_COUNTS = {"train": (38_219, 912_344), "dev": (5_527, 131_768), "test": (5_462, 129_654)}
 
-_MARCUS = (
-    "M. Marcus, B. Santorini, M. A. Marcinkiewicz: Building a large annotated corpus of English:"
-    " the Penn Treebank. Computational Linguistics 19(2), 1993"
-)
 _LEAVES = "words and tags are the leaves of the trees except -NONE-"
 
 
@@ -43,7 +40,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="wsj_sample",
         summary="part-of-speech tagging, 45 tags: NLTK's sample of the Penn Treebank (WSJ)",
-        reference=_MARCUS,
+        reference=references.MARCUS_1993,
         target="sslbench_datasets.treebank.load:load_sample",
         licence=SAMPLE.licence,
         task="tagging",
@@ -58,10 +55,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="ptb",
         summary="part-of-speech tagging, 45 tags: Penn Treebank III (WSJ), from your own folder",
-        reference=(
-            f"{_MARCUS}; split: J. Suzuki, H. Isozaki: Semi-supervised sequential labeling and"
-            " segmentation using giga-word scale unlabeled data. ACL 2008"
-        ),
+        reference=f"{references.MARCUS_1993}; split: {references.SUZUKI_2008}",
         target="sslbench_datasets.treebank.load:load_ptb",
         licence="LDC99T42, available from the Linguistic Data Consortium only",
         task="tagging",

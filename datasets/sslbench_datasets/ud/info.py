@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sslbench import DatasetInfo, RemoteFile
+from sslbench_datasets import references
 from sslbench_datasets.upstream import GITHUB, Upstream, size
 
 # Language code, language, treebank, commit.
@@ -100,11 +101,7 @@ def _registration(bank: Treebank) -> DatasetInfo:
     return DatasetInfo(
         name=f"ud_{bank.code}",
         summary=f"part-of-speech tagging with 12 universal tags, {bank.language} (UD {bank.name})",
-        reference=(
-            "J. Nivre et al.: Universal Dependencies v2: An Evergrowing Multilingual Treebank"
-            " Collection. LREC 2020; set-up: L. He, J. Gillenwater, B. Taskar: Graph-Based"
-            " Posterior Regularization for Semi-Supervised Structured Prediction. CoNLL 2013"
-        ),
+        reference=f"{references.NIVRE_2020}; set-up: {references.HE_2013}",
         target=f"sslbench_datasets.ud.load:load.{bank.code}",
         licence=bank.licence,
         task="tagging",
@@ -115,10 +112,11 @@ def _registration(bank: Treebank) -> DatasetInfo:
             f"train = upstream's {' and '.join(train)} ({bank.size(*train)}), test = upstream's"
             f" test ({bank.size('test')}), no development split. Ten labeled samples as in He et"
             " al.: --labeled 100 with seeds 0 to 9. Transductive as in He et al.: --set"
-            f" ud_{bank.code}.draw=0 (to 9) with --labeled all"
+            f" ud_{bank.code}.draws=true with --labeled all and seeds 0 to 9, a sample for each"
         ),
         files=tuple(bank.files.values()),
         options="sslbench_datasets.ud.load:Options",
+        draws=True,
     )
 
 

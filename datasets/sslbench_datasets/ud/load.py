@@ -12,8 +12,8 @@ Italian), and the maps lack some of them.
 Protocols. By default train is everything except the test file, and the harness draws the labeled
 sample (inductive). The paper is transductive: it pools all files, cuts 1,000 random sentences into
 ten disjoint sets of 100, and takes all sentences outside of a set as the unlabeled text and as the
-test set. The option ``draw`` does the same with other random sets, which come from the whole pool,
-since Greek alone has a train file here.
+test set. The option ``draws`` does the same with other random sets, one for each of the seeds 0 to
+9, which come from the whole pool, since Greek alone has a train file here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sslbench.corpus import Column, Corpus, CorpusShards, LabelConstraint, Vocab
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.graph import forms
-from sslbench_datasets.loading import SIZE, parse_options, read_splits
+from sslbench_datasets.loading import SIZE, check_draw, parse_options, read_splits
 from sslbench_datasets.ud.conllu import read_conllu
 from sslbench_datasets.ud.info import TREEBANKS, Treebank
 
@@ -56,13 +56,13 @@ _DRAW_SEED = 0x48475431
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Options of the ten datasets."""
 
-    draw: Annotated[
-        Annotated[int, Meta(ge=0, lt=N_DRAWS)] | None,
+    draws: Annotated[
+        bool,
         Meta(
-            description="which of ten sets of 100 sentences is train; all other sentences are test"
-            " and, with --labeled all, the unlabeled text"
+            description="train is one of ten sets of 100 sentences, set s for --seed s; all other"
+            " sentences are test and, with --labeled all, the unlabeled text"
         ),
-    ] = None
+    ] = False
     size: Annotated[
         int, Meta(ge=1, description="sentences per set, for curves; the paper has 50 to 500")
     ] = DRAW_SENTENCES
@@ -75,31 +75,34 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = False
 
 
-def load_treebank(bank: Treebank, home: DataHome, **options: object) -> Dataset:
+def load_treebank(bank: Treebank, home: DataHome, *, seed: int = 0, **options: object) -> Dataset:
     """Read a treebank.
 
-    UserError for a bad option, a missing or malformed file, or unexpected counts.
+    UserError for a bad option, a seed without a draw, a missing or malformed file, or unexpected
+    counts.
     """
     name = f"ud_{bank.code}"
     settings = parse_options(name, options, Options)
-    draw = settings.draw
+    draws = settings.draws
+    if draws:
+        check_draw(name, seed, N_DRAWS)
     read = partial(read_conllu, vocabularies={}, tags=TAG_OF)
     files = read_splits(home, bank.files, read, bank.counts, SIZE)
     labels = Vocabulary(UNIVERSAL_TAGS)
     files = {split: with_universal_tags(corpus, labels) for split, corpus in files.items()}
-    if draw is None:
+    if draws:
+        splits = cut_draw(Corpus.concatenate(list(files.values())), seed, settings.size)
+    else:
         train = Corpus.concatenate([corpus for split, corpus in files.items() if split != "test"])
         splits = {"train": train, "test": files["test"]}
-    else:
-        splits = cut_draw(Corpus.concatenate(list(files.values())), draw, settings.size)
     return Dataset(
         name=name,
         task="tagging",
         metric="accuracy",
         encoding=None,
         splits=splits,
-        external=None if draw is None else partial(CorpusShards, splits["test"].drop("label")),
-        transductive=draw is not None,
+        external=partial(CorpusShards, splits["test"].drop("label")) if draws else None,
+        transductive=draws,
         label_constraint=PUNCTUATION if settings.punct_constraint else None,
         metadata={"commit": bank.commit},
     )
@@ -112,9 +115,9 @@ def cut_draw(pool: Corpus, draw: int, size: int = DRAW_SENTENCES) -> dict[str, C
     """
     if (draw + 1) * size >= pool.n_sentences:
         raise UserError(
-            f"draw={draw} of {size} sentences needs more than {(draw + 1) * size} sentences,"
+            f"draw {draw} of {size} sentences needs more than {(draw + 1) * size} sentences,"
             f" but there are {pool.n_sentences}",
-            hint="give a smaller size or draw",
+            hint="give a smaller size or seed",
         )
     order = np.random.default_rng(_DRAW_SEED).permutation(pool.n_sentences)
     train = np.zeros(pool.n_sentences, dtype=np.bool_)

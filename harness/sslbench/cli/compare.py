@@ -76,7 +76,7 @@ def _differences(a: RunRecord, b: RunRecord) -> list[str]:
         "datasets": (a.dataset, b.dataset),
         "featurizers": (a.featurizer, b.featurizer),
         "models": (a.model, b.model),
-        "code versions": (a.spec.code, b.spec.code),
+        "digests of the code": (str(a.code), str(b.code)),
         "seeds": (a.spec.protocol.seed, b.spec.protocol.seed),
         "protocols": (a.spec.protocol.describe(), b.spec.protocol.describe()),
     }

@@ -65,6 +65,7 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
 def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     """The dataset of the runs and the split; UserError unless all runs predicted it."""
     from sslbench.experiment.identity import corpus_hash
+    from sslbench.experiment.protocol import folds_in_order
     from sslbench.experiment.training import RunTask, load_dataset
     from sslbench.plugins import registry
 
@@ -77,12 +78,16 @@ def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     first = records[0]
     run_task = RunTask(first.spec, first.primary_metric, first.data.get("path"))
     dataset = load_dataset(run_task, registry())
-    if corpus_hash(dataset.splits["test"]) != first.data["test_sha256"]:
+    test = dataset.splits.get("test")
+    if first.spec.protocol.folds:
+        test = dataset.splits["train"].select(folds_in_order(dataset, first.spec.protocol))
+    corpus = test if split == "test" else dataset.splits[split]
+    if test is None or corpus is None or corpus_hash(test) != first.data["test_sha256"]:
         raise UserError(
             f"dataset {first.dataset} is not the one that run {first.run_id} was tested on",
             hint="run it again",
         )
-    return dataset, dataset.splits[split]
+    return dataset, corpus
 
 
 def _show(title: str, rows: list[Pattern], top: int) -> None:

@@ -32,7 +32,12 @@ def command() -> None:
 @click.option(
     "--labeled", default="all", metavar="N|P%|all", help="Number or share of labeled sentences."
 )
-@click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabeled sentences.")
+@click.option(
+    "--unlabeled", metavar="N|Nt", help="Cap on the unlabeled text: N sentences, or Nt = N tokens."
+)
+@click.option(
+    "--text", type=click.Choice(["rest", "external", "all"]), help="Origin of the unlabeled text."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--similarity",
@@ -58,16 +63,21 @@ def stats(**given: Any) -> None:
     from sslbench.cli.messages import tell
     from sslbench.experiment.data import DataHome
     from sslbench.experiment.execute.threads import use_threads
-    from sslbench.experiment.protocol import draw, parse_labeled
+    from sslbench.experiment.protocol import draw, parse_labeled, parse_unlabeled, resolve_text
     from sslbench.experiment.record import ProtocolSpec
+    from sslbench.experiment.training import load_registered
     from sslbench.plugins import registry
 
     given["threads"] = use_threads(given["threads"])
     plugins, home = registry(), DataHome()
     warn_of_problems(plugins)
-    dataset = plugins.dataset(given["dataset"]).load()(home)
+    dataset = load_registered(plugins.dataset(given["dataset"]), home, {}, given["seed"])
+    labeled, cap = parse_labeled(given["labeled"]), given["unlabeled"]
     protocol = ProtocolSpec(
-        labeled=parse_labeled(given["labeled"]), unlabeled=given["unlabeled"], seed=given["seed"]
+        labeled=labeled,
+        unlabeled=None if cap is None else parse_unlabeled(cap),
+        text=resolve_text(dataset, labeled, given["text"]),
+        seed=given["seed"],
     )
     text, gold, n_labeled = _text(dataset, protocol, draw(dataset, protocol))
     tell(f"graph of {text.n_sentences:,} sentences, {text.n_tokens:,} tokens")
@@ -83,19 +93,17 @@ def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus
     import numpy as np
 
     from sslbench.corpus import Corpus
-    from sslbench.experiment.protocol import unlabeled_text
+    from sslbench.experiment.protocol import rest_of_train, unlabeled_text
 
     train = dataset.splits["train"]
     labeled = train.select(drawn.labeled)
-    shards = list(unlabeled_text(dataset, protocol, drawn.hidden))
+    shards = list(unlabeled_text(dataset, protocol))
     words = [Corpus({"word": part.column("word")}, part.offsets) for part in (labeled, *shards)]
     text = Corpus.concatenate(words)
     gold = np.full(text.n_tokens, -1, dtype=np.int32)
     gold[: labeled.n_tokens] = labeled.column("label").codes
-    rest = train.select(drawn.hidden[: text.n_sentences - labeled.n_sentences])
-    unlabeled = text.column("word").codes[labeled.n_tokens :]
-    if np.array_equal(unlabeled, rest.column("word").codes):  # otherwise it is external text
-        gold[labeled.n_tokens :] = rest.column("label").codes
+    rest = train.select(rest_of_train(dataset, protocol)).column("label").codes
+    gold[labeled.n_tokens : labeled.n_tokens + len(rest)] = rest  # external text has no gold labels
     return text, gold, labeled.n_tokens
 
 

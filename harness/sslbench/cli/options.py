@@ -19,7 +19,17 @@ _OPTIONS = (
         metavar="N|P%|all",
         help="Number or share of labeled sentences.",
     ),
-    click.option("--unlabeled", type=click.IntRange(min=0), help="Cap on unlabeled sentences."),
+    click.option(
+        "--text",
+        type=click.Choice(["rest", "external", "all"]),
+        help="Unlabeled text: the rest of train, the external text of the dataset, or both."
+        " Default: rest with --labeled N, else external if there is any.",
+    ),
+    click.option(
+        "--unlabeled",
+        metavar="N|Nt",
+        help="Cap on the unlabeled text: N sentences, or Nt = N tokens.",
+    ),
     click.option(
         "--set",
         "settings",
@@ -43,7 +53,7 @@ _OPTIONS = (
     ),
     click.option("--tune", type=click.IntRange(min=0), help="Tuning trials per method."),
 )
-_PASSED = ("unlabeled", "settings", "featurizer", "model", "data_path", "threads", "tune")
+_PASSED = ("text", "settings", "featurizer", "model", "data_path", "threads", "tune")
 
 
 def problem_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,10 +70,12 @@ def request_of(given: dict[str, Any], **more: Any) -> Request:
     more: further fields of `Request`, with `methods`.
     """
     from sslbench.experiment.plan import Request
-    from sslbench.experiment.protocol import parse_labeled
+    from sslbench.experiment.protocol import parse_labeled, parse_unlabeled
 
+    cap = given["unlabeled"]
     return Request(
         labeled=parse_labeled(given["labeled"]),
+        unlabeled=None if cap is None else parse_unlabeled(cap),
         columns=column_names(given["columns"]),
         **{name: given[name] for name in _PASSED},
         **more,

@@ -29,6 +29,13 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 @click.option(
     "--seed", "seeds", type=click.IntRange(min=0), multiple=True, help="May repeat. Default: 0."
 )
+@click.option(
+    "--folds",
+    type=int,
+    default=0,
+    metavar="K",
+    help="Cross-validation: test on the labeled sentences, cut into K folds.",
+)
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
 @click.option("--threads", type=click.IntRange(min=1), help="Per run. Default: cores / jobs.")
@@ -82,6 +89,7 @@ def _run(given: dict[str, Any]) -> GridResult:
         methods=tuple(dict.fromkeys(given["methods"])),
         datasets=tuple(dict.fromkeys(given["datasets"])),
         seeds=_seeds(given["seeds"]),
+        folds=given["folds"],
         jobs=given["jobs"],
     )
     store = Store(given["store"])

@@ -116,6 +116,43 @@ class HeadShards:
                 return
 
 
+class HeadTokens:
+    """The first sentences of a text, as many whole ones as have at most `n_tokens` tokens.
+
+    The text is read no further. ValueError if `n_tokens` is negative.
+    """
+
+    def __init__(self, shards: Shards, n_tokens: int) -> None:
+        if n_tokens < 0:
+            raise ValueError(f"n_tokens must not be negative, got {n_tokens}")
+        self._shards = shards
+        self._limit = n_tokens
+
+    @property
+    def n_sentences(self) -> int:
+        return self._size[0]
+
+    @property
+    def n_tokens(self) -> int:
+        return self._size[1]
+
+    @cached_property
+    def _size(self) -> tuple[int, int]:
+        sizes = [(shard.n_sentences, shard.n_tokens) for shard in self]
+        return sum(size[0] for size in sizes), sum(size[1] for size in sizes)
+
+    def __iter__(self) -> Iterator[Corpus]:
+        left = self._limit
+        for shard in self._shards:
+            ends = shard.offsets[1:] - shard.offsets[0]
+            fitting = int(np.searchsorted(ends, left, side="right"))
+            if fitting:
+                yield shard.between(0, fitting)
+            if fitting < shard.n_sentences:
+                return
+            left -= shard.n_tokens
+
+
 class StoredShards:
     """The shards in a folder of `write_shards`: a memory-mapped int32 array per column and shard.
 

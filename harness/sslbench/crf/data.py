@@ -99,8 +99,7 @@ class SentenceGroups(NamedTuple):
 
 
 class LabelTriples(NamedTuple):
-    """Of second-order chains: log-potentials, or their marginals or derivatives, as sums over a
-    batch.
+    """Log-potentials of a second-order chain, or sums over a batch of marginals or derivatives.
 
     begin: float64[L, L] of the first two labels of a sentence; inner: float64[L, L, L] of any three
     in a row; end: float64[L, L] of the last two.

@@ -53,10 +53,10 @@ class Expectation:
 class ChainCRF:
     """A CRF of order 1 or 2 over `labels`; the flat weights (layout in `layout`) start at zero.
 
-    transition_mask: bool[L+1, L] legal arcs (row L = START), used in training and in decoding;
+    transition_mask: bool[L+1, L] allowed transitions (row L = START), in training and in decoding;
     None = all.
-    label_constraint: tells the one label of some tokens, likewise; None = all tokens may have
-    all labels.
+    label_constraint: gives the one possible label of some tokens, likewise; None = all tokens may
+    have all labels.
     """
 
     labels: tuple[str, ...]
@@ -215,8 +215,8 @@ class ChainCRF:
 
     # -- saving ------------------------------------------------------------------------------
     def arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays and JSON-able facts that `from_arrays` restores the tagger from."""
-        index, facts = self.index.arrays()
+        """Arrays and JSON-able metadata that `from_arrays` restores the tagger from."""
+        index, alphabets = self.index.arrays()
         arrays: dict[str, NDArray[Any]] = {f"index.{k}": v for k, v in index.items()}
         layout = self.layout
         arrays |= {
@@ -230,7 +230,7 @@ class ChainCRF:
             arrays["mask"] = self.transition_mask
         return arrays, {
             "labels": list(self.labels),
-            "index": facts,
+            "index": alphabets,
             "n_columns": layout.n_columns,
             "n_clique": layout.n_factors,
             "use_start": layout.use_start,
@@ -240,20 +240,20 @@ class ChainCRF:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> ChainCRF:
-        """Restore; ValueError when arrays and facts do not fit together.
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], metadata: dict[str, Any]) -> ChainCRF:
+        """Restore; ValueError when arrays and metadata do not fit together.
 
-        A function of dense columns cannot be saved: the caller puts it into ``facts["dense"]``.
+        A function of dense columns cannot be saved: the caller puts it into ``metadata["dense"]``.
         ValueError when the model needs one and there is none.
         """
         start = "index."
         mine = {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
-        dense = facts.get("dense")
-        if facts["n_columns"] and not callable(dense):
+        dense = metadata.get("dense")
+        if metadata["n_columns"] and not callable(dense):
             raise ValueError("it has weights for dense columns, and no featurizer makes them")
-        index = AttributeIndex.from_arrays(mine, facts["index"], dense)
-        labels = tuple(map(str, facts["labels"]))
-        layout = saved_layout(arrays, facts, len(set(labels)), index.n_node, index.n_edge)
+        index = AttributeIndex.from_arrays(mine, metadata["index"], dense)
+        labels = tuple(map(str, metadata["labels"]))
+        layout = saved_layout(arrays, metadata, len(set(labels)), index.n_node, index.n_edge)
         weights = vector(arrays, "weights", np.float64)
         if len(weights) != layout.size or len(labels) != layout.n_labels:
             raise ValueError(f"{len(weights)} weights, but the layout has {layout.size}")
@@ -267,8 +267,8 @@ class ChainCRF:
             raise ValueError(
                 f"the transition_mask is {transition_mask.dtype} {transition_mask.shape}"
             )
-        # models saved before there were rules have none
-        label_constraint = msgspec.convert(facts.get("rule"), LabelConstraint | None)
+        # models saved before there were label constraints have none
+        label_constraint = msgspec.convert(metadata.get("rule"), LabelConstraint | None)
         return cls(labels, index, layout, weights, transition_mask, label_constraint)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -295,7 +295,7 @@ class TrainingResult:
 
 @dataclass(frozen=True)
 class _After:
-    """A corpus, then the shards of some text, as often as one likes."""
+    """A corpus, then the shards of some text; can be iterated over again."""
 
     corpus: Corpus
     text: Iterable[Corpus]

@@ -45,18 +45,26 @@ class FactorFeatures(Protocol):
     @property
     def n_weights(self) -> int: ...
     @property
-    def on_edges(self) -> bool: ...  # do any live on arcs?
+    def on_edges(self) -> bool:
+        """Do some of them read two adjacent labels?"""
+        ...
+
     @property
     def preconditioner(self) -> float:
-        """One over the squared spread of the values (an attribute's is about 1): the unit of a
-        weight for the optimizer, which affects its speed alone."""
+        """One over the squared spread of the values, about 1 for an attribute.
+
+        The optimizer scales the weights by it, which affects its speed alone.
+        """
         ...
 
     def add_scores(self, weights: F64, batch: Batch, node: F64, edge: F64) -> None:
         """node += sum_k weights[k] h_k, likewise edge (edge float64[n, L, L] if on_edges)."""
 
     def expectation(self, batch: Batch, node: F64, edge: F64) -> F64:
-        """sum over cliques of omega h_k: float64[n_weights]."""
+        """float64[n_weights]: the sum over all factors of potential gradient times h_k.
+
+        node, edge: the potential gradient of the batch.
+        """
         ...
 
 
@@ -130,8 +138,9 @@ class EncodedCorpus:
 def batch_potentials(
     tables: Tables, data: EncodedCorpus, batch: Batch, transition_mask: Bool | None = None
 ) -> BatchPotentials:
-    """Log-potentials of a batch under the given weights; transition_mask bool[L+1, L]: legal
-    arcs.
+    """Log-potentials of a batch under the given weights.
+
+    transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
     """
     L = tables.layout.n_labels
     node = np.empty((batch.n_tokens, L))
@@ -168,25 +177,29 @@ def force_labels(labels: I32, node: F64) -> None:
 
 
 def add_gradient(
-    gradient: Tables, data: EncodedCorpus, batch: Batch, omega: PotentialGradient
+    gradient: Tables, data: EncodedCorpus, batch: Batch, by_potential: PotentialGradient
 ) -> None:
-    """Accumulate potential gradients into the gradient: sum_c omega_c f(c)."""
+    """Add to the gradient of the weights: the sum over factors c of omega_c f(c).
+
+    by_potential: omega, the derivative of a term with respect to the potentials of a batch.
+    """
     layout, L = gradient.layout, gradient.layout.n_labels
-    scores.node_gradient(data.states, batch.lo, omega.node, gradient.table, gradient.lists)
+    scores.node_gradient(data.states, batch.lo, by_potential.node, gradient.table, gradient.lists)
     if data.dense is not None:
-        scores.column_gradient(data.dense[batch.tokens], omega.node, gradient.columns)
-    gradient.transitions[:L] += omega.edge.sum(axis=0)
-    gradient.transitions[L] += omega.node[batch.offsets[:-1]].sum(axis=0)
-    gradient.stop[:] += omega.node[batch.offsets[1:] - 1].sum(axis=0)
-    if gradient.second is not None and omega.triples is not None:
-        first = omega.node[batch.offsets[:-1]].sum(axis=0)
-        gradient.second.add(omega.triples, first, omega.node[batch.single].sum(axis=0))
+        scores.column_gradient(data.dense[batch.tokens], by_potential.node, gradient.columns)
+    gradient.transitions[:L] += by_potential.edge.sum(axis=0)
+    gradient.transitions[L] += by_potential.node[batch.offsets[:-1]].sum(axis=0)
+    gradient.stop[:] += by_potential.node[batch.offsets[1:] - 1].sum(axis=0)
+    if gradient.second is not None and by_potential.triples is not None:
+        first = by_potential.node[batch.offsets[:-1]].sum(axis=0)
+        single = by_potential.node[batch.single].sum(axis=0)
+        gradient.second.add(by_potential.triples, first, single)
     if data.varying and layout.n_edge:
         scores.edge_gradient(
-            data.edges, batch.lo, batch.first, omega.node, omega.edge, gradient.edges
+            data.edges, batch.lo, batch.first, by_potential.node, by_potential.edge, gradient.edges
         )
     if data.factors is not None:
-        gradient.factors[:] += data.factors.expectation(batch, omega.node, omega.edge)
+        gradient.factors[:] += data.factors.expectation(batch, by_potential.node, by_potential.edge)
 
 
 def evaluate_terms(
@@ -214,11 +227,15 @@ def evaluate_terms(
 class Objective:
     """Sum of (corpus, term) parts minus the Gaussian prior.
 
-    sigma2: prior variance of attribute, transition and stop weights; sigma2_factors: of clique
-    features (None = sigma2).  transition_mask: bool[L+1, L] legal arcs.  copies: float64 per
-    state weight, how
-    many identical attributes it stands for (`deduplication`); None = one.
-    expected_counts: float64 per weight, adds linear . weights to F (expected counts of an E-step).
+    Attributes
+    ----------
+    sigma2: prior variance of attribute, transition and stop weights.
+    sigma2_factors: prior variance of the weights of factor features; None = sigma2.
+    transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
+    copies: float64 per state weight, how many identical attributes it stands for
+        (`deduplicate`); None = one.
+    expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
+        does with the counts of its E-step.
     """
 
     layout: Layout

@@ -14,22 +14,24 @@ from sslbench.errors import UserError
 from sslbench.types import Arrays
 
 FORMAT = "sslbench-model"
-VERSION = 1
+VERSION = 2
+#: version 1 has the metadata under the name "facts"
+METADATA = {1: "facts", VERSION: "metadata"}
 HEADER = "header.json"
 
 
 def write_model(
-    path: str | os.PathLike[str], kind: str, arrays: Arrays, facts: dict[str, Any]
+    path: str | os.PathLike[str], kind: str, arrays: Arrays, metadata: dict[str, Any]
 ) -> None:
     """Write a file atomically: after a crash it is the old one or the new one.
 
-    kind: name of the reader that understands the arrays; facts: JSON-able.
+    kind: name of the reader that understands the arrays; metadata: JSON-able.
     """
     header = {
         "format": FORMAT,
         "version": VERSION,
         "kind": kind,
-        "facts": facts,
+        METADATA[VERSION]: metadata,
         "arrays": list(arrays),
     }
     encoded = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -37,28 +39,32 @@ def write_model(
         np.savez(file, **{HEADER: encoded}, **arrays)  # type: ignore[arg-type]
 
 
-def add_facts(path: str | os.PathLike[str], facts: dict[str, Any]) -> None:
-    """Add JSON-able facts about the training, such as its dataset, to a saved model."""
+def add_facts(path: str | os.PathLike[str], metadata: dict[str, Any]) -> None:
+    """Add JSON-able metadata of the training, such as its dataset, to a saved model."""
     kind, arrays, present = read_model(path)
-    write_model(path, kind, arrays, {**present, **facts})
+    write_model(path, kind, arrays, {**present, **metadata})
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any]]:
-    """(kind, arrays, facts) of a saved model; UserError if the file is none of this version."""
+    """(kind, arrays, metadata) of a saved model.
+
+    UserError if the file is none, or has a format version that is not in `METADATA`.
+    """
     try:
         _refuse_packed(path)
         with np.load(path, allow_pickle=False) as archive:
             header = json.loads(bytes(archive[HEADER]))
             if header["format"] != FORMAT:
                 raise ValueError(header["format"])
-            if header["version"] != VERSION:
+            if header["version"] not in METADATA:
                 raise UserError(
-                    f"model of format version {header['version']}; this program reads {VERSION}",
+                    f"model of format version {header['version']};"
+                    f" this program reads {VERSION} and older",
                     file=path,
                     hint="train it again",
                 )
-            kind, facts = str(header["kind"]), dict(header["facts"])
-            return kind, {name: archive[name] for name in header["arrays"]}, facts
+            kind, metadata = str(header["kind"]), dict(header[METADATA[header["version"]]])
+            return kind, {name: archive[name] for name in header["arrays"]}, metadata
     except UserError:
         raise
     except FileNotFoundError:

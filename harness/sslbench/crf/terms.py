@@ -1,9 +1,9 @@
 """Terms of an objective: each gives values per sentence and potential gradients.
 
-A term looks at the potentials of a batch and returns the value of each sentence and its derivative
-with respect to every log-potential (the potential gradient omega; docs/specs/crf_engine.md, section
-7.7).  The model turns it into a gradient of the weights; no term knows about weights, attributes or
-templates. Signs: every term is something to maximize.
+A term reads the potentials of a batch. It returns the value of each sentence and its derivative
+with respect to every log-potential, the potential gradient (omega in docs/specs/crf_engine.md,
+section 7.7).  The model turns that into a gradient of the weights; no term knows about weights,
+attributes or templates.  Every term is maximized.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from sslbench.types import F64, I32, Bool
 
 @dataclass(frozen=True)
 class PotentialGradient:
-    """value: float64[s]; node: float64[n, L], edge: float64[1 or n, L, L] and, of second-order
-    chains, triples: d value / d phi.
+    """Values of a term on a batch and their derivatives with respect to the log-potentials.
+
+    value: float64[s]. node: float64[n, L], edge: float64[1 or n, L, L] and, for second-order
+    chains, triples: derivatives with respect to the potentials of the same name and shape.
     """
 
     value: F64
@@ -61,14 +63,20 @@ class PotentialGradient:
 
 
 class Term(Protocol):
-    """One summand of an objective over the sentences of one corpus."""
+    """One summand of an objective over the sentences of one corpus.
+
+    ``weights`` of a term: float64[S], one factor per sentence; None = 1 for all.
+    """
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        """May consume potentials.edge."""
+        """Values and derivatives on one batch; may overwrite ``potentials.edge``."""
         ...
 
     def n_tokens(self, lengths: F64) -> float:
-        """Weighted tokens that carry a target (tolerances are per token)."""
+        """Weighted number of tokens that carry a target; tolerances are per token.
+
+        lengths: float64[S], tokens of each sentence.
+        """
         ...
 
 
@@ -116,8 +124,8 @@ class HardLabels:
 class SoftTargets:
     """Expected log-likelihood under targets q: sum q phi - log Z, the cross-entropy to a chain.
 
-    node: float64[N, L] node marginals of q; edge: float64[N, L, L] arc marginals (slice 0 of each
-    sentence unused), or None for the independent targets q_{t-1} x q_t.
+    node: float64[N, L] node marginals of q; edge: float64[N, L, L] edge marginals (those of
+    first tokens are not used), or None for the independent targets q_{t-1} x q_t.
     """
 
     node: F64
@@ -134,7 +142,7 @@ class SoftTargets:
         triples = None
         if isinstance(potentials, SecondOrderPotentials):
             if self.edge is not None:
-                raise ValueError("targets of arcs do not tell those of three labels in a row")
+                raise ValueError("edge marginals do not give those of three labels in a row")
             expected += expected_scores(potentials, q_node)
             triples = soft_label_triples(q_node, batch.offsets, weight)
         posterior = potentials.posterior(weight)
@@ -161,11 +169,10 @@ class SoftTargets:
 
 @dataclass(frozen=True)
 class LogPartition:
-    """- weight log Z: what an expected log-likelihood has besides its linear part.
+    """- weight log Z: an expected log-likelihood without its linear part.
 
-    With ``ChainCRF.train(expected_counts=)`` holding expected counts it is the M-step of any EM
-    whose
-    E-step sums its posteriors up: neither arc marginals nor targets per token are kept.
+    Together with the ``expected_counts`` of `ChainCRF.train` it is the M-step of EM. The E-step
+    then keeps sums only: neither edge marginals nor targets per token.
     """
 
     weight: float = 1.0
@@ -181,8 +188,8 @@ class LogPartition:
 class PartialLabels:
     """log p(A | x) = log Z_A - log Z: allowed bool[N, L] marks the labels of A at each token.
 
-    ``log_evidence`` float64[N, L], when given, is added to the node scores of the numerator:
-    virtual evidence psi with log psi, of which partial labels are the case psi in {0, 1}.
+    log_evidence: float64[N, L], added to the node scores of the numerator: the logarithm of
+    virtual evidence psi. Partial labels are the case psi in {0, 1}.
     """
 
     allowed: Bool

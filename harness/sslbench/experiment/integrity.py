@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import msgspec
@@ -10,7 +9,7 @@ import numpy as np
 
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.predictions import Predictions
+from sslbench.experiment.predictions import Predictions, predictions_sha256
 from sslbench.experiment.record import (
     SCHEMA,
     DataSpec,
@@ -20,7 +19,6 @@ from sslbench.experiment.record import (
     content_id,
     tree_digest,
 )
-from sslbench.types import I32
 
 _TOLERANCE = 1e-12  # of metrics: sums of counts are exact, quotients are rounded
 # A count, and the counts that it cannot exceed on any sentence.
@@ -174,11 +172,8 @@ def _check_predictions(record: RunRecord, split: str, predictions: Predictions) 
     if split not in record.counts:
         raise UserError(f"predictions of {split} without counts")
     codes = predictions.codes(sum(record.counts[split]["n_tokens"]))
-    if split == "test" and predictions_hash(predictions.labels, codes) != record.predictions_sha256:
+    if (
+        split == "test"
+        and predictions_sha256(predictions.labels, codes) != record.predictions_sha256
+    ):
         raise UserError("predictions_sha256 is not that of the predictions")
-
-
-def predictions_hash(labels: tuple[str, ...], codes: I32) -> str:
-    """Sha256 of predictions; codes: int32[N] into `labels`."""
-    names = "\0".join(labels).encode()
-    return hashlib.sha256(names + b"\0\0" + codes.astype("<i4").tobytes()).hexdigest()

@@ -24,7 +24,8 @@ from sslbench.experiment.data.userdata import (
 )
 from sslbench.experiment.identity import code_digests, featurizer_digest
 from sslbench.experiment.metrics import SCORER
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, content_id
+from sslbench.experiment.protocol import folds, labeled_size, resolve_text
+from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
 from sslbench.experiment.settings import (
     check_settings,
     dataset_options,
@@ -49,7 +50,8 @@ class Request:
     Attributes
     ----------
     methods, datasets: registered names. Without datasets, `data_path` is the user's own data.
-    seeds, labeled, unlabeled: see `ProtocolSpec`.
+    seeds, labeled, unlabeled, folds: see `ProtocolSpec`.
+    text: see `ProtocolSpec`; None = the default of the dataset.
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
     featurizer, model: None = the dataset's featurizer, the default model.
@@ -65,7 +67,9 @@ class Request:
     datasets: Sequence[str] = ()
     seeds: Sequence[int] = (0,)
     labeled: int | str = "all"
-    unlabeled: int | None = None
+    unlabeled: int | str | None = None
+    text: TextSource | None = None
+    folds: int = 0
     settings: Sequence[str] = ()
     featurizer: str | None = None
     model: str | None = None
@@ -130,7 +134,7 @@ class _Planner:
         self.threads = request.threads or max(1, (os.cpu_count() or 1) // request.jobs)
         self.data_path = None if request.data_path is None else str(request.data_path.resolve())
         self.store = None if store is None else str(store.folder.resolve())
-        self._fingerprints: dict[str, str] = {}
+        self._known: dict[str, tuple[str, TextSource]] = {}
         self._featurizers: dict[str, str] = {}
 
     def registered(self, name: str) -> _PlannedDataset:
@@ -151,7 +155,8 @@ class _Planner:
         if path is None:
             raise UserError("no data", hint="give --dataset NAME or --data PATH")
         # Loaded once here, so that a bad line is reported before any run starts.
-        dataset = load_user_data(path, request.columns, notice, cut=request.cut)
+        cut = request.cut and not request.folds
+        dataset = load_user_data(path, request.columns, notice, cut=cut)
         featurizer = request.featurizer or fitting_featurizer(
             self.plugins.featurizers, dataset.task, request.columns
         )
@@ -178,7 +183,12 @@ class _Planner:
         )
         if task.skip_reason is not None:
             return task
-        data = msgspec.structs.replace(task.spec.data, fingerprint=self._fingerprint(task))
+        found, text = self._loaded(task)
+        data = msgspec.structs.replace(task.spec.data, fingerprint=found)
+        if self._draws(task.spec):
+            first = self._loaded(_with_protocol(task, seed=0))[0]
+            data = msgspec.structs.replace(data, first_draw=first)
+        task = _with_protocol(task, text=text)
         spec = msgspec.structs.replace(task.spec, data=data)
         return msgspec.structs.replace(task, spec=spec, code=code_digests(spec, self.plugins))
 
@@ -188,6 +198,7 @@ class _Planner:
             labeled=request.labeled,
             unlabeled=request.unlabeled,
             seed=seed,
+            folds=request.folds,
             tune=self._tune(dataset),
         )
         featurizer = request.featurizer or dataset.featurizer
@@ -225,17 +236,39 @@ class _Planner:
             self._featurizers[name] = featurizer_digest(self.plugins.featurizer(name).load()())
         return self._featurizers[name]
 
-    def _fingerprint(self, task: RunTask) -> str:
-        """Of the loaded data; "" if they cannot be loaded: the run will fail with the reason."""
-        protocol = msgspec.structs.replace(task.spec.protocol, seed=0, tune=0)
-        key = content_id([task.spec.dataset, task.spec.data, protocol])
-        if key not in self._fingerprints:
-            try:
-                dataset = load_dataset(task, self.plugins)
-                self._fingerprints[key] = data_fingerprint(dataset, task, self.plugins)
-            except Exception:
-                self._fingerprints[key] = ""
-        return self._fingerprints[key]
+    def _loaded(self, task: RunTask) -> tuple[str, TextSource]:
+        """Fingerprint of the data, and where unlabeled text comes from.
+
+        The fingerprint is "" if they cannot be loaded: the run will fail with the reason. UserError
+        for text or folds that there cannot be.
+        """
+        request, protocol = self.request, task.spec.protocol
+        seed = protocol.seed if self._draws(task.spec) else 0
+        shared = msgspec.structs.replace(protocol, seed=seed, tune=0, tune_cpu=None)
+        key = content_id([task.spec.dataset, task.spec.data, shared])
+        if key in self._known:
+            return self._known[key]
+        try:
+            dataset = load_dataset(task, self.plugins)
+        except Exception:
+            self._known[key] = "", request.text or "rest"
+            return self._known[key]
+        if request.folds:
+            n_train = dataset.splits["train"].n_sentences
+            folds(labeled_size(request.labeled, n_train), request.folds)
+        text = resolve_text(dataset, request.labeled, request.text)
+        found = data_fingerprint(dataset, _with_protocol(task, text=text), self.plugins)
+        self._known[key] = found, text
+        return self._known[key]
+
+    def _draws(self, spec: RunSpec) -> bool:
+        return spec.data.columns is None and self.plugins.dataset(spec.dataset).draws
+
+
+def _with_protocol(task: RunTask, **changes: Any) -> RunTask:
+    protocol = msgspec.structs.replace(task.spec.protocol, **changes)
+    spec = msgspec.structs.replace(task.spec, protocol=protocol)
+    return msgspec.structs.replace(task, spec=spec)
 
 
 def _default_model(plugins: Registry) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -32,6 +33,12 @@ def unpack_numbers(packed: str) -> I64:
         return np.cumsum(np.frombuffer(raw, "<i4"), dtype=np.int64)
     except (zlib.error, ValueError) as error:
         raise UserError(f"sentence numbers cannot be unpacked: {error}") from None
+
+
+def predictions_sha256(labels: Sequence[str], codes: I32) -> str:
+    """Sha256 of predicted labels; codes: int32[N], codes into `labels`."""
+    names = "\0".join(labels).encode()
+    return hashlib.sha256(names + b"\0\0" + codes.astype("<i4").tobytes()).hexdigest()
 
 
 class Predictions(msgspec.Struct, frozen=True):

@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 import numpy as np
 
-from sslbench.corpus import ChainedShards, CorpusShards, HeadShards, Shards
+from sslbench.corpus import ChainedShards, CorpusShards, HeadShards, HeadTokens, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.record import ProtocolSpec
+from sslbench.experiment.record import ProtocolSpec, TextSource
 from sslbench.types import I64
 
 # Distinct constants make the random streams of one seed independent. They are part of the protocol:
@@ -21,6 +22,8 @@ DEV_STREAM = 0x64657673
 DEV_SHARE = 5  # one fifth, as in Suzuki and Isozaki (2008) for CoNLL-2000
 
 DevSource = Literal["own", "fifth", "none"]
+#: sentences to train on, sentences held out; int64, ascending
+Fold = tuple[I64, I64]
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,38 @@ def parse_labeled(text: str) -> int | str:
     raise UserError(f"--labeled {text!r}", hint="give a number above 0, 'all' or e.g. '10%'")
 
 
+def parse_unlabeled(text: str) -> int | str:
+    """Parse ``--unlabeled``: a number of sentences, or of tokens such as ``100000t``."""
+    text = text.strip()
+    if re.fullmatch(r"\d+", text):
+        return int(text)
+    if re.fullmatch(r"\d+t", text):
+        return f"{int(text[:-1])}t"
+    raise UserError(
+        f"--unlabeled {text!r}", hint="give a number of sentences, or of tokens as 100000t"
+    )
+
+
+def resolve_text(dataset: Dataset, labeled: int | str, asked: TextSource | None) -> TextSource:
+    """Where the unlabeled text of a protocol comes from.
+
+    labeled: see `ProtocolSpec`.
+    asked: by the user; None = the external text if all of train is labeled or of another domain,
+        also the rest of train if the dataset joins both, else the rest of train.
+    UserError if external text is asked for and the dataset has none.
+    """
+    if dataset.external is None:
+        if asked in ("external", "all"):
+            hint = "leave out --text, or give rest"
+            raise UserError(f"dataset {dataset.name} has no external text", hint=hint)
+        return "rest"
+    if asked is not None:
+        return asked
+    if dataset.joined:
+        return "all"
+    return "external" if dataset.adaptation or labeled == "all" else "rest"
+
+
 def labeled_size(labeled: int | str, n_train: int) -> int:
     """Number of labeled sentences for a value of `parse_labeled` and `n_train` sentences."""
     if labeled == "all":
@@ -76,8 +111,25 @@ def sample(n_train: int, n_labeled: int, seed: int) -> tuple[I64, I64]:
     Returns the drawn sentences and the others, int64 and ascending. The draws of one seed are
     nested: they are the first entries of one permutation.
     """
-    order = np.random.default_rng([seed, SAMPLE_STREAM]).permutation(n_train)
+    order = draw_order(n_train, seed)
     return np.sort(order[:n_labeled]), np.sort(order[n_labeled:])
+
+
+def draw_order(n_train: int, seed: int) -> I64:
+    """int64[n_train]: the sentences of train in the order in which a seed draws them."""
+    return np.random.default_rng([seed, SAMPLE_STREAM]).permutation(n_train)
+
+
+def folds(n: int, k: int) -> list[Fold]:
+    """Cut n items into k parts whose sizes differ by at most one; each is held out once.
+
+    Item i is held out in fold i mod k. Of items in the order of a draw, folds are random, and those
+    of a larger draw of the same seed contain those of a smaller one. UserError when n < k.
+    """
+    if not 2 <= k <= n:
+        raise UserError(f"{n} labeled sentences cannot be cut into {k} folds")
+    part = np.arange(n, dtype=np.int64) % k
+    return [(np.flatnonzero(part != fold), np.flatnonzero(part == fold)) for fold in range(k)]
 
 
 def split_fifth(sentences: I64) -> tuple[I64, I64]:
@@ -97,6 +149,31 @@ def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
     n_train = dataset.splits["train"].n_sentences
     n_labeled = labeled_size(protocol.labeled, n_train)
     labeled, hidden = sample(n_train, n_labeled, protocol.seed)
+    return _with_dev(dataset, protocol, labeled, hidden)
+
+
+def fold_draws(dataset: Dataset, protocol: ProtocolSpec) -> list[tuple[Draw, I64]]:
+    """The draw of each fold of cross-validation: labeled are the sentences outside of the fold.
+
+    Returns pairs of a draw and the held-out sentences, int64 and ascending. UserError if the
+    labeled sample has fewer sentences than folds.
+    """
+    n_train = dataset.splits["train"].n_sentences
+    n_labeled = labeled_size(protocol.labeled, n_train)
+    order = draw_order(n_train, protocol.seed)
+    drawn, hidden = order[:n_labeled], np.sort(order[n_labeled:])
+    return [
+        (_with_dev(dataset, protocol, np.sort(drawn[train]), hidden), np.sort(drawn[held]))
+        for train, held in folds(n_labeled, protocol.folds)
+    ]
+
+
+def folds_in_order(dataset: Dataset, protocol: ProtocolSpec) -> I64:
+    """int64[n]: the sentences of train that cross-validation tests on, fold by fold."""
+    return np.concatenate([held_out for _, held_out in fold_draws(dataset, protocol)])
+
+
+def _with_dev(dataset: Dataset, protocol: ProtocolSpec, labeled: I64, hidden: I64) -> Draw:
     nothing = np.empty(0, dtype=np.int64)
     if "dev" in dataset.splits:
         return Draw(labeled, labeled, nothing, hidden, "own")
@@ -106,41 +183,61 @@ def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
     return Draw(labeled, labeled, nothing, hidden, "none")
 
 
-def unlabeled_text(
-    dataset: Dataset, protocol: ProtocolSpec, hidden: I64, held_out: I64 | None = None
-) -> Shards:
-    """The unlabeled text: the rest of train, or the external text of the dataset.
+def rest_of_train(dataset: Dataset, protocol: ProtocolSpec) -> I64:
+    """int64: the sentences of train in the unlabeled text, ascending.
 
-    External text is used, if the dataset has any, when all of train is labeled, and always in
-    domain adaptation, where the rest of train is of another domain. A joined dataset gives both.
-    The text contains no labels: their column is dropped before sentences are copied, and external
-    text with such a column is an error.
-
-    hidden: int64, the rest of train.
-    held_out: int64, labeled sentences of train on which tuning scores trials. Transductive datasets
-        append them, whatever the cap on the other text: a transductive method predicts nothing for
-        text outside its own.
+    A cap takes the first ones in the order of the draw: they are random, the same for every method,
+    and those of a smaller cap are among those of a larger one.
     """
-    parts: list[Shards] = []
-    external = protocol.labeled == "all" or dataset.adaptation
-    if dataset.joined or not external or dataset.external is None:
-        parts.append(CorpusShards(dataset.splits["train"].drop("label").select(hidden)))
-    if dataset.external is not None and (dataset.joined or external):
-        parts.append(_external(dataset.name, dataset.external()))
-    shards = parts[0] if len(parts) == 1 else ChainedShards(parts)
-    if protocol.unlabeled is not None:
-        shards = HeadShards(shards, protocol.unlabeled)
-    if not dataset.transductive or held_out is None or not len(held_out):
-        return shards
-    held = CorpusShards(dataset.splits["train"].drop("label").select(held_out))
-    return ChainedShards([shards, held])
+    train = dataset.splits["train"]
+    n_labeled = labeled_size(protocol.labeled, train.n_sentences)
+    rest = draw_order(train.n_sentences, protocol.seed)[n_labeled:]
+    if protocol.text == "external":
+        return rest[:0]
+    cap = protocol.unlabeled
+    if isinstance(cap, str):
+        cap = int(np.searchsorted(np.cumsum(train.lengths[rest]), _n_tokens(cap), side="right"))
+    return np.sort(rest[:cap])
 
 
-def reads_external(dataset: Dataset, protocol: ProtocolSpec) -> bool:
-    """Whether a protocol uses the external text of the dataset."""
-    return dataset.external is not None and (
-        dataset.joined or dataset.adaptation or protocol.labeled == "all"
-    )
+def unlabeled_text(dataset: Dataset, protocol: ProtocolSpec, held_out: I64 | None = None) -> Shards:
+    """The unlabeled text: the rest of train, the external text, or the one and then the other.
+
+    A cap takes random sentences from the rest of train (see `rest_of_train`) and the first ones of
+    the external text, which is read no further. The text contains no labels: their column is
+    dropped before sentences are copied, and external text with such a column is an error.
+
+    held_out: int64, labeled sentences of train on which trials or the models of other folds are
+        scored. Transductive datasets append them, whatever the cap on the other text: a
+        transductive method predicts nothing for text outside its own.
+    """
+    train = dataset.splits["train"].drop("label")
+    rest = CorpusShards(train.select(rest_of_train(dataset, protocol)))
+    parts: list[Shards] = [] if protocol.text == "external" else [rest]
+    if protocol.text != "rest":
+        parts += _external_part(dataset, protocol, rest)
+    if dataset.transductive and held_out is not None and len(held_out):
+        parts.append(CorpusShards(train.select(held_out)))
+    return parts[0] if len(parts) == 1 else ChainedShards(parts)
+
+
+def _external_part(dataset: Dataset, protocol: ProtocolSpec, rest: Shards) -> list[Shards]:
+    """The external text up to the cap, after the rest of train; [] if the cap is reached there."""
+    if dataset.external is None:
+        raise UserError(f"dataset {dataset.name} has no external text")
+    external, cap = _external(dataset.name, dataset.external()), protocol.unlabeled
+    if cap is None:
+        return [external]
+    hidden = rest_of_train(dataset, msgspec.structs.replace(protocol, unlabeled=None))
+    if rest.n_sentences < len(hidden):
+        return []
+    if isinstance(cap, str):
+        return [HeadTokens(external, _n_tokens(cap) - rest.n_tokens)]
+    return [HeadShards(external, cap - rest.n_sentences)]
+
+
+def _n_tokens(cap: str) -> int:
+    return int(cap.removesuffix("t"))
 
 
 def _external(name: str, shards: Shards) -> Shards:

@@ -24,21 +24,47 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     labeled: number of labeled sentences, ``"all"`` or a share such as ``"10%"``.
-    unlabeled: maximal number of unlabeled sentences; None = all.
+    unlabeled: at most so much unlabeled text: a number of sentences, or of tokens such as
+        ``"100000t"``; None = all.
+    text: where it comes from: the "rest" of train, the "external" text of the dataset, or "all":
+        the rest, then the external text.
     seed: of the draw of the labeled sample and of the method's random generator.
+    folds: of cross-validation over the labeled sample; 0 = test on the test split.
     tune: tuning trials on development data; 0 = no tuning.
+    tune_cpu: CPU seconds after which no trial is started; None = no limit.
     """
 
     labeled: int | str = "all"
-    unlabeled: int | None = None
+    unlabeled: int | str | None = None
+    text: TextSource = "rest"
     seed: int = 0
+    folds: int = 0
     tune: int = 0
+    tune_cpu: float | None = None
 
     def describe(self) -> str:
         """One line without the seed: the protocol of a leaderboard table."""
-        cap = "" if self.unlabeled is None else f", unlabeled at most {self.unlabeled}"
-        tuned = f", {self.tune} tuning trials" if self.tune else ", no tuning"
-        return f"labeled {self.labeled}{cap}{tuned}"
+        tuned = f"{self.tune} tuning trials" if self.tune else "no tuning"
+        return f"{self.describe_labeled()}, unlabeled {self.describe_text()}, {tuned}"
+
+    def describe_labeled(self) -> str:
+        """The labeled sample in words, and whether it is cut into folds."""
+        folds = f", {self.folds} folds" if self.folds else ""
+        return f"labeled {self.labeled}{folds}"
+
+    def describe_text(self) -> str:
+        """Origin and amount of the unlabeled text in words."""
+        sources = {
+            "rest": "rest of train",
+            "external": "external text",
+            "all": "rest of train and external text",
+        }
+        source = sources[self.text]
+        if self.unlabeled is None:
+            return source
+        if isinstance(self.unlabeled, str):
+            return f"{source}, at most {self.unlabeled.removesuffix('t')} tokens"
+        return f"{source}, at most {self.unlabeled} sentences"
 
 
 class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,13 +73,22 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     fingerprint: hash of the loaded splits, see `sslbench.experiment.identity.fingerprint`.
+    first_draw: of a dataset whose data depend on the seed, the fingerprint for seed 0: the same for
+        all draws, which are rows of one table; "" for others.
     options: all options of a registered dataset, with their defaults.
     columns: names of the columns of a user's own file; None for a registered dataset.
     """
 
     fingerprint: str = ""
+    first_draw: str = ""
     options: dict[str, Any] = {}
     columns: tuple[str, ...] | None = None
+
+    @property
+    def table(self) -> str:
+        """Hash of what all runs of one table share: all draws of a dataset with draws."""
+        same = msgspec.structs.replace(self, fingerprint=self.first_draw or self.fingerprint)
+        return content_id(same)[:8]
 
 
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -164,10 +199,10 @@ def content_id(value: object) -> str:
 def encode(record: RunRecord) -> bytes:
     """JSON with a line per top-level key: readable in a diff, and lists of counts stay compact.
 
-    The digest is made here.
+    The digest of the record is set here.
     """
     tree = jsonable(msgspec.to_builtins(record, enc_hook=_builtin))
-    tree["digest"] = tree_digest(tree)
+    tree["digest"] = record.digest = tree_digest(tree)
     lines = [f"{json.dumps(key)}: ".encode() + msgspec.json.encode(tree[key]) for key in tree]
     return b"{\n" + b",\n".join(lines) + b"\n}\n"
 

@@ -14,11 +14,12 @@ from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.audit import duplicates
 from sslbench.experiment.context import RunContext
+from sslbench.experiment.cross_validation import pooled
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
-from sslbench.experiment.integrity import predictions_hash
-from sslbench.experiment.metrics import Coverage, coverage
-from sslbench.experiment.predictions import Predictions
+from sslbench.experiment.metrics import Coverage, Scores, coverage
+from sslbench.experiment.predictions import Predictions, predictions_sha256
 from sslbench.experiment.problem import Problem
+from sslbench.experiment.protocol import folds_in_order
 from sslbench.experiment.record import RunRecord, Status, jsonable
 from sslbench.experiment.training import (
     RunSetup,
@@ -123,10 +124,23 @@ def _perform(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunReco
     setup = RunSetup.open(run_task, plugins, timer)
     code = code_digests(setup.spec, plugins)
     _check_unchanged(setup, code, "since the run was planned")
+    if setup.spec.protocol.folds:
+        folds = [_run(fold) for fold in setup.folds()]
+        record = pooled(_blank(run_task, "ok"), *zip(*folds, strict=True))
+        record.data = _describe_folds(setup, record)
+    else:
+        record = _run(setup)[0]
+    record.code = code
+    _check_unchanged(setup, code_digests(setup.spec, plugins), "during the run")
+    return record
+
+
+def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
+    """Train and score. Also returns the scores on test, by variant of the tagger ("" = itself)."""
+    run_task, timer = setup.run_task, setup.timer
     trained = train(setup)
     problem, splits = trained.problem, setup.dataset.splits
     record = _blank(run_task, "ok")
-    record.code = code
     record.params = jsonable(msgspec.to_builtins(trained.params))
     record.protocol = {**record.protocol, "dev": setup.drawn.dev_source}
     record.primary_metric = setup.dataset.metric
@@ -136,18 +150,19 @@ def _perform(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunReco
     record.data = {**record.data, **_describe(setup, problem)}
     names = dict.fromkeys(("dev", "test", *splits))  # this order, then any further splits
     held_out = {name: splits[name] for name in names if name in splits and name != "train"}
-    for split, corpus in held_out.items():
-        _score_split(record, setup, trained, split, corpus)
+    scored = {
+        split: _score_split(record, setup, trained, split, corpus)
+        for split, corpus in held_out.items()
+    }
     with timer.phase("audit"):
         found = duplicates(problem.labeled, problem.unlabeled, held_out)
         record.audit = {"duplicates": found, "violations": []}
-    _check_unchanged(setup, code_digests(setup.spec, plugins), "during the run")
-    return record
+    return record, scored["test"]
 
 
 def _score_split(
     record: RunRecord, setup: RunSetup, trained: Trained, split: str, corpus: Corpus
-) -> None:
+) -> dict[str, Scores]:
     tagger, dataset = trained.tagger, setup.dataset
     with setup.timer.phase("predict"):
         codes = predict(tagger, corpus)
@@ -156,16 +171,19 @@ def _score_split(
         other = dataset.alternatives.get(split)
         scores = score_labels(dataset.task, dataset.encoding, corpus, tagger, codes, cover, other)
     record.metrics[split] = jsonable(scores.metrics)
+    scored = {"": scores}
     for name, variant in getattr(tagger, "variants", {}).items():
         variant_scores = score_labels(
             dataset.task, dataset.encoding, corpus, variant, predict(variant, corpus), cover, other
         )
+        scored[name] = variant_scores
         metric = dataset.metric
         record.metrics[split][f"{metric}_{name}"] = jsonable(variant_scores.metrics[metric])
     record.counts[split] = scores.counts.to_lists()
     record.predictions[split] = Predictions.pack(tagger.labels, codes)
     if split == "test":
-        record.predictions_sha256 = predictions_hash(tuple(tagger.labels), codes)
+        record.predictions_sha256 = predictions_sha256(tagger.labels, codes)
+    return scored
 
 
 def _coverage(corpus: Corpus, problem: Problem) -> Coverage | None:
@@ -190,4 +208,17 @@ def _describe(setup: RunSetup, problem: Problem) -> dict[str, Any]:
         "sentences": {name: part.n_sentences for name, part in parts.items()},
         "tokens": {name: part.n_tokens for name, part in parts.items()},
         "test_sha256": corpus_hash(setup.dataset.splits["test"]),
+    }
+
+
+def _describe_folds(setup: RunSetup, record: RunRecord) -> dict[str, Any]:
+    """As `_describe`, of the sentences of all folds: each is labeled and tested on."""
+    tested = folds_in_order(setup.dataset, setup.spec.protocol)
+    corpus = setup.dataset.splits["train"].select(tested)
+    sizes = {"labeled": corpus, "test": corpus}
+    return {
+        **record.data,
+        "sentences": record.data["sentences"] | {n: c.n_sentences for n, c in sizes.items()},
+        "tokens": record.data["tokens"] | {n: c.n_tokens for n, c in sizes.items()},
+        "test_sha256": corpus_hash(corpus),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,12 +29,13 @@ from sslbench.experiment.problem import (
     relabeled,
     without_labels,
 )
-from sslbench.experiment.protocol import Draw, draw, no_text, reads_external, unlabeled_text
+from sslbench.experiment.protocol import Draw, draw, fold_draws, no_text, unlabeled_text
 from sslbench.experiment.record import RunSpec, content_id
 from sslbench.experiment.sources import core_digest, plugin_digest
 from sslbench.experiment.store import Store
 from sslbench.experiment.tune import SearchAxis, Trial, search
 from sslbench.plugins import Registry
+from sslbench.registrations import DatasetInfo
 from sslbench.types import I32, I64
 
 
@@ -49,7 +50,7 @@ class RunTask(msgspec.Struct, frozen=True):
     threads: of the run; results do not depend on their number.
     quiet: no progress messages of the method.
     skip_reason: why the run is skipped (its method does not fit the task or model); None = it runs.
-    cut: hold out a fifth of train if the user's own data have no test file.
+    cut: hold out a fifth of train if the user's own data have no test file and there are no folds.
     code: digests of the code when the run was planned, by component; {} = not checked.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
     """
@@ -71,6 +72,7 @@ class RunSetup:
     """The loaded dataset and the draw, shared by the trials and the final training of a run.
 
     timer: takes the seconds of each phase of the run.
+    held_out: int64, the sentences of train that are tested on, of a fold; else none.
     """
 
     run_task: RunTask
@@ -78,6 +80,7 @@ class RunSetup:
     dataset: Dataset
     drawn: Draw
     timer: RunContext
+    held_out: I64 = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @staticmethod
     def open(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunSetup:
@@ -86,6 +89,33 @@ class RunSetup:
             dataset = load_dataset(run_task, plugins)
         drawn = draw(dataset, run_task.spec.protocol)
         return RunSetup(run_task, plugins, dataset, drawn, timer)
+
+    def folds(self) -> list[RunSetup]:
+        """The runs of cross-validation: each has the sentences of its fold as the split "test".
+
+        Their trials are not kept in the store, where those of one fold would answer for another.
+        """
+        run_task = msgspec.structs.replace(self.run_task, store=None)
+        return [
+            replace(
+                self,
+                run_task=run_task,
+                dataset=self._tested_on(held_out),
+                drawn=drawn,
+                held_out=held_out,
+            )
+            for drawn, held_out in fold_draws(self.dataset, self.spec.protocol)
+        ]
+
+    def _tested_on(self, held_out: I64) -> Dataset:
+        """The dataset with sentences of train as its test, and without further splits."""
+        train, kept = self.dataset.splits["train"], ("train", "dev")
+        splits = {name: part for name, part in self.dataset.splits.items() if name in kept}
+        alternatives = dict(self.dataset.alternatives)
+        if "train" in alternatives:
+            alternatives["test"] = alternatives["train"].select(train.offsets, held_out)
+        splits["test"] = train.select(held_out)
+        return replace(self.dataset, splits=splits, alternatives=alternatives)
 
     @property
     def spec(self) -> RunSpec:
@@ -107,8 +137,9 @@ class RunSetup:
         model = self.plugins.model(spec.model).load()
         with self.timer.phase("unlabeled"):
             if getattr(self.plugins.method(method).load(), "uses_unlabeled", True):
-                held_out = np.setdiff1d(self.drawn.labeled, sentences)
-                text = unlabeled_text(dataset, spec.protocol, self.drawn.hidden, held_out)
+                tested = np.union1d(self.drawn.labeled, self.held_out)
+                held_out = np.setdiff1d(tested, sentences)
+                text = unlabeled_text(dataset, spec.protocol, held_out)
             else:
                 text = no_text(dataset)
         problem = Problem(
@@ -182,18 +213,28 @@ def load_dataset(run_task: RunTask, plugins: Registry) -> Dataset:
     """Load the registered dataset, or the user's files."""
     data, name = run_task.spec.data, run_task.spec.dataset
     if data.columns is not None:
-        return load_user_data(Path(run_task.data_path or ""), data.columns, cut=run_task.cut)
+        cut = run_task.cut and not run_task.spec.protocol.folds
+        return load_user_data(Path(run_task.data_path or ""), data.columns, cut=cut)
     home = DataHome(run_task.data_path, dataset=name)
-    dataset = plugins.dataset(name).load()(home, **data.options)
+    seed = run_task.spec.protocol.seed
+    return load_registered(plugins.dataset(name), home, data.options, seed)
+
+
+def load_registered(
+    info: DatasetInfo, home: DataHome, options: Mapping[str, Any], seed: int
+) -> Dataset:
+    """Load a registered dataset; one with draws gets the seed."""
+    drawn = {"seed": seed} if info.draws else {}
+    dataset = info.load()(home, **options, **drawn)
     if not isinstance(dataset, Dataset):
-        raise RuntimeError(f"load() of dataset {name} returned a {type(dataset).__name__}")
+        raise RuntimeError(f"load() of dataset {info.name} returned a {type(dataset).__name__}")
     return dataset
 
 
 def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> str:
     """`fingerprint` of the data of a run, with the external text if its protocol can use it."""
     spec = run_task.spec
-    if dataset.external is None or not reads_external(dataset, spec.protocol):
+    if dataset.external is None or spec.protocol.text == "rest":
         return fingerprint(dataset)
     known_as = None
     if run_task.files and spec.data.columns is None and run_task.data_path is None:
@@ -202,6 +243,7 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
         known_as = {
             "dataset": spec.dataset,
             "options": spec.data.options,
+            "seed": spec.protocol.seed if plugins.dataset(spec.dataset).draws else 0,
             "files": run_task.files,
             "code": [loader, core_digest("features")],
         }

@@ -91,12 +91,14 @@ class GraphLaplacian:
         return cls(Edges.from_matrix(W, V), Rows(free, scale, fixed))
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
+        """The sum, and 2 / n_a times the Laplacian of m at each vertex a of n_a tokens."""
         gradient, energy = np.empty_like(m), np.empty(m.shape[1])
         system_product(*self.edges.csr, 1.0, self.edges.degree, m, gradient, energy)
         gradient *= 2.0 * self.rows.scale[:, None]
         return float(energy.sum()), gradient
 
     def divergence(self, new: F64, old: F64) -> float:
+        """The penalty of new - old, as it is quadratic."""
         energy = np.empty(len(new))
         row_energy(*self.edges.csr, new - old, energy)
         return 0.5 * float(energy.sum())
@@ -120,12 +122,14 @@ class AtLeastOnce:
         return cls(label, Rows(row_of, np.ones(S), np.zeros((S, n_labels))))
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
+        """The sum, and -2 max(0, 1 - c) for the label in each sentence."""
         lack = self._lack(m)
         gradient = np.zeros_like(m)
         gradient[:, self.label] = -2.0 * lack
         return float(lack @ lack), gradient
 
     def divergence(self, new: F64, old: F64) -> float:
+        """As defined by `Regularizer`; not symmetric."""
         now, before = self._lack(new), self._lack(old)
         change = new[:, self.label] - old[:, self.label]
         return float((now * now - before * before + 2.0 * before * change).sum())

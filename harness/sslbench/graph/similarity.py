@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+import numpy as np
 
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
@@ -25,19 +26,23 @@ from sslbench.types import Bool
 
 @runtime_checkable
 class Similarity(Protocol):
-    """How similar the trigram types of a text are, and which tokens have a vertex."""
+    """Which tokens of a text have a vertex, and how similar two vertices are.
+
+    A class derived from this one has to define `neighbors` and `cache_key`.
+    """
 
     @property
     def vertex_form(self) -> str | None:
-        """Normal form of the words of a vertex, one of `forms.FORMS`; None = as they are."""
-        ...
+        """Normal form of the words of a vertex, one of `forms.FORMS`; None, the default: none."""
+        return None
 
     def excluded(self, text: Corpus, column: str) -> Bool:
-        """bool[N]: tokens without a vertex; they are still in the contexts of other tokens.
+        """bool[N]: tokens without a vertex, by default none.
 
-        UserError if the text lacks the column.
+        They are still in the contexts of other tokens. UserError if the text lacks the column.
         """
-        ...
+        text.column(column)
+        return np.zeros(text.n_tokens, np.bool_)
 
     def neighbors(
         self,
@@ -69,11 +74,11 @@ class Similarity(Protocol):
         ...
 
     def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
-        """Hash of what `neighbors` reads of the text, if less than all of it; else None.
+        """Hash of what `neighbors` reads of the text; None, the default: all of it.
 
-        With a hash, texts that have it in common share one cached search.
+        Texts with the same hash share one cached search.
         """
-        ...
+        return None
 
 
 def registered_similarity(name: str) -> Similarity:
@@ -91,7 +96,7 @@ def registered_similarity(name: str) -> Similarity:
 
 
 @dataclass(frozen=True)
-class ContextSimilarity:
+class ContextSimilarity(Similarity):
     """Cosine of the context vectors of vertices, see `contexts`.
 
     templates: which features a context has.
@@ -106,9 +111,11 @@ class ContextSimilarity:
 
     @property
     def vertex_form(self) -> str | None:
+        """That of the templates."""
         return self.templates.vertex_form
 
     def excluded(self, text: Corpus, column: str) -> Bool:
+        """The tokens that the templates exclude, such as punctuation."""
         return excluded_tokens(text, column, self.templates)
 
     def neighbors(
@@ -121,6 +128,7 @@ class ContextSimilarity:
         threads: int = 1,
         progress: Progress = silent,
     ) -> NeighborLists:
+        """The neighbors by cosine, exact or approximate as the options say."""
         X = context_vectors(
             text,
             vertices,
@@ -140,11 +148,9 @@ class ContextSimilarity:
         )
 
     def cache_key(self) -> Mapping[str, Any]:
+        """Templates, suffixes and `clip_negative`."""
         return {
             "templates": msgspec.to_builtins(self.templates),
             "suffixes": None if self.suffixes is None else sorted(set(self.suffixes)),
             "clip_negative": self.clip_negative,
         }
-
-    def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
-        return None  # contexts are of the whole text

@@ -59,49 +59,19 @@ def leaderboard(
     baselines: methods that the others are compared with, the most wanted one first.
     marks: by run id, whether a run is of today's code; see `staleness.State`. None = all current.
     """
-    known = [record for record in records if record.status != "skipped"]
-    data = _data_keys(known)
     groups: dict[_TableKey, list[RunRecord]] = defaultdict(list)
-    for record in known:
-        groups[_table_key(record, data[record.run_id])].append(record)
-    return [_table(groups[key], key[1], baselines, marks or {}) for key in sorted(groups)]
-
-
-def _data_keys(records: Sequence[RunRecord]) -> dict[str, str]:
-    """Hash of the data of a table, by run id.
-
-    The data of a dataset whose seeds are draws of other sentences differ by seed. They are one: for
-    each seed the newest, or what came before that.
-    """
-    drawn = {_drawn_key(record) for record in records if _is_drawn(record)}
-    newest: dict[tuple[str, int], dict[str, None]] = defaultdict(dict)
-    for record in sorted(records, key=_age, reverse=True):
-        seed = record.spec.protocol.seed
-        newest[_drawn_key(record), seed].setdefault(record.spec.data.fingerprint)
-    keys = {}
     for record in records:
-        name = _drawn_key(record)
-        place = list(newest[name, record.spec.protocol.seed]).index(record.spec.data.fingerprint)
-        identity = [name, place] if name in drawn else record.spec.data
-        keys[record.run_id] = content_id(identity)[:8]
-    return keys
+        if record.status != "skipped":
+            groups[_table_key(record)].append(record)
+    return [_table(groups[key], baselines, marks or {}) for key in sorted(groups)]
 
 
-def _is_drawn(record: RunRecord) -> bool:
-    """Whether the test sentences are a draw; those of folds are, but of data that stay the same."""
-    return "test" in record.sentence_ids and not record.protocol.get("folds")
-
-
-def _drawn_key(record: RunRecord) -> str:
-    return content_id([record.dataset, record.spec.data.options, record.spec.data.columns])
-
-
-def _table_key(record: RunRecord, data: str) -> _TableKey:
+def _table_key(record: RunRecord) -> _TableKey:
     labeled = record.spec.protocol.labeled
     # Padded, so that numbers are sorted by value, before shares and "all".
     size = f"{labeled:012d}" if isinstance(labeled, int) else f"~{labeled}"
     rest = content_id([_without(record, seed=0), record.primary_metric, record.spec.scorer])
-    return record.dataset, data, _curve(record), size, rest
+    return record.dataset, record.spec.data.table, _curve(record), size, rest
 
 
 def _without(record: RunRecord, **changes: object) -> ProtocolSpec:
@@ -109,12 +79,12 @@ def _without(record: RunRecord, **changes: object) -> ProtocolSpec:
 
 
 def _curve(record: RunRecord) -> str:
-    """The protocol as text, without the labeled sample."""
-    return _without(record, labeled="some").describe().removeprefix("labeled some").strip(", ")
+    """The protocol as text, without the size of the labeled sample."""
+    return _without(record, labeled="any number").describe()
 
 
 def _table(
-    records: Sequence[RunRecord], data: str, baselines: Sequence[str], marks: Mapping[str, str]
+    records: Sequence[RunRecord], baselines: Sequence[str], marks: Mapping[str, str]
 ) -> Table:
     newest = max(records, key=_age)
     groups: dict[RowKey, dict[int, RunRecord]] = defaultdict(dict)
@@ -139,7 +109,7 @@ def _table(
             record.data.get("sentences", {}).get("unlabeled", 0) for record in records
         ),
         metric=newest.primary_metric,
-        data=data,
+        data=newest.spec.data.table,
         seeds=seeds,
         baselines=tuple(used),
         rows=tuple(marked(row, marks) for row in rows),

@@ -153,7 +153,7 @@ class MethodCase:
     Attributes
     ----------
     params: values that replace defaults of the method's `Params`.
-    datasets: to check it on besides the generated ones.
+    datasets: to check it on, in addition to the generated ones.
     """
 
     info: MethodInfo

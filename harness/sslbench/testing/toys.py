@@ -123,7 +123,7 @@ def corpus_of(
 
 
 def with_hidden_permuted(dataset: Dataset, hidden: I64, seed: int = 1) -> Dataset:
-    """The dataset with the labels permuted wherever a method must not look.
+    """The dataset with permuted labels where methods must not see them.
 
     hidden: int64[m], the sentences of train that are unlabeled in the run. The labels of test and
     of every other split except dev are permuted too.

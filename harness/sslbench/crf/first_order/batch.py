@@ -93,10 +93,15 @@ class BatchPotentials:
 class BatchPosterior:
     """Posterior of the sentences of a batch.
 
+    Marginals are multiplied by the weights of their sentences, if there are any.
+
+    Attributes
+    ----------
     log_scale: float64[n], sums to log Z over each sentence.
-    node: float64[n, L] marginals mu; edge: float64[n, L, L] marginals xi (zero at first tokens) or
-    their sum over all positions float64[1, L, L]; triples: of second-order chains, sums over the
-    batch.  These are multiplied by the weights of the sentences.
+    node: float64[n, L], mu_t(b) = p(y_t = b | x).
+    edge: float64[n, L, L], xi_t(a, b) = p(y_{t-1} = a, y_t = b | x), zero at first tokens; or
+        float64[1, L, L], the sum of xi over the batch.
+    triples: of second-order chains, the sums over the batch of the marginals of three labels.
     """
 
     batch: Batch

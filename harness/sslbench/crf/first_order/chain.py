@@ -75,7 +75,14 @@ class Potentials:
 
 @dataclass(frozen=True)
 class Posterior:
-    """log Z, node marginals mu float64[T, L], and the messages beta, z of the backward pass."""
+    """Posterior of one chain.
+
+    Attributes
+    ----------
+    log_z: log-partition.
+    node: float64[T, L], mu_t(b) = p(y_t = b | x).
+    beta, z: float64[T, L], the messages of `log_space.backward`.
+    """
 
     potentials: Potentials
     log_z: float
@@ -84,7 +91,7 @@ class Posterior:
     z: F64
 
     def edges(self) -> F64:
-        """Edge marginals xi float64[T, L, L] (slice 0 is zero)."""
+        """float64[T, L, L]: xi_t(a, b) = p(y_{t-1} = a, y_t = b | x); slice 0 is zero."""
         p = self.potentials
         T, L = p.node.shape
         xi = np.zeros((T, L, L))

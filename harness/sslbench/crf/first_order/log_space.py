@@ -34,44 +34,48 @@ def backward(node: F64, edge: F64, beta: F64, z: F64) -> float:
     z[0, 0] = log of the mass from position 0 on, the rest of row 0 is left alone.
     """
     T, L = node.shape
-    total = 0.0
-    carry = 0.0  # Neumaier's sum: thousands of centering constants without drift
+    total, carry = 0.0, 0.0
     for a in range(L):
         beta[T - 1, a] = 0.0
     for t in range(T - 1, 0, -1):
         e = edge[t if edge.shape[0] > 1 else 0]
         top = -np.inf
         for a in range(L):
-            m = -np.inf
-            for b in range(L):
-                m = max(m, e[a, b] + node[t, b] + beta[t, b])
-            s = 0.0
-            if m > -np.inf:
-                for b in range(L):
-                    s += math.exp(e[a, b] + node[t, b] + beta[t, b] - m)
-                z[t, a] = m + math.log(s)
-            else:
-                z[t, a] = -np.inf
+            z[t, a] = _log_sum(e[a], node[t], beta[t])
             top = max(top, z[t, a])
         if top == -np.inf:
             return -np.inf
-        new = total + top
-        carry += (total - new) + top if abs(total) >= abs(top) else (top - new) + total
-        total = new
+        total, carry = _add(total, carry, top)
         for a in range(L):
             beta[t - 1, a] = z[t, a] - top
-    m = -np.inf
-    for b in range(L):
-        m = max(m, node[0, b] + beta[0, b])
-    if m == -np.inf:
+    z[0, 0] = _log_sum(np.zeros(L), node[0], beta[0])
+    if z[0, 0] == -np.inf:
         return -np.inf
-    s = 0.0
-    for b in range(L):
-        s += math.exp(node[0, b] + beta[0, b] - m)
-    z[0, 0] = m + math.log(s)
-    new = total + z[0, 0]
-    carry += (total - new) + z[0, 0] if abs(total) >= abs(z[0, 0]) else (z[0, 0] - new) + total
-    return float(new + carry)
+    total, carry = _add(total, carry, z[0, 0])
+    return total + carry
+
+
+@kernel
+def _log_sum(edge: F64, node: F64, beta: F64) -> float:
+    """log sum_b exp(edge(b) + node(b) + beta(b)) of arrays float64[L]."""
+    top = -np.inf
+    for b in range(len(node)):
+        top = max(top, edge[b] + node[b] + beta[b])
+    if top == -np.inf:
+        return -np.inf
+    total = 0.0
+    for b in range(len(node)):
+        total += math.exp(edge[b] + node[b] + beta[b] - top)
+    return top + math.log(total)
+
+
+@kernel
+def _add(total: float, carry: float, value: float) -> tuple[float, float]:
+    """Neumaier's sum: total + carry is exact up to rounding once, also on long chains."""
+    new = total + value
+    if abs(total) >= abs(value):
+        return new, carry + ((total - new) + value)
+    return new, carry + ((value - new) + total)
 
 
 @kernel

@@ -264,34 +264,48 @@ def shared(
     Out: mu float64[n, L]; log_scale float64[n], sums to log Z over a sentence; edge_sums
     float64[G, L, L], edge marginals summed over the positions of a group; status int8[s].
     """
-    L = node.shape[1]
     transitions = _Transitions(*_transitions(edge))  # built here: see `parallel_kernel`
-    P = transitions.E.shape[1]
     for g in prange(groups.shape[0] - 1):
-        sums, own = np.zeros((L, L)), rows.aligned(L, P)
-        longest = 0
-        for i in range(groups[g], groups[g + 1]):
-            longest = max(longest, offsets[i + 1] - offsets[i])
-        x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
-        beta = rows.aligned(longest, P)
-        for i in range(groups[g], groups[g + 1]):
-            lo, hi = offsets[i], offsets[i + 1]
-            T = hi - lo
-            own[:] = 0.0
-            scratch = _Scratch(x[:T], alpha[:T], beta[:T])
-            s = _shared_sentence(
-                node[lo:hi], transitions, scratch, mu[lo:hi], log_scale[lo:hi], own
-            )
-            if s == REDO:
-                xi = np.zeros((1, L, L))
-                s = _log_space_sentence(node[lo:hi], edge, mu[lo:hi], log_scale[lo:hi], xi)
-                sums += xi[0]
-            else:
-                for a in range(L):
-                    for b in range(L):
-                        sums[a, b] += own[a, b] * transitions.E[a, b]
-            status[i] = s
-        edge_sums[g] = sums
+        first, last = groups[g], groups[g + 1]
+        borders = offsets[first : last + 1]
+        own = status[first:last]
+        _shared_group(node, edge, borders, transitions, mu, log_scale, edge_sums[g], own)
+
+
+@kernel
+def _shared_group(
+    node: F64,
+    edge: F64,
+    borders: I64,
+    transitions: _Transitions,
+    mu: F64,
+    log_scale: F64,
+    edge_sum: F64,
+    status: I8,
+) -> None:
+    """The sentences of one group of `shared`: borders int64[s+1] and status int8[s] of these."""
+    L, P = transitions.E.shape
+    longest = 0
+    for i in range(len(status)):
+        longest = max(longest, borders[i + 1] - borders[i])
+    x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
+    beta, own = rows.aligned(longest, P), rows.aligned(L, P)
+    edge_sum[:] = 0.0
+    for i in range(len(status)):
+        lo, hi = borders[i], borders[i + 1]
+        T = hi - lo
+        own[:] = 0.0
+        scratch = _Scratch(x[:T], alpha[:T], beta[:T])
+        s = _shared_sentence(node[lo:hi], transitions, scratch, mu[lo:hi], log_scale[lo:hi], own)
+        if s == REDO:
+            xi = np.zeros((1, L, L))
+            s = _log_space_sentence(node[lo:hi], edge, mu[lo:hi], log_scale[lo:hi], xi)
+            edge_sum += xi[0]
+        else:
+            for a in range(L):
+                for b in range(L):
+                    edge_sum[a, b] += own[a, b] * transitions.E[a, b]
+        status[i] = s
 
 
 @kernel

@@ -353,15 +353,17 @@ def build_layout(
 
 
 def saved_layout(
-    arrays: dict[str, NDArray[Any]], facts: dict[str, Any], n_labels: int, n_node: int, n_edge: int
+    arrays: dict[str, NDArray[Any]],
+    metadata: dict[str, Any],
+    n_labels: int,
+    n_node: int,
+    n_edge: int,
 ) -> Layout:
-    """Layout of a saved model; ValueError when its arrays and facts cannot describe one."""
-    sizes = [int(facts[name]) for name in ("n_columns", "n_clique")]
+    """Layout of a saved model; ValueError when its arrays and metadata cannot describe one."""
+    sizes = [int(metadata[name]) for name in ("n_columns", "n_clique")]
     if n_labels < 1 or min(sizes) < 0:
         raise ValueError(f"{n_labels} labels, {sizes[0]} columns, {sizes[1]} factor features")
-    order = int(
-        facts.get("order", 1)
-    )  # files from before there was a second order have no such key
+    order = int(metadata.get("order", 1))  # files from before there was a second order lack it
     if order not in (1, 2):
         raise ValueError(f"a chain of order {order}")
     state_start, state_label = None, None
@@ -380,7 +382,7 @@ def saved_layout(
         start,
         code,
         sizes[1],
-        bool(facts["use_start"]),
-        bool(facts["use_stop"]),
+        bool(metadata["use_start"]),
+        bool(metadata["use_stop"]),
         order,
     )

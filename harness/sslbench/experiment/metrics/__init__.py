@@ -26,7 +26,7 @@ from sslbench.experiment.metrics.counts import (
     ratios,
 )
 from sslbench.experiment.metrics.coverage import Coverage, coverage
-from sslbench.experiment.metrics.scoring import Scores, score
+from sslbench.experiment.metrics.scoring import Scores, pool, score
 
 #: version of these definitions, part of the identity of a run: a change of what a metric means
 #: makes other runs
@@ -42,6 +42,7 @@ __all__ = [
     "SentenceCounts",
     "coverage",
     "metrics_from_counts",
+    "pool",
     "ratio",
     "ratios",
     "score",

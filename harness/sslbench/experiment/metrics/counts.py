@@ -66,6 +66,13 @@ class SentenceCounts:
         """The inverse of `to_lists`."""
         return SentenceCounts(**{n: np.asarray(v, dtype=np.int64) for n, v in lists.items()})
 
+    @staticmethod
+    def concatenate(parts: Sequence[SentenceCounts]) -> SentenceCounts:
+        """The counts of several texts as one; those that apply to all of them."""
+        columns = [part._applicable() for part in parts]
+        names = [name for name in columns[0] if all(name in other for other in columns)]
+        return SentenceCounts(**{n: np.concatenate([own[n] for own in columns]) for n in names})
+
     def _applicable(self) -> dict[str, I64]:
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in values if value is not None}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,16 @@ class Coverage:
     u_app: Bool | None = None
     texts: tuple[Corpus, Corpus] | None = None
     column: str = "word"
+
+    @staticmethod
+    def concatenate(parts: Sequence[Coverage]) -> Coverage:
+        """The coverage of several texts as one, each by its own training text; without `texts`."""
+        texts = [part.u_app for part in parts if part.u_app is not None]
+        return Coverage(
+            np.concatenate([part.unseen for part in parts]),
+            np.concatenate([part.app for part in parts]),
+            np.concatenate(texts) if len(texts) == len(parts) else None,
+        )
 
 
 def coverage(

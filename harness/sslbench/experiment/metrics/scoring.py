@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +18,15 @@ from sslbench.types import I64, Bool
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Result of `score`: metrics by name, and the counts that they are made of."""
+    """Result of `score`: metrics by name, and what they are made of.
+
+    correct: bool[N], by token.  cover: see `score`.
+    """
 
     metrics: dict[str, float]
     counts: SentenceCounts
+    correct: Bool
+    cover: Coverage | None
 
 
 def score(
@@ -69,12 +75,25 @@ def score(
         if alternatives is not None:
             lists |= alternative_lists(golds, guesses, alternatives, n_tokens)
         counts = SentenceCounts(*tokens, **{n: c.per_sentence(offsets) for n, c in lists.items()})
+    return _scores(counts, correct, coverage)
+
+
+def pool(parts: Sequence[Scores]) -> Scores:
+    """The scores of several texts as those of one text, their sentences one after another."""
+    counts = SentenceCounts.concatenate([part.counts for part in parts])
+    correct = np.concatenate([part.correct for part in parts])
+    covers = [part.cover for part in parts if part.cover is not None]
+    cover = Coverage.concatenate(covers) if len(covers) == len(parts) else None
+    return _scores(counts, correct, cover)
+
+
+def _scores(counts: SentenceCounts, correct: Bool, cover: Coverage | None) -> Scores:
     metrics = metrics_from_counts(counts)
     if counts.oov_words is not None and not counts.oov_words.any():
         metrics = {name: value for name, value in metrics.items() if "oov" not in name}
-    if coverage is not None:
-        metrics |= coverage_metrics(counts, correct, coverage)
-    return Scores(metrics, counts)
+    if cover is not None:
+        metrics |= coverage_metrics(counts, correct, cover)
+    return Scores(metrics, counts, correct, cover)
 
 
 def _checked(labels: Labels, n_tokens: int) -> Labels:

@@ -1,0 +1,135 @@
+"""Records are whole or refused: no change of a byte changes a result silently."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sslbench.errors import UserError
+from sslbench.experiment.integrity import decode
+from sslbench.experiment.record import RunRecord, content_id, encode, tree_digest
+from sslbench.experiment.runner import execute
+from sslbench.experiment.store import Store, StoreWarning
+from support.run_fakes import install, task
+
+Tree = dict[str, Any]
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
+    install(tmp_path, monkeypatch)
+    made = execute(task(labeled=20))
+    assert made.status == "ok", made.error
+    return made
+
+
+def first_count(tree: Tree, name: str, value: int) -> None:
+    tree["counts"]["test"][name][0] = value
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: t["metrics"]["test"].update(accuracy=5.0), "accuracy is 5.0, its counts give"),
+        (lambda t: t["metrics"]["test"].update(accuracy=0.5), "accuracy is 0.5, its counts give"),
+        (lambda t: t["metrics"]["test"].update(unseen_accuracy=1.5), "not between 0 and 1"),
+        (lambda t: t["metrics"]["test"].pop("accuracy"), "no accuracy of the test split"),
+        (lambda t: t["metrics"].clear(), "no accuracy of the test split"),
+        (lambda t: t["counts"].clear(), "without counts"),
+        (lambda t: first_count(t, "correct_tokens", -1), "negative"),
+        (lambda t: first_count(t, "n_tokens", 10**6), "has another sum"),
+        (lambda t: first_count(t, "correct_tokens", 10**6), "above n_tokens"),
+        (lambda t: t["counts"]["test"]["n_tokens"].pop(), "lists of"),
+        (lambda t: [v.pop() for v in t["counts"]["test"].values()], "lists of"),
+        (lambda t: t["counts"]["test"].update(unknown=[1]), "lists of"),
+        (lambda t: t.update(predictions_sha256="0" * 64), "predictions_sha256"),
+        (lambda t: t.update(primary_metric="f1"), "no f1"),
+        (lambda t: t.update(wall_s=-1.0), "wall_s"),
+        (lambda t: t.update(status="failed"), "with metrics"),
+        (lambda t: t.update(method="another"), "in its spec"),
+        (lambda t: t["protocol"].update(labeled=7), "in its spec"),
+        (lambda t: t["spec"].update(featurizer="another"), "is not that of its spec"),
+    ],
+)
+def test_parts_that_contradict_each_other(
+    record: RunRecord, change: Callable[[Tree], object], message: str
+) -> None:
+    tree = json.loads(encode(record))
+    change(tree)
+    with pytest.raises(UserError, match="the file was changed"):
+        decode(json.dumps(tree).encode())
+    tree["digest"] = tree_digest(tree)
+    with pytest.raises(UserError, match=message):
+        decode(json.dumps(tree).encode())
+
+
+def test_random_bytes(record: RunRecord, tmp_path: Path) -> None:
+    """A file with another byte is refused, in a line with its name, or says the same."""
+    store = Store(tmp_path / "runs")
+    path = store.save(record)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(400):
+        data = bytearray(whole)
+        for at in rng.integers(len(data), size=rng.integers(1, 4)):
+            data[at] = rng.integers(256)
+        path.write_bytes(bytes(data))
+        try:
+            found = decode(bytes(data))
+        except UserError:
+            refused += 1
+            with pytest.warns(StoreWarning, match=str(path)):
+                assert store.records() == []
+        else:
+            assert found == record
+    assert refused > 350
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\xff\xfe", b"[]", b"{}", b"null", b'{"schema": 2}', b"[" * 99999]
+)
+def test_what_is_no_record(data: bytes) -> None:
+    with pytest.raises(UserError):
+        decode(data)
+
+
+def schema_1(record: RunRecord) -> Tree:
+    """A record as earlier versions wrote it."""
+    tree: Tree = json.loads(encode(record))
+    spec = {name: tree["spec"][name] for name in ("method", "dataset", "featurizer", "model")}
+    spec["params"] = {}
+    spec["protocol"] = {"labeled": 20, "unlabeled": None, "seed": 0, "tune": 0}
+    spec["data"] = {"files": {"a": "1"}, "columns": None, "options": {"train": 40}}
+    spec["code"] = "0.1.0+0123456789ab"
+    new = ("digest", "code", "warnings")
+    tree = {name: value for name, value in tree.items() if name not in new}
+    return {
+        **tree,
+        "schema": 1,
+        "spec": spec,
+        "protocol": spec["protocol"],
+        "run_id": content_id(spec),
+    }
+
+
+def test_schema_1_is_read_with_all_parameters(record: RunRecord) -> None:
+    tree = schema_1(record)
+    old = decode(json.dumps(tree).encode())
+    assert old.schema == 1
+    assert old.run_id == tree["run_id"]
+    assert old.spec.params == record.params
+    assert old.spec.data.options == {"train": 40}
+    assert old.score == record.score
+    tree["metrics"]["test"]["accuracy"] = 0.5
+    with pytest.raises(UserError, match="its counts give"):
+        decode(json.dumps(tree).encode())
+    tree = schema_1(record)
+    tree["spec"]["method"] = "another"
+    with pytest.raises(UserError, match="is not that of its spec"):
+        decode(json.dumps(tree).encode())

@@ -1,0 +1,154 @@
+"""Whether records are of today's code, and replays that decide it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sslbench.cli import cli
+from sslbench.errors import UserError
+from sslbench.experiment.execute.grid import GridOptions, run_grid
+from sslbench.experiment.plan import Request, plan
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.replay import canaries, replay_task, verification
+from sslbench.experiment.runner import execute
+from sslbench.experiment.staleness import save_verification, states
+from sslbench.experiment.store import Store
+from sslbench.plugins import registry
+from support.run_fakes import install
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """Three runs of one method, made in this process."""
+    install(tmp_path, monkeypatch)
+    made = Store(tmp_path / "runs")
+    request = Request(["majority"], ["toy"], seeds=[0, 1, 2], labeled=20, model="nothing")
+    for task in plan(request, store=None, notice=print):
+        made.save(execute(task))
+    return made
+
+
+def of_other_code(store: Store, **components: str) -> list[RunRecord]:
+    records = store.records()
+    for record in records:
+        record.code = {**record.code, **(components or {"engine": "of another day"})}
+        store.save(record)
+    return store.records()
+
+
+def replayed(record: RunRecord) -> RunRecord:
+    return execute(replay_task(record, registry(), 1))
+
+
+def by_seed(store: Store) -> list[str]:
+    records = store.records()
+    found = states(records, store, registry())
+    ordered = sorted(records, key=lambda record: record.spec.protocol.seed)
+    return [found[record.run_id] for record in ordered]
+
+
+def test_a_record_is_current_stale_verified_or_vouched_for(store: Store) -> None:
+    assert by_seed(store) == ["current"] * 3
+    of_other_code(store)
+    assert by_seed(store) == ["stale"] * 3
+    first = min(store.records(), key=lambda record: record.spec.protocol.seed)
+    result = verification(first, replayed(first))
+    assert (result.same, result.difference) == (True, "")
+    save_verification(store, result)
+    assert by_seed(store) == ["verified", "canary", "canary"]
+    # A replay is of one record and of one day's code.
+    first.wall_s += 1
+    store.save(first)
+    assert by_seed(store) == ["stale"] * 3
+
+
+def test_a_canary_vouches_for_records_of_its_own_code_only(store: Store) -> None:
+    records = of_other_code(store)
+    save_verification(store, verification(records[0], replayed(records[0])))
+    records[1].code = {**records[1].code, "engine": "of a third day"}
+    store.save(records[1])
+    found = states(store.records(), store, registry())
+    assert [found[record.run_id] for record in records] == ["verified", "stale", "canary"]
+
+
+def test_a_replay_that_differs_vouches_for_nothing(store: Store) -> None:
+    records = of_other_code(store)
+    for number, record in enumerate(records[:2]):
+        again = replayed(record)
+        if number:
+            again.predictions["test"] = records[2].predictions["test"]
+        save_verification(store, verification(record, again))
+    found = states(store.records(), store, registry())
+    assert [found[record.run_id] for record in records] == ["verified", "stale", "stale"]
+
+
+def test_the_canary_is_the_cheapest(store: Store) -> None:
+    records = of_other_code(store)
+    for record, cpu in zip(records, (3.0, 1.0, 2.0), strict=True):
+        record.cpu_s = cpu
+    found = states(records, store, registry())
+    assert canaries(records, found, registry()) == [records[1]]
+
+
+def test_runs_are_reused_as_asked(store: Store) -> None:
+    records = of_other_code(store)
+    save_verification(store, verification(records[0], replayed(records[0])))
+    request = Request(["majority"], ["toy"], seeds=[0, 1, 2], labeled=20, model="nothing")
+    tasks = plan(request, store=None, notice=print)
+    assert run_grid(tasks, store, GridOptions(reuse="stale")).stored == 3
+    assert run_grid(tasks, store, GridOptions(reuse="verified")).stored == 3  # two by the canary
+    assert run_grid(tasks, store, GridOptions(reuse="current")).stored == 0
+    assert by_seed(store) == ["current"] * 3
+
+
+def test_what_cannot_be_replayed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = store.records()[0]
+    other = RunRecord(**{name: getattr(record, name) for name in record.__struct_fields__})
+    other.status = "failed"
+    with pytest.raises(UserError, match="there are no predictions"):
+        replay_task(other, registry(), 1)
+    monkeypatch.setattr("sslbench.experiment.replay.SCORER", 99)
+    with pytest.raises(UserError, match="the scorer changed"):
+        replay_task(record, registry(), 1)
+    monkeypatch.undo()
+
+
+def verify(store: Store, *words: str) -> Result:
+    return CliRunner().invoke(cli, ["verify", "--store", str(store.folder), *words])
+
+
+def test_the_command(store: Store) -> None:
+    assert verify(store).exit_code == 2
+    assert "0 records" not in verify(store, "--stale").stdout
+    of_other_code(store)
+    one = verify(store, "--canaries")
+    assert one.exit_code == 0, one.output
+    assert one.stdout.count("same") == 1
+    assert "1 record: 1 same" in one.stderr
+    path = next((store.folder / "verified").glob("*.json"))
+    assert json.loads(path.read_text())["same"]
+    rest = verify(store, "--stale")
+    assert rest.stdout.count("same") == 2
+    assert by_seed(store) == ["verified"] * 3
+    named = verify(store, store.records()[0].run_id[:8])
+    assert named.exit_code == 0
+
+
+def test_a_replay_that_differs_is_named(store: Store) -> None:
+    records = of_other_code(store)
+    changed, donor = records[0], records[1]
+    changed.predictions, changed.counts, changed.metrics = (
+        donor.predictions,
+        donor.counts,
+        donor.metrics,
+    )
+    changed.predictions_sha256, changed.data = donor.predictions_sha256, donor.data
+    store.save(changed)
+    same = donor.predictions_sha256 == replayed(changed).predictions_sha256
+    result = verify(store, changed.run_id)
+    assert result.exit_code == (0 if same else 1)
+    assert ("labels of" in result.stdout) == (not same)
