@@ -20,7 +20,7 @@ from sslbench.experiment.metrics import (
 )
 from sslbench.experiment.runner import execute
 from sslbench.report.leaderboard import leaderboard
-from sslbench.report.significance import compare_counts, count_table
+from sslbench.report.significance import compare_taggers, count_table
 from support import run_fakes
 from support.chunks import spans_of
 from support.run_fakes import task
@@ -185,20 +185,19 @@ def test_paired_tests_and_leaderboards_take_them_as_the_primary_metric(
 ) -> None:
     data = toy_names(dev=False)
     monkeypatch.setattr(run_fakes, "load", lambda home, **options: data)
-    monkeypatch.setattr("sslbench.report.leaderboard.BASELINE", "majority")
     runs = [
         execute(task(name, labeled=40, seed=seed, search="1", params={"weight": weight}))
         for name, weight in (("majority", 1.0), ("follower", 100.0))
         for seed in (0, 1)
     ]
     assert [run.status for run in runs] == ["ok"] * 4, [run.error for run in runs]
-    (table,) = leaderboard(runs)
+    (table,) = leaderboard(runs, baselines=["majority"])
     assert table.metric == "alt_f1"
-    paired = next(row.paired for row in table.rows if row.method == "follower")
+    paired = next(row.taggers for row in table.rows if row.method == "follower")
     scores = [run.metrics["test"]["alt_f1"] for run in runs]
     assert paired is not None
     assert paired.difference == pytest.approx(np.mean(scores[2:]) - np.mean(scores[:2]))
     assert paired.difference != 0
-    assert paired == compare_counts(count_table(runs[2:]), count_table(runs[:2]), "alt_f1")
+    assert paired == compare_taggers(count_table(runs[2:]), count_table(runs[:2]), "alt_f1")
     counts = SentenceCounts.from_lists(runs[0].counts["test"])
     assert metrics_from_counts(counts)["alt_f1"] == scores[0]

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.record import DataSpec, RunRecord
+from sslbench.experiment.record import DataSpec, RunRecord, content_id
 from sslbench.experiment.runner import failed
 from sslbench.report.curves import UNLABELED, curve_lines
-from sslbench.report.leaderboard import Row, Table, leaderboard
+from sslbench.report.leaderboard import Table, leaderboard
 from sslbench.report.render import changed_files, markdown, table_files, write_files
+from sslbench.report.rows import Row
 from support.run_fakes import task
 
 SKILL = {"supervised": 0.7, "better": 0.8, "worse": 0.6}
@@ -28,7 +29,8 @@ def record(
 ) -> RunRecord:
     """A good run whose scores depend on method and seed alone."""
     fields = {"labeled": 100, **changes}
-    made = failed(task(method, seed=seed, code=code, **fields), "method", "")
+    made = failed(task(method, seed=seed, **fields), "method", "")
+    made.code = {"method": code}
     rng = np.random.default_rng([seed, *map(ord, method)])
     counts = SentenceCounts(np.full(60, 10), rng.binomial(10, SKILL.get(method, 0.5), size=60))
     made.counts = {"test": counts.to_lists()}
@@ -41,11 +43,15 @@ def record(
 
 
 def broken(method: str, seed: int) -> RunRecord:
-    return failed(task(method, seed=seed, labeled=100, code="1"), "method", "bug")
+    return failed(task(method, seed=seed, labeled=100), "method", "bug")
 
 
 def leaderboard_files(records: Sequence[RunRecord]) -> dict[str, bytes]:
-    return table_files(leaderboard(records))
+    return table_files(boards(records))
+
+
+def boards(records: Sequence[RunRecord]) -> list[Table]:
+    return leaderboard(records, baselines=["supervised"])
 
 
 def row_of(table: Table, name: str) -> Row:
@@ -54,7 +60,7 @@ def row_of(table: Table, name: str) -> Row:
 
 def test_means_and_paired_differences_on_the_same_seeds() -> None:
     records = [record(method, seed) for method in SKILL for seed in range(3)]
-    (table,) = leaderboard(records)
+    (table,) = boards(records)
     assert [row.name for row in table.rows] == ["better", "supervised", "worse"]
     assert [row.rank for row in table.rows] == [1, 2, 3]
     scores = {m: [r.score for r in records if r.method == m] for m in SKILL}
@@ -74,19 +80,19 @@ def test_means_and_paired_differences_on_the_same_seeds() -> None:
 def test_seeds_that_one_side_lacks_are_left_out_of_the_difference_and_of_the_ranks() -> None:
     records = [record("supervised", seed) for seed in range(3)]
     records += [record("better", 0), record("better", 1), broken("better", 2)]
-    (table,) = leaderboard(records)
+    (table,) = boards(records)
     assert [row.name for row in table.rows] == ["supervised", "better"]
     better = row_of(table, "better")
     assert (better.rank, better.missing, better.failed) == (None, (2,), 1)
     assert better.paired is not None
-    assert better.paired.n_seeds == 2
+    assert better.draws == 2
     shared = [record("supervised", seed).score for seed in (0, 1)]
     assert better.paired.difference == pytest.approx(better.mean - np.mean(shared))
-    assert "no run for seed 2" in markdown([table])
+    assert "seed 2: failed" in markdown([table])
 
 
 def test_a_method_that_always_fails_is_still_a_row() -> None:
-    (table,) = leaderboard([record("supervised", 0), broken("jess", 0)])
+    (table,) = boards([record("supervised", 0), broken("jess", 0)])
     jess = row_of(table, "jess")
     assert (jess.mean, jess.rank, jess.failed, jess.paired) == (None, None, 1, None)
 
@@ -100,13 +106,13 @@ def test_protocols_data_and_parameters_do_not_mix() -> None:
         record("supervised", labeled="all"),
         record("supervised", unlabeled=5),
         record("supervised", tune=5),
-        record("supervised", data=DataSpec({"file": "other bytes"})),
+        record("supervised", data=DataSpec("other bytes")),
     ]
-    assert len(leaderboard(records)) == 6
-    sizes = [t.protocol.split(";")[0] for t in leaderboard(records[:3])]
-    assert sizes == ["labeled: 100", "labeled: 1000", "labeled: all"]
+    assert len(boards(records)) == 6
+    sizes = [t.protocol.split(",")[0] for t in boards(records[:3])]
+    assert sizes == ["labeled 100", "labeled 1000", "labeled all"]
     varied = [record("supervised"), record("better"), record("better", params={"a": 1})]
-    (table,) = leaderboard(varied)
+    (table,) = boards(varied)
     assert {row.name for row in table.rows} == {"supervised", "better", "better (a=1)"}
 
 
@@ -114,16 +120,16 @@ def test_protocols_data_and_parameters_do_not_mix() -> None:
 def test_the_newest_run_of_a_cell_counts(codes: tuple[str, str]) -> None:
     old = record("supervised", code=codes[0], created="2023")
     new = record("supervised", code=codes[1], created="2025")
-    (table,) = leaderboard([new, old])
-    assert row_of(table, "supervised").codes == (codes[1],)
+    (table,) = boards([new, old])
+    assert row_of(table, "supervised").codes == (content_id({"method": codes[1]}),)
 
 
 def test_a_row_of_several_code_versions_is_marked() -> None:
     """Not one whose code differs from another row's: every method has code of its own."""
     records = [record("supervised", seed=0), record("supervised", seed=1, code="2")]
     records += [record("better", seed=seed, code="3") for seed in (0, 1)]
-    (table,) = leaderboard(records)
-    assert row_of(table, "supervised").codes == ("1", "2")
+    (table,) = boards(records)
+    assert len(row_of(table, "supervised").codes) == 2
     assert row_of(table, "supervised").mixed
     assert not row_of(table, "better").mixed
     assert markdown([table]).count("mixed code") == 2  # of the row, and the legend
@@ -133,15 +139,15 @@ def test_the_heading_has_the_options_of_the_data_set() -> None:
     plain, other = record("supervised"), record("supervised")
     data = DataSpec(options={"path": "x", "draw": 0})
     other.spec = msgspec.structs.replace(other.spec, data=data)
-    headings = [line for line in markdown(leaderboard([plain, other])).splitlines() if "##" in line]
+    headings = [line for line in markdown(boards([plain, other])).splitlines() if "##" in line]
     assert sorted("(draw=0, path=x), labeled" in line for line in headings) == [False, True]
 
 
 def test_other_test_sentences_are_not_paired() -> None:
     other = record("better")
     other.data["test_sha256"] = "another"
-    (table,) = leaderboard([record("supervised"), other])
-    assert row_of(table, "better").paired is None
+    (table,) = boards([record("supervised"), other])
+    assert row_of(table, "better").taggers is None
 
 
 def test_files_are_a_function_of_the_set_of_records() -> None:
@@ -164,9 +170,9 @@ def test_files_are_a_function_of_the_set_of_records() -> None:
 
 def test_curves_join_rows_of_the_same_parameters_only() -> None:
     records = [record("better", labeled=100), record("better", labeled=500, params={"a": 1})]
-    assert set(curve_lines(leaderboard(records))) == {"better", "better (a=1)"}
+    assert set(curve_lines(boards(records))) == {"better", "better (a=1)"}
     records.append(record("better", labeled=500))
-    lines = curve_lines(leaderboard(records))
+    lines = curve_lines(boards(records))
     assert [size for size, _, _ in lines["better"]] == [100, 500]
 
 
@@ -179,7 +185,7 @@ def test_a_second_curve_is_over_the_unlabeled_text() -> None:
             made.spec = msgspec.structs.replace(made.spec, protocol=protocol)
             made.data["sentences"] = {**made.data["sentences"], "unlabeled": used}
             records.append(made)
-    tables = leaderboard(records)
+    tables = boards(records)
     lines = curve_lines(tables, UNLABELED)
     for method in ("supervised", "better"):  # the baseline is drawn at the text that there was
         assert [size for size, _, _ in lines[method]] == [50, 320]
@@ -191,14 +197,14 @@ def test_a_second_curve_is_over_the_unlabeled_text() -> None:
 def test_a_curve_counts_the_seeds_that_all_its_points_have() -> None:
     records = [record("better", seed, labeled=100) for seed in (0, 1, 2)]
     records += [record("better", seed, labeled=500) for seed in (1, 2, 3)]
-    (few, many) = curve_lines(leaderboard(records))["better"]
+    (few, many) = curve_lines(boards(records))["better"]
     for point, labeled in ((few, 100), (many, 500)):
         mine = [r for r in records if r.protocol["labeled"] == labeled]
         scores = [100 * r.score for r in mine if r.spec.protocol.seed in (1, 2)]
         sd = pytest.approx(np.std(scores, ddof=1))
         assert point == (labeled, pytest.approx(np.mean(scores)), sd)
     records = [r for r in records if r.protocol["labeled"] == 100 or r.spec.protocol.seed == 3]
-    assert curve_lines(leaderboard(records))["better"][1][2] == 0.0  # none in common: all count
+    assert curve_lines(boards(records))["better"][1][2] == 0.0  # none in common: all count
 
 
 def test_check_sees_every_change(tmp_path: Path) -> None:

@@ -10,12 +10,7 @@ from scipy import stats
 
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import CountTable, SentenceCounts
-from sslbench.report.significance import (
-    bootstrap_interval,
-    compare_counts,
-    holm,
-    randomization_p_value,
-)
+from sslbench.report.significance import compare_taggers, holm
 from sslbench.types import I64
 
 FIELDS = (
@@ -45,6 +40,10 @@ def f1(rows: I64) -> float:
     return float(2 * both / (gold + predicted))
 
 
+def p_of(a: CountTable, b: CountTable, metric: str, n: int = 9_999) -> float:
+    return compare_taggers(a, b, metric, n).p_value
+
+
 def test_p_value_of_f1_agrees_with_scipys_exact_permutations() -> None:
     rng = np.random.default_rng(1)
     a, b = counts(rng, 9, 0.8), counts(rng, 9, 0.5)
@@ -58,7 +57,7 @@ def test_p_value_of_f1_agrees_with_scipys_exact_permutations() -> None:
         (np.arange(9), np.arange(9, 18)), difference, permutation_type="samples", n_resamples=np.inf
     )
     # scipy doubles the smaller tail; ours counts both tails, which is the same by symmetry.
-    ours = randomization_p_value(table(a), table(b), "f1")
+    ours = p_of(table(a), table(b), "f1")
     assert 0.01 < exact.pvalue < 0.9
     assert ours == pytest.approx(exact.pvalue, abs=0.02)
 
@@ -71,28 +70,27 @@ def test_p_value_of_accuracy_agrees_with_the_exact_sign_test() -> None:
     sides = (SentenceCounts(ones, x).table() for x in (a, b))
     left, right = (CountTable(side.fields, side.rows[None]) for side in sides)
     exact = stats.binomtest(9, 11).pvalue
-    assert randomization_p_value(left, right, "accuracy") == pytest.approx(exact, abs=0.012)
+    assert p_of(left, right, "accuracy") == pytest.approx(exact, abs=0.012)
 
 
 def test_smallest_and_largest_p_values() -> None:
     rng = np.random.default_rng(2)
     a, b = table(counts(rng, 300, 0.9)), table(counts(rng, 300, 0.5))
-    assert randomization_p_value(a, a, "f1") == 1.0
-    assert randomization_p_value(a, b, "f1", 999) == 1 / 1000
-    assert randomization_p_value(a, b, "f1") == randomization_p_value(b, a, "f1")
+    assert p_of(a, a, "f1") == 1.0
+    assert p_of(a, b, "f1", 999) == 1 / 1000
+    assert p_of(a, b, "f1") == p_of(b, a, "f1")
 
 
 def test_difference_is_the_mean_of_the_seeds_differences() -> None:
     rng = np.random.default_rng(3)
     a = table(*(counts(rng, 50, 0.8) for _ in range(3)))
     b = table(*(counts(rng, 50, 0.7) for _ in range(3)))
-    paired = compare_counts(a, b, "f1")
+    paired = compare_taggers(a, b, "f1")
     expected = np.mean([f1(x) - f1(y) for x, y in zip(a.rows, b.rows, strict=True)])
     assert paired.difference == pytest.approx(expected)
     assert paired.low < paired.difference < paired.high
-    assert (paired.n_seeds, paired.n_sentences) == (3, 50)
-    assert compare_counts(a, b, "f1") == paired
-    swapped = compare_counts(b, a, "f1")
+    assert compare_taggers(a, b, "f1") == paired
+    swapped = compare_taggers(b, a, "f1")
     assert swapped.difference == pytest.approx(-paired.difference)
     assert swapped.low == pytest.approx(-paired.high)
 
@@ -100,30 +98,46 @@ def test_difference_is_the_mean_of_the_seeds_differences() -> None:
 def test_copies_of_a_seed_are_no_new_evidence() -> None:
     rng = np.random.default_rng(4)
     a, b = counts(rng, 100, 0.80), counts(rng, 100, 0.76)
-    once = randomization_p_value(table(a), table(b), "f1")
-    thrice = randomization_p_value(table(a, a, a), table(b, b, b), "f1")
+    once = p_of(table(a), table(b), "f1")
+    thrice = p_of(table(a, a, a), table(b, b, b), "f1")
     assert thrice == pytest.approx(once, abs=1e-9)
 
 
-def test_interval_agrees_with_scipys_paired_bootstrap() -> None:
+def test_interval_of_accuracy_is_that_of_scipys_sign_flips() -> None:
+    """The smallest and largest difference that flipping the signs of sentences does not reject."""
     rng = np.random.default_rng(5)
-    a, b = counts(rng, 120, 0.8), counts(rng, 120, 0.7)
+    a, b = counts(rng, 60, 0.8), counts(rng, 60, 0.7)
+    gains = (a - b)[:, FIELDS.index("correct_tokens")] / 10.0
+    paired = compare_taggers(table(a), table(b), "accuracy")
 
-    def difference(ids: np.ndarray) -> float:
-        rows = ids.astype(int)
-        return f1(a[rows]) - f1(b[rows])
+    def p_value(shift: float) -> float:
+        return float(
+            stats.permutation_test(
+                (gains - shift,),
+                np.mean,
+                permutation_type="samples",
+                n_resamples=9_999,
+                rng=np.random.default_rng(0),
+                vectorized=True,
+                axis=-1,
+            ).pvalue
+        )
 
-    reference = stats.bootstrap(
-        (np.arange(120),),
-        difference,
-        vectorized=False,
-        method="percentile",
-        n_resamples=2000,
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    low, high = bootstrap_interval(table(a), table(b), "f1")
-    assert low == pytest.approx(reference.low, abs=0.01)
-    assert high == pytest.approx(reference.high, abs=0.01)
+    width = paired.high - paired.low
+    for end, outward in ((paired.low, -1), (paired.high, 1)):
+        assert p_value(end - outward * 0.05 * width) > 0.05
+        assert p_value(end + outward * 0.05 * width) < 0.05
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["accuracy", "f1", "sentence_accuracy"]))
+def test_p_and_interval_agree(seed: int, metric: str) -> None:
+    rng = np.random.default_rng(seed)
+    n, skills = int(rng.integers(2, 30)), rng.uniform(0.3, 0.9, size=2)
+    a, b = (table(*(counts(rng, n, skill) for _ in range(2))) for skill in skills)
+    for n_swaps in (19, 99, 101):
+        paired = compare_taggers(a, b, metric, n_swaps)
+        assert paired.low <= paired.difference <= paired.high
+        assert (paired.p_value <= 0.05) == (not paired.low <= 0 <= paired.high)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
@@ -131,11 +145,11 @@ def test_what_cannot_be_compared_is_refused() -> None:
     rows = counts(rng, 5, 0.5)
     a = table(rows)
     with pytest.raises(UserError, match="differ"):
-        compare_counts(a, table(rows[:4]), "f1")
+        compare_taggers(a, table(rows[:4]), "f1")
     with pytest.raises(UserError, match="differ"):  # as many counts, but of other things
-        compare_counts(a, CountTable((*FIELDS[:-1], "correct_words"), a.rows), "f1")
+        compare_taggers(a, CountTable((*FIELDS[:-1], "correct_words"), a.rows), "f1")
     with pytest.raises(UserError, match="no paired test"):
-        compare_counts(a, a, "unseen_accuracy")
+        compare_taggers(a, a, "unseen_accuracy")
 
 
 @given(st.lists(st.floats(0, 1), max_size=8))
@@ -154,7 +168,7 @@ def test_holm_against_its_definition(p_values: list[float]) -> None:
 def test_type_one_error_is_at_most_five_percent() -> None:
     """Two equal taggers with 3 seeds, whose errors on a sentence go together over seeds."""
     rng = np.random.default_rng(7)
-    trials, rejected, covered = 400, 0, 0
+    trials, rejected = 400, 0
     for _ in range(trials):
         sides = []
         for _ in range(2):
@@ -163,9 +177,6 @@ def test_type_one_error_is_at_most_five_percent() -> None:
             lengths = np.full(80, 10)
             tables = [SentenceCounts(lengths, c).table() for c in correct]
             sides.append(CountTable(tables[0].fields, np.stack([t.rows for t in tables])))
-        rejected += randomization_p_value(*sides, "accuracy", 499) <= 0.05
-        low, high = bootstrap_interval(*sides, "accuracy", 300)
-        covered += low <= 0 <= high
+        rejected += p_of(*sides, "accuracy", 499) <= 0.05
     assert rejected <= stats.binom.ppf(0.999, trials, 0.05)
     assert rejected >= stats.binom.ppf(0.001, trials, 0.05)  # and it is no timid test
-    assert covered >= stats.binom.ppf(0.001, trials, 0.93)
