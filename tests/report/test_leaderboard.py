@@ -12,50 +12,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.record import DataSpec, RunRecord, content_id
-from sslbench.experiment.runner import failed
 from sslbench.report.curves import UNLABELED, curve_lines
-from sslbench.report.leaderboard import Table, leaderboard
 from sslbench.report.render import changed_files, markdown, table_files, write_files
-from sslbench.report.rows import Row
-from support.run_fakes import task
-
-SKILL = {"supervised": 0.7, "better": 0.8, "worse": 0.6}
-
-
-def record(
-    method: str, seed: int = 0, *, created: str = "2024-01-01", code: str = "1", **changes: object
-) -> RunRecord:
-    """A good run whose scores depend on method and seed alone."""
-    fields = {"labeled": 100, **changes}
-    made = failed(task(method, seed=seed, **fields), "method", "")
-    made.code = {"method": code}
-    rng = np.random.default_rng([seed, *map(ord, method)])
-    counts = SentenceCounts(np.full(60, 10), rng.binomial(10, SKILL.get(method, 0.5), size=60))
-    made.counts = {"test": counts.to_lists()}
-    made.metrics = {"test": dict(metrics_from_counts(counts))}
-    made.status, made.error, made.error_kind = "ok", None, None
-    made.created, made.wall_s, made.cpu_s, made.peak_rss_mb = created, 10.0 + seed, 5.0, 100.0
-    labeled = made.spec.protocol.labeled
-    made.data = {"test_sha256": "t", "sentences": {"labeled": 900 if labeled == "all" else labeled}}
-    return made
-
-
-def broken(method: str, seed: int) -> RunRecord:
-    return failed(task(method, seed=seed, labeled=100), "method", "bug")
+from support.board_records import SKILL, boards, broken, record, row_of
 
 
 def leaderboard_files(records: Sequence[RunRecord]) -> dict[str, bytes]:
     return table_files(boards(records))
-
-
-def boards(records: Sequence[RunRecord]) -> list[Table]:
-    return leaderboard(records, baselines=["supervised"])
-
-
-def row_of(table: Table, name: str) -> Row:
-    return next(row for row in table.rows if row.name == name)
 
 
 def test_means_and_paired_differences_on_the_same_seeds() -> None:

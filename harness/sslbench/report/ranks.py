@@ -13,11 +13,11 @@ Pair = tuple[int, int]  # of places in the table, the better one first
 
 
 def shared_seeds(attempted: Iterable[Collection[int]]) -> tuple[int, ...]:
-    """The seeds over which most results can be compared; attempted: seeds of each row's runs.
+    """The seeds over which most pairs of runs can be compared; attempted: seeds of each row's runs.
 
-    Rows that have all of these seeds are ranked. The number of rows times the number of seeds is
-    the largest, and among equals the number of rows. A failed run is attempted: it costs the row
-    its rank and the others nothing.
+    Rows that have all of these seeds are ranked: the number of pairs of rows times the number of
+    seeds is the largest, and among equals the number of seeds. A failed run is attempted: it costs
+    the row its rank and the others nothing.
     """
     rows = [frozenset(seeds) for seeds in attempted]
     kinds = set(rows)
@@ -25,7 +25,8 @@ def shared_seeds(attempted: Iterable[Collection[int]]) -> tuple[int, ...]:
 
     def size(seeds: frozenset[int]) -> tuple[int, int, list[int]]:
         n_rows = sum(seeds <= row for row in rows)
-        return n_rows * len(seeds), n_rows, sorted((-seed for seed in seeds), reverse=True)
+        pairs = n_rows * (n_rows - 1) // 2
+        return pairs * len(seeds), len(seeds), sorted((-seed for seed in seeds), reverse=True)
 
     return tuple(sorted(max(candidates, key=size)))
 
