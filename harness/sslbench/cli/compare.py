@@ -37,9 +37,9 @@ def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -
     for line in _differences(*runs):
         tell(f"warning: {line}")
     name = metric or runs[0].primary_metric
-    sides = [count_table([run]) for run in runs]
-    n = sides[0].rows.shape[1]
-    paired = compare_taggers(*sides, name)
+    ours, theirs = (count_table([run]) for run in runs)
+    n = ours.rows.shape[1]
+    paired = compare_taggers(ours, theirs, name)
     scores = [metrics_from_counts(SentenceCounts.from_lists(r.counts["test"]))[name] for r in runs]
     if form == "json":
         ids = [run.run_id for run in runs]

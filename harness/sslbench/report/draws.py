@@ -9,13 +9,13 @@ are exchangeable (Hoeffding's decomposition).
 The half width of the interval is the modified large-sample one (Graybill and Wang 1980; Burdick and
 Graybill 1992), where each mean square has the t quantile of its own degrees of freedom:
 
-    h^2 = max(t_draws^2 a - c t_sentences^2 e, 0) + t_sentences^2 b,    c = (S + 1) / (S - 1)
+    h^2 = max(t_draws^2 a - c t_sentences^2 e, 0) + t_sentences^2 b,    c = 1 + (2 / (S - 1))^2
 
 It is never less than the width for fixed draws, h^2 = t_sentences^2 b. That makes it timid with few
-draws that differ little; the factor c > 1 gives part of it back: under normal distributions the
-test at 0.05 then rejects a true null hypothesis in 0.011 to 0.053 of comparisons with two draws,
-0.020 to 0.057 with three, 0.028 to 0.060 with five (docs/statistics.md). The p-value is the level
-at which the interval just contains 0.
+draws that differ little; c > 1 gives part of it back. Under normal distributions and many sentences
+the test at 0.05 then rejects a true null hypothesis in 0.014 to 0.060 of comparisons with two
+draws, 0.020 to 0.057 with three, 0.025 to 0.053 with five, 0.031 to 0.051 with ten
+(docs/statistics.md). The p-value is the level at which the interval just contains 0.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Components:
         """Half the width of the interval that misses the truth with probability `level`."""
         of_draws = stats.t.isf(level / 2, self.n_draws - 1) ** 2
         of_sentences = stats.t.isf(level / 2, self.df) ** 2
-        c = (self.n_draws + 1) / (self.n_draws - 1)
+        c = 1 + (2 / (self.n_draws - 1)) ** 2
         between = np.maximum(of_draws * self.draws - c * of_sentences * self.residual, 0)
         width: F64 = np.sqrt(between + of_sentences * self.sentences)
         return width

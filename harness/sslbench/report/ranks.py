@@ -21,14 +21,16 @@ def shared_seeds(attempted: Iterable[Collection[int]]) -> tuple[int, ...]:
     """
     rows = [frozenset(seeds) for seeds in attempted]
     kinds = set(rows)
-    candidates = {a & b for a in kinds for b in kinds} | {frozenset.intersection(*kinds)}
+    candidates: set[frozenset[int]] = {a & b for a in kinds for b in kinds}
+    candidates.add(frozenset.intersection(*kinds))
 
     def size(seeds: frozenset[int]) -> tuple[int, int, list[int]]:
         n_rows = sum(seeds <= row for row in rows)
         pairs = n_rows * (n_rows - 1) // 2
         return pairs * len(seeds), len(seeds), sorted((-seed for seed in seeds), reverse=True)
 
-    return tuple(sorted(max(candidates, key=size)))
+    best = max(candidates, key=size)
+    return tuple(sorted(best))
 
 
 def ranked(rows: Sequence[Row]) -> list[Row]:

@@ -109,8 +109,8 @@ def compare_taggers(
     if a.rows.shape != b.rows.shape or a.fields != b.fields:
         raise UserError("the two sides have different sentences, seeds or counts")
     try:
-        totals = (table.rows.sum(axis=1) for table in (a, b))
-        observed = float(_difference(*totals, a.fields, metric))
+        sums = a.rows.sum(axis=1), b.rows.sum(axis=1)
+        observed = float(_difference(sums[0], sums[1], a.fields, metric))
     except KeyError:
         raise UserError(f"no paired test for the metric {metric!r}") from None
     below, above = _accepted(a, b, metric, observed, n_randomizations)

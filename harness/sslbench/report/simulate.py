@@ -114,7 +114,9 @@ def _logits(cell: Cell, world: World, shape: tuple[int, ...], rng: np.random.Gen
     def of_trainings(size: tuple[int, ...]) -> F64:
         # What two trainings have in common since their labeled samples overlap.
         both = noise((size[0], 1, *size[2:]))
-        return np.sqrt(shared) * both + np.sqrt(1 - shared) * noise(size)
+        own = noise(size)
+        total: F64 = np.sqrt(shared) * both + np.sqrt(1 - shared) * own
+        return total
 
     logits = world.draw_sd * of_trainings((*shape[:3], 1)) + world.noise_sd * of_trainings(shape)
     if cell.null in ("swapped", "systematic"):
@@ -124,7 +126,8 @@ def _logits(cell: Cell, world: World, shape: tuple[int, ...], rng: np.random.Gen
 
 
 def _logistic(x: F64) -> F64:
-    return 1 / (1 + np.exp(-x))
+    probability: F64 = 1 / (1 + np.exp(-x))
+    return probability
 
 
 @dataclass(frozen=True)
