@@ -40,7 +40,7 @@ def test_the_registered_baseline_is_compared_with(store: Path, tmp_path: Path) -
     assert run("leaderboard", *out, "--check")[0] == 0
     status, output = run("leaderboard", *out, "--baseline", "self_training")
     assert status == 0
-    assert "vs self_training" in (tmp_path / "leaderboard.md").read_text()
+    assert "vs self\\_training" in (tmp_path / "leaderboard.md").read_text()
     assert run("leaderboard", *out, "--check")[0] == 1
     status, output = run("leaderboard", *out, "--baseline", "nobody")
     assert status == 2
@@ -74,6 +74,6 @@ def test_two_runs_are_a_comparison_of_taggers(store: Path) -> None:
     assert "these taggers: 95 % interval" in output
     assert "the methods: one draw" in output
     status, output = run("compare", *ids, "--store", str(store), "--format", "json")
-    found = json.loads(output)
+    found = json.loads(output[output.index('{"runs') :])
     assert (found["question"], found["n_sentences"], found["n_draws"]) == ("these taggers", 40, 1)
     assert found["difference"] == pytest.approx(found["scores"][0] - found["scores"][1])

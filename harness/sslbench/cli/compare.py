@@ -76,8 +76,12 @@ def _differences(a: RunRecord, b: RunRecord) -> list[str]:
         "datasets": (a.dataset, b.dataset),
         "featurizers": (a.featurizer, b.featurizer),
         "models": (a.model, b.model),
-        "digests of the code": (str(a.code), str(b.code)),
         "seeds": (a.spec.protocol.seed, b.spec.protocol.seed),
         "protocols": (a.spec.protocol.describe(), b.spec.protocol.describe()),
     }
-    return [f"the {what} differ: {x} and {y}" for what, (x, y) in sides.items() if x != y]
+    lines = [f"the {what} differ: {x} and {y}" for what, (x, y) in sides.items() if x != y]
+    components = sorted(name for name in {*a.code, *b.code} if a.code.get(name) != b.code.get(name))
+    other = [name for name in components if name != "method" or a.method == b.method]
+    if other:
+        lines.append(f"the code differs: {', '.join(other)}")
+    return lines
