@@ -20,7 +20,7 @@ from sslbench.experiment.problem_graph import (
     Symmetry,
     TextVertices,
 )
-from sslbench.experiment.tune import SearchAxis
+from sslbench.experiment.space import SearchAxis
 from sslbench.plugins import registry
 
 __all__ = [
@@ -53,7 +53,7 @@ class CRFMethod(ABC):
     Attributes
     ----------
     Params: parameters with their defaults and bounds; ``Params.search``, a tuple of `SearchAxis`,
-        says what is tuned.
+        says what is tuned besides the parameters of `sslbench.experiment.space.SHARED`.
     uses_unlabeled: False for a method that never reads unlabeled text, which then is not prepared.
     order_invariant: True declares that the order of the unlabeled sentences does not matter;
         ``sslbench check`` tests it.

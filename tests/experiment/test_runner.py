@@ -18,7 +18,6 @@ from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.record import decode
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
-from support import run_fakes
 from support.run_fakes import MajorityFit, task
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
@@ -39,6 +38,7 @@ def test_a_record_tells_the_whole_run() -> None:
         "unlabeled": None,
         "seed": 0,
         "tune": 0,
+        "tune_cpu": None,
         "dev": "none",
     }
     counts = record.counts["test"]
@@ -71,51 +71,6 @@ def test_same_seed_same_record() -> None:
     assert first.metrics == second.metrics
     assert first.trace == second.trace
     assert execute(task(labeled=20, seed=4)).trace["draw"] != first.trace["draw"]
-
-
-def test_tuning_uses_a_fifth_and_retrains_on_all(tmp_path: Path) -> None:
-    record = execute(task(store=tmp_path, labeled=20, tune=5))
-    assert record.protocol["dev"] == "fifth"
-    assert [trial["value"] for trial in record.tuning[:3]] == [100.0, 1.0, 0.01]
-    assert 3 < len(record.tuning) <= 5
-    best = max(trial["score"] for trial in record.tuning)
-    chosen = [t["value"] for t in record.tuning if t["score"] == best]
-    assert record.params["weight"] == max(chosen)  # ties: the first of the grid is the largest
-    assert record.data["sentences"]["labeled"] == 20
-
-
-def test_trials_are_shared_between_methods_and_survive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = execute(task("follower", store=tmp_path, labeled=20, tune=4, params={"other": 3.0}))
-    assert first.status == "ok", first.traceback
-    files = sorted((tmp_path / "trials").iterdir())
-    stamps = [file.stat().st_mtime_ns for file in files]
-    fits = []
-    honest = run_fakes.Majority.fit
-
-    def counted(self: object, problem: object, params: object, run: object) -> object:
-        fits.append(params)
-        return honest(self, problem, params, run)
-
-    monkeypatch.setattr(run_fakes.Majority, "fit", counted)
-    second = execute(task(store=tmp_path, labeled=20, tune=4))
-    assert second.tuning == first.tuning
-    assert [trial["method"] for trial in first.tuning] == ["majority"] * len(first.tuning)
-    assert len(fits) == 1  # the final training alone
-    # A larger budget takes up where the smaller one ended; other data does not.
-    execute(task(store=tmp_path, labeled=20, tune=5))
-    assert len(fits) <= 3
-    assert [file.stat().st_mtime_ns for file in files] == stamps
-    before = len(fits)
-    execute(task(store=tmp_path, labeled=21, tune=4))
-    assert len(fits) - before == len(first.tuning) + 1
-
-
-def test_set_parameters_are_not_tuned() -> None:
-    record = execute(task(labeled=20, tune=5, params={"weight": 3.0}))
-    assert record.tuning == []
-    assert record.params["weight"] == 3.0
 
 
 def test_bad_parameters_and_missing_data_are_input_errors() -> None:

@@ -43,7 +43,8 @@ class Request:
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
     featurizer, model: None = the dataset's featurizer, the default model.
-    tune: tuning trials per method; None = the dataset's default.
+    tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
+    tune_cpu: CPU seconds of tuning per method; None = no limit.
     data_path: file or folder of the data, instead of the data home.
     columns: names of the columns of the user's own files; "_" skips one.
     threads: per run; None = cores / `jobs`, the number of runs at a time.
@@ -60,6 +61,7 @@ class Request:
     featurizer: str | None = None
     model: str | None = None
     tune: int | None = None
+    tune_cpu: float | None = None
     data_path: Path | None = None
     columns: tuple[str, ...] = ("word", "pos", "label")
     threads: int | None = None
@@ -157,7 +159,7 @@ def _spec(
     method: str,
     model: str,
 ) -> RunSpec:
-    default_tune = dataset.tune if request.labeled == "all" else 0
+    default_tune = dataset.tune if request.labeled == "all" and request.tune_cpu is None else 0
     spec = RunSpec(
         method=method,
         dataset=dataset.name,
@@ -169,6 +171,7 @@ def _spec(
             unlabeled=request.unlabeled,
             seed=seed,
             tune=default_tune if request.tune is None else request.tune,
+            tune_cpu=request.tune_cpu,
         ),
         data=dataset.data,
     )

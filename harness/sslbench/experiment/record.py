@@ -26,19 +26,32 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labeled: number of labeled sentences, ``"all"`` or a share such as ``"10%"``.
     unlabeled: maximal number of unlabeled sentences; None = all.
     seed: of the draw of the labeled sample and of the method's random generator.
-    tune: tuning trials on development data; 0 = no tuning.
+    tune: most tuning trials on development data; 0 = no limit under `tune_cpu`, else no tuning.
+    tune_cpu: CPU seconds after which no tuning trial starts; None = no limit.
     """
 
     labeled: int | str = "all"
     unlabeled: int | None = None
     seed: int = 0
     tune: int = 0
+    tune_cpu: float | None = None
+
+    @property
+    def tuned(self) -> bool:
+        """Whether there is a budget for tuning."""
+        return self.tune > 0 or self.tune_cpu is not None
+
+    def tuning(self) -> str:
+        """The budget of tuning in words."""
+        parts = [f"{self.tune} tuning trials"] if self.tune else []
+        if self.tune_cpu is not None:
+            parts.append(f"{self.tune_cpu:g} CPU seconds of tuning")
+        return " or ".join(parts) or "no tuning"
 
     def describe(self) -> str:
         """One line without the seed: the protocol of a leaderboard table."""
         cap = "" if self.unlabeled is None else f", unlabeled at most {self.unlabeled}"
-        tuned = f", {self.tune} tuning trials" if self.tune else ", no tuning"
-        return f"labeled {self.labeled}{cap}{tuned}"
+        return f"labeled {self.labeled}{cap}, {self.tuning()}"
 
 
 class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,6 +91,25 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return content_id(self)
 
 
+class TuningSpent(msgspec.Struct, frozen=True):
+    """What tuning was, and what it took.
+
+    Attributes
+    ----------
+    status: "off" without a budget; "tuned"; "untuned" when there was a budget and nothing to search
+        since the method declares no space or the user set all of its parameters.
+    searched: names of the parameters that were searched.
+    trials, cpu_s, seconds: number of trials, their CPU and wall seconds; those that were found in
+        the store with what they took when they were made.
+    """
+
+    status: Literal["off", "tuned", "untuned"] = "off"
+    searched: list[str] = []
+    trials: int = 0
+    cpu_s: float = 0.0
+    seconds: float = 0.0
+
+
 class RunRecord(msgspec.Struct, kw_only=True):
     """The result of a run, stored as one JSON file.
 
@@ -95,8 +127,10 @@ class RunRecord(msgspec.Struct, kw_only=True):
     peak_rss_mb: highest resident memory of the run's process in MiB; None = not measured.
     error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =
         the user can correct it.
-    tuning: the trials, in order.  trace: notes of the method.
-    audit: sentences that occur in two parts of the data (key "duplicates", see `audit`).
+    tuning: the trials, in order.  tuned: what tuning was and took.  trace: notes of the method.
+    audit: sentences that occur in two parts of the data (key "duplicates", see `audit`);
+        "dev_labels": "used by the method" when it looked at development labels.
+    warnings: lines for the user.
     """
 
     run_id: str
@@ -125,8 +159,10 @@ class RunRecord(msgspec.Struct, kw_only=True):
     error_kind: Literal["input", "method", "process", "timeout"] | None = None
     traceback: list[str] = []
     tuning: list[dict[str, Any]] = []
+    tuned: TuningSpent = TuningSpent()
     trace: dict[str, Any] = {}
     audit: dict[str, Any] = {}
+    warnings: list[str] = []
 
     @property
     def score(self) -> float | None:

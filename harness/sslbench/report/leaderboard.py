@@ -128,12 +128,7 @@ def _curve(record: RunRecord) -> str:
     """The protocol as text, without the labeled sample."""
     protocol = record.spec.protocol
     text = "all of it" if protocol.unlabeled is None else f"at most {protocol.unlabeled}"
-    return f"unlabeled text: {text}; {_tuning(record)}"
-
-
-def _tuning(record: RunRecord) -> str:
-    trials = record.spec.protocol.tune
-    return f"{trials} tuning trials" if trials else "no tuning"
+    return f"unlabeled text: {text}; {protocol.tuning()}"
 
 
 def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
@@ -150,7 +145,7 @@ def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:
         options=", ".join(f"{k}={v}" for k, v in sorted(newest.spec.data.options.items())),
         protocol=f"labeled: {newest.spec.protocol.labeled}; {key[2]}",
         curve=key[2],
-        text_curve=f"labeled: {newest.spec.protocol.labeled}; {_tuning(newest)}",
+        text_curve=f"labeled: {newest.spec.protocol.labeled}; {newest.spec.protocol.tuning()}",
         unlabeled_sentences=max(
             record.data.get("sentences", {}).get("unlabeled", 0) for record in records
         ),
