@@ -20,7 +20,7 @@ from sslbench.experiment.problem_graph import (
     Symmetry,
     TextVertices,
 )
-from sslbench.experiment.tune import SearchAxis
+from sslbench.experiment.space import SearchAxis
 from sslbench.plugins import registry
 
 __all__ = [
@@ -48,7 +48,8 @@ class CRFMethod(ABC):
     A subclass must define `fit`. It may define
 
     - ``Params``: the parameters with their defaults and bounds, derived from `TrainingParams`;
-      ``Params.search``, a tuple of `SearchAxis`, says what is tuned;
+      ``Params.search``, a tuple of `SearchAxis`, says what is tuned besides the parameters of
+      `sslbench.experiment.space.SHARED`;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.crf.ChainCRF` needs neither;
     - the class attributes below.

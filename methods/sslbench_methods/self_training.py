@@ -16,7 +16,7 @@ from sslbench.crf import ChainCRF
 from sslbench.method import FeaturesFrom
 from sslbench.types import I32
 
-from .shared import SIGMA2_GRID, changed_share, hard_targets
+from .shared import changed_share, hard_targets
 
 
 class SelfTraining(CRFMethod):
@@ -40,7 +40,8 @@ class SelfTraining(CRFMethod):
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
+            SearchAxis("rounds", low=1, high=40, log=True, integer=True),
+            SearchAxis("weight", low=0.01, high=10, log=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:

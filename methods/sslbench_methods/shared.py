@@ -7,11 +7,9 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
+from sslbench import SearchAxis
 from sslbench.crf import HardLabels
 from sslbench.types import F64, I32
-
-#: variance of the Gaussian prior: powers of four as in Suzuki & Isozaki (2008), strongest first
-SIGMA2_GRID = (0.25, 1.0, 4.0, 16.0)
 
 FeaturePruning = Annotated[
     Literal["none", "posterior"],
@@ -24,6 +22,7 @@ Keep = Annotated[
     Literal["last", "best"],
     msgspec.Meta(description="the model of the last round, or of the best one on dev"),
 ]
+KEEP_AXIS = SearchAxis("keep", ("last", "best"))
 
 
 def changed_share(old: list[I32], new: list[I32]) -> float:

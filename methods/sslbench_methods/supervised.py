@@ -5,12 +5,8 @@ The baseline of every comparison: same features, engine and prior as the semi-su
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import CRFMethod, Problem, RunContext, TrainingParams
 from sslbench.crf import ChainCRF
-
-from .shared import SIGMA2_GRID
 
 
 class Supervised(CRFMethod):
@@ -20,8 +16,6 @@ class Supervised(CRFMethod):
 
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of the supervised CRF."""
-
-        search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("sigma2", SIGMA2_GRID, refine=1),)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train once."""

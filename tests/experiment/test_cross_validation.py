@@ -83,7 +83,7 @@ def test_a_fold_trains_on_the_other_sentences(labeled: int | str, transductive: 
 def test_tuning_stays_inside_of_the_fold() -> None:
     data = Dataset("toy", "tagging", "accuracy", None, toy_splits())
     for fold in setup_of(data, labeled=20, folds=FOLDS, tune=3).folds():
-        seen = {*fold.drawn.train.tolist(), *fold.drawn.dev.tolist()}
+        seen = {i for parts in fold.drawn.folds for part in parts for i in part.tolist()}
         assert seen == set(fold.drawn.labeled.tolist())
         assert not seen & set(fold.held_out.tolist())
 
@@ -181,7 +181,7 @@ def test_trials_of_one_fold_do_not_answer_for_another(tmp_path: Path) -> None:
     assert kept.status == "ok"
     assert [t["fold"] for t in kept.tuning] == sorted(t["fold"] for t in kept.tuning)
     assert {t["fold"] for t in kept.tuning} == {0, 1, 2}
-    scores = [[(t["fold"], t["value"], t["score"]) for t in r.tuning] for r in (kept, alone)]
+    scores = [[(t["fold"], t["params"], t["score"]) for t in r.tuning] for r in (kept, alone)]
     assert scores[0] == scores[1]
 
 

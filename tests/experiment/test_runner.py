@@ -36,13 +36,13 @@ def test_a_record_tells_the_whole_run() -> None:
     assert (record.status, record.error) == ("ok", None)
     assert record.params == {"weight": 0.5, "sleep": 0.0}
     assert record.protocol == {
-        "tune_cpu": None,
         "labeled": 20,
         "unlabeled": None,
         "text": "rest",
         "seed": 0,
         "folds": 0,
         "tune": 0,
+        "tune_cpu": None,
         "dev": "none",
     }
     counts = record.counts["test"]
@@ -109,57 +109,12 @@ def test_the_plan_says_where_the_text_comes_from(tmp_path: Path) -> None:
 
 def test_draws_are_rows_of_one_table(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    methods = ["majority", "follower"]
+    methods = ["majority", "peeking"]
     runs = planned(tmp_path, methods=methods, datasets=["drawn"], seeds=[0, 1])
     for run in runs:
         store.save(execute(run))
     (table,) = leaderboard(store.records())
     assert [row.seeds for row in table.rows] == [(0, 1), (0, 1)]
-
-
-def test_tuning_uses_a_fifth_and_retrains_on_all(tmp_path: Path) -> None:
-    record = execute(task(store=tmp_path, labeled=20, tune=5))
-    assert record.protocol["dev"] == "fifth"
-    assert [trial["value"] for trial in record.tuning[:3]] == [100.0, 1.0, 0.01]
-    assert 3 < len(record.tuning) <= 5
-    best = max(trial["score"] for trial in record.tuning)
-    chosen = [t["value"] for t in record.tuning if t["score"] == best]
-    assert record.params["weight"] == max(chosen)  # ties: the first of the grid is the largest
-    assert record.data["sentences"]["labeled"] == 20
-
-
-def test_trials_are_shared_between_methods_and_survive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = execute(task("follower", store=tmp_path, labeled=20, tune=4, params={"other": 3.0}))
-    assert first.status == "ok", first.traceback
-    files = sorted((tmp_path / "trials").iterdir())
-    stamps = [file.stat().st_mtime_ns for file in files]
-    fits = []
-    honest = run_fakes.Majority.fit
-
-    def counted(self: object, problem: object, params: object, run: object) -> object:
-        fits.append(params)
-        return honest(self, problem, params, run)
-
-    monkeypatch.setattr(run_fakes.Majority, "fit", counted)
-    second = execute(task(store=tmp_path, labeled=20, tune=4))
-    assert second.tuning == first.tuning
-    assert [trial["method"] for trial in first.tuning] == ["majority"] * len(first.tuning)
-    assert len(fits) == 1  # the final training alone
-    # A larger budget takes up where the smaller one ended; other data does not.
-    execute(task(store=tmp_path, labeled=20, tune=5))
-    assert len(fits) <= 3
-    assert [file.stat().st_mtime_ns for file in files] == stamps
-    before = len(fits)
-    execute(task(store=tmp_path, labeled=21, tune=4))
-    assert len(fits) - before == len(first.tuning) + 1
-
-
-def test_set_parameters_are_not_tuned() -> None:
-    record = execute(task(labeled=20, tune=5, params={"weight": 3.0}))
-    assert record.tuning == []
-    assert record.params["weight"] == 3.0
 
 
 def test_bad_parameters_and_missing_data_are_input_errors() -> None:

@@ -53,7 +53,7 @@ def _spec_today(record: RunRecord, plugins: Registry) -> RunSpec:
             raise UserError(f"the {what} changed: the run of today is another one")
         return spec
     params = msgspec.to_builtins(make_params(method, record.params))
-    protocol = msgspec.structs.replace(spec.protocol, tune=0)
+    protocol = msgspec.structs.replace(spec.protocol, tune=0, tune_cpu=None)
     return msgspec.structs.replace(
         spec, params=params, protocol=protocol, featurizer_digest=templates, scorer=SCORER
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import traceback
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ import msgspec
 from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.audit import duplicates
-from sslbench.experiment.context import RunContext
+from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.cross_validation import pooled
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, Scores, coverage
@@ -40,7 +39,7 @@ def execute(run_task: RunTask, plugins: Registry | None = None) -> RunRecord:
 
     KeyboardInterrupt and SystemExit are raised: they are no failures of the run.
     """
-    began, cpu = time.perf_counter(), _cpu_seconds()
+    began, cpu = time.perf_counter(), cpu_seconds()
     timer = RunContext(threads=run_task.threads, quiet=run_task.quiet)
     try:
         record = _perform(run_task, plugins or registry(), timer)
@@ -51,13 +50,8 @@ def execute(run_task: RunTask, plugins: Registry | None = None) -> RunRecord:
         record = failed(run_task, "method", f"{type(error).__name__}: {error}".strip(), tail)
     record.timing = {**record.timing, **timer.timing}
     record.wall_s = time.perf_counter() - began
-    record.cpu_s = _cpu_seconds() - cpu
+    record.cpu_s = cpu_seconds() - cpu
     return record
-
-
-def _cpu_seconds() -> float:
-    """User and system time of this process and its finished children."""
-    return sum(os.times()[:4])
 
 
 def failed(
@@ -144,7 +138,9 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     record.params = jsonable(msgspec.to_builtins(trained.params))
     record.protocol = {**record.protocol, "dev": setup.drawn.dev_source}
     record.primary_metric = setup.dataset.metric
-    record.tuning = [msgspec.to_builtins(trial) for trial in trained.trials]
+    record.tuning = [msgspec.to_builtins(trial) for trial in trained.tuning.trials]
+    record.tuned = trained.tuning.spent(asked=setup.spec.protocol.tuned)
+    record.warnings = list(trained.warnings)
     record.trace = jsonable(trained.run.trace)
     record.timing = dict(trained.run.timing)
     record.data = {**record.data, **_describe(setup, problem)}
@@ -157,6 +153,8 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     with timer.phase("audit"):
         found = duplicates(problem.labeled, problem.unlabeled, held_out)
         record.audit = {"duplicates": found, "violations": []}
+    if trained.used_dev:
+        record.audit["dev_labels"] = "used by the method"
     return record, scored["test"]
 
 

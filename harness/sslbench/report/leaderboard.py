@@ -129,7 +129,7 @@ def _curve(record: RunRecord) -> str:
     """The protocol as text, without the labeled sample."""
     protocol = record.spec.protocol
     folds = f"{protocol.folds} folds; " if protocol.folds else ""
-    return f"{folds}unlabeled text: {protocol.describe_text()}; {_tuning(record)}"
+    return f"{folds}unlabeled text: {protocol.describe_text()}; {protocol.tuning()}"
 
 
 def _text_curve(record: RunRecord) -> str:
@@ -137,12 +137,7 @@ def _text_curve(record: RunRecord) -> str:
     protocol = msgspec.structs.replace(record.spec.protocol, unlabeled=None)
     folds = f"{protocol.folds} folds; " if protocol.folds else ""
     labeled = f"labeled: {protocol.labeled}; {folds}"
-    return f"{labeled}unlabeled text: {protocol.describe_text()}; {_tuning(record)}"
-
-
-def _tuning(record: RunRecord) -> str:
-    trials = record.spec.protocol.tune
-    return f"{trials} tuning trials" if trials else "no tuning"
+    return f"{labeled}unlabeled text: {protocol.describe_text()}; {protocol.tuning()}"
 
 
 def _table(key: _TableKey, records: Sequence[RunRecord]) -> Table:

@@ -55,7 +55,6 @@ from sslbench_methods.chinese.pipeline_st import (
 )
 from sslbench_methods.chinese.word_clusters import directions, kmeans, neighbor_pmi
 from sslbench_methods.chinese.words import BORDERS, GoldWords, borders_of, word_text
-from sslbench_methods.shared import SIGMA2_GRID
 
 #: columns of word lists
 LEXICON, COARSE, FINE = "lexicon", "coarse", "fine"
@@ -143,7 +142,9 @@ class ClusterFeatures(CRFMethod):
             int, msgspec.Meta(ge=1, description="rarer words are in no cluster")
         ] = 5
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="pipeline_st"),
+            SearchAxis("coarse", low=4, high=64, log=True, integer=True),
+            SearchAxis("fine", low=32, high=512, log=True, integer=True),
+            SearchAxis("cluster_min_count", low=1, high=20, log=True, integer=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Pipeline:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import CRFMethod, Problem, RunContext, TrainingParams
 from sslbench.corpus import Corpus, Vocabulary
 from sslbench.crf import ChainCRF, HardLabels, write_model
 from sslbench.experiment.metrics.chunks import ChunkList
@@ -42,7 +42,6 @@ from sslbench_methods.chinese.words import (
     word_labels,
     word_text,
 )
-from sslbench_methods.shared import SIGMA2_GRID
 
 SEGMENTATION = (
     "bias",
@@ -223,8 +222,6 @@ class PipelineST(CRFMethod):
 
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of both CRFs."""
-
-        search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("sigma2", SIGMA2_GRID, refine=1),)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Pipeline:
         """Train both steps on the labeled words; UserError when the problem has no words."""

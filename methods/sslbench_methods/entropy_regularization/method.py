@@ -79,8 +79,8 @@ class EntropyRegularization(CRFMethod):
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", (0.1, 1.0, 10.0, 100.0), via="supervised"),
             SearchAxis("gamma", (0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0)),
+            SearchAxis("anneal", ("none", "geometric")),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
@@ -199,7 +199,7 @@ class EntropyTrainer:
             crf.evaluate(parts)
             value = crf.objective([self.text.labeled], self.params)
             penalty = float(crf.weights @ crf.weights) / (2 * self.params.sigma2)
-            accuracy = self.text.dev_accuracy(crf)
+            accuracy = self.text.dev_accuracy(crf, record_only=True)
         negative = gamma * sum(term.value for _, term in parts)
         return {
             "RL": value + negative,

@@ -14,7 +14,6 @@ import numpy as np
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
 from sslbench.crf import ChainCRF, HardLabels, best_sequences
 from sslbench.types import F64, I32, I64, Bool
-from sslbench_methods.shared import SIGMA2_GRID
 
 from .propagation import Mode, likeliest, propagated
 from .tagger import Arrays, Decoding, PosteriorTagger
@@ -35,9 +34,7 @@ class GraphPropagationCRF(CRFMethod):
             float, msgspec.Meta(ge=0, description="weight of a propagated sentence (labeled: 1)")
         ] = 1.0
         decoding: Decoding = "posterior"
-        search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
-        )
+        search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("eta", low=0.01, high=10, log=True),)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
         """Propagate the labels, then train once on all of the text."""

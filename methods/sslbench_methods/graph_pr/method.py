@@ -77,10 +77,7 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
             " graph adds for the n-grams that it knows"
         ),
     ] = "model"
-    search: ClassVar[tuple[SearchAxis, ...]] = (
-        SearchAxis("sigma2", (1.0, 100.0, 1e4), via="supervised"),
-        SearchAxis("lam", (0.1, 0.5, 1.0, 2.0)),
-    )
+    search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("lam", low=0.01, high=10, log=True),)
 
     def m_options(self) -> Options:
         """Stopping rules of an M-step."""
@@ -102,7 +99,7 @@ class GraphPR(CRFMethod):
         # J goes on to rise while labels get worse, where the graph is wrong often enough
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *RegularizationParams.search,
-            SearchAxis("em_iters", (1, 2, 4, 6, 10)),
+            SearchAxis("em_iters", low=1, high=40, log=True, integer=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
@@ -195,7 +192,7 @@ class RegularizedEM:
         """The supervised optimum, then rounds until J settles."""
         with self.run.phase("train"):
             self.run.record(self.crf.train([self.text.labeled], self.params), "supervised")
-        self.run.trace["supervised"] |= self.text.dev_accuracy(self.crf)
+        self.run.trace["supervised"] |= self.text.dev_accuracy(self.crf, record_only=True)
         rounds = self.run.rounds(most_rounds)
         if self.params.lam == 0 or not len(self.posterior.penalty.rows.row_of):
             rounds.stop("nothing_to_do")  # J is L: this is its optimum
@@ -208,7 +205,7 @@ class RegularizedEM:
             q, e_step = self.e_step(q, value, model)
             model, value, m_step = self.m_step(q)
             gain = self.path[-1] - self.path[-3]
-            accuracy = self.text.dev_accuracy(self.crf)
+            accuracy = self.text.dev_accuracy(self.crf, record_only=True)
             message = f"J {self.path[-1]:.3f}, {len(e_step['etas'])} E-steps"
             if self.falls()[-1:] and self.falls()[-1] > 2 * (number - 1):
                 message += "; warning: J fell"

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from sslbench import GraphParams, Problem, RunContext
+from sslbench import GraphParams, Problem, RunContext, SearchAxis
 from sslbench.checked import vector
 from sslbench.corpus import Corpus, LabelConstraint, Vocabulary
 from sslbench.crf import write_model
@@ -46,6 +46,10 @@ class GraphPropagation:
         """Parameters of graph propagation (the paper's values)."""
 
         mode: Mode = "solve"
+        search: ClassVar[tuple[SearchAxis, ...]] = (
+            SearchAxis("neighbors", low=5, high=200, log=True, integer=True),
+            SearchAxis("symmetry", ("mutual", "union")),
+        )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> GraphTagger:
         """Build the graph, spread the labels; the tagger keeps the label of every trigram."""

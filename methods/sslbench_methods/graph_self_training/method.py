@@ -18,16 +18,16 @@ from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.graph.vertices import ngram_vertices
 from sslbench.method import GraphSimilarity, MaxDf, Neighbors, Symmetry, TextVertices
 from sslbench.types import F64
+from sslbench_methods.shared import KEEP_AXIS
 
 from .rounds import TypeParams, TypeTrainer
 
-#: 1 / (2 gamma) for the paper's gamma = 1, 0.1, 0.01, 0.001; chosen with the supervised CRF
-GAMMA_GRID = (0.5, 5.0, 50.0, 500.0)
 _SHARED_AXES = (
-    SearchAxis("sigma2", GAMMA_GRID, via="supervised"),
-    SearchAxis("eta", (0.001, 0.01, 0.1, 1.0)),
-    SearchAxis("alpha", (0.8, 0.6, 0.4, 0.2)),
-    SearchAxis("omega", (0.0, 0.5, 1.0)),
+    SearchAxis("eta", low=1e-4, high=10, log=True),
+    SearchAxis("alpha", low=0, high=1),
+    SearchAxis("omega", low=0, high=2),
+    SearchAxis("rounds", low=1, high=30, log=True, integer=True),
+    KEEP_AXIS,
 )
 
 
@@ -59,8 +59,8 @@ class GraphSelfTraining(CRFMethod):
         ] = "once"
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *_SHARED_AXES,
-            SearchAxis("mu", (0.1, 0.5, 1.0)),
-            SearchAxis("nu", (0.001, 0.01, 0.1)),
+            SearchAxis("mu", low=0.05, high=5, log=True),
+            SearchAxis("nu", low=1e-3, high=0.1, log=True),
         )
 
         def __post_init__(self) -> None:

@@ -115,8 +115,9 @@ class TypeTrainer:
     def train(self) -> ChainCRF:
         """The supervised CRF, then rounds until the labels settle."""
         params, run = self.params, self.run
+        last = params.keep == "last"
         run.record(self.fit(), "supervised")
-        run.trace["supervised"] |= self.text.dev_accuracy(self.crf)
+        run.trace["supervised"] |= self.text.dev_accuracy(self.crf, record_only=last)
         rounds = run.rounds(params.rounds)
         if not self.text.unlabeled:
             rounds.stop("nothing_to_do")
@@ -128,7 +129,7 @@ class TypeTrainer:
         for _ in rounds:
             changed = self.relabel()
             result = self.fit()
-            entry = {**result.record(), **self.text.dev_accuracy(self.crf)}
+            entry = {**result.record(), **self.text.dev_accuracy(self.crf, record_only=last)}
             labels = np.bincount(np.concatenate(self.guesses), minlength=len(self.crf.labels))
             message = f"{changed:.2%} of the labels changed, {result.status}"
             rounds.record(message, changed=changed, labels=labels.tolist(), **entry)

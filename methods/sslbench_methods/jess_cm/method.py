@@ -29,7 +29,6 @@ from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import ChainCRF, HardLabels, TrainingResult
 from sslbench.types import F64
-from sslbench_methods.shared import SIGMA2_GRID
 
 from .hmm import Counts, EmbeddedModels
 from .tagger import JessCMTagger
@@ -44,7 +43,7 @@ class JessCM(CRFMethod):
     order_invariant = True
 
     class Params(TrainingParams, frozen=True, kw_only=True):
-        """Parameters of JESS-CM; sigma2 is tuned by the supervised CRF, as in the paper."""
+        """Parameters of JESS-CM."""
 
         eta: Annotated[
             float, msgspec.Meta(ge=0, description="Dirichlet pseudo-count of the embedded models")
@@ -78,7 +77,9 @@ class JessCM(CRFMethod):
             ),
         ] = False
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
+            SearchAxis("eta", low=1e-4, high=100, log=True),
+            SearchAxis("symbol_min_count", low=1, high=10, log=True, integer=True),
+            SearchAxis("sign", ("nonneg", "free")),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> JessCMTagger:

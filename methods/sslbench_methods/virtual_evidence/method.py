@@ -20,7 +20,7 @@ from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, 
 from sslbench.graph.propagation.sparse import propagate_unnormalized
 from sslbench.method import GraphSimilarity, Neighbors, Symmetry
 from sslbench.types import F64, I32
-from sslbench_methods.shared import FeaturePruning, Keep
+from sslbench_methods.shared import KEEP_AXIS, FeaturePruning, Keep
 
 from .evidence import EStep, Part, VirtualEvidence
 
@@ -69,10 +69,11 @@ class VirtualEvidenceTraining(CRFMethod):
             int, msgspec.Meta(ge=1, description="n-grams with fewer occurrences are no vertices")
         ] = 1
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", (1.0, 10.0, 100.0), via="supervised"),
-            SearchAxis("alpha", (0.1, 0.3, 0.5, 0.7, 0.9)),
-            SearchAxis("mu", (0.2, 0.5, 0.8)),
-            SearchAxis("lam", (0.8, 0.5, 0.3, 0.1)),
+            SearchAxis("alpha", low=0, high=1.5),
+            SearchAxis("mu", low=0.05, high=5, log=True),
+            SearchAxis("lam", low=0.05, high=5, log=True),
+            SearchAxis("rounds", low=1, high=30, log=True, integer=True),
+            KEEP_AXIS,
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
@@ -208,4 +209,5 @@ class EvidenceTrainer:
     def report(self, expected: EStep) -> dict[str, Any]:
         """F and what the free and the clamped model say of the unlabeled text."""
         value = self.crf.objective([self.text.labeled], self.params) + expected.value
-        return {"F": value, **expected.record(), **self.text.dev_accuracy(self.crf)}
+        accuracy = self.text.dev_accuracy(self.crf, record_only=self.params.keep == "last")
+        return {"F": value, **expected.record(), **accuracy}
