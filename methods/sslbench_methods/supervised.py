@@ -10,7 +10,7 @@ from typing import ClassVar
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.crf import ChainCRF
 
-from .shared import SIGMA2_GRID
+from .shared import SIGMA2_GRID, encoded
 
 
 class Supervised(CRFMethod):
@@ -25,9 +25,7 @@ class Supervised(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train once."""
-        with run.phase("features"):
-            crf = problem.crf(params)
-            text = problem.encode(crf)
+        crf, text = encoded(problem, params, run, "labeled")
         with run.phase("train"):
             run.record(crf.train([text.labeled], params))
         return crf
