@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from sslbench.crf.params import TrainingParams
+from sslbench.crf.params import Sigma2, TrainingParams
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import FeaturesFrom, Problem, Tagger
 from sslbench.experiment.problem_graph import (
@@ -36,6 +36,7 @@ __all__ = [
     "ProblemGraph",
     "RunContext",
     "SearchAxis",
+    "Sigma2",
     "Symmetry",
     "TextVertices",
     "TrainingParams",

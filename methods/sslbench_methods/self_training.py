@@ -16,7 +16,7 @@ from sslbench.crf import ChainCRF
 from sslbench.method import FeaturesFrom
 from sslbench.types import I32
 
-from .shared import changed_share, hard_targets
+from .shared import changed_share, encoded, hard_targets, train_supervised
 
 
 class SelfTraining(CRFMethod):
@@ -46,11 +46,8 @@ class SelfTraining(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train, relabel, retrain; the trace has the share of changed labels of each round."""
-        with run.phase("features"):
-            crf = problem.crf(params, features_from=params.features_from)
-            text = problem.encode(crf)
-        with run.phase("train"):
-            run.record(crf.train([text.labeled], params), "supervised")
+        crf, text = encoded(problem, params, run, params.features_from)
+        train_supervised(crf, text, params, run)
         guesses: list[I32] = []
         seen: set[bytes] = set()
         rounds = run.rounds(params.rounds)

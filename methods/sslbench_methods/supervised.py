@@ -8,6 +8,8 @@ from __future__ import annotations
 from sslbench import CRFMethod, Problem, RunContext, TrainingParams
 from sslbench.crf import ChainCRF
 
+from .shared import encoded
+
 
 class Supervised(CRFMethod):
     """Log-likelihood of the labeled sentences with a Gaussian prior."""
@@ -19,9 +21,7 @@ class Supervised(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train once."""
-        with run.phase("features"):
-            crf = problem.crf(params)
-            text = problem.encode(crf)
+        crf, text = encoded(problem, params, run, "labeled")
         with run.phase("train"):
             run.record(crf.train([text.labeled], params))
         return crf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +13,13 @@ from sslbench.crf.objective import EncodedCorpus
 from sslbench.crf.prune import prune
 from sslbench.crf.terms import HardLabels
 from sslbench.dev_labels import DevLabels, HoldsDev, unseen
-from sslbench.types import F64, I32
+from sslbench.types import F64, I32, AnyArray
+
+
+def split_tokens(values: AnyArray, corpora: Sequence[EncodedCorpus]) -> list[AnyArray]:
+    """Values of the tokens of all corpora, cut into views for each: [N, ...] to [[n, ...], ...]."""
+    ends = np.cumsum([data.offsets[-1] for data in corpora], dtype=np.int64)
+    return np.split(values, ends)[:-1]
 
 
 @dataclass(frozen=True)

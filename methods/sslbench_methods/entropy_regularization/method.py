@@ -29,6 +29,7 @@ from sslbench.crf import (
 )
 from sslbench.method import FeaturesFrom
 from sslbench.types import F64
+from sslbench_methods.shared import encoded, train_supervised
 
 #: A label with a larger share of the text than SEEN under the supervised model that loses more than
 #: LOST of it has collapsed; so has a model with less than SURE nats per token
@@ -85,9 +86,7 @@ class EntropyRegularization(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train on the labeled sentences, then on both."""
-        with run.phase("features"):
-            crf = problem.crf(params, features_from=params.features_from)
-            text = problem.encode(crf)
+        crf, text = encoded(problem, params, run, params.features_from)
         return EntropyTrainer(crf, text, params, run).train()
 
 
@@ -133,8 +132,7 @@ class EntropyTrainer:
     def train(self) -> ChainCRF:
         """The supervised optimum, then L-BFGS on the objective, in stages."""
         params, run = self.params, self.run
-        with run.phase("train"):
-            run.record(self.crf.train([self.text.labeled], params), "supervised")
+        train_supervised(self.crf, self.text, params, run)
         gamma = self.gamma()
         before = self.report(gamma)
         stages: list[dict[str, Any]] = []

@@ -6,17 +6,19 @@ CRF is trained on these labels and the gold ones.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from functools import partial
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
 from sslbench.crf import ChainCRF, HardLabels, best_sequences
+from sslbench.taggers import Decoding, PosteriorTagger
 from sslbench.types import F64, I32, I64, Bool
+from sslbench_methods.shared import encoded
 
 from .propagation import Mode, likeliest, propagated
-from .tagger import Arrays, Decoding, PosteriorTagger
 
 KIND = "gp_crf"
 
@@ -39,9 +41,7 @@ class GraphPropagationCRF(CRFMethod):
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
         """Propagate the labels, then train once on all of the text."""
         tokens, rows = propagated(problem, run, params, params.mode)
-        with run.phase("features"):
-            crf = problem.crf(params, features_from="labeled+unlabeled")
-            text = problem.encode(crf)
+        crf, text = encoded(problem, params, run)
         parts, counts = [text.labeled], np.zeros(len(problem.labels), np.int64)
         for shard, data in zip(problem.unlabeled, text.unlabeled, strict=True):
             guess = hard_labels(rows[tokens.of(shard)], shard.offsets, problem.transition_mask)
@@ -54,10 +54,7 @@ class GraphPropagationCRF(CRFMethod):
         run.trace["propagated_labels"] = counts.tolist()
         return crf if params.decoding == "viterbi" else PosteriorTagger(crf, KIND)
 
-    @staticmethod
-    def restore(arrays: Arrays, metadata: dict[str, Any]) -> PosteriorTagger:
-        """A saved tagger; one that decodes by Viterbi is saved as the CRF that it is."""
-        return PosteriorTagger.from_arrays(arrays, metadata, KIND)
+    restore = staticmethod(partial(PosteriorTagger.from_arrays, kind=KIND))
 
 
 def hard_labels(distributions: F64, offsets: I64, transition_mask: Bool | None) -> I32:
