@@ -19,6 +19,7 @@ from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
 from sslbench.report.leaderboard import leaderboard
+from sslbench.report.significance import count_table
 from support import run_fakes
 from support.run_fakes import MajorityFit, task
 
@@ -113,8 +114,18 @@ def test_draws_are_rows_of_one_table(tmp_path: Path) -> None:
     runs = planned(tmp_path, methods=methods, datasets=["drawn"], seeds=[0, 1])
     for run in runs:
         store.save(execute(run))
-    (table,) = leaderboard(store.records())
+    records = store.records()
+    (table,) = leaderboard(records)
     assert [row.seeds for row in table.rows] == [(0, 1), (0, 1)]
+    # The sentences of both seeds, paired by their numbers in the corpus of 60.
+    own = sorted((r for r in records if r.method == "majority"), key=lambda r: r.protocol["seed"])
+    counts = count_table(own)
+    assert counts.rows.shape[:2] == (2, 60)
+    for seed, record in enumerate(own):
+        outside = [i for i in range(60) if i // 20 != seed]
+        at = counts.fields.index("correct_tokens")
+        assert counts.rows[seed, outside, at].tolist() == record.counts["test"]["correct_tokens"]
+        assert not counts.rows[seed, 20 * seed : 20 * seed + 20].any()
 
 
 def test_bad_parameters_and_missing_data_are_input_errors() -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -92,7 +93,9 @@ def drawn(home: DataHome, *, seed: int = 0) -> Dataset:
     train = np.isin(np.arange(60), np.arange(20) + 20 * seed)
     splits = {"train": pool.select(train), "test": pool.select(~train)}
     raw = splits["test"].drop("label")
-    return Dataset("drawn", "tagging", "accuracy", None, splits, lambda: CorpusShards(raw))
+    ids = {"train": np.flatnonzero(train), "test": np.flatnonzero(~train)}
+    text = partial(CorpusShards, raw)
+    return Dataset("drawn", "tagging", "accuracy", None, splits, text, sentence_ids=ids)
 
 
 def missing(home: DataHome) -> Dataset:

@@ -9,11 +9,30 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
 from sslbench.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.types import I32
+    from sslbench.types import I32, I64
+
+
+def pack_numbers(numbers: I64) -> str:
+    """Numbers int64[n], 0 to 2^31 - 1, as text.
+
+    Their differences as little-endian int32, compressed with zlib, in base 64.
+    """
+    steps = np.diff(numbers, prepend=0).astype("<i4")
+    return base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode()
+
+
+def unpack_numbers(packed: str) -> I64:
+    """The inverse of `pack_numbers`; UserError if the text is damaged."""
+    try:
+        raw = zlib.decompress(base64.b64decode(packed, validate=True))
+        return np.cumsum(np.frombuffer(raw, "<i4"), dtype=np.int64)
+    except (zlib.error, ValueError) as error:
+        raise UserError(f"sentence numbers cannot be unpacked: {error}") from None
 
 
 def predictions_sha256(labels: Sequence[str], codes: I32) -> str:
@@ -39,8 +58,6 @@ class Predictions(msgspec.Struct, frozen=True):
 
     def codes(self, n_tokens: int) -> I32:
         """int32[N]: the codes; UserError if they are damaged or not of `n_tokens` tokens."""
-        import numpy as np
-
         size, n_labels = 2 * n_tokens, len(self.labels)
         unzip = zlib.decompressobj()
         try:

@@ -166,6 +166,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     counts: by split, the fields of `metrics.SentenceCounts` that apply, a number per sentence.
     predictions: by split, the predicted labels (see `Predictions`).
     predictions_sha256: hash of the predicted test labels.
+    sentence_ids: by split whose sentences depend on the seed (draws, folds), the number of each
+        sentence in the corpus that is drawn from, packed (see `pack_numbers`).
     data: origin and sizes of the data, and a hash of the test split with its labels.
     timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run.
     peak_rss_mb: highest resident memory of the run's process in MiB; None = not measured.
@@ -195,6 +197,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     counts: dict[str, dict[str, list[int]]] = {}
     predictions: dict[str, Predictions] = {}
     predictions_sha256: str | None = None
+    sentence_ids: dict[str, str] = {}
     data: dict[str, Any] = {}
     timing: dict[str, float] = {}
     wall_s: float = 0.0

@@ -16,7 +16,7 @@ from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.cross_validation import pooled
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, Scores, coverage
-from sslbench.experiment.predictions import Predictions, predictions_sha256
+from sslbench.experiment.predictions import Predictions, pack_numbers, predictions_sha256
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.protocol import folds_in_order
 from sslbench.experiment.record import RunRecord, Status, jsonable
@@ -118,14 +118,20 @@ def _perform(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunReco
     setup = RunSetup.open(run_task, plugins, timer)
     code = code_digests(setup.spec, plugins)
     _check_unchanged(setup, code, "since the run was planned")
-    if setup.spec.protocol.folds:
-        folds = [_run(fold) for fold in setup.folds()]
-        record = pooled(_blank(run_task, "ok"), *zip(*folds, strict=True))
-        record.data = _describe_folds(setup, record)
-    else:
-        record = _run(setup)[0]
+    record = _cross_validated(setup) if setup.spec.protocol.folds else _run(setup)[0]
     record.code = code
     _check_unchanged(setup, code_digests(setup.spec, plugins), "during the run")
+    return record
+
+
+def _cross_validated(setup: RunSetup) -> RunRecord:
+    """Train on each fold; one record for all."""
+    folds = [_run(fold) for fold in setup.folds()]
+    record = pooled(_blank(setup.run_task, "ok"), *zip(*folds, strict=True))
+    record.data = _describe_folds(setup, record)
+    tested = folds_in_order(setup.dataset, setup.spec.protocol)
+    own = setup.dataset.sentence_ids.get("train")
+    record.sentence_ids = {"test": pack_numbers(tested if own is None else own[tested])}
     return record
 
 
@@ -146,6 +152,8 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     record.data = {**record.data, **_describe(setup, problem)}
     names = dict.fromkeys(("dev", "test", *splits))  # this order, then any further splits
     held_out = {name: splits[name] for name in names if name in splits and name != "train"}
+    ids = setup.dataset.sentence_ids
+    record.sentence_ids = {name: pack_numbers(ids[name]) for name in held_out if name in ids}
     scored = {
         split: _score_split(record, setup, trained, split, corpus)
         for split, corpus in held_out.items()

@@ -114,7 +114,7 @@ class RunSetup:
         if "train" in alternatives:
             alternatives["test"] = alternatives["train"].select(train.offsets, held_out)
         splits["test"] = train.select(held_out)
-        return replace(self.dataset, splits=splits, alternatives=alternatives)
+        return replace(self.dataset, splits=splits, alternatives=alternatives, sentence_ids={})
 
     @property
     def spec(self) -> RunSpec:

@@ -14,6 +14,7 @@ import numpy as np
 
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import CountTable, SentenceCounts, ratio
+from sslbench.experiment.predictions import unpack_numbers
 from sslbench.experiment.record import RunRecord
 from sslbench.types import F64, I64
 
@@ -46,12 +47,34 @@ class Paired:
 def count_table(records: Sequence[RunRecord], split: str = "test") -> CountTable:
     """The counts of the records, rows int64[seeds, sentences, k].
 
-    UserError if they differ in fields or in the number of sentences.
+    Where each seed has its own test sentences (`RunRecord.sentence_ids`), the sentences are those
+    of all seeds, and the counts of a seed are 0 for sentences that it lacks: they change no sum.
+    UserError if the records differ in fields, or in the number of sentences without such numbers.
     """
     tables = [SentenceCounts.from_lists(record.counts[split]).table() for record in records]
+    packed = [record.sentence_ids.get(split) for record in records]
+    numbers = [unpack_numbers(text) for text in packed if text is not None]
+    if len(numbers) == len(tables):
+        tables = _aligned(tables, numbers)
     if len({(table.fields, table.rows.shape) for table in tables}) != 1:
         raise UserError("the runs have different sentences or counts")
     return CountTable(tables[0].fields, np.stack([table.rows for table in tables]))
+
+
+def _aligned(tables: Sequence[CountTable], numbers: Sequence[I64]) -> list[CountTable]:
+    """The tables with a row for each sentence of any of them, in the order of their numbers.
+
+    numbers: int64[S] by table, each sentence of it once.
+    """
+    everything = np.unique(np.concatenate(numbers))
+    aligned = []
+    for table, own in zip(tables, numbers, strict=True):
+        if len(own) != len(table.rows):
+            raise UserError(f"{len(own)} sentence numbers for {len(table.rows)} sentences")
+        rows = np.zeros((len(everything), table.rows.shape[1]), dtype=np.int64)
+        rows[np.searchsorted(everything, own)] = table.rows
+        aligned.append(CountTable(table.fields, rows))
+    return aligned
 
 
 def compare_counts(a: CountTable, b: CountTable, metric: str) -> Paired:

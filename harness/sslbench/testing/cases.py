@@ -19,6 +19,7 @@ from sslbench.crf import ChainModel, read_model
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.problem import DecodedTagger, Problem, Tagger, without_labels
+from sslbench.experiment.protocol import resolve_text
 from sslbench.experiment.record import ProtocolSpec, RunSpec, jsonable
 from sslbench.experiment.saved import load_tagger, save_tagger
 from sslbench.experiment.training import RunSetup, RunTask, Trained, make_params, predict
@@ -203,7 +204,8 @@ class MethodCase:
         cache: folder for derived data; None: nothing is kept.
         inside: a context for the method's own `fit`; before: is shown the problem first.
         """
-        protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, seed=seed)
+        text = resolve_text(dataset, labeled, None)
+        protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, text=text, seed=seed)
         spec = RunSpec(self.info.name, dataset.name, "toy", "toy", {}, protocol)
         clock = RunContext(seed, threads=threads)
         task = RunTask(spec, dataset.metric, threads=threads)
