@@ -22,6 +22,7 @@ from sslbench.experiment.problem import DecodedTagger, Problem, Tagger, without_
 from sslbench.experiment.record import ProtocolSpec, RunSpec, jsonable
 from sslbench.experiment.saved import load_tagger, save_tagger
 from sslbench.experiment.training import RunSetup, RunTask, Trained, make_params, predict
+from sslbench.experiment.tune import Tuning
 from sslbench.plugins import Registry, registry
 from sslbench.registrations import (
     DatasetInfo,
@@ -213,7 +214,7 @@ class MethodCase:
         run = RunContext(seed, threads=threads, cache=cache)
         with using_threads(threads), inside():
             tagger = setup.fit(problem, values, run, self.info.name)
-        return Fitted(setup, Trained(tagger, problem, values, [], run))
+        return Fitted(setup, Trained(tagger, problem, values, Tuning(), run))
 
     def _registry(self, dataset: Dataset) -> Registry:
         """All plugins, with the method, the dataset, the toy's featurizer and a CRF among them."""
