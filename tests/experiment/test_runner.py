@@ -243,6 +243,23 @@ def test_command_line_end_to_end(tmp_path: Path) -> None:
     assert "majority" in (Path(out) / "leaderboard.md").read_text()
 
 
+def test_budgets_and_warnings_of_tuning_on_the_command_line(tmp_path: Path) -> None:
+    words = ("--dataset", "toy", "--model", "nothing", "--store", str(tmp_path), "--format", "json")
+    grid = ("run", "--method", "majority", "--method", "peeking", "--seed", "0", "--seed", "1")
+    result = sslbench(*grid, *words, "--tune-cpu", "0.001", "--tune", "3")
+    assert result.exit_code == 0, result.output
+    warned = [line for line in result.stderr.splitlines() if "untuned" in line]
+    assert warned == [
+        "sslbench: warning: peeking on toy: untuned: the method has nothing to search"
+    ]
+    records = json.loads(result.stdout)
+    assert {r["spec"]["protocol"]["tune_cpu"] for r in records} == {0.001}
+    assert {r["tuned"]["status"] for r in records} == {"tuned", "untuned"}
+    specs = [each.spec.protocol for each in planned(tmp_path, tune_cpu=2.0)]
+    assert [(each.tune, each.tune_cpu) for each in specs] == [(0, 2.0)]
+    assert specs[0].tuning() == "2 CPU seconds of tuning"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -7,16 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replace_struct
 
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.protocol import draw
+from sslbench.experiment.record import DataSpec
 from sslbench.experiment.runner import execute
 from sslbench.experiment.training import RunSetup, train
 from sslbench.experiment.trials import UNTUNED, Trials
 from sslbench.plugins import registry
 from support import run_fakes
 from support.run_fakes import task, toy_splits
+from support.threads import using
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 
@@ -120,6 +123,31 @@ def test_a_choice_at_an_edge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert train(setup).warnings == (
         "weight=1 was chosen at the low edge of its space, 1 to 1.1, log scale",
     )
+
+
+@pytest.mark.parametrize("method", ["supervised", "type_self_training"])
+def test_the_same_trials_for_any_number_of_threads(method: str) -> None:
+    found = []
+    for threads in (1, 2):
+        common = {"dataset": "synth", "featurizer": "basic", "model": "crf1", "labeled": 12}
+        options = DataSpec(options={"train": 40, "dev": 0, "test": 20})
+        asked = replace_struct(task(method, tune=5, data=options, **common), threads=threads)
+        with using(threads):
+            record = execute(asked)
+        assert record.status == "ok", record.traceback
+        found.append([(trial["params"], trial["score"]) for trial in record.tuning])
+    assert found[0] == found[1]
+    assert len(found[0]) == 5
+
+
+@pytest.mark.parametrize("method", ["type_self_training", "virtual_evidence"])
+def test_the_best_round_on_dev_is_a_use_of_its_labels(method: str) -> None:
+    common = {"dataset": "synth", "featurizer": "basic", "model": "crf1", "labeled": 12}
+    options = DataSpec(options={"train": 40, "dev": 20, "test": 20})
+    for keep, used in (("last", None), ("best", "used by the method")):
+        record = execute(task(method, data=options, params={"keep": keep, "rounds": 2}, **common))
+        assert record.status == "ok", record.traceback
+        assert record.audit.get("dev_labels") == used
 
 
 def test_development_labels_that_the_method_reads_are_noted(

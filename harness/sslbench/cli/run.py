@@ -73,10 +73,10 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     with plain_warnings():
         result = _run(given)
     print_results(result.records, given["form"])
-    for line in dict.fromkeys(line for record in result.records for line in _warnings(record)):
-        tell(f"warning: {line}")
-    for error in dict.fromkeys(r.error for r in result.failed if r.error_kind == "input"):
-        tell(str(error))
+    for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
+        tell(f"warning: {warning}")
+    for line in dict.fromkeys(r.error for r in result.failed if r.error_kind == "input"):
+        tell(str(line))
     tell(_summary(result))
     ctx.exit(result.exit_status)
 

@@ -96,7 +96,7 @@ class SearchAxis:
             return (known.index(here) + 0.5) / len(known) if here in known else 0.5
         half = 0.5 if self.integer else 0.0
         low, high = self.low - half, self.high + half
-        inside = min(max(float(value), low), high)
+        inside: float = min(max(value, low), high)
         if self.log:
             return math.log(inside / low) / math.log(high / low)
         return (inside - low) / (high - low)
