@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Generic, Protocol, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from sslbench import RemoteFile
@@ -15,6 +16,7 @@ from sslbench.corpus import Corpus, RawBytes, read_bytes
 from sslbench.corpus.files import COPY_AGAIN
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
+from sslbench.types import I64, Bool
 from sslbench_datasets.upstream import size
 
 Counts = tuple[int, ...]
@@ -61,6 +63,11 @@ def check_draw(dataset: str, seed: int, n_draws: int) -> None:
             f"dataset {dataset} has {n_draws} draws; there is none for seed {seed}",
             hint=f"give --seed 0 to {n_draws - 1}, or leave out --set {dataset}.draws=true",
         )
+
+
+def numbered(train: Bool) -> dict[str, I64]:
+    """`Dataset.sentence_ids` of train and test; train: bool[S], which sentences of the corpus."""
+    return {"train": np.flatnonzero(train), "test": np.flatnonzero(~train)}
 
 
 @dataclass(frozen=True)

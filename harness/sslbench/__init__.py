@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sslbench.experiment.data import DataHome, Dataset
     from sslbench.experiment.metrics import Alternatives
     from sslbench.experiment.problem import Problem, Tagger
-    from sslbench.experiment.tune import SearchAxis
+    from sslbench.experiment.space import SearchAxis
     from sslbench.features import Atom, Template, TemplateFeaturizer
     from sslbench.method import CRFMethod, GraphCRFParams, GraphParams, TrainingParams
     from sslbench.plugins import Registry, hookimpl, registry
@@ -49,7 +49,7 @@ _HOMES = {
     "sslbench.experiment.metrics": ("Alternatives",),
     "sslbench.experiment.context": ("RunContext",),
     "sslbench.experiment.problem": ("Problem", "Tagger"),
-    "sslbench.experiment.tune": ("SearchAxis",),
+    "sslbench.experiment.space": ("SearchAxis",),
     # These import numba.
     "sslbench.method": ("CRFMethod", "GraphCRFParams", "GraphParams", "TrainingParams"),
 }

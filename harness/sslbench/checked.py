@@ -1,13 +1,30 @@
-"""Checks of the arrays of saved models, since compiled code indexes without bounds checks."""
+"""Arrays of saved models: their names, and checks, since compiled code does not check bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from sslbench.types import I64, AnyArray, Arrays
+
+Saved: TypeAlias = tuple[Arrays, dict[str, Any]]
+"""What a saved object is restored from: arrays, and JSON-able metadata."""
+
+
+def joined(**parts: Saved) -> Saved:
+    """Several saved objects as one: arrays under ``NAME.``, metadata under ``NAME``."""
+    arrays = {
+        f"{name}.{key}": array for name, (own, _) in parts.items() for key, array in own.items()
+    }
+    return arrays, {name: metadata for name, (_, metadata) in parts.items()}
+
+
+def part_of(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any], name: str) -> Saved:
+    """One of the objects that `joined` put together; KeyError if it is not there."""
+    return subset(arrays, f"{name}."), metadata[name]
 
 
 def subset(arrays: Mapping[str, AnyArray], prefix: str) -> Arrays:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from sslbench.crf.params import TrainingParams
+from sslbench.crf.params import Sigma2, TrainingParams
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import FeaturesFrom, Problem, Tagger
 from sslbench.experiment.problem_graph import (
@@ -20,7 +20,7 @@ from sslbench.experiment.problem_graph import (
     Symmetry,
     TextVertices,
 )
-from sslbench.experiment.tune import SearchAxis
+from sslbench.experiment.space import SearchAxis
 from sslbench.plugins import registry
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "ProblemGraph",
     "RunContext",
     "SearchAxis",
+    "Sigma2",
     "Symmetry",
     "TextVertices",
     "TrainingParams",
@@ -48,7 +49,8 @@ class CRFMethod(ABC):
     A subclass must define `fit`. It may define
 
     - ``Params``: the parameters with their defaults and bounds, derived from `TrainingParams`;
-      ``Params.search``, a tuple of `SearchAxis`, says what is tuned;
+      ``Params.search``, a tuple of `SearchAxis`, says what is tuned besides the parameters of
+      `sslbench.experiment.space.SHARED`;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.crf.ChainCRF` needs neither;
     - the class attributes below.

@@ -16,7 +16,7 @@ from sslbench.crf import ChainCRF
 from sslbench.method import FeaturesFrom
 from sslbench.types import I32
 
-from .shared import SIGMA2_GRID, changed_share, hard_targets
+from .shared import changed_share, encoded, hard_targets, train_supervised
 
 
 class SelfTraining(CRFMethod):
@@ -40,16 +40,14 @@ class SelfTraining(CRFMethod):
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
+            SearchAxis("rounds", low=1, high=40, log=True, integer=True),
+            SearchAxis("weight", low=0.01, high=10, log=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train, relabel, retrain; the trace has the share of changed labels of each round."""
-        with run.phase("features"):
-            crf = problem.crf(params, features_from=params.features_from)
-            text = problem.encode(crf)
-        with run.phase("train"):
-            run.record(crf.train([text.labeled], params), "supervised")
+        crf, text = encoded(problem, params, run, params.features_from)
+        train_supervised(crf, text, params, run)
         guesses: list[I32] = []
         seen: set[bytes] = set()
         rounds = run.rounds(params.rounds)

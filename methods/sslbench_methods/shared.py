@@ -7,11 +7,10 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 
-from sslbench.crf import HardLabels
+from sslbench import Problem, RunContext, SearchAxis, TrainingParams
+from sslbench.crf import ChainCRF, EncodedProblem, HardLabels
+from sslbench.method import FeaturesFrom
 from sslbench.types import F64, I32
-
-#: variance of the Gaussian prior: powers of four as in Suzuki & Isozaki (2008), strongest first
-SIGMA2_GRID = (0.25, 1.0, 4.0, 16.0)
 
 FeaturePruning = Annotated[
     Literal["none", "posterior"],
@@ -20,10 +19,45 @@ FeaturePruning = Annotated[
         " those in the labeled sentences or with a posterior of 0.01 at some token"
     ),
 ]
+EdgeCounts = Annotated[
+    Literal["once", "twice"], msgspec.Meta(description="how often an edge counts")
+]
 Keep = Annotated[
     Literal["last", "best"],
     msgspec.Meta(description="the model of the last round, or of the best one on dev"),
 ]
+KEEP_AXIS = SearchAxis("keep", ("last", "best"))
+
+
+def encoded(
+    problem: Problem,
+    params: TrainingParams,
+    run: RunContext,
+    features_from: FeaturesFrom = "labeled+unlabeled",
+) -> tuple[ChainCRF, EncodedProblem]:
+    """An untrained CRF of a problem, and the text encoded for it."""
+    with run.phase("features"):
+        crf = problem.crf(params, features_from=features_from)
+        return crf, problem.encode(crf)
+
+
+def train_supervised(
+    crf: ChainCRF,
+    text: EncodedProblem,
+    params: TrainingParams,
+    run: RunContext,
+    *,
+    decides: bool = False,
+) -> dict[str, float]:
+    """Train on the labeled sentences; the trace and the caller get the accuracy on dev, if any.
+
+    decides: whether the accuracy decides something, which counts as tuning.
+    """
+    with run.phase("train"):
+        run.record(crf.train([text.labeled], params), "supervised")
+    accuracy = text.dev_accuracy(crf, record_only=not decides)
+    run.trace["supervised"] |= accuracy
+    return accuracy
 
 
 def changed_share(old: list[I32], new: list[I32]) -> float:

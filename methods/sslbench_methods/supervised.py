@@ -5,12 +5,10 @@ The baseline of every comparison: same features, engine and prior as the semi-su
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import CRFMethod, Problem, RunContext, TrainingParams
 from sslbench.crf import ChainCRF
 
-from .shared import SIGMA2_GRID
+from .shared import encoded
 
 
 class Supervised(CRFMethod):
@@ -21,13 +19,9 @@ class Supervised(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of the supervised CRF."""
 
-        search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("sigma2", SIGMA2_GRID, refine=1),)
-
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train once."""
-        with run.phase("features"):
-            crf = problem.crf(params)
-            text = problem.encode(crf)
+        crf, text = encoded(problem, params, run, "labeled")
         with run.phase("train"):
             run.record(crf.train([text.labeled], params))
         return crf

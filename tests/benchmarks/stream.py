@@ -19,8 +19,7 @@ from sslbench.crf import ChainModel
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, labeled_part
 from sslbench.plugins import registry
-from sslbench_methods.jess_cm.hmm import EmbeddedModels
-from sslbench_methods.jess_cm.method import JessCM, Trainer
+from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, Trainer
 
 
 def main() -> None:
@@ -46,12 +45,12 @@ def main() -> None:
         # each copy counts every symbol again: the cut-off that keeps the dictionaries of one copy
         cut = 2 * repeats
         models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, cut)
-        crf = problem.crf(params, n_factors=models.n_models)
+        crf = problem.crf(params, n_factors=models.n_tables)
         trainer = Trainer(crf, models, problem, params, RunContext(0))
         trainer.round(1)  # tables that are not uniform
         trainer.fit_weights()
         began = time.perf_counter()
-        trainer.expected_counts()
+        models.expected_counts(crf, text)
         seconds = time.perf_counter() - began
     print(json.dumps({"peak_mb": peak_mb(), "seconds": seconds, "tokens": text.n_tokens}))
 

@@ -18,9 +18,9 @@ from problem import OUT, ROUNDS, Figure, five_nearest
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.crf import ChainModel, LogPartition, Objective
 from sslbench.features import TemplateFeaturizer
+from sslbench.graph.regularized import RegularizedPosterior
 from sslbench.graph.regularizers import GraphLaplacian
 from sslbench.types import I32
-from sslbench_methods.graph_pr.e_step import RegularizedPosterior
 
 TOKENS, LENGTH, SLOTS = (39_996, 12, 16) if OUT else (480, 12, 3)
 

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainModel, HardLabels, Options, TrainingParams
+from sslbench.crf import ChainModel, HardLabels, Options, SymbolTables, TrainingParams
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64, I32
-from sslbench_methods.jess_cm.hmm import EmbeddedModels
-from sslbench_methods.jess_cm.method import add_counts
 from support.synth_text import synth_text
 from support.threads import THREADS, using
 
@@ -50,19 +48,18 @@ def trained(support: str) -> F64:
 def counted() -> list[F64]:
     corpus, codes, labels = text()
     featurizer = TemplateFeaturizer(TEMPLATES)
-    models = EmbeddedModels.build(featurizer.templates, len(labels), [corpus], 2)
-    crf = ChainModel().prepare(featurizer, corpus, codes, labels, n_factors=models.n_models)
+    tables = SymbolTables.build(featurizer.templates, len(labels), [corpus], 2)
+    crf = ChainModel().prepare(featurizer, corpus, codes, labels, n_factors=tables.n_tables)
     rng = np.random.default_rng(0)
     crf.weights = rng.normal(0, 0.3, len(crf.weights))
-    models.state[:] = rng.normal(-5, 1, models.state.shape)
-    models.arc[:] = rng.normal(-5, 1, models.arc.shape)
+    tables.state[:] = rng.normal(-5, 1, tables.state.shape)
+    tables.arc[:] = rng.normal(-5, 1, tables.arc.shape)
     crf.weights[crf.factor_indices] = np.abs(crf.weights[crf.factor_indices])
-    counts = models.zero_counts()
-    add_counts(crf, models, corpus, counts)
-    bound = models.bind(corpus)
-    assert bound.arc_rows.shape[1] >= 2
-    assert bound.state_rows.shape[1] >= 3
-    return [counts.chain, counts.state, counts.arc, counts.log_g]
+    counts = tables.expected_counts(crf, [corpus])
+    bound = tables.bind(corpus)
+    assert bound.arc.shape[1] >= 2
+    assert bound.state.shape[1] >= 3
+    return [counts.chain, counts.state, counts.arc, np.array(counts.log_z)]
 
 
 @pytest.mark.parametrize("support", ["all", "observed"])
@@ -74,7 +71,7 @@ def test_training(support: str) -> None:
             np.testing.assert_array_equal(trained(support), expected)
 
 
-def test_counts_of_jess_cm() -> None:
+def test_counts_of_symbol_tables() -> None:
     with using(1):
         expected = counted()
     for threads in THREADS[1:]:

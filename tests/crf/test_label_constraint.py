@@ -14,7 +14,7 @@ from sslbench.crf import ChainCRF, HardLabels, LogPartition, Objective
 from sslbench.crf.entropy import Entropy
 from sslbench.features import TemplateFeaturizer
 from sslbench.plugins import registry
-from sslbench_methods.graph_self_training.rounds import decode
+from sslbench_methods.graph_self_training.method import decode
 from support.crf_oracle import log_sum
 from support.label_constraints import CONSTRAINT, labeled
 

@@ -266,6 +266,10 @@ def test_jiao_external_text_is_the_set_asked_for(
     assert not train & test
     assert not test & set(text)
     assert [data.metadata[f"{part}_words"] for part in "ABCDE"] == [4, 2, 4, 8, 18]
+    for split, numbers in data.sentence_ids.items():  # sentence i is "wi gi"
+        words = data.splits[split].column("word").strings()
+        assert words[::2] == [f"w{number}" for number in numbers]
+    assert set(data.sentence_ids) == set(data.splits)
     assert data.metadata["E_sentences"] == 9
     own = data.splits["transductive"]
     assert own.column("word").strings() == text

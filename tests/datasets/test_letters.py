@@ -223,6 +223,7 @@ def test_the_default_split_is_a_shuffle(home: DataHome) -> None:
 
 def test_draws_hold_two_of_each_spelling_and_the_rest_is_test_and_text(home: DataHome) -> None:
     seen: set[str] = set()
+    numbers: dict[int, str] = {}
     early = places(home, letters.load(home, draws=True).splits["train"]) < 15
     assert not early.all()  # not the copies that come first in the file
     for seed in range(10):
@@ -231,6 +232,10 @@ def test_draws_hold_two_of_each_spelling_and_the_rest_is_test_and_text(home: Dat
         assert spelled(train) == {"ab": 2, "ba": 2, "cad": 2}
         assert not seen & set(words_of(train))
         seen |= set(words_of(train))
+        for split, corpus in data.splits.items():
+            ids = data.sentence_ids[split].tolist()
+            for number, word in zip(ids, words_of(corpus), strict=True):
+                assert numbers.setdefault(number, word) == word
         assert len(set(words_of(train)) | set(words_of(test))) == 6 + test.n_sentences == 75
         text = unlabeled_text(data, ProtocolSpec(labeled="all", text="external"))
         (shard,) = text
@@ -238,6 +243,8 @@ def test_draws_hold_two_of_each_spelling_and_the_rest_is_test_and_text(home: Dat
         assert data.transductive
         assert shard.column("image").codes.tolist() == test.column("image").codes.tolist()
     assert len(seen) == 60
+    assert len(set(numbers.values())) == len(numbers) == 75
+    assert not letters.load(home).sentence_ids
 
 
 @pytest.mark.parametrize("options", [{"draws": 1}, {"draw": 1}])

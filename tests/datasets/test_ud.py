@@ -233,17 +233,22 @@ def test_draws_are_disjoint_and_the_rest_is_test_and_text(
 ) -> None:
     little_treebank(tmp_path, monkeypatch, dev=600, test=450)
     seen: set[str] = set()
+    numbers: dict[int, str] = {}
     for seed in range(10):
         data = load(tmp_path, seed=seed, draws=True)
         train, test = words(data.splits["train"]), words(data.splits["test"])
         assert len(train) == 100
         assert not seen & set(train)
         seen |= set(train)
+        for split, found in (("train", train), ("test", test)):
+            for number, word in zip(data.sentence_ids[split].tolist(), found, strict=True):
+                assert numbers.setdefault(number, word) == word
         assert len(set(train) | set(test)) == len(train) + len(test) == 1050
         (shard,) = unlabeled_text(data, ProtocolSpec(labeled="all", text="external"))
         assert words(shard) == test
         assert set(shard.columns) == {"word"}
         assert data.transductive
+    assert len(set(numbers.values())) == len(numbers) == 1050
     assert not load(tmp_path).transductive
     small = load(tmp_path, seed=2, draws=True, size=50).splits
     assert [part.n_sentences for part in small.values()] == [50, 1000]

@@ -169,7 +169,7 @@ def test_a_run_tunes_and_scores_with_the_alternatives(
         )
         assert found["alt_precision"] > found["precision"]
         assert "alt_f1" not in without.metrics[split]
-    assert with_them.protocol["dev"] == ("own" if dev else "fifth")
+    assert with_them.protocol["dev"] == ("own" if dev else "folds")
     for ours, theirs in zip(with_them.tuning, without.tuning, strict=True):
         assert ours["error"] is None
         assert ours["metric"] == "alt_f1"
@@ -187,13 +187,13 @@ def test_paired_tests_and_leaderboards_take_them_as_the_primary_metric(
     monkeypatch.setattr(run_fakes, "load", lambda home, **options: data)
     runs = [
         execute(task(name, labeled=40, seed=seed, search="1", params={"weight": weight}))
-        for name, weight in (("majority", 1.0), ("follower", 100.0))
+        for name, weight in (("majority", 1.0), ("peeking", 100.0))
         for seed in (0, 1)
     ]
     assert [run.status for run in runs] == ["ok"] * 4, [run.error for run in runs]
     (table,) = leaderboard(runs, baselines=["majority"])
     assert table.metric == "alt_f1"
-    paired = next(row.taggers for row in table.rows if row.method == "follower")
+    paired = next(row.taggers for row in table.rows if row.method == "peeking")
     scores = [run.metrics["test"]["alt_f1"] for run in runs]
     assert paired is not None
     assert paired.difference == pytest.approx(np.mean(scores[2:]) - np.mean(scores[:2]))

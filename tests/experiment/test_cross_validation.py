@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sslbench.cli import cli
 from sslbench.corpus import Column, Corpus, CorpusShards
@@ -17,6 +19,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.metrics import coverage, pool, score
+from sslbench.experiment.predictions import pack_numbers, unpack_numbers
 from sslbench.experiment.protocol import draw, fold_draws, folds
 from sslbench.experiment.record import ProtocolSpec, RunRecord
 from sslbench.experiment.runner import execute
@@ -83,7 +86,7 @@ def test_a_fold_trains_on_the_other_sentences(labeled: int | str, transductive: 
 def test_tuning_stays_inside_of_the_fold() -> None:
     data = Dataset("toy", "tagging", "accuracy", None, toy_splits())
     for fold in setup_of(data, labeled=20, folds=FOLDS, tune=3).folds():
-        seen = {*fold.drawn.train.tolist(), *fold.drawn.dev.tolist()}
+        seen = {i for parts in fold.drawn.folds for part in parts for i in part.tolist()}
         assert seen == set(fold.drawn.labeled.tolist())
         assert not seen & set(fold.held_out.tolist())
 
@@ -135,13 +138,20 @@ def test_counts_are_those_of_a_loop_of_trainings(labeled: int | str) -> None:
 
 def test_predictions_are_in_the_order_of_the_counts() -> None:
     record = execute(task(seed=1, folds=FOLDS))
-    train = toy_splits()["train"]
-    tested = train.select(np.concatenate([np.array(fold) for fold in drawn_folds(seed=1)]))
+    right = right_by_sentence(record, run_fakes.load(None), 1)
+    assert right == record.counts["test"]["correct_tokens"]
+    order = [i for fold in drawn_folds(seed=1) for i in fold]
+    assert unpack_numbers(record.sentence_ids["test"]).tolist() == order
+
+
+def right_by_sentence(record: RunRecord, data: Dataset, seed: int) -> list[int]:
+    """Correct tokens by sentence, from the predictions."""
+    order = np.concatenate([np.array(fold) for fold in drawn_folds(seed=seed)])
+    tested = data.splits["train"].select(order)
     predictions = record.predictions["test"]
     labels = np.array(predictions.labels)[predictions.codes(tested.n_tokens)]
     right = labels == np.array(tested.column("label").strings())
-    counts = np.add.reduceat(right.astype(int), tested.offsets[:-1])
-    assert counts.tolist() == record.counts["test"]["correct_tokens"]
+    return np.add.reduceat(right.astype(int), tested.offsets[:-1]).tolist()
 
 
 def with_gold_swapped(data: Dataset, held: list[int]) -> Dataset:
@@ -181,22 +191,23 @@ def test_trials_of_one_fold_do_not_answer_for_another(tmp_path: Path) -> None:
     assert kept.status == "ok"
     assert [t["fold"] for t in kept.tuning] == sorted(t["fold"] for t in kept.tuning)
     assert {t["fold"] for t in kept.tuning} == {0, 1, 2}
-    scores = [[(t["fold"], t["value"], t["score"]) for t in r.tuning] for r in (kept, alone)]
+    scores = [[(t["fold"], t["params"], t["score"]) for t in r.tuning] for r in (kept, alone)]
     assert scores[0] == scores[1]
 
 
 def test_labels_that_some_folds_lack(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A label of one sentence is unknown where that sentence is held out."""
+    """A label of one sentence is unknown where that sentence is held out: B is 0 there."""
     data = run_fakes.load(None)
     train = data.splits["train"]
-    codes = train.column("label").codes.copy()
-    codes[train.offsets[7]] = 2
-    label = Column(train.column("label").vocabulary, codes)
+    codes = train.column("label").codes + 1
+    codes[train.offsets[7]] = 0
+    label = Column(train.column("label").vocabulary, codes.astype(np.int32))
     rare = replace(data, splits={**data.splits, "train": train.with_column("label", label)})
     monkeypatch.setattr(run_fakes, "load", lambda *_, **__: rare)
     record = execute(task(folds=FOLDS))
     assert record.status == "ok"
     assert set(record.predictions["test"].labels) == {"A", "B", "C"}
+    assert right_by_sentence(record, rare, 0) == record.counts["test"]["correct_tokens"]
 
 
 def test_variants_are_pooled_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,3 +280,14 @@ def test_a_users_few_sentences(tmp_path: Path) -> None:
 def test_majority_is_the_method_of_these_tests() -> None:
     assert registry().method("majority").load() is Majority
     assert len(fold_draws(run_fakes.load(None), ProtocolSpec(folds=FOLDS))) == FOLDS
+
+
+@given(st.lists(st.integers(0, 2**31 - 1)))
+def test_packed_numbers_come_back(numbers: list[int]) -> None:
+    assert unpack_numbers(pack_numbers(np.array(numbers, dtype=np.int64))).tolist() == numbers
+
+
+@pytest.mark.parametrize("packed", ["?", "AAAA", "eNpj"])
+def test_damaged_numbers_are_refused(packed: str) -> None:
+    with pytest.raises(UserError, match="sentence numbers"):
+        unpack_numbers(packed)

@@ -122,6 +122,26 @@ def test_all_text_is_encoded() -> None:
     assert alone.dev_accuracy(crf) == {}
 
 
+def test_reading_development_labels_is_noted_and_encoding_is_not() -> None:
+    whole = problem()
+    crf = whole.crf(TrainingParams())
+    text = whole.encode(crf)
+    text = text.pruned(crf, [])[1]
+    assert text.dev_accuracy(crf, record_only=True) == text.dev_accuracy(crf, record_only=True)
+    assert not whole.dev_labels.seen
+    text.dev_accuracy(crf)
+    assert whole.dev_labels.seen
+    for read in (lambda p: p.dev, lambda p: p.encode(crf).dev, lambda p: replace(p, labels=())):
+        other = problem()
+        assert not other.dev_labels.seen
+        read(other)
+        assert other.dev_labels.seen
+    without = problem(dev=None)
+    assert without.dev is None
+    without.encode(crf).dev_accuracy(crf)
+    assert not without.dev_labels.seen
+
+
 def test_one_column_of_all_text() -> None:
     text = problem().text("word")
     assert text.column("word").strings() == [

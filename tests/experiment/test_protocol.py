@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,18 +21,17 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.problem import Problem, labeled_part, relabeled, without_labels
 from sslbench.experiment.protocol import (
     draw,
+    folds,
     labeled_size,
     parse_labeled,
     parse_unlabeled,
     resolve_text,
     rest_of_train,
     sample,
-    split_fifth,
     unlabeled_text,
 )
 from sslbench.experiment.record import ProtocolSpec
 from sslbench.experiment.training import RunSetup
-from sslbench.experiment.tune import SearchAxis, Trial, search
 from sslbench.plugins import registry
 from support.run_fakes import task, toy_splits
 
@@ -81,24 +79,43 @@ def test_more_labels_than_there_are_are_refused() -> None:
         draw(dataset(), ProtocolSpec(labeled=61))
 
 
-@given(st.integers(2, 400))
-def test_the_fifth_is_a_fixed_partition_of_the_sample(n: int) -> None:
-    sentences = np.arange(n) * 3
-    fit, dev = split_fifth(sentences)
-    assert sorted([*fit, *dev]) == sentences.tolist()
-    assert len(dev) == max(1, n // 5)
-    assert split_fifth(sentences)[1].tolist() == dev.tolist()
+@given(st.integers(2, 200), st.data())
+def test_folds_hold_out_each_item_once(n: int, data: st.DataObject) -> None:
+    k = data.draw(st.integers(2, n))
+    cut = folds(n, k)
+    assert sorted(i for _, held in cut for i in held) == list(range(n))
+    sizes = [len(held) for _, held in cut]
+    assert len(sizes) == k
+    assert max(sizes) - min(sizes) <= 1
+    for train, held in cut:
+        assert sorted([*train, *held]) == list(range(n))
 
 
-def test_development_data_comes_from_the_own_split_or_a_fifth_or_nowhere() -> None:
-    tuned = ProtocolSpec(labeled=20, tune=3)
+@pytest.mark.parametrize(("n", "k"), [(4, 5), (5, 1), (0, 2)])
+def test_folds_that_would_be_empty_are_refused(n: int, k: int) -> None:
+    with pytest.raises(UserError, match="folds"):
+        folds(n, k)
+
+
+def test_folds_of_one_seed_are_nested_like_the_samples() -> None:
+    few, many = (draw(dataset(), ProtocolSpec(labeled=n, tune=3, seed=4)).folds for n in (17, 41))
+    for (_, held), (_, more) in zip(few, many, strict=True):
+        assert set(held) < set(more)
+    other = draw(dataset(), ProtocolSpec(labeled=17, tune=3, seed=5)).folds
+    assert other[0][1].tolist() != few[0][1].tolist()
+
+
+def test_development_data_comes_from_the_own_split_or_folds_or_nowhere() -> None:
+    tuned = ProtocolSpec(labeled=22, tune=3)
     own = draw(dataset(dev=True), tuned)
-    assert own.dev_source == "own"
-    assert own.train.tolist() == own.labeled.tolist()
-    fifth = draw(dataset(), tuned)
-    assert fifth.dev_source == "fifth"
-    assert len(fifth.dev) == 4
-    assert sorted([*fifth.train, *fifth.dev]) == fifth.labeled.tolist()
+    assert (own.dev_source, own.folds) == ("own", ())
+    cut = draw(dataset(), tuned)
+    assert cut.dev_source == "folds"
+    assert [len(held) for _, held in cut.folds] == [5, 5, 4, 4, 4]
+    for train, held in cut.folds:
+        assert sorted([*train, *held]) == cut.labeled.tolist()
+        assert list(train) == sorted(train)
+    assert len(draw(dataset(), ProtocolSpec(labeled=3, tune_cpu=1.0)).folds) == 3
     assert draw(dataset(), ProtocolSpec(labeled=20)).dev_source == "none"
 
 
@@ -274,8 +291,9 @@ def test_trials_see_the_words_of_the_fold_they_are_scored_on(transductive: bool)
     base = {"featurizer": "basic", "model": "crf1", "text": "external"}
     asked = task("self_training", **base, labeled="all", tune=2)
     setup = RunSetup(asked, registry(), own, draw(own, asked.spec.protocol), RunContext())
-    trial = setup.problem(setup.drawn.train, "self_training").unlabeled
-    held = len(setup.drawn.dev)
+    train, held_out = setup.drawn.folds[0]
+    trial = setup.problem(train, "self_training").unlabeled
+    held = len(held_out)
     assert held == own.splits["train"].n_sentences // 5
     assert trial.n_sentences == 30 + held * transductive
     assert setup.problem(setup.drawn.labeled, "self_training").unlabeled.n_sentences == 30
@@ -353,73 +371,3 @@ def test_relabeling_keeps_the_text_of_the_labels() -> None:
     assert known.strings() == ["b", "z", "a", "z"]
     problem = replace(problem_of(dataset(), 20), labels=("b", "z"))
     assert problem.label_codes(corpus).tolist() == [0, 1, -1, 1]
-
-
-GRID = (0.25, 1.0, 4.0, 16.0)
-
-
-def scored(curve: object, calls: list[float]) -> object:
-    def evaluate(axis: SearchAxis, value: float, params: dict[str, float]) -> Trial:
-        assert params[axis.param] == value
-        calls.append(value)
-        return Trial(axis.param, value, "m", dict(params), "f1", curve(params), 0.0)
-
-    return evaluate
-
-
-def test_line_search_bisects_towards_the_best_value() -> None:
-    calls: list[float] = []
-    evaluate = scored(lambda p: -abs(math.log(p["s"] / 6.0)), calls)
-    chosen, trials = search([SearchAxis("s", GRID, refine=2)], 99, {}, evaluate)
-    assert calls[:4] == list(GRID)
-    assert calls[4:6] == [2.0, 8.0]  # between the best, 4, and its neighbors
-    assert calls[6:] == [math.sqrt(32.0), math.sqrt(128.0)]  # then around 8
-    assert chosen == {"s": math.sqrt(32.0)}
-    assert len(trials) == 8
-
-
-@pytest.mark.parametrize("grid", [GRID, GRID[::-1]])
-def test_ties_go_to_the_value_listed_first(grid: tuple[float, ...]) -> None:
-    chosen, _ = search([SearchAxis("s", grid, refine=1)], 99, {}, scored(lambda p: 0.5, []))
-    assert chosen == {"s": grid[0]}
-
-
-@given(st.integers(0, 40))
-def test_the_budget_is_kept_and_shared_between_axes(budget: int) -> None:
-    calls: list[float] = []
-    axes = [SearchAxis("a", GRID, refine=2), SearchAxis("b", GRID[::-1], refine=1)]
-    chosen, trials = search(axes, budget, {}, scored(lambda p: p["a"], calls))
-    assert len(trials) <= budget
-    assert ("b" in chosen) == (budget >= 2)
-    if budget >= 14:
-        assert {trial.param for trial in trials} == {"a", "b"}
-        assert set(GRID) <= {trial.value for trial in trials if trial.param == "b"}
-
-
-def test_what_the_user_set_is_not_tuned_and_later_axes_see_earlier_choices() -> None:
-    seen = []
-
-    def evaluate(axis: SearchAxis, value: float, params: dict[str, float]) -> Trial:
-        seen.append(dict(params))
-        return Trial(axis.param, value, "m", {}, "f1", value, 0.0)
-
-    axes = [SearchAxis("a", GRID), SearchAxis("b", (1.0, 2.0)), SearchAxis("c", (5.0,))]
-    chosen, _ = search(axes, 99, {"b": 7.0}, evaluate)
-    assert chosen == {"a": 16.0, "c": 5.0}
-    assert seen[-1] == {"a": 16.0, "b": 7.0, "c": 5.0}
-
-
-def test_failed_trials_lose_and_all_failed_is_an_error() -> None:
-    def evaluate(axis: SearchAxis, value: float, params: object) -> Trial:
-        bad = value > 1 or axis.param == "x"
-        return Trial(axis.param, value, "m", {}, "f1", None if bad else value, 0.0, "boom")
-
-    assert search([SearchAxis("a", GRID)], 9, {}, evaluate)[0] == {"a": 1.0}
-    with pytest.raises(RuntimeError, match="boom"):
-        search([SearchAxis("x", GRID)], 9, {}, evaluate)
-
-
-@pytest.mark.parametrize("grid", [(), (1.0, 1.0), (1.0, 3.0, 2.0)])
-def test_grids_must_be_strictly_monotone(grid: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="monotone"):
-        SearchAxis("a", grid)

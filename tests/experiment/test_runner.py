@@ -19,6 +19,7 @@ from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
 from sslbench.report.leaderboard import leaderboard
+from sslbench.report.significance import count_table
 from support import run_fakes
 from support.run_fakes import MajorityFit, task
 
@@ -36,13 +37,13 @@ def test_a_record_tells_the_whole_run() -> None:
     assert (record.status, record.error) == ("ok", None)
     assert record.params == {"weight": 0.5, "sleep": 0.0}
     assert record.protocol == {
-        "tune_cpu": None,
         "labeled": 20,
         "unlabeled": None,
         "text": "rest",
         "seed": 0,
         "folds": 0,
         "tune": 0,
+        "tune_cpu": None,
         "dev": "none",
     }
     counts = record.counts["test"]
@@ -109,57 +110,22 @@ def test_the_plan_says_where_the_text_comes_from(tmp_path: Path) -> None:
 
 def test_draws_are_rows_of_one_table(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    methods = ["majority", "follower"]
+    methods = ["majority", "peeking"]
     runs = planned(tmp_path, methods=methods, datasets=["drawn"], seeds=[0, 1])
     for run in runs:
         store.save(execute(run))
-    (table,) = leaderboard(store.records())
+    records = store.records()
+    (table,) = leaderboard(records)
     assert [row.seeds for row in table.rows] == [(0, 1), (0, 1)]
-
-
-def test_tuning_uses_a_fifth_and_retrains_on_all(tmp_path: Path) -> None:
-    record = execute(task(store=tmp_path, labeled=20, tune=5))
-    assert record.protocol["dev"] == "fifth"
-    assert [trial["value"] for trial in record.tuning[:3]] == [100.0, 1.0, 0.01]
-    assert 3 < len(record.tuning) <= 5
-    best = max(trial["score"] for trial in record.tuning)
-    chosen = [t["value"] for t in record.tuning if t["score"] == best]
-    assert record.params["weight"] == max(chosen)  # ties: the first of the grid is the largest
-    assert record.data["sentences"]["labeled"] == 20
-
-
-def test_trials_are_shared_between_methods_and_survive(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = execute(task("follower", store=tmp_path, labeled=20, tune=4, params={"other": 3.0}))
-    assert first.status == "ok", first.traceback
-    files = sorted((tmp_path / "trials").iterdir())
-    stamps = [file.stat().st_mtime_ns for file in files]
-    fits = []
-    honest = run_fakes.Majority.fit
-
-    def counted(self: object, problem: object, params: object, run: object) -> object:
-        fits.append(params)
-        return honest(self, problem, params, run)
-
-    monkeypatch.setattr(run_fakes.Majority, "fit", counted)
-    second = execute(task(store=tmp_path, labeled=20, tune=4))
-    assert second.tuning == first.tuning
-    assert [trial["method"] for trial in first.tuning] == ["majority"] * len(first.tuning)
-    assert len(fits) == 1  # the final training alone
-    # A larger budget takes up where the smaller one ended; other data does not.
-    execute(task(store=tmp_path, labeled=20, tune=5))
-    assert len(fits) <= 3
-    assert [file.stat().st_mtime_ns for file in files] == stamps
-    before = len(fits)
-    execute(task(store=tmp_path, labeled=21, tune=4))
-    assert len(fits) - before == len(first.tuning) + 1
-
-
-def test_set_parameters_are_not_tuned() -> None:
-    record = execute(task(labeled=20, tune=5, params={"weight": 3.0}))
-    assert record.tuning == []
-    assert record.params["weight"] == 3.0
+    # The sentences of both seeds, paired by their numbers in the corpus of 60.
+    own = sorted((r for r in records if r.method == "majority"), key=lambda r: r.protocol["seed"])
+    counts = count_table(own)
+    assert counts.rows.shape[:2] == (2, 60)
+    for seed, record in enumerate(own):
+        outside = [i for i in range(60) if i // 20 != seed]
+        at = counts.fields.index("correct_tokens")
+        assert counts.rows[seed, outside, at].tolist() == record.counts["test"]["correct_tokens"]
+        assert not counts.rows[seed, 20 * seed : 20 * seed + 20].any()
 
 
 def test_bad_parameters_and_missing_data_are_input_errors() -> None:
@@ -275,6 +241,23 @@ def test_command_line_end_to_end(tmp_path: Path) -> None:
     assert sslbench("leaderboard", "--store", store, "--out", out).exit_code == 0
     assert sslbench("leaderboard", "--store", store, "--out", out, "--check").exit_code == 0
     assert "majority" in (Path(out) / "leaderboard.md").read_text()
+
+
+def test_budgets_and_warnings_of_tuning_on_the_command_line(tmp_path: Path) -> None:
+    words = ("--dataset", "toy", "--model", "nothing", "--store", str(tmp_path), "--format", "json")
+    grid = ("run", "--method", "majority", "--method", "peeking", "--seed", "0", "--seed", "1")
+    result = sslbench(*grid, *words, "--tune-cpu", "0.001", "--tune", "3")
+    assert result.exit_code == 0, result.output
+    warned = [line for line in result.stderr.splitlines() if "untuned" in line]
+    assert warned == [
+        "sslbench: warning: peeking on toy: untuned: the method has nothing to search"
+    ]
+    records = json.loads(result.stdout)
+    assert {r["spec"]["protocol"]["tune_cpu"] for r in records} == {0.001}
+    assert {r["tuned"]["status"] for r in records} == {"tuned", "untuned"}
+    specs = [each.spec.protocol for each in planned(tmp_path, tune_cpu=2.0)]
+    assert [(each.tune, each.tune_cpu) for each in specs] == [(0, 2.0)]
+    assert specs[0].tuning() == "2 CPU seconds of tuning"
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ def test_find_by_beginning_or_path(tmp_path: Path) -> None:
 
 def test_trials(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    trial = Trial("a", 0.5, "m", {"a": 0.5}, "f1", 0.25, 1.5)
+    trial = Trial({"a": 0.5}, "f1", 0.25, 1.5, 1.25)
     assert store.load_trial("t") is None
     store.save_trial("t", trial)
     assert store.load_trial("t") == trial

@@ -32,6 +32,7 @@ from sslbench.graph.build import build_graph
 from sslbench.graph.options import GraphOptions
 from sslbench.graph.similarity import registered_similarity
 from sslbench.graph.tokens import empirical
+from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF, hard_labels
 from sslbench_methods.graph_pr.propagation import (
     GraphPropagation,
@@ -39,7 +40,6 @@ from sslbench_methods.graph_pr.propagation import (
     likeliest,
     undecided,
 )
-from sslbench_methods.graph_pr.tagger import PosteriorTagger
 from support.chunk_text import chunks
 from support.graph_oracle import WORDS, corpus_of, he2013_excludes, number, trigram_names, windows
 from support.graph_problems import OPTIONS, problem_of, random_problem, sentences

@@ -14,7 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sslbench.corpus import Column, CorpusShards, Vocabulary, first_tokens
-from sslbench.crf import ChainCRF, ChainModel, HardLabels, Objective
+from sslbench.crf import ChainCRF, ChainModel, HardLabels, Objective, VirtualEvidence
 from sslbench.crf.objective import EncodedCorpus, batch_potentials
 from sslbench.crf.weights.layout import Tables
 from sslbench.experiment.context import RunContext
@@ -24,17 +24,30 @@ from sslbench.features import TemplateFeaturizer
 from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.types import F64, I32
 from sslbench_datasets.chinese.text import SegmentedText, characters
-from sslbench_methods.graph_self_training.method import GraphSelfTraining
-from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer, decode, mix
+from sslbench_methods.graph_self_training.method import (
+    GraphSelfTraining,
+    TypeParams,
+    TypeTrainer,
+    decode,
+    mix,
+)
 from sslbench_methods.supervised import Supervised
-from sslbench_methods.virtual_evidence.evidence import EStep, VirtualEvidence
-from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
+from sslbench_methods.virtual_evidence.method import EStep, VirtualEvidenceTraining
 from support.chunks import spans_of
 from support.compare import close
 from support.evidence_toys import OPTIMUM, TOKENS, Q
 from support.graph_oracle import corpus_of
 from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, encoded, toy
-from support.self_training_toys import GRAPH, GUESS, IN_LABELED, VERTEX_OF, WEIGHTS, R, three_tokens
+from support.self_training_toys import (
+    GRAPH,
+    GUESS,
+    IN_LABELED,
+    VERTEX_OF,
+    WEIGHTS,
+    R,
+    three_tokens,
+    vertices,
+)
 from support.self_training_toys import score as path_score
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -95,7 +108,7 @@ def test_s5_one_full_round() -> None:
         return seen[10]
 
     text = encoded(crf, [UNLABELED])
-    one = TypeTrainer(crf, text, VERTEX_OF, 5, smooth, TypeParams(), RunContext())
+    one = TypeTrainer(crf, text, vertices(VERTEX_OF), smooth, TypeParams(), RunContext())
     close(log_z(crf, text.labeled[0]), 2.0582789501)
     close(log_z(crf, text.unlabeled[0]), [2.3449936727, 1.4748658270])
     one.relabel()

@@ -22,20 +22,14 @@ from sslbench.experiment.problem import Problem, without_labels
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.training import RunSetup, RunTask, train
+from sslbench.graph.regularized import Backtracking, Posterior, RegularizedPosterior, Release, Value
 from sslbench.graph.regularizers import AtLeastOnce
 from sslbench.method import ProblemGraph
 from sslbench.plugins import registry
+from sslbench.taggers import PosteriorTagger
 from sslbench.types import I32
 from sslbench_methods.graph_pr import method as graph_pr
-from sslbench_methods.graph_pr.e_step import (
-    Backtracking,
-    Posterior,
-    RegularizedPosterior,
-    Release,
-    Value,
-)
 from sslbench_methods.graph_pr.method import PR1, GraphPR
-from sslbench_methods.graph_pr.tagger import PosteriorTagger
 from sslbench_methods.supervised import Supervised
 from support.compare import close
 from support.eight_sentences import eight_sentences
@@ -55,11 +49,11 @@ class StrictPR(GraphPR):
     class Params(GraphPR.Params, frozen=True, kw_only=True):
         """The same parameters."""
 
+        m_iterations: int = STRICT.max_iterations
+        m_ftol: float = STRICT.ftol
+
         def options(self, **changes: Any) -> Options:
             return replace(STRICT, **changes)
-
-        def m_options(self) -> Options:
-            return STRICT
 
 
 @pytest.fixture(scope="module")
@@ -247,7 +241,7 @@ def test_p14_j_never_falls(seed: int, lam: float, beta: float, kind: str, way: s
     em = em_b(params, W + W.T, text, vertices)
     if kind == "label":
         em.posterior = replace(em.posterior, penalty=AtLeastOnce.build(1, np.diff(text.offsets), 2))
-    em.e_schedule = {
+    em.schedule = {
         "restart": SOLVED,
         "carry": Backtracking(most_steps=2),
         "one step": Backtracking(most_steps=1),
@@ -273,12 +267,12 @@ def test_a_restart_that_is_cut_short_is_not_worse_than_the_old_posterior() -> No
     q, _ = em.e_step(model, em.posterior.value(model, model), model)
     model, value, _ = em.m_step(q)
     assert em.posterior.value(em.posterior.restarted(q, model), model).r > value.r + 1e-3
-    em.e_schedule = Backtracking(first=0.01, most_steps=1)
+    em.schedule = Backtracking(first=0.01, most_steps=1)
     kept, entry = em.e_step(q, value, model)
     assert entry["kept_old"]
     assert kept is q
     assert entry["R"] == value.r
-    em.e_schedule = SOLVED
+    em.schedule = SOLVED
     _, entry = em.e_step(q, value, model)
     assert not entry["kept_old"]
     assert entry["R"] < value.r
@@ -351,9 +345,11 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
         RunTask(spec, "accuracy"), registry(), data, draw(data, spec.protocol), RunContext(0)
     )
     trained = train(opened)
-    assert [(t.param, t.value) for t in trained.trials] == [
-        ("em_iters", rounds) for rounds in (1, 2, 4, 6, 10)
-    ]
-    best = max(trained.trials, key=lambda trial: trial.score or 0.0).value  # of equals the first
+    trials = trained.tuning.trials
+    assert [set(t.params) for t in trials] == [{"em_iters"}] * 5
+    assert trials[0].params == {"em_iters": 20}
+    best = max(trials, key=lambda trial: trial.score or 0.0).params[
+        "em_iters"
+    ]  # the first of equals
     assert trained.params.em_iters == best
     assert len(trained.run.trace["rounds"]) <= best

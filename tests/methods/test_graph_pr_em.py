@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from sslbench.crf import HardLabels, LogPartition, Objective, TrainingParams
-from sslbench_methods.graph_pr.e_step import Release
+from sslbench.graph.regularized import Release
 from support.compare import close
 from support.graph_toys import corpus, pairs
 from support.regularization_toys import SOLVED, SUPERVISED_B, Params, all_sequences, em_b
@@ -56,7 +56,7 @@ def test_p8_the_limit() -> None:
 
 def test_p8_truncated() -> None:
     em = em_b(Params(warm="carry"))
-    em.e_schedule = Release(most_steps=2, tolerance=-np.inf)
+    em.schedule = Release(most_steps=2, tolerance=-np.inf)
     em.train(4, 0.0)
     trace = em.run.trace
     assert [entry["etas"] for entry in trace["rounds"]] == [[0.2, 0.1]] * 4

@@ -14,7 +14,7 @@ from sslbench.crf import STRICT, HardLabels, Objective, TrainingParams
 from sslbench.experiment.context import RunContext
 from sslbench.graph.tokens import type_means
 from sslbench.types import F64, I32
-from sslbench_methods.graph_self_training.rounds import TypeTrainer, decode, mix
+from sslbench_methods.graph_self_training.method import TypeTrainer, decode, mix
 from support.compare import close
 from support.graph_toys import (
     LABELED,
@@ -40,6 +40,7 @@ from support.self_training_toys import (
     smoothing,
     three_tokens,
     trainer,
+    vertices,
 )
 
 
@@ -196,8 +197,7 @@ def test_the_closed_form_of_a_bias() -> None:
     one = TypeTrainer(
         crf,
         encoded(crf, [text], labeled, labels),
-        np.zeros(14, np.int32),
-        1,
+        vertices(np.zeros(14, np.int32), 1),
         lambda q: q,
         Params(eta=0.1, sigma2=10.0),
         RunContext(),
@@ -330,8 +330,7 @@ def separable(connected: bool) -> I32:
     one = TypeTrainer(
         crf,
         encoded(crf, [text], labeled, labels),
-        vertex_of,
-        4,
+        vertices(vertex_of, 4),
         lambda q: jacobi(W, q, r, S),
         Params(eta=1.0),
         RunContext(),

@@ -6,16 +6,22 @@ import numpy as np
 import pytest
 
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.crf import STRICT, ChainCRF, ChainModel, EncodedCorpus, HardLabels, Objective
+from sslbench.crf import (
+    STRICT,
+    ChainCRF,
+    ChainModel,
+    EncodedCorpus,
+    HardLabels,
+    Objective,
+    SymbolCounts,
+)
 from sslbench.crf.weights.layout import Layout
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
 from sslbench.features import Template, TemplateFeaturizer
 from sslbench.types import F64
 from sslbench_methods.jess_cm import method as module
-from sslbench_methods.jess_cm.hmm import EmbeddedModels
-from sslbench_methods.jess_cm.method import JessCM, Trainer, add_counts, rising
-from sslbench_methods.jess_cm.tagger import JessCMTagger
+from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, JessCMTagger, Trainer, rising
 
 STATE, ARC, CONSTANT = Template.parse("x[0]"), Template.parse("edge: x[0]"), Template(())
 LAMBDA0 = np.array([0.3, -0.2, 0.1, 0.4, -0.5, 0.25, 0.2, -0.1, -0.3, 0.15, 0.05, -0.05, 0.1, -0.1])
@@ -47,7 +53,7 @@ class Toy(JessCMTagger):
     @property
     def weights(self) -> F64:
         """float64[J], a view."""
-        return self.crf.weights[-self.models.n_models :]
+        return self.crf.weights[-self.models.n_tables :]
 
 
 def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> Toy:
@@ -60,7 +66,7 @@ def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> To
     models = EmbeddedModels.build(templates, 2, [corpus([0, 1, 2])], 1, **options)
     index = TemplateFeaturizer([STATE]).index(corpus([0, 1, 2]))
     layout = Layout(
-        2, 3, 0, 0, None, None, np.zeros(1, np.int64), np.zeros(0, np.int32), models.n_models
+        2, 3, 0, 0, None, None, np.zeros(1, np.int64), np.zeros(0, np.int32), models.n_tables
     )
     return Toy(ChainCRF(("a", "b"), index, layout, np.zeros(layout.size)), models)
 
@@ -76,10 +82,18 @@ def printed_tables(tagger: Toy) -> Toy:
     return tagger
 
 
-def counts_of(tagger: Toy, text: Corpus = UNLABELED) -> module.Counts:
-    counts = tagger.models.zero_counts()
-    add_counts(tagger.crf, tagger.models, text, counts)
-    return counts
+def counts_of(tagger: Toy, text: Corpus = UNLABELED, **sizes: int) -> SymbolCounts:
+    return tagger.models.expected_counts(tagger.crf, [text], **sizes)
+
+
+def log_prior(models: EmbeddedModels, eta: float, weights: F64 | None = None) -> float:
+    """eta * sum of log theta over all rows (times the model's weight if given: tempered)."""
+    factor = np.ones(models.n_tables) if weights is None else weights
+    total = float((factor[:, None] * models.chain).sum())
+    for rows, table in ((models.state_rows, models.state), (models.arc_rows, models.arc)):
+        for i, j in enumerate(rows.tables):
+            total += float(factor[j] * table[rows.borders[i] : rows.borders[i + 1]].sum())
+    return eta * total
 
 
 def l1(tagger: Toy, sigma2: float = 10.0) -> Objective:
@@ -89,11 +103,11 @@ def l1(tagger: Toy, sigma2: float = 10.0) -> Objective:
 
 def test_discriminant_sums() -> None:
     tagger = printed_tables(toy())
-    one_by_one = [counts_of(tagger, UNLABELED.select(np.array([i]))).log_g[0] for i in range(3)]
+    one_by_one = [counts_of(tagger, UNLABELED.select(np.array([i]))).log_z for i in range(3)]
     np.testing.assert_allclose(
         one_by_one, [-4.7646028192, -1.0426659495, -2.3968898492], atol=1e-10
     )
-    assert counts_of(tagger).log_g[0] == pytest.approx(-8.2041586179, abs=1e-10)
+    assert counts_of(tagger).log_z == pytest.approx(-8.2041586179, abs=1e-10)
 
 
 def test_l1_and_its_gradient() -> None:
@@ -148,7 +162,7 @@ def test_m_step_without_prior() -> None:
         [[0.6314435154, 0.3685564846], [0.3376097864, 0.6623902136], [0.4701987239, 0.5298012761]],
         atol=1e-10,
     )
-    assert counts_of(tagger).log_g[0] == pytest.approx(-7.3584332947, abs=1e-10)
+    assert counts_of(tagger).log_z == pytest.approx(-7.3584332947, abs=1e-10)
     assert distance == pytest.approx(0.3060782313, abs=1e-10)
 
 
@@ -157,9 +171,9 @@ def test_m_step_with_prior(m_step: str) -> None:
     tagger = printed_tables(toy())
     tempered = LAMBDA_H if m_step == "plain" else None
     counts = counts_of(tagger)
-    before = counts.log_g[0] + tagger.models.log_prior(0.5, tempered)
+    before = counts.log_z + log_prior(tagger.models, 0.5, tempered)
     distance = tagger.models.update(counts, 0.5, tagger.weights, m_step)
-    after = counts_of(tagger).log_g[0] + tagger.models.log_prior(0.5, tempered)
+    after = counts_of(tagger).log_z + log_prior(tagger.models, 0.5, tempered)
     rows = np.exp(tagger.models.chain).reshape(2, 3, 2)
     if m_step == "plain":
         np.testing.assert_allclose(rows[0, 0], [0.5861767775, 0.4138232225], atol=1e-10)
@@ -190,7 +204,7 @@ def test_each_m_step_never_lowers_its_own_objective(m_step: str) -> None:
         values = []
         for _ in range(6):
             counts = counts_of(tagger)
-            values.append(counts.log_g[0] + tagger.models.log_prior(0.3, tempered))
+            values.append(counts.log_z + log_prior(tagger.models, 0.3, tempered))
             tagger.models.update(counts, 0.3, tagger.weights, m_step)
         assert min(np.diff(values)) > -1e-10
 
@@ -276,9 +290,9 @@ def test_baum_welch() -> None:
     m.chain[:], m.state[:] = np.log(np.ravel(A1)), np.log(np.transpose(B1))
     tagger.weights[:] = 1.0
     counts = counts_of(tagger)
-    assert counts.log_g[0] == pytest.approx(-7.7481388582, abs=1e-10)
+    assert counts.log_z == pytest.approx(-7.7481388582, abs=1e-10)
     m.update(counts, 0.0, tagger.weights, "plain")
-    assert counts_of(tagger).log_g[0] == pytest.approx(-7.6002738439, abs=1e-10)
+    assert counts_of(tagger).log_z == pytest.approx(-7.6002738439, abs=1e-10)
     np.testing.assert_allclose(
         np.exp(m.chain).reshape(3, 2),
         [[0.6153560039, 0.3846439961], [0.4531859093, 0.5468140907], [0.5378762296, 0.4621237704]],
@@ -334,24 +348,23 @@ def test_negative_weights_in_free_mode(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(table.sum(axis=-1), 1.0, atol=1e-12)
 
 
-def test_counts_do_not_depend_on_pieces_or_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_do_not_depend_on_pieces_or_batches() -> None:
     rng = np.random.default_rng(1)
     text = corpus(*[list(rng.integers(0, 3, rng.integers(1, 9))) for _ in range(60)])
     tagger = printed_tables(toy())
     whole = counts_of(tagger, text)
-    train = Trainer(tagger.crf, tagger.models, problem(text), JessCM.Params(), RunContext())
     for size in (7, 40, 200):
-        monkeypatch.setattr(module, "PIECE", size)
-        counts = train.expected_counts()
+        counts = counts_of(tagger, text, piece_tokens=size)
         np.testing.assert_allclose(counts.arc, whole.arc, rtol=1e-12)
-        np.testing.assert_allclose(counts.log_g, whole.log_g, rtol=1e-12)
-    monkeypatch.setattr("sslbench_methods.jess_cm.method.BATCH", 5)
-    np.testing.assert_allclose(counts_of(tagger, text).state, whole.state, rtol=1e-12)
+        np.testing.assert_allclose(counts.log_z, whole.log_z, rtol=1e-12)
+    np.testing.assert_allclose(
+        counts_of(tagger, text, batch_tokens=5).state, whole.state, rtol=1e-12
+    )
 
 
 def test_counting_never_stalls() -> None:
     """2^25 unit counts: float32 would stop at 2^24."""
-    counts = toy().models.zero_counts().state
+    counts = counts_of(toy()).state
     counts[0, 0] = 2.0**25 - 1
     counts[0, 0] += 1
     assert counts.dtype == np.float64

@@ -41,7 +41,8 @@ def test_the_labels_of_external_text_are_for_the_scorer_alone(
     text, test = base.splits["test"].between(0, 30), base.splits["test"].between(30, 60)
     splits = {"train": base.splits["train"], "test": test, "transductive": text}
     base = replace(base, splits=splits, external=lambda: CorpusShards(text.drop("label")))
-    asked = task(method, dataset="synth", featurizer="basic", model="crf1", seed=3)
+    names = {"dataset": "synth", "featurizer": "basic", "model": "crf1"}
+    asked = task(method, **names, text="external", seed=3)
     one, other = both_ways(base, asked, synth, monkeypatch)
     assert one.predictions_sha256 == other.predictions_sha256
     assert one.predictions["transductive"] == other.predictions["transductive"]

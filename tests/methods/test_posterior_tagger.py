@@ -16,9 +16,9 @@ from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
 from sslbench.method import GraphParams
+from sslbench.taggers import PosteriorTagger
 from sslbench.types import F64
 from sslbench_methods.graph_pr.method import PR1, GraphPR
-from sslbench_methods.graph_pr.tagger import PosteriorTagger
 from support.graph_oracle import corpus_of
 from support.graph_problems import OPTIONS, random_problem
 
@@ -32,8 +32,8 @@ def fitted(problem: Problem, method: type[GraphPR | PR1] = GraphPR, **options: A
 
 
 def q_of(tagger: PosteriorTagger, text: Corpus) -> F64:
-    assert tagger.shift is not None
-    return tagger.crf.marginals(tagger.crf.encode(text), tagger.shift.of(text))
+    assert tagger.extra is not None
+    return tagger.crf.marginals(tagger.crf.encode(text), tagger.extra.of(text))
 
 
 @pytest.mark.parametrize("model", [ChainModel(), SecondOrderModel()], ids=["crf1", "crf2"])
@@ -55,15 +55,15 @@ def test_it_is_the_fixed_point_of_the_e_step(model: ChainModel) -> None:
             n[vertex] += 1
     mean, W = total / n[:, None], graph.W.toarray()
     G = 2.0 / n[:, None] * (W.sum(axis=1)[:, None] * mean - W @ mean)
-    assert np.abs(tagger.shift.offset[:-1]).max() > 0.05
-    np.testing.assert_allclose(tagger.shift.offset[:-1], -0.7 * G, atol=1e-3)
-    assert not tagger.shift.offset[-1].any()
+    assert np.abs(tagger.extra.scores[:-1]).max() > 0.05
+    np.testing.assert_allclose(tagger.extra.scores[:-1], -0.7 * G, atol=1e-3)
+    assert not tagger.extra.scores[-1].any()
 
 
 def test_its_accuracy_stands_beside_the_models() -> None:
     problem = random_problem(7)
     model, q = fitted(problem), fitted(problem, decode_from="q")
-    assert model.shift is None
+    assert model.extra is None
     assert set(model.variants) == {"pr1", "q"}
     assert set(q.variants) == {"pr1"}
     (text, *_) = problem.unlabeled
@@ -90,7 +90,7 @@ def test_saved_and_restored(tmp_path: Path) -> None:
     kind, arrays, facts = read_model(tmp_path / "model")
     restored = GraphPR.restore(arrays, facts)
     assert kind == "graph_pr"
-    assert restored.shift is not None
+    assert restored.extra is not None
     (text, *_) = problem.unlabeled
     np.testing.assert_array_equal(restored.predict(text), tagger.predict(text))
     for damaged in (
@@ -98,7 +98,7 @@ def test_saved_and_restored(tmp_path: Path) -> None:
         arrays["offset"].astype(np.float32),
         arrays["offset"] * np.nan,
     ):
-        with pytest.raises(ValueError, match="offsets"):
+        with pytest.raises(ValueError, match="scores are"):
             GraphPR.restore({**arrays, "offset": damaged}, facts)
 
 
@@ -114,4 +114,4 @@ def test_without_unlabeled_text_there_is_no_q() -> None:
     problem = random_problem(7)
     (text, *_) = problem.unlabeled
     empty = replace(problem, unlabeled=CorpusShards(text.select(np.empty(0, np.int64))))
-    assert fitted(empty, decode_from="q").shift is None
+    assert fitted(empty, decode_from="q").extra is None

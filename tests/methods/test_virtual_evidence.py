@@ -10,15 +10,22 @@ import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainModel, HardLabels, LogPartition, Objective, PartialLabels, Potentials
+from sslbench.crf import (
+    ChainModel,
+    HardLabels,
+    LogPartition,
+    Objective,
+    PartialLabels,
+    Potentials,
+    VirtualEvidence,
+)
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.first_order.chain import infer, negative_entropy
 from sslbench.crf.terms import PotentialGradient, Term
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64
-from sslbench_methods.virtual_evidence.evidence import EStep, VirtualEvidence
-from sslbench_methods.virtual_evidence.method import EvidenceTrainer, normalized
+from sslbench_methods.virtual_evidence.method import EStep, EvidenceTrainer, normalized
 from support.compare import close
 from support.evidence_toys import (
     OPTIMUM,
@@ -176,12 +183,11 @@ def test_a_shift_of_the_evidence_changes_a_constant() -> None:
     one = trainer(toy(THETA))
     value, gradient = objective_of(one, THETA)
     tokens = np.arange(5, dtype=np.int32)
-    data = one.parts[0][0]
-    one.parts = [(data, VirtualEvidence(Q + shift, tokens, 0.7))]
+    one.terms = [VirtualEvidence(Q + shift, tokens, 0.7)]
     shifted, same = objective_of(one, THETA)
     close(shifted - value, 0.7 * 2.7, 1e-14)
     close(same, gradient, 1e-14)
-    one.parts = [(data, VirtualEvidence(np.full((5, 2), 0.4), tokens, 0.7))]
+    one.terms = [VirtualEvidence(np.full((5, 2), 0.4), tokens, 0.7)]
     close(
         objective_of(one, THETA)[1], objective_of(trainer(toy(THETA), alpha=0.0), THETA)[1], 1e-14
     )
@@ -214,7 +220,7 @@ def test_one_token_drifts_to_the_likelier_label() -> None:
     encoded_text = encoded(crf, [text], text.select([]), np.empty(0, np.int32))
     (data,) = encoded_text.unlabeled
     term = VirtualEvidence(np.array([[0.6, 0.4]]), np.zeros(1, np.int32), 0.7)
-    one = EvidenceTrainer(crf, encoded_text, [(data, term)], Params(sigma2=1e12), RunContext())
+    one = EvidenceTrainer(crf, encoded_text, [term], Params(sigma2=1e12), RunContext())
     found, F_values = [], []
     for _ in range(5):
         one.m_step(one.expect())
@@ -250,9 +256,8 @@ def test_limits(solver: str) -> None:
     options: dict[str, Any] = {"solver": solver, "rounds": 3, "m_iterations": 20}
     nothing = np.full(5, -1, np.int32)
     without_text, without_vertices = trainer(toy(), **options), trainer(toy(), **options)
-    without_text.text, without_text.parts = encoded(without_text.crf, []), []
-    data = without_vertices.parts[0][0]
-    without_vertices.parts = [(data, VirtualEvidence(Q, nothing, 0.7))]
+    without_text.text, without_text.terms = encoded(without_text.crf, []), []
+    without_vertices.terms = [VirtualEvidence(Q, nothing, 0.7)]
     for one, stopped in (
         (trainer(toy(), alpha=0.0, **options), "rounds"),
         (trainer(toy(), omega=0.0, **options), "nothing_to_do"),
@@ -293,7 +298,7 @@ def test_invariances(solver: str) -> None:
     q[new] = Q
     renamed = trainer(toy(), q=q, **options)
     tokens = np.where(TOKENS >= 0, new[TOKENS], -1).astype(np.int32)
-    renamed.parts = [(renamed.parts[0][0], VirtualEvidence(q, tokens, 0.7))]
+    renamed.terms = [VirtualEvidence(q, tokens, 0.7)]
     renamed.train()
     np.testing.assert_array_equal(renamed.crf.weights, one.crf.weights)
     # twice the text at half the weight

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.experiment.predictions import Predictions
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.record import RunRecord, TuningSpent
 from sslbench.report.leaderboard import leaderboard
 from sslbench.report.ranks import group_letters, shared_seeds
 from sslbench.report.render import csv_text, html, markdown, plain
@@ -186,7 +186,8 @@ def test_rank_intervals_and_groups() -> None:
 
 def test_untuned_methods_and_development_labels_are_told() -> None:
     tuned, other = record("supervised", tune=3), record("better", tune=3)
-    tuned.tuning = [{"score": 0.5, "cpu_s": 2.0}, {"score": 0.6, "cpu_s": 3.0}]
+    tuned.tuned = TuningSpent(status="tuned", trials=2, cpu_s=5.0)
+    other.tuned = TuningSpent(status="untuned")
     other.audit = {"dev_labels": "used by the method"}
     (table,) = boards([tuned, other])
     assert (row_of(table, "supervised").trials, row_of(table, "supervised").tune_cpu_s) == (2, 5.0)

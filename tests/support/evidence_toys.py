@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, Objective
+from sslbench.crf import ChainCRF, Objective, VirtualEvidence
 from sslbench.crf.objective import EncodedCorpus
 from sslbench.crf.terms import Term
 from sslbench.experiment.context import RunContext
 from sslbench.types import F64
 from sslbench_methods.shared import FeaturePruning
-from sslbench_methods.virtual_evidence.evidence import VirtualEvidence
 from sslbench_methods.virtual_evidence.method import EvidenceTrainer, VirtualEvidenceTraining
 from support.graph_toys import UNLABELED, Strict, encoded, pairs, toy
 
@@ -47,8 +46,7 @@ def trainer(crf: ChainCRF, q: F64 = Q, text: Corpus = UNLABELED, **options: Any)
     params, tokens = Params(**options), np.resize(TOKENS, text.n_tokens)
     encoded_text = encoded(crf, [text])
     term = VirtualEvidence(q, tokens, params.alpha, params.omega)
-    parts = [(encoded_text.unlabeled[0], term)]
-    return EvidenceTrainer(crf, encoded_text, parts, params, RunContext())
+    return EvidenceTrainer(crf, encoded_text, [term], params, RunContext())
 
 
 def supervised() -> EvidenceTrainer:

@@ -12,9 +12,9 @@ from scipy.sparse import csr_array
 from sslbench.corpus import Corpus, Vocabulary
 from sslbench.crf import STRICT, ChainCRF, Options
 from sslbench.experiment.context import RunContext
+from sslbench.graph.regularized import Backtracking, Posterior, RegularizedPosterior
 from sslbench.graph.regularizers import GraphLaplacian
 from sslbench.types import F64, I32
-from sslbench_methods.graph_pr.e_step import Backtracking, Posterior, RegularizedPosterior, Schedule
 from sslbench_methods.graph_pr.method import GraphPR, RegularizedEM
 from support.graph_toys import UNLABELED, Y, corpus, crf_over, encoded, pairs, symmetric, toy
 
@@ -114,20 +114,11 @@ class Params(GraphPR.Params, frozen=True, kw_only=True):
 
     sigma2: float = 4.0
 
+    m_iterations: int = STRICT.max_iterations
+    m_ftol: float = STRICT.ftol
+
     def options(self, **changes: Any) -> Options:
         return replace(STRICT, **changes)
-
-    def m_options(self) -> Options:
-        return STRICT
-
-
-class StrictEM(RegularizedEM):
-    """The ascent with E-steps of its own kind."""
-
-    e_schedule: Schedule = SOLVED
-
-    def schedule(self) -> Schedule:
-        return self.e_schedule
 
 
 def em_b(
@@ -135,13 +126,13 @@ def em_b(
     W: F64 = W_B,
     text: Corpus = UNLABELED,
     vertices: I32 = VERTICES_B,
-) -> StrictEM:
+) -> RegularizedEM:
     params = Params() if params is None else params
     crf = toy()
     penalty = laplacian(W, KNOWN, Y, vertices)
     encoded_text = encoded(crf, [text])
     problem = RegularizedPosterior(crf, encoded_text.unlabeled, penalty, params.lam)
-    return StrictEM(problem, encoded_text, params, RunContext())
+    return RegularizedEM(problem, encoded_text, params, RunContext(), SOLVED)
 
 
 A_OPTIMUM = [-0.3652647989, 0.5763683551, 0.1521927879, -0.1502243331]

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -30,6 +31,7 @@ from sslbench import (
     MethodInfo,
     ModelInfo,
     Problem,
+    SearchAxis,
     Template,
     TemplateFeaturizer,
     Vocabulary,
@@ -40,7 +42,6 @@ from sslbench.corpus import CorpusShards, sentence_ids
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.training import RunTask
-from sslbench.experiment.tune import SearchAxis
 
 LABELS = ("A", "B", "C")
 NAP = "import time; time.sleep(60)"
@@ -92,7 +93,9 @@ def drawn(home: DataHome, *, seed: int = 0) -> Dataset:
     train = np.isin(np.arange(60), np.arange(20) + 20 * seed)
     splits = {"train": pool.select(train), "test": pool.select(~train)}
     raw = splits["test"].drop("label")
-    return Dataset("drawn", "tagging", "accuracy", None, splits, lambda: CorpusShards(raw))
+    ids = {"train": np.flatnonzero(train), "test": np.flatnonzero(~train)}
+    text = partial(CorpusShards, raw)
+    return Dataset("drawn", "tagging", "accuracy", None, splits, text, sentence_ids=ids)
 
 
 def missing(home: DataHome) -> Dataset:
@@ -134,7 +137,7 @@ class Majority:
         weight: Annotated[float, msgspec.Meta(description="smoothing", ge=0)] = 1.0
         sleep: Annotated[float, msgspec.Meta(description="seconds", ge=0)] = 0.0
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("weight", (100.0, 1.0, 0.01), refine=1),
+            SearchAxis("weight", low=0.01, high=100, log=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> MajorityFit:
@@ -162,16 +165,18 @@ class MajorityFit:
         return self.table[corpus.column("word").codes].astype(np.int32)
 
 
-class Follower(Majority):
-    """Another method that has its weight chosen by Majority."""
+class Peeking(Majority):
+    """Reads the development sentences, and may leave them alone."""
 
     class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         weight: float = 1.0
-        other: float = 2.0
-        search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("weight", (100.0, 1.0, 0.01), refine=1, via="majority"),
-        )
+        peek: bool = True
         sleep: ClassVar[float] = 0.0
+
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> MajorityFit:
+        if params.peek and problem.dev is not None:
+            run.trace["dev"] = problem.dev.n_sentences
+        return super().fit(problem, params, run)
 
 
 class Hostile:
@@ -238,7 +243,7 @@ def sslbench_methods() -> list[MethodInfo]:
     return [
         *(
             MethodInfo(name=name.lower(), target=f"support.run_fakes:{name}", **common)
-            for name in ("Majority", "Follower", "Hostile")
+            for name in ("Majority", "Peeking", "Hostile")
         ),
         MethodInfo(name="segmenter", tasks=("segmentation", "joint"), **majority),
         MethodInfo(name="crf1_only", models=("crf1",), **majority),

@@ -11,8 +11,9 @@ import numpy as np
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF
 from sslbench.experiment.context import RunContext
-from sslbench.types import F64
-from sslbench_methods.graph_self_training.rounds import TypeParams, TypeTrainer
+from sslbench.method import TextVertices
+from sslbench.types import F64, I32
+from sslbench_methods.graph_self_training.method import TypeParams, TypeTrainer
 from sslbench_methods.shared import FeaturePruning
 from support.graph_toys import Strict, corpus, crf_over, encoded, jacobi, symmetric
 
@@ -35,11 +36,16 @@ def smoothing(W: F64, steps: int = 10) -> Callable[[F64], F64]:
     return lambda q: jacobi(W, q, R, IN_LABELED, steps=steps)
 
 
+def vertices(vertex_of: I32, n: int = 5) -> TextVertices:
+    """n vertices; their labels are not read."""
+    return TextVertices(vertex_of, n, 0, R, IN_LABELED)
+
+
 def trainer(crf: ChainCRF, unlabeled: list[Corpus], **options: Any) -> TypeTrainer:
     smooth = options.pop("smooth", smoothing(GRAPH))
     vertex_of = options.pop("vertex_of", VERTEX_OF)
     text = encoded(crf, unlabeled)
-    return TypeTrainer(crf, text, vertex_of, 5, smooth, Params(**options), RunContext())
+    return TypeTrainer(crf, text, vertices(vertex_of), smooth, Params(**options), RunContext())
 
 
 def three_tokens(transitions: object, n_labels: int = 2) -> tuple[ChainCRF, Any]:

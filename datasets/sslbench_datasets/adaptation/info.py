@@ -119,7 +119,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         files=(SAMPLE, QUESTIONBANK, SIMPLE_QUESTIONS, *TRIVIA, QUESTION_CLASSES),
         options="sslbench_datasets.adaptation.load:QuestionsOptions",
-        tune=4,  # grid of the prior's variance, scored on the target's dev as in the paper
+        tune=4,  # scored on the target's dev as in the paper
     ),
     DatasetInfo(
         name="bio",

@@ -37,6 +37,6 @@ DATASETS: tuple[DatasetInfo, ...] = (
             f" development split; {TEXT}"
         ),
         files=(CONLL2000, *REUTERS),
-        tune=4,  # grid of the prior's variance, scored on a fifth of train (Suzuki & Isozaki 2008)
+        tune=4,  # scored on folds of train
     ),
 )

@@ -124,13 +124,20 @@ def _sample(name: str, corpus: Corpus, seed: int, unlabeled: str, sha256: str) -
     The split "transductive" is the external text with its labels (the paper's table 1), which only
     the scorer sees; "test" is E (table 2).
     """
-    sets = {part: corpus.select(ids) for part, ids in jiao_sets(corpus, seed).items()}
+    ids = jiao_sets(corpus, seed)
+    sets = {part: corpus.select(numbers) for part, numbers in ids.items()}
     text = sets[unlabeled]
     splits = {"train": sets["A"], "test": sets["E"], "transductive": text}
     metadata: dict[str, float | int | str] = {"sha256": sha256}
     metadata |= {f"{part}_words": sample.n_tokens for part, sample in sets.items()}
     metadata |= {f"{part}_sentences": sample.n_sentences for part, sample in sets.items()}
-    return _dataset(name, splits, metadata, external=partial(CorpusShards, text.drop("label")))
+    return _dataset(
+        name,
+        splits,
+        metadata,
+        external=partial(CorpusShards, text.drop("label")),
+        sentence_ids={"train": ids["A"], "test": ids["E"], "transductive": ids[unlabeled]},
+    )
 
 
 def _dataset(
@@ -140,6 +147,7 @@ def _dataset(
     *,
     external: Callable[[], Shards] | None = None,
     alternatives: Mapping[str, Alternatives] | None = None,
+    sentence_ids: Mapping[str, I64] | None = None,
 ) -> Dataset:
     return Dataset(
         name=name,
@@ -150,6 +158,7 @@ def _dataset(
         external=external,
         metadata=metadata,
         alternatives=alternatives or {},
+        sentence_ids=sentence_ids or {},
     )
 
 

@@ -32,7 +32,13 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.types import I64, Bool
 from sslbench_datasets.letters.info import COUNTS, LETTERS, SPELLINGS
 from sslbench_datasets.letters.matlab import read_cells
-from sslbench_datasets.loading import Measure, check_counts, check_draw, parse_options
+from sslbench_datasets.loading import (
+    Measure,
+    check_counts,
+    check_draw,
+    numbered,
+    parse_options,
+)
 
 ROWS, COLUMNS = 16, 8
 N_DRAWS, COPIES = 10, 2
@@ -98,6 +104,7 @@ def load(home: DataHome, *, seed: int = 0, **options: object) -> Dataset:
         splits=splits,
         external=partial(CorpusShards, splits["test"].drop("label")) if draws else None,
         transductive=draws,
+        sentence_ids=numbered(train) if draws else {},
         metadata={
             "sha256": LETTERS.sha256,
             "spellings": SPELLINGS,

@@ -59,7 +59,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         files=(*CONLL2003.values(), *REUTERS),
         options="sslbench_datasets.ner.load:EnglishOptions",
-        tune=4,  # grid of the prior's variance, scored on dev
+        tune=4,  # scored on dev
     ),
     DatasetInfo(
         name="conll02",

@@ -68,6 +68,6 @@ DATASETS: tuple[DatasetInfo, ...] = (
         ),
         own="your copy of LDC99T42",
         options="sslbench_datasets.treebank.load:Options",
-        tune=4,  # grid of the prior's variance, scored on dev
+        tune=4,  # scored on dev
     ),
 )

@@ -30,7 +30,8 @@ from sslbench.corpus import Column, Corpus, CorpusShards, LabelConstraint, Vocab
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.graph import forms
-from sslbench_datasets.loading import SIZE, check_draw, parse_options, read_splits
+from sslbench.types import Bool
+from sslbench_datasets.loading import SIZE, check_draw, numbered, parse_options, read_splits
 from sslbench_datasets.ud.conllu import read_conllu
 from sslbench_datasets.ud.info import TREEBANKS, Treebank
 
@@ -90,8 +91,11 @@ def load_treebank(bank: Treebank, home: DataHome, *, seed: int = 0, **options: o
     files = read_splits(home, bank.files, read, bank.counts, SIZE)
     labels = Vocabulary(UNIVERSAL_TAGS)
     files = {split: with_universal_tags(corpus, labels) for split, corpus in files.items()}
+    ids = {}
     if draws:
-        splits = cut_draw(Corpus.concatenate(list(files.values())), seed, settings.size)
+        pool = Corpus.concatenate(list(files.values()))
+        drawn = draw_of(pool.n_sentences, seed, settings.size)
+        splits, ids = {"train": pool.select(drawn), "test": pool.select(~drawn)}, numbered(drawn)
     else:
         train = Corpus.concatenate([corpus for split, corpus in files.items() if split != "test"])
         splits = {"train": train, "test": files["test"]}
@@ -103,26 +107,24 @@ def load_treebank(bank: Treebank, home: DataHome, *, seed: int = 0, **options: o
         splits=splits,
         external=partial(CorpusShards, splits["test"].drop("label")) if draws else None,
         transductive=draws,
+        sentence_ids=ids,
         label_constraint=PUNCTUATION if settings.punct_constraint else None,
         metadata={"commit": bank.commit},
     )
 
 
-def cut_draw(pool: Corpus, draw: int, size: int = DRAW_SENTENCES) -> dict[str, Corpus]:
-    """The labeled set of number `draw` as train, all other sentences of the pool as test.
-
-    UserError if the pool has too few sentences.
-    """
-    if (draw + 1) * size >= pool.n_sentences:
+def draw_of(n_sentences: int, draw: int, size: int = DRAW_SENTENCES) -> Bool:
+    """bool[n_sentences]: the labeled set of number `draw`; UserError for too few sentences."""
+    if (draw + 1) * size >= n_sentences:
         raise UserError(
             f"draw {draw} of {size} sentences needs more than {(draw + 1) * size} sentences,"
-            f" but there are {pool.n_sentences}",
+            f" but there are {n_sentences}",
             hint="give a smaller size or seed",
         )
-    order = np.random.default_rng(_DRAW_SEED).permutation(pool.n_sentences)
-    train = np.zeros(pool.n_sentences, dtype=np.bool_)
+    order = np.random.default_rng(_DRAW_SEED).permutation(n_sentences)
+    train = np.zeros(n_sentences, dtype=np.bool_)
     train[order[draw * size : (draw + 1) * size]] = True
-    return {"train": pool.select(train), "test": pool.select(~train)}
+    return train
 
 
 def with_universal_tags(corpus: Corpus, labels: Vocabulary) -> Corpus:

@@ -52,8 +52,23 @@ _OPTIONS = (
         help="Columns of your own files; _ skips one.",
     ),
     click.option("--tune", type=click.IntRange(min=0), help="Tuning trials per method."),
+    click.option(
+        "--tune-cpu",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="CPU seconds per method after which no tuning trial starts.",
+    ),
 )
-_PASSED = ("text", "settings", "featurizer", "model", "data_path", "threads", "tune")
+_PASSED = (
+    "text",
+    "settings",
+    "featurizer",
+    "model",
+    "data_path",
+    "threads",
+    "tune",
+    "tune_cpu",
+)
 
 
 def problem_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ _FIXED = (
     "unlabeled",
     "seed",
     "tune",
+    "tune_cpu",
     "primary_metric",
     "wall_s",
     "cpu_s",
@@ -77,7 +78,8 @@ def _csv(records: Sequence[RunRecord]) -> str:
 def _flat(record: RunRecord) -> dict[str, Any]:
     protocol = record.spec.protocol
     row = {name: getattr(record, name, None) for name in _FIXED}
-    row |= {name: getattr(protocol, name) for name in ("labeled", "unlabeled", "seed", "tune")}
+    names = ("labeled", "unlabeled", "seed", "tune", "tune_cpu")
+    row |= {name: getattr(protocol, name) for name in names}
     row["params"] = " ".join(f"{key}={value}" for key, value in sorted(record.params.items()))
     for split, metrics in record.metrics.items():
         row |= {f"{split}_{name}": value for name, value in metrics.items()}

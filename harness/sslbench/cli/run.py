@@ -11,6 +11,7 @@ from sslbench.cli.text import counted, warn_of_problems
 
 if TYPE_CHECKING:
     from sslbench.experiment.execute.grid import GridResult
+    from sslbench.experiment.record import RunRecord
     from sslbench.experiment.training import RunTask
 
 
@@ -72,6 +73,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     with plain_warnings():
         result = _run(given)
     print_results(result.records, given["form"])
+    for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
+        tell(f"warning: {warning}")
     for line in dict.fromkeys(r.error for r in result.failed if r.error_kind == "input"):
         tell(str(line))
     tell(_summary(result))
@@ -116,6 +119,10 @@ def _skip_line(run_task: RunTask) -> str:
     """Seeds are not named: the reason is the same for all."""
     spec = run_task.spec
     return f"skipped: {spec.method} on {spec.dataset}: {run_task.skip_reason}"
+
+
+def _warnings(record: RunRecord) -> list[str]:
+    return [f"{record.method} on {record.dataset}: {line}" for line in record.warnings]
 
 
 def _summary(result: GridResult) -> str:

@@ -82,6 +82,8 @@ def _report(target: Path, setup: RunSetup, trained: Trained) -> None:
     from sslbench.experiment.training import predict, score_labels
 
     dataset, tagger, problem = setup.dataset, trained.tagger, trained.problem
+    for line in trained.warnings:
+        tell(f"warning: {line}")
     for name in ("dev", "test"):
         if name in dataset.splits:
             corpus = dataset.splits[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sslbench.crf.data import Batch
-from sslbench.crf.encoded import EncodedProblem
+from sslbench.crf.encoded import EncodedProblem, split_tokens
 from sslbench.crf.entropy import BatchEntropy, Entropy
 from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.crf.first_order.chain import InfeasibleSentenceError, Potentials
@@ -11,13 +11,15 @@ from sslbench.crf.model import (
     ChainCRF,
     ChainModel,
     Expectation,
+    Parts,
     TrainingResult,
     best_sequences,
 )
 from sslbench.crf.objective import EncodedCorpus, FactorFeatures, Objective
 from sslbench.crf.optim.lbfgs import STRICT, Options
 from sslbench.crf.params import TrainingParams
-from sslbench.crf.persist import add_facts, read_model, write_model
+from sslbench.crf.persist import SavedModel, add_facts, read_model, write_model
+from sslbench.crf.symbol_tables import SymbolCounts, SymbolTables
 from sslbench.crf.terms import (
     HardLabels,
     LogPartition,
@@ -25,6 +27,7 @@ from sslbench.crf.terms import (
     PotentialGradient,
     SoftTargets,
     Term,
+    VirtualEvidence,
 )
 
 __all__ = [
@@ -46,14 +49,20 @@ __all__ = [
     "Objective",
     "Options",
     "PartialLabels",
+    "Parts",
     "PotentialGradient",
     "Potentials",
+    "SavedModel",
     "SoftTargets",
+    "SymbolCounts",
+    "SymbolTables",
     "Term",
     "TrainingParams",
     "TrainingResult",
+    "VirtualEvidence",
     "add_facts",
     "best_sequences",
     "read_model",
+    "split_tokens",
     "write_model",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,22 +12,31 @@ from sslbench.crf.model import ChainCRF
 from sslbench.crf.objective import EncodedCorpus
 from sslbench.crf.prune import prune
 from sslbench.crf.terms import HardLabels
-from sslbench.types import F64, I32
+from sslbench.dev_labels import DevLabels, HoldsDev, unseen
+from sslbench.types import F64, I32, AnyArray
+
+
+def split_tokens(values: AnyArray, corpora: Sequence[EncodedCorpus]) -> list[AnyArray]:
+    """Values of the tokens of all corpora, cut into views for each: [N, ...] to [[n, ...], ...]."""
+    ends = np.cumsum([data.offsets[-1] for data in corpora], dtype=np.int64)
+    return np.split(values, ends)[:-1]
 
 
 @dataclass(frozen=True)
-class EncodedProblem:
+class EncodedProblem(HoldsDev):
     """Labeled, unlabeled and development text as one CRF reads it.
 
     labeled: the labeled sentences and their log-likelihood, a part of an objective.
     unlabeled: one encoded corpus per shard of the unlabeled text.
     dev: development sentences and their labels int32[N], -1 for a label that the labeled sample
-    lacks; None without development data.
+    lacks; None without development data. Reading it counts as tuning.
+    dev_labels: notes whether `dev` has been read.
     """
 
     labeled: tuple[EncodedCorpus, HardLabels]
     unlabeled: list[EncodedCorpus]
     dev: tuple[EncodedCorpus, I32] | None = None
+    dev_labels: DevLabels = field(default_factory=DevLabels, repr=False, compare=False)
 
     @classmethod
     def build(
@@ -36,11 +45,13 @@ class EncodedProblem:
         labeled: tuple[Corpus, I32],
         unlabeled: Iterable[Corpus],
         dev: tuple[Corpus, I32] | None,
+        dev_labels: DevLabels,
     ) -> EncodedProblem:
         """Encode; labeled and dev are corpora with their label codes int32[N]."""
         gold = crf.encode(labeled[0]), HardLabels(labeled[1])
         text = [crf.encode(shard) for shard in unlabeled]
-        return cls(gold, text, None if dev is None else (crf.encode(dev[0]), dev[1]))
+        coded = None if dev is None else (crf.encode(dev[0]), dev[1])
+        return cls(gold, text, coded, dev_labels)
 
     @property
     def corpora(self) -> list[EncodedCorpus]:
@@ -52,11 +63,15 @@ class EncodedProblem:
         """int32[N]: labels of the labeled sentences."""
         return self.labeled[1].labels
 
-    def dev_accuracy(self, crf: ChainCRF) -> dict[str, float]:
-        """{"dev_accuracy": share of development tokens that the CRF labels right}, or {}."""
-        if self.dev is None:
+    def dev_accuracy(self, crf: ChainCRF, *, record_only: bool = False) -> dict[str, float]:
+        """{"dev_accuracy": share of development tokens that the CRF labels right}, or {}.
+
+        record_only: the number goes into the record and decides nothing: it is no tuning.
+        """
+        dev: tuple[EncodedCorpus, I32] | None = unseen(self) if record_only else self.dev
+        if dev is None:
             return {}
-        data, labels = self.dev
+        data, labels = dev
         right = int(np.count_nonzero(crf.decode(data) == labels))
         return {"dev_accuracy": right / max(1, len(labels))}
 
@@ -69,5 +84,8 @@ class EncodedProblem:
         """
         small = prune(crf, self.labeled[0], self.labels, marginals)
         gold = small.reencode(self.labeled[0]), self.labeled[1]
-        dev = None if self.dev is None else (small.reencode(self.dev[0]), self.dev[1])
-        return small, EncodedProblem(gold, [small.reencode(x) for x in self.unlabeled], dev)
+        dev: tuple[EncodedCorpus, I32] | None = unseen(self)
+        if dev is not None:
+            dev = small.reencode(dev[0]), dev[1]
+        unlabeled = [small.reencode(x) for x in self.unlabeled]
+        return small, EncodedProblem(gold, unlabeled, dev, self.dev_labels)

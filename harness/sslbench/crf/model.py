@@ -7,16 +7,14 @@ decodes, and is saved.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from sslbench.checked import vector
+from sslbench.checked import Saved, joined, part_of, vector
 from sslbench.corpus import Corpus, LabelConstraint
 from sslbench.crf.data import batches
 from sslbench.crf.first_order.batch import BatchPotentials
@@ -30,15 +28,16 @@ from sslbench.crf.objective import (
 )
 from sslbench.crf.optim import lbfgs
 from sslbench.crf.params import TrainingParams
-from sslbench.crf.persist import write_model
+from sslbench.crf.persist import SavedModel
 from sslbench.crf.terms import Term
 from sslbench.crf.weights.deduplicate import Deduplication
 from sslbench.crf.weights.layout import Layout, Support, Tables, build_layout, saved_layout
 from sslbench.errors import UserError
 from sslbench.features import AttributeIndex, TemplateFeaturizer
-from sslbench.types import F64, I32, I64, Bool
+from sslbench.types import F64, I32, I64, Arrays, Bool
 
-Parts = Sequence[tuple[EncodedCorpus, Term]]
+Parts: TypeAlias = Sequence[tuple[EncodedCorpus, Term]]
+"""Encoded corpora, each with a term of an objective."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Expectation:
 
 
 @dataclass
-class ChainCRF:
+class ChainCRF(SavedModel):
     """A CRF of order 1 or 2 over `labels`; the flat weights (layout in `layout`) start at zero.
 
     transition_mask: bool[L+1, L] allowed transitions (row L = START), in training and in decoding;
@@ -65,6 +64,7 @@ class ChainCRF:
     weights: F64 = field(repr=False)
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
+    kind = "chain_crf"
 
     def encode(self, corpus: Corpus, factors: FactorFeatures | None = None) -> EncodedCorpus:
         """Attributes of a corpus as the engine reads them."""
@@ -214,10 +214,9 @@ class ChainCRF:
         return self.decode(self.encode(corpus))
 
     # -- saving ------------------------------------------------------------------------------
-    def arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def arrays(self) -> Saved:
         """Arrays and JSON-able metadata that `from_arrays` restores the tagger from."""
-        index, alphabets = self.index.arrays()
-        arrays: dict[str, NDArray[Any]] = {f"index.{k}": v for k, v in index.items()}
+        arrays, metadata = joined(index=self.index.arrays())
         layout = self.layout
         arrays |= {
             "weights": self.weights,
@@ -228,9 +227,8 @@ class ChainCRF:
             arrays |= {"state_start": layout.state_start, "state_label": layout.state_label}
         if self.transition_mask is not None:
             arrays["mask"] = self.transition_mask
-        return arrays, {
+        return arrays, metadata | {
             "labels": list(self.labels),
-            "index": alphabets,
             "n_columns": layout.n_columns,
             "n_clique": layout.n_factors,
             "use_start": layout.use_start,
@@ -240,18 +238,16 @@ class ChainCRF:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], metadata: dict[str, Any]) -> ChainCRF:
+    def from_arrays(cls, arrays: Arrays, metadata: dict[str, Any]) -> ChainCRF:
         """Restore; ValueError when arrays and metadata do not fit together.
 
         A function of dense columns cannot be saved: the caller puts it into ``metadata["dense"]``.
         ValueError when the model needs one and there is none.
         """
-        start = "index."
-        mine = {k[len(start) :]: v for k, v in arrays.items() if k.startswith(start)}
         dense = metadata.get("dense")
         if metadata["n_columns"] and not callable(dense):
             raise ValueError("it has weights for dense columns, and no featurizer makes them")
-        index = AttributeIndex.from_arrays(mine, metadata["index"], dense)
+        index = AttributeIndex.from_arrays(*part_of(arrays, metadata, "index"), dense)
         labels = tuple(map(str, metadata["labels"]))
         layout = saved_layout(arrays, metadata, len(set(labels)), index.n_node, index.n_edge)
         weights = vector(arrays, "weights", np.float64)
@@ -270,10 +266,6 @@ class ChainCRF:
         # models saved before there were label constraints have none
         label_constraint = msgspec.convert(metadata.get("rule"), LabelConstraint | None)
         return cls(labels, index, layout, weights, transition_mask, label_constraint)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write weights and alphabets to one file (npz and JSON, no pickle)."""
-        write_model(path, "chain_crf", *self.arrays())
 
 
 @dataclass(frozen=True)

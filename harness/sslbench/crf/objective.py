@@ -38,8 +38,8 @@ VARYING_CELLS = 1 << 17
 class FactorFeatures(Protocol):
     """Dense factor features: real values h_k on every factor, one weight each.
 
-    Source: docs/specs/crf_engine.md, section 5.3.  Bound to one corpus.  JESS-CM's embedded models
-    are such features.
+    Source: docs/specs/crf_engine.md, section 5.3.  Bound to one corpus.  `SymbolTables.bind`
+    makes some.
     """
 
     @property

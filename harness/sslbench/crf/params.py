@@ -9,13 +9,15 @@ import msgspec
 
 from sslbench.crf.optim.lbfgs import Options
 
+Sigma2 = Annotated[
+    float, msgspec.Meta(gt=0, description="variance of the Gaussian prior on the weights")
+]
+
 
 class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Prior, attributes with weights, and stopping rules of the optimizer."""
 
-    sigma2: Annotated[
-        float, msgspec.Meta(gt=0, description="variance of the Gaussian prior on the weights")
-    ] = 10.0
+    sigma2: Sigma2 = 10.0
     min_count: Annotated[
         int, msgspec.Meta(ge=1, description="attributes with fewer occurrences get no weight")
     ] = 1

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
 from sslbench.atomic import replacing
+from sslbench.checked import Saved
 from sslbench.errors import UserError
 from sslbench.types import Arrays
 
@@ -18,6 +20,23 @@ VERSION = 2
 #: version 1 has the metadata under the name "facts"
 METADATA = {1: "facts", VERSION: "metadata"}
 HEADER = "header.json"
+
+
+class SavedModel(ABC):
+    """What can be written to one file.
+
+    kind: name of the method whose ``restore(arrays, facts)`` reads it.
+    """
+
+    kind: str
+
+    @abstractmethod
+    def arrays(self) -> Saved:
+        """Arrays, and JSON-able facts, that the model is restored from."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file (npz and JSON, no pickle)."""
+        write_model(path, self.kind, *self.arrays())
 
 
 def write_model(

@@ -211,6 +211,47 @@ class PartialLabels:
         return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
 
 
+@dataclass(frozen=True)
+class VirtualEvidence:
+    """weight (log Z(phi + alpha q) - log Z(phi)) of each sentence: its log-probability, up to a
+    constant.
+
+    q: float64[V, L] >= 0, by vertex; vertex_of: int32[N], -1 = no evidence. Rows are gathered
+    batch by batch, never for all tokens at once. The normalizer sums over the evidence too, which
+    leaves p(y | x) the plain CRF; if it summed over labels alone, every model would be a fixed
+    point of EM. Source: Zeng et al. (2013), equations 5 and 6 (docs/specs/virtual_evidence.md,
+    section 4).
+    """
+
+    q: F64
+    vertex_of: I32
+    alpha: float
+    weight: float = 1.0
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        clamped, free = self.posteriors(potentials)
+        value = clamped.log_z() - free.log_z()
+        return PotentialGradient.difference(value, clamped, free, self.weight)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return self.weight * float(lengths.sum())
+
+    def posteriors(self, potentials: BatchPotentials) -> tuple[BatchPosterior, BatchPosterior]:
+        """Posteriors with the evidence (clamped) and without (free)."""
+        return self.clamp(potentials).posterior(), potentials.posterior()
+
+    def clamp(self, potentials: BatchPotentials) -> BatchPotentials:
+        """Potentials with the evidence added; shares no array that inference overwrites."""
+        vertex = self.vertex_of[potentials.batch.tokens]
+        node = potentials.node + self.alpha * np.where(vertex[:, None] >= 0, self.q[vertex], 0.0)
+        return potentials.with_node(node)
+
+    def informed(self) -> int:
+        """Tokens with evidence: whose vertex has a distribution that is not all zero."""
+        has = np.append(self.q.any(axis=1), False)
+        return int(np.count_nonzero(has[self.vertex_of]))
+
+
 def _dot(target: F64, potential: F64) -> F64:
     """sum target * potential per token (float64[n]); 0 * -inf = 0."""
     product = np.where(target > 0.0, target * np.where(target > 0.0, potential, 0.0), 0.0)

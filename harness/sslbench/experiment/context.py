@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +21,11 @@ METHOD_STREAM = 0x6D657468  # separates the method's random numbers from the sam
 #: Why an iterative method stopped: the labels or the objective settled; the labels are those of an
 #: earlier round; the steps no longer shrink; the limit; nothing to learn from the text.
 StopReason = Literal["converged", "cycle", "oscillating", "max_rounds", "nothing_to_do"]
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process and its finished children."""
+    return sum(os.times()[:4])
 
 
 class RunContext:

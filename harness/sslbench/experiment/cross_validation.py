@@ -9,7 +9,7 @@ import numpy as np
 
 from sslbench.experiment.metrics import Scores, pool
 from sslbench.experiment.predictions import Predictions, predictions_sha256
-from sslbench.experiment.record import RunRecord, jsonable
+from sslbench.experiment.record import RunRecord, TuningSpent, jsonable
 
 SPLIT = "test"
 
@@ -38,10 +38,15 @@ def pooled(
     record.tuning = [
         {**trial, "fold": number} for number, fold in enumerate(folds) for trial in fold.tuning
     ]
+    record.tuned = _spent([fold.tuned for fold in folds])
+    record.warnings = list(dict.fromkeys(line for fold in folds for line in fold.warnings))
     record.timing = _sums([fold.timing for fold in folds])
     duplicates = _sums([fold.audit["duplicates"] for fold in folds])
     tested = {key: count for key, count in duplicates.items() if key.startswith(f"{SPLIT}_in_")}
     record.audit = {"duplicates": tested, "violations": []}
+    record.audit |= {
+        key: v for fold in folds for key, v in fold.audit.items() if key == "dev_labels"
+    }
     scores = pool([fold[""] for fold in scored])
     record.metrics[SPLIT] = jsonable(scores.metrics)
     record.counts[SPLIT] = scores.counts.to_lists()
@@ -64,6 +69,17 @@ def _join_predictions(record: RunRecord, folds: Sequence[RunRecord]) -> None:
     joined = np.concatenate(codes)
     record.predictions[SPLIT] = Predictions.pack(labels, joined)
     record.predictions_sha256 = predictions_sha256(labels, joined)
+
+
+def _spent(parts: Sequence[TuningSpent]) -> TuningSpent:
+    """What the tuning of all folds took."""
+    return TuningSpent(
+        status=parts[0].status,
+        searched=parts[0].searched,
+        trials=sum(part.trials for part in parts),
+        cpu_s=sum(part.cpu_s for part in parts),
+        seconds=sum(part.seconds for part in parts),
+    )
 
 
 def _common(values: list[Any]) -> Any:

@@ -32,13 +32,13 @@ from sslbench.experiment.settings import (
     method_params,
     parse_settings,
 )
+from sslbench.experiment.space import open_axes, search_digest
 from sslbench.experiment.store import Store
 from sslbench.experiment.training import (
     RunTask,
     data_fingerprint,
     load_dataset,
     make_params,
-    search_axes,
 )
 from sslbench.plugins import Registry, registry
 
@@ -55,7 +55,8 @@ class Request:
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
     featurizer, model: None = the dataset's featurizer, the default model.
-    tune: tuning trials per method; None = the dataset's default.
+    tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
+    tune_cpu: CPU seconds of tuning per method; None = no limit.
     data_path: file or folder of the data, instead of the data home.
     columns: names of the columns of the user's own files; "_" skips one.
     threads: per run; None = cores / `jobs`, the number of runs at a time.
@@ -74,6 +75,7 @@ class Request:
     featurizer: str | None = None
     model: str | None = None
     tune: int | None = None
+    tune_cpu: float | None = None
     data_path: Path | None = None
     columns: tuple[str, ...] = ("word", "pos", "label")
     threads: int | None = None
@@ -200,9 +202,10 @@ class _Planner:
             seed=seed,
             folds=request.folds,
             tune=self._tune(dataset),
+            tune_cpu=request.tune_cpu,
         )
         featurizer = request.featurizer or dataset.featurizer
-        params, search = self._params(method, protocol.tune)
+        params, search = self._params(method, protocol.tuned)
         return RunSpec(
             method=method,
             dataset=dataset.name,
@@ -219,17 +222,18 @@ class _Planner:
     def _tune(self, dataset: _PlannedDataset) -> int:
         if self.request.tune is not None:
             return self.request.tune
-        return dataset.tune if self.request.labeled == "all" else 0
+        default = self.request.labeled == "all" and self.request.tune_cpu is None
+        return dataset.tune if default else 0
 
-    def _params(self, method: str, tune: int) -> tuple[dict[str, Any], str]:
+    def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str]:
         """All parameters but those that are tuned, and the hash of the search space."""
         given = method_params(self.request.settings, self.plugins, method)
         cls = self.plugins.method(method).load()
         params = msgspec.to_builtins(make_params(cls, given))
-        axes = [axis for axis in search_axes(cls) if tune and axis.param not in given]
+        axes = open_axes(cls.Params, given) if tuned else ()
         for axis in axes:
             del params[axis.param]
-        return params, content_id([repr(axis) for axis in axes]) if axes else ""
+        return params, search_digest(axes)
 
     def _featurizer_digest(self, name: str) -> str:
         if name not in self._featurizers:

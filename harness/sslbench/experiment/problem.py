@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from sslbench.corpus import Column, Corpus, LabelCodec, LabelConstraint, Shards, Vocabulary
+from sslbench.dev_labels import DevLabels, HoldsDev, unseen
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import I32, I64, Bool
@@ -22,7 +23,7 @@ FeaturesFrom = Literal["labeled", "labeled+unlabeled"]
 
 
 @dataclass(frozen=True)
-class Problem:
+class Problem(HoldsDev):
     """A semi-supervised learning problem.
 
     Test sentences and hidden labels are not in the object: the unlabeled text has no label column,
@@ -36,7 +37,7 @@ class Problem:
     labeled: with the column "label".
     unlabeled: shards without the column "label".
     dev: development sentences with labels when the dataset has its own; a label that does not
-        occur in the labeled sample has code -1 in `label_codes`.
+        occur in the labeled sample has code -1 in `label_codes`. Reading it counts as tuning.
     featurizer: makes attributes from templates.
     model: the sequence model to train.
     transition_mask: bool[L + 1, L], which label may follow which (row L: which may begin a
@@ -44,6 +45,7 @@ class Problem:
     label_constraint: fixes the label of some tokens, for training and decoding; `labeled` obeys
         it. None: no token's label is fixed.
     tags: the tag that each of a codec's `labels` stands for; None = labels are tags.
+    dev_labels: notes whether `dev` has been read.
     """
 
     task: str
@@ -57,6 +59,7 @@ class Problem:
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
     tags: tuple[str, ...] | None = None
+    dev_labels: DevLabels = field(default_factory=DevLabels, init=False, repr=False, compare=False)
 
     def coded(self, codec: LabelCodec) -> Problem:
         """The same problem over the labels of a codec.
@@ -65,7 +68,9 @@ class Problem:
         """
         if self.label_constraint is not None:
             raise ValueError("a label constraint on tags cannot be combined with a label codec")
-        dev = None if self.dev is None else relabeled(codec.encode(self.dev), codec.labels)
+        dev: Corpus | None = unseen(self)
+        if dev is not None:
+            dev = relabeled(codec.encode(dev), codec.labels)
         labeled = relabeled(codec.encode(self.labeled), codec.labels)
         return replace(
             self,
@@ -115,8 +120,9 @@ class Problem:
         from sslbench.crf import EncodedProblem
 
         gold = self.labeled, self.label_codes(self.labeled)
-        dev = None if self.dev is None else (self.dev, self.label_codes(self.dev))
-        return EncodedProblem.build(crf, gold, self.unlabeled, dev)
+        dev: Corpus | None = unseen(self)
+        coded = None if dev is None else (dev, self.label_codes(dev))
+        return EncodedProblem.build(crf, gold, self.unlabeled, coded, self.dev_labels)
 
     def graph(self, params: HasGraphParams, run: RunContext, *, min_count: int = 1) -> ProblemGraph:
         """The similarity graph over all text of the problem, built or found in the run's cache.
@@ -188,7 +194,8 @@ def predicted(tagger: Tagger, corpus: Corpus) -> I32:
 class Method(Protocol):
     """A method plugin: a class without constructor arguments, with a `Params` struct.
 
-    Optional: ``Params.search``, a class attribute with a tuple of `SearchAxis` to tune; and
+    Optional: ``Params.search``, a class attribute with a tuple of `SearchAxis` to tune besides the
+    parameters that methods share; and
     ``uses_unlabeled = False`` on the class of a method that never looks at unlabeled text, which
     spares it the making of that text (its `Problem.unlabeled` is then empty).
     """

@@ -15,13 +15,13 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.record import ProtocolSpec, TextSource
 from sslbench.types import I64
 
-# Distinct constants make the random streams of one seed independent. They are part of the protocol:
-# changing one changes every labeled sample.
+# Makes the sample's random numbers independent of the others of a seed. It is part of the protocol:
+# changing it changes every labeled sample.
 SAMPLE_STREAM = 0x6C61626C
-DEV_STREAM = 0x64657673
-DEV_SHARE = 5  # one fifth, as in Suzuki and Isozaki (2008) for CoNLL-2000
+#: parts into which the labeled sample is cut for tuning where there is no development split
+TUNING_FOLDS = 5
 
-DevSource = Literal["own", "fifth", "none"]
+DevSource = Literal["own", "folds", "none"]
 #: sentences to train on, sentences held out; int64, ascending
 Fold = tuple[I64, I64]
 
@@ -33,18 +33,16 @@ class Draw:
     Attributes
     ----------
     labeled: int64[n], the labeled sample.
-    train, dev: int64, the labeled sample split 4/5 to 1/5 for tuning; if there is no need, all of
-        it and nothing.
     hidden: int64[m], the sentences that lose their labels.
-    dev_source: of development data: "own" split of the dataset, a "fifth" of the labeled sample,
-        or "none".
+    dev_source: of development data: "own" split of the dataset, "folds" of the labeled sample, or
+        "none".
+    folds: of the labeled sample, for tuning; () where there is no need.
     """
 
     labeled: I64
-    train: I64
-    dev: I64
     hidden: I64
     dev_source: DevSource
+    folds: tuple[Fold, ...] = ()
 
 
 def parse_labeled(text: str) -> int | str:
@@ -132,24 +130,26 @@ def folds(n: int, k: int) -> list[Fold]:
     return [(np.flatnonzero(part != fold), np.flatnonzero(part == fold)) for fold in range(k)]
 
 
-def split_fifth(sentences: I64) -> tuple[I64, I64]:
-    """Split a labeled sample 4/5 to 1/5; the same sample is always split the same way."""
-    if len(sentences) < 2:
+def tuning_folds(drawn: I64) -> tuple[Fold, ...]:
+    """Folds of a labeled sample, in `TUNING_FOLDS` parts or as many as there are sentences.
+
+    drawn: int64[n], the sample in the order of the draw.
+    """
+    if len(drawn) < 2:
         raise UserError(
             "tuning needs at least 2 labeled sentences",
             hint="the dataset has no development split; give --tune 0 or more --labeled",
         )
-    order = np.random.default_rng(DEV_STREAM).permutation(len(sentences))
-    n_dev = max(1, len(sentences) // DEV_SHARE)
-    return np.sort(sentences[order[n_dev:]]), np.sort(sentences[order[:n_dev]])
+    cut = folds(len(drawn), min(TUNING_FOLDS, len(drawn)))
+    return tuple((np.sort(drawn[train]), np.sort(drawn[held])) for train, held in cut)
 
 
 def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
     """Draw the labeled sample, and development data from it if the dataset has none."""
     n_train = dataset.splits["train"].n_sentences
     n_labeled = labeled_size(protocol.labeled, n_train)
-    labeled, hidden = sample(n_train, n_labeled, protocol.seed)
-    return _with_dev(dataset, protocol, labeled, hidden)
+    order = draw_order(n_train, protocol.seed)
+    return _with_dev(dataset, protocol, np.sort(order[n_labeled:]), order[:n_labeled])
 
 
 def fold_draws(dataset: Dataset, protocol: ProtocolSpec) -> list[tuple[Draw, I64]]:
@@ -163,7 +163,7 @@ def fold_draws(dataset: Dataset, protocol: ProtocolSpec) -> list[tuple[Draw, I64
     order = draw_order(n_train, protocol.seed)
     drawn, hidden = order[:n_labeled], np.sort(order[n_labeled:])
     return [
-        (_with_dev(dataset, protocol, np.sort(drawn[train]), hidden), np.sort(drawn[held]))
+        (_with_dev(dataset, protocol, hidden, drawn[train]), np.sort(drawn[held]))
         for train, held in folds(n_labeled, protocol.folds)
     ]
 
@@ -173,14 +173,14 @@ def folds_in_order(dataset: Dataset, protocol: ProtocolSpec) -> I64:
     return np.concatenate([held_out for _, held_out in fold_draws(dataset, protocol)])
 
 
-def _with_dev(dataset: Dataset, protocol: ProtocolSpec, labeled: I64, hidden: I64) -> Draw:
-    nothing = np.empty(0, dtype=np.int64)
+def _with_dev(dataset: Dataset, protocol: ProtocolSpec, hidden: I64, drawn: I64) -> Draw:
+    """drawn: int64[n], the labeled sentences in the order of the draw."""
+    labeled = np.sort(drawn)
     if "dev" in dataset.splits:
-        return Draw(labeled, labeled, nothing, hidden, "own")
-    if protocol.tune > 0:
-        train, dev = split_fifth(labeled)
-        return Draw(labeled, train, dev, hidden, "fifth")
-    return Draw(labeled, labeled, nothing, hidden, "none")
+        return Draw(labeled, hidden, "own")
+    if protocol.tuned:
+        return Draw(labeled, hidden, "folds", tuning_folds(drawn))
+    return Draw(labeled, hidden, "none")
 
 
 def rest_of_train(dataset: Dataset, protocol: ProtocolSpec) -> I64:

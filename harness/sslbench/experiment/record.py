@@ -30,8 +30,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         the rest, then the external text.
     seed: of the draw of the labeled sample and of the method's random generator.
     folds: of cross-validation over the labeled sample; 0 = test on the test split.
-    tune: tuning trials on development data; 0 = no tuning.
-    tune_cpu: CPU seconds after which no trial is started; None = no limit.
+    tune: most tuning trials on development data; 0 = no limit under `tune_cpu`, else no tuning.
+    tune_cpu: CPU seconds after which no tuning trial starts; None = no limit.
     """
 
     labeled: int | str = "all"
@@ -42,10 +42,21 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tune: int = 0
     tune_cpu: float | None = None
 
+    @property
+    def tuned(self) -> bool:
+        """Whether there is a budget for tuning."""
+        return self.tune > 0 or self.tune_cpu is not None
+
+    def tuning(self) -> str:
+        """The budget of tuning in words."""
+        parts = [f"{self.tune} tuning trials"] if self.tune else []
+        if self.tune_cpu is not None:
+            parts.append(f"{self.tune_cpu:g} CPU seconds of tuning")
+        return " or ".join(parts) or "no tuning"
+
     def describe(self) -> str:
         """One line without the seed: the protocol of a leaderboard table."""
-        tuned = f"{self.tune} tuning trials" if self.tune else "no tuning"
-        return f"{self.describe_labeled()}, unlabeled {self.describe_text()}, {tuned}"
+        return f"{self.describe_labeled()}, unlabeled {self.describe_text()}, {self.tuning()}"
 
     def describe_labeled(self) -> str:
         """The labeled sample in words, and whether it is cut into folds."""
@@ -122,6 +133,25 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return content_id(self)
 
 
+class TuningSpent(msgspec.Struct, frozen=True):
+    """What tuning was, and what it took.
+
+    Attributes
+    ----------
+    status: "off" without a budget; "tuned"; "untuned" when there was a budget and nothing to search
+        since the method declares no space or the user set all of its parameters.
+    searched: names of the parameters that were searched.
+    trials, cpu_s, seconds: number of trials, their CPU and wall seconds; those that were found in
+        the store with what they took when they were made.
+    """
+
+    status: Literal["off", "tuned", "untuned"] = "off"
+    searched: list[str] = []
+    trials: int = 0
+    cpu_s: float = 0.0
+    seconds: float = 0.0
+
+
 class RunRecord(msgspec.Struct, kw_only=True):
     """The result of a run, stored as one JSON file.
 
@@ -143,9 +173,10 @@ class RunRecord(msgspec.Struct, kw_only=True):
     peak_rss_mb: highest resident memory of the run's process in MiB; None = not measured.
     error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =
         the user can correct it.
-    tuning: the trials, in order.  trace: notes of the method.
-    audit: sentences that occur in two parts of the data (key "duplicates", see `audit`), and
-        "violations" of the rules.
+    tuning: the trials, in order.  tuned: what tuning was and took.  trace: notes of the method.
+    audit: sentences that occur in two parts of the data (key "duplicates", see `audit`),
+        "violations" of the rules; "dev_labels": "used by the method" when it looked at development
+        labels.
     warnings: what a reader of the result should know, a sentence each.
     """
 
@@ -179,6 +210,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     warnings: list[str] = []
     traceback: list[str] = []
     tuning: list[dict[str, Any]] = []
+    tuned: TuningSpent = TuningSpent()
     trace: dict[str, Any] = {}
     audit: dict[str, Any] = {}
 

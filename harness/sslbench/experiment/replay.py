@@ -12,6 +12,7 @@ import numpy as np
 from sslbench.errors import UserError
 from sslbench.experiment.identity import code_digests, featurizer_digest
 from sslbench.experiment.metrics import SCORER
+from sslbench.experiment.protocol import resolve_text
 from sslbench.experiment.record import SCHEMA, RunRecord, RunSpec
 from sslbench.experiment.staleness import Group, State, Verification, canary_group
 from sslbench.experiment.training import RunTask, data_fingerprint, load_dataset, make_params
@@ -35,7 +36,13 @@ def replay_task(record: RunRecord, plugins: Registry, threads: int) -> RunTask:
     task = RunTask(
         spec, record.primary_metric, record.data.get("path"), threads=threads, files=files
     )
-    found = data_fingerprint(load_dataset(task, plugins), task, plugins)
+    dataset = load_dataset(task, plugins)
+    if record.schema != SCHEMA:  # it does not say where the unlabeled text came from
+        text = resolve_text(dataset, spec.protocol.labeled, None)
+        protocol = msgspec.structs.replace(spec.protocol, text=text)
+        spec = msgspec.structs.replace(spec, protocol=protocol)
+        task = msgspec.structs.replace(task, spec=spec)
+    found = data_fingerprint(dataset, task, plugins)
     if record.schema == SCHEMA and found != spec.data.fingerprint:
         raise UserError("the data are no longer those of the record")
     data = msgspec.structs.replace(spec.data, fingerprint=found)
@@ -53,7 +60,7 @@ def _spec_today(record: RunRecord, plugins: Registry) -> RunSpec:
             raise UserError(f"the {what} changed: the run of today is another one")
         return spec
     params = msgspec.to_builtins(make_params(method, record.params))
-    protocol = msgspec.structs.replace(spec.protocol, tune=0)
+    protocol = msgspec.structs.replace(spec.protocol, tune=0, tune_cpu=None)
     return msgspec.structs.replace(
         spec, params=params, protocol=protocol, featurizer_digest=templates, scorer=SCORER
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import traceback
 from datetime import UTC, datetime
@@ -13,11 +12,11 @@ import msgspec
 from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.audit import duplicates
-from sslbench.experiment.context import RunContext
+from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.cross_validation import pooled
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, Scores, coverage
-from sslbench.experiment.predictions import Predictions, predictions_sha256
+from sslbench.experiment.predictions import Predictions, pack_numbers, predictions_sha256
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.protocol import folds_in_order
 from sslbench.experiment.record import RunRecord, Status, jsonable
@@ -40,7 +39,7 @@ def execute(run_task: RunTask, plugins: Registry | None = None) -> RunRecord:
 
     KeyboardInterrupt and SystemExit are raised: they are no failures of the run.
     """
-    began, cpu = time.perf_counter(), _cpu_seconds()
+    began, cpu = time.perf_counter(), cpu_seconds()
     timer = RunContext(threads=run_task.threads, quiet=run_task.quiet)
     try:
         record = _perform(run_task, plugins or registry(), timer)
@@ -51,13 +50,8 @@ def execute(run_task: RunTask, plugins: Registry | None = None) -> RunRecord:
         record = failed(run_task, "method", f"{type(error).__name__}: {error}".strip(), tail)
     record.timing = {**record.timing, **timer.timing}
     record.wall_s = time.perf_counter() - began
-    record.cpu_s = _cpu_seconds() - cpu
+    record.cpu_s = cpu_seconds() - cpu
     return record
-
-
-def _cpu_seconds() -> float:
-    """User and system time of this process and its finished children."""
-    return sum(os.times()[:4])
 
 
 def failed(
@@ -124,14 +118,20 @@ def _perform(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunReco
     setup = RunSetup.open(run_task, plugins, timer)
     code = code_digests(setup.spec, plugins)
     _check_unchanged(setup, code, "since the run was planned")
-    if setup.spec.protocol.folds:
-        folds = [_run(fold) for fold in setup.folds()]
-        record = pooled(_blank(run_task, "ok"), *zip(*folds, strict=True))
-        record.data = _describe_folds(setup, record)
-    else:
-        record = _run(setup)[0]
+    record = _cross_validated(setup) if setup.spec.protocol.folds else _run(setup)[0]
     record.code = code
     _check_unchanged(setup, code_digests(setup.spec, plugins), "during the run")
+    return record
+
+
+def _cross_validated(setup: RunSetup) -> RunRecord:
+    """Train on each fold; one record for all."""
+    folds = [_run(fold) for fold in setup.folds()]
+    record = pooled(_blank(setup.run_task, "ok"), *zip(*folds, strict=True))
+    record.data = _describe_folds(setup, record)
+    tested = folds_in_order(setup.dataset, setup.spec.protocol)
+    own = setup.dataset.sentence_ids.get("train")
+    record.sentence_ids = {"test": pack_numbers(tested if own is None else own[tested])}
     return record
 
 
@@ -144,12 +144,16 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     record.params = jsonable(msgspec.to_builtins(trained.params))
     record.protocol = {**record.protocol, "dev": setup.drawn.dev_source}
     record.primary_metric = setup.dataset.metric
-    record.tuning = [msgspec.to_builtins(trial) for trial in trained.trials]
+    record.tuning = [msgspec.to_builtins(trial) for trial in trained.tuning.trials]
+    record.tuned = trained.tuning.spent(asked=setup.spec.protocol.tuned)
+    record.warnings = list(trained.warnings)
     record.trace = jsonable(trained.run.trace)
     record.timing = dict(trained.run.timing)
     record.data = {**record.data, **_describe(setup, problem)}
     names = dict.fromkeys(("dev", "test", *splits))  # this order, then any further splits
     held_out = {name: splits[name] for name in names if name in splits and name != "train"}
+    ids = setup.dataset.sentence_ids
+    record.sentence_ids = {name: pack_numbers(ids[name]) for name in held_out if name in ids}
     scored = {
         split: _score_split(record, setup, trained, split, corpus)
         for split, corpus in held_out.items()
@@ -157,6 +161,8 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     with timer.phase("audit"):
         found = duplicates(problem.labeled, problem.unlabeled, held_out)
         record.audit = {"duplicates": found, "violations": []}
+    if trained.used_dev:
+        record.audit["dev_labels"] = "used by the method"
     return record, scored["test"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.data.userdata import load_user_data
-from sslbench.experiment.identity import code_digests, external_hash, fingerprint
+from sslbench.experiment.identity import external_hash, fingerprint
 from sslbench.experiment.metrics import Alternatives, Coverage, Scores, score
 from sslbench.experiment.problem import (
     DecodedTagger,
@@ -30,10 +29,10 @@ from sslbench.experiment.problem import (
     without_labels,
 )
 from sslbench.experiment.protocol import Draw, draw, fold_draws, no_text, unlabeled_text
-from sslbench.experiment.record import RunSpec, content_id
+from sslbench.experiment.record import RunSpec
 from sslbench.experiment.sources import core_digest, plugin_digest
-from sslbench.experiment.store import Store
-from sslbench.experiment.tune import SearchAxis, Trial, search
+from sslbench.experiment.trials import tune, tuning_warnings
+from sslbench.experiment.tune import Tuning
 from sslbench.plugins import Registry
 from sslbench.registrations import DatasetInfo
 from sslbench.types import I32, I64
@@ -115,7 +114,7 @@ class RunSetup:
         if "train" in alternatives:
             alternatives["test"] = alternatives["train"].select(train.offsets, held_out)
         splits["test"] = train.select(held_out)
-        return replace(self.dataset, splits=splits, alternatives=alternatives)
+        return replace(self.dataset, splits=splits, alternatives=alternatives, sentence_ids={})
 
     @property
     def spec(self) -> RunSpec:
@@ -160,53 +159,50 @@ class RunSetup:
         trained: Tagger = self.plugins.method(method).load()().fit(problem, params, run)
         return trained if problem.tags is None else DecodedTagger(trained, problem.tags)
 
-    def dev_corpus(self) -> Corpus:
-        """Development sentences with their labels, on which tuning scores trials."""
-        if self.drawn.dev_source == "own":
-            return self.dataset.splits["dev"]
-        return self.dataset.splits["train"].select(self.drawn.dev)
+    def context(self) -> RunContext:
+        """A fresh context of one training; derived data are kept in the cache of the data home."""
+        run_task, cache = self.run_task, DataHome().cache
+        seed = self.spec.protocol.seed
+        return RunContext(seed, threads=run_task.threads, quiet=run_task.quiet, cache=cache)
 
-    def dev_alternatives(self) -> Alternatives | None:
-        """Spans accepted in `dev_corpus` besides its gold chunks."""
-        if self.drawn.dev_source == "own":
-            return self.dataset.alternatives.get("dev")
-        alternatives = self.dataset.alternatives.get("train")
-        offsets = self.dataset.splits["train"].offsets
-        return None if alternatives is None else alternatives.select(offsets, self.drawn.dev)
+    def params(self, values: Mapping[str, Any]) -> Any:
+        """The method's `Params`: what the spec gives, with these values in place of its own."""
+        method = self.plugins.method(self.spec.method).load()
+        return make_params(method, {**self.spec.params, **values})
 
 
 @dataclass(frozen=True)
 class Trained:
     """Result of `train`.
 
-    problem, params: of the final training.  trials: of the tuning, in order.
+    problem, params: of the final training.  tuning: that came before it.
     run: context of the final training, with its trace and timing.
+    warnings: lines for the user.
     """
 
     tagger: Tagger
     problem: Problem
     params: Any
-    trials: list[Trial]
+    tuning: Tuning
     run: RunContext
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def used_dev(self) -> bool:
+        """Whether the method looked at the development labels in the final training."""
+        return self.problem.dev_labels.seen
 
 
 def train(setup: RunSetup) -> Trained:
     """Tune within the budget of the protocol, then train on the whole labeled sample."""
-    spec = setup.spec
+    method = setup.spec.method
     with setup.timer.phase("tune"):
-        tuned, trials = _tune(setup)
-    params = make_params(setup.plugins.method(spec.method).load(), {**spec.params, **tuned})
-    problem = setup.problem(setup.drawn.labeled, spec.method)
-    run = _context(setup.run_task)
+        tuning = tune(setup)
+    params = setup.params(tuning.best)
+    problem, run = setup.problem(setup.drawn.labeled, method), setup.context()
     with setup.timer.phase("fit"):
-        tagger = setup.fit(problem, params, run, spec.method)
-    return Trained(tagger, problem, params, trials, run)
-
-
-def _context(run_task: RunTask) -> RunContext:
-    """A fresh context of one training; derived data are kept in the cache of the data home."""
-    seed, cache = run_task.spec.protocol.seed, DataHome().cache
-    return RunContext(seed, threads=run_task.threads, quiet=run_task.quiet, cache=cache)
+        tagger = setup.fit(problem, params, run, method)
+    return Trained(tagger, problem, params, tuning, run, tuning_warnings(setup, tuning))
 
 
 def load_dataset(run_task: RunTask, plugins: Registry) -> Dataset:
@@ -261,11 +257,6 @@ def make_params(method: type[Method], values: Mapping[str, Any]) -> Any:
         ) from error
 
 
-def search_axes(method: type[Method]) -> tuple[SearchAxis, ...]:
-    """The parameters that a method declares for tuning, ``Params.search``."""
-    return tuple(getattr(method.Params, "search", ()))
-
-
 def predict(tagger: Tagger, corpus: Corpus) -> I32:
     """int32[N]: predicted label codes of a corpus; its own labels are dropped first."""
     return predicted(tagger, without_labels(corpus))
@@ -294,73 +285,3 @@ def score_labels(
         coverage=cover,
         alternatives=alternatives,
     )
-
-
-def _tune(setup: RunSetup) -> tuple[dict[str, Any], list[Trial]]:
-    """Tune the parameters that the user has not set; ({}, []) without a budget."""
-    spec = setup.spec
-    axes = search_axes(setup.plugins.method(spec.method).load())
-    if not spec.protocol.tune or not axes:
-        return {}, []
-    store = None if setup.run_task.store is None else Store(setup.run_task.store)
-    return search(axes, spec.protocol.tune, spec.params, _Trials(setup, store))
-
-
-class _Trials:
-    """Runs trials, or reads them from the store if they have been run before."""
-
-    def __init__(self, setup: RunSetup, store: Store | None) -> None:
-        self.setup = setup
-        self.store = store
-        self.dev = setup.dev_corpus()
-        self.alternatives = setup.dev_alternatives()
-        self._problems: dict[str, Problem] = {}
-
-    def __call__(self, axis: SearchAxis, value: float, params: Mapping[str, Any]) -> Trial:
-        method = axis.via or self.setup.spec.method
-        fields = self.setup.plugins.method(method).load().Params.__struct_fields__
-        # A trial of another method gets only parameters that this method has, so that the same
-        # trial serves all methods that ask for it.
-        own = {key: item for key, item in params.items() if key in fields}
-        identity = self._identity(method, own)
-        code = code_digests(identity, self.setup.plugins)
-        trial_id = content_id({"trial": identity, "code": code})
-        trial = self.store.load_trial(trial_id) if self.store else None
-        if trial is not None:
-            # What the run would have cost without the store.
-            timing = self.setup.timer.timing
-            timing["tune_stored"] = timing.get("tune_stored", 0.0) + trial.seconds
-        else:
-            trial = self._run(axis, value, method, own)
-            if self.store and trial.error is None:  # failures are not stored
-                self.store.save_trial(trial_id, trial)
-        return trial
-
-    def _identity(self, method: str, params: dict[str, Any]) -> RunSpec:
-        spec = self.setup.spec
-        protocol = msgspec.structs.replace(spec.protocol, tune=0)  # no trial depends on the budget
-        return msgspec.structs.replace(spec, method=method, params=params, protocol=protocol)
-
-    def _run(self, axis: SearchAxis, value: float, method: str, params: dict[str, Any]) -> Trial:
-        setup = self.setup
-        began = time.perf_counter()
-        dataset, metric, result, error = setup.dataset, setup.dataset.metric, None, None
-        run = _context(setup.run_task)
-        setup.timer.progress(f"trial: {method} {axis.param}={value:g}")
-        if method not in self._problems:
-            self._problems[method] = setup.problem(setup.drawn.train, method)
-        try:
-            values = make_params(setup.plugins.method(method).load(), params)
-            tagger = setup.fit(self._problems[method], values, run, method)
-            codes = predict(tagger, self.dev)
-            scores = score_labels(
-                *(dataset.task, dataset.encoding, self.dev, tagger, codes),
-                alternatives=self.alternatives,
-            )
-            result = scores.metrics[metric]
-        except UserError:
-            raise
-        except Exception as failure:  # training may fail at the ends of a grid
-            error = f"{type(failure).__name__}: {failure}"
-        seconds = time.perf_counter() - began
-        return Trial(axis.param, value, method, params, metric, result, seconds, error)

@@ -1,153 +1,181 @@
-"""Tuning of parameters on development data, with the same budget for every method.
+"""Search for the parameters with the best score on development data.
 
-Each axis is searched as in Suzuki and Isozaki (2008), section 4.2 ("binary line search"): a grid,
-then bisection in log space between the best value and its neighbors.
+The first trial is the method's default, so that tuning never ends below it on development data. The
+others are stratified random points: in all of the space until half of the budget is spent, then in
+a shrinking box around the best. The positions are drawn for each parameter by its name and the seed
+of the protocol: before the box, trial k has the same value of a shared parameter for every method,
+and in the box the same distance from that method's best.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import count
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from sslbench.experiment.record import TuningSpent
+from sslbench.experiment.space import SearchAxis
 
-@dataclass(frozen=True)
-class SearchAxis:
-    """One parameter to choose on development data.
-
-    Attributes
-    ----------
-    param: name of the field in the method's `Params`.
-    grid: values, strictly monotone, the strongest prior first: ties go to the first.
-    refine: rounds of bisection (in log space) after the grid; each costs up to two trials.
-    via: name of another method whose score chooses the value, None = the method itself.
-    """
-
-    param: str
-    grid: tuple[float, ...]
-    refine: int = 0
-    via: str | None = None
-
-    def __post_init__(self) -> None:
-        steps = {math.copysign(1, b - a) for a, b in zip(self.grid, self.grid[1:], strict=False)}
-        if not self.grid or len(steps) > 1 or len(set(self.grid)) < len(self.grid):
-            raise ValueError(f"grid of {self.param!r} must be strictly monotone: {self.grid}")
-        if self.refine and min(self.grid) <= 0:
-            raise ValueError(f"grid of {self.param!r} must be positive to be bisected in logs")
-
-    @property
-    def need(self) -> int:
-        """Trials that a full search of this axis takes."""
-        return len(self.grid) + 2 * self.refine
+#: separates the candidates of tuning from the other random numbers of a seed
+TUNE_STREAM = 0x74756E65
+#: trials before the search turns to the neighborhood of the best one
+LEAST_EXPLORED = 4
+#: points that are drawn in a row without a new one among them, before the search ends
+STALE = 1000
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """One training and its score on development data.
+    """One candidate and its score on development data.
 
-    param, value: the candidate.  method: that was trained, with `params`.  seconds: wall time.
-    score: of `metric`, in [0, 1]; None if training failed with `error`.
+    params: values of the parameters that are searched.  score: of `metric`, in [0, 1]; None if
+    training failed with `error`.  seconds, cpu_s: wall and CPU time.
     """
 
-    param: str
-    value: float
-    method: str
     params: dict[str, Any]
     metric: str
     score: float | None
     seconds: float
+    cpu_s: float
     error: str | None = None
 
 
-Evaluate = Callable[[SearchAxis, float, Mapping[str, Any]], Trial]
+@dataclass(frozen=True)
+class Budget:
+    """The most trials and CPU seconds; None = no limit. The default is tried in any case."""
+
+    trials: int | None
+    cpu_s: float | None = None
+
+    def share(self, trials: Sequence[Trial]) -> float:
+        """The part that trials have used, at least 0; 1 or more when no further one may start."""
+        if not trials:
+            return 0.0
+        by_number = len(trials) / self.trials if self.trials else 0.0
+        by_cpu = sum(trial.cpu_s for trial in trials) / self.cpu_s if self.cpu_s else 0.0
+        return max(by_number, by_cpu)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a search found. axes: that were searched; trials: in order, the default first."""
+
+    axes: tuple[SearchAxis, ...] = ()
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The parameters of the best trial, of equal ones the first; {} without trials."""
+        # max() returns the first of equals
+        return dict(max(self.trials, key=_score).params) if self.trials else {}
+
+    def spent(self, *, asked: bool) -> TuningSpent:
+        """For the record. asked: there was a budget."""
+        if not self.trials:
+            return TuningSpent("untuned" if asked else "off")
+        return TuningSpent(
+            status="tuned",
+            searched=[axis.param for axis in self.axes],
+            trials=len(self.trials),
+            cpu_s=sum(trial.cpu_s for trial in self.trials),
+            seconds=sum(trial.seconds for trial in self.trials),
+        )
+
+
+Evaluate = Callable[[Mapping[str, Any]], Trial]
 
 
 def search(
-    axes: Sequence[SearchAxis], budget: int, fixed: Mapping[str, Any], evaluate: Evaluate
-) -> tuple[dict[str, Any], list[Trial]]:
-    """Tune the parameters of `axes`, one after another, within `budget` trials.
+    axes: Sequence[SearchAxis],
+    default: Mapping[str, Any],
+    budget: Budget,
+    seed: int,
+    evaluate: Evaluate,
+) -> Tuning:
+    """Try the default, then candidates until the budget is spent or all candidates were tried.
 
     Parameters
     ----------
-    fixed: parameters that the user set; an axis of one of them is left out.
-    evaluate: trains with parameters (the fixed ones, those tuned so far, the candidate) and scores.
-
-    Returns
-    -------
-    The best values by parameter name, and all trials in order.
+    default: a value for each axis.
+    seed: of the protocol.
+    evaluate: trains with these values and scores.
 
     Raises
     ------
-    RuntimeError: all trials of an axis failed.
+    RuntimeError: all trials failed.
     """
-    open_axes = [axis for axis in axes if axis.param not in fixed]
-    best: dict[str, Any] = {}
-    trials: list[Trial] = []
-    for number, axis in enumerate(open_axes):
-        left = budget - len(trials)
-        # A small budget is divided in proportion to need, so that every axis gets trials.
-        needed = sum(later.need for later in open_axes[number:])
-        share = min(axis.need, left, max(1, round(left * axis.need / needed)))
-        if share < 1:
+    candidates = _Candidates(axes, default, seed)
+    tuning = Tuning(tuple(axes))
+    params: dict[str, Any] | None = dict(default)
+    while params is not None:
+        tuning.trials.append(evaluate(params))
+        share = budget.share(tuning.trials)
+        if share >= 1:
             break
-        line = _Line(axis, {**fixed, **best}, evaluate)
-        line.run(share)
-        trials += line.trials
-        best[axis.param] = line.best()
-    return best, trials
+        refine = share >= 0.5 and len(tuning.trials) >= LEAST_EXPLORED
+        params = candidates.next(tuning.best if refine else None, 0.5 ** (2 * share))
+    if all(trial.score is None for trial in tuning.trials):
+        raise RuntimeError(f"every tuning trial failed; the last one: {tuning.trials[-1].error}")
+    return tuning
 
 
-class _Line:
-    """The search along one axis."""
+class _Candidates:
+    """Points of the space, none of them twice."""
 
-    def __init__(self, axis: SearchAxis, params: dict[str, Any], evaluate: Evaluate) -> None:
-        self.axis = axis
-        self.params = params
-        self.evaluate = evaluate
-        self.trials: list[Trial] = []
+    def __init__(self, axes: Sequence[SearchAxis], default: Mapping[str, Any], seed: int) -> None:
+        self.axes = axes
+        self.seen = {repr(dict(default))}
+        self.streams = [positions(axis.param, seed) for axis in axes]
 
-    def run(self, budget: int) -> None:
-        for value in _spread(self.axis.grid, budget):
-            self._try(value)
-        for _ in range(self.axis.refine):
-            for value in self._midpoints():
-                if len(self.trials) >= budget:
-                    return
-                self._try(value)
+    def next(self, center: Mapping[str, Any] | None, width: float) -> dict[str, Any] | None:
+        """A new point; None when there seems to be no other.
 
-    def best(self) -> float:
-        trials = self._ordered()
-        if all(trial.score is None for trial in trials):
-            raise RuntimeError(f"every tuning trial failed; the last one: {trials[-1].error}")
-        # max() returns the first of equals, and _ordered() puts the stronger prior first.
-        return max(trials, key=_score).value
+        center: where to search, in a box of this width (of 1 in each direction); None: everywhere.
+        """
+        for _ in range(STALE):
+            drawn = [next(stream) for stream in self.streams]
+            points = [drawn]
+            if center is not None:  # where the box has no new point, the space may have one
+                points.insert(0, self._near(center, drawn, width))
+            for point in points:
+                params = {axis.param: axis.at(u) for axis, u in zip(self.axes, point, strict=True)}
+                if repr(params) not in self.seen:
+                    self.seen.add(repr(params))
+                    return params
+        return None
 
-    def _try(self, value: float) -> None:
-        params = {**self.params, self.axis.param: value}
-        self.trials.append(self.evaluate(self.axis, value, params))
+    def _near(self, center: Mapping[str, Any], drawn: list[float], width: float) -> list[float]:
+        middle = [axis.position(center[axis.param]) for axis in self.axes]
+        return [_unit(m + width * (u - 0.5)) for m, u in zip(middle, drawn, strict=True)]
 
-    def _ordered(self) -> list[Trial]:
-        falling = len(self.axis.grid) > 1 and self.axis.grid[0] > self.axis.grid[1]
-        return sorted(self.trials, key=lambda trial: trial.value, reverse=falling)
 
-    def _midpoints(self) -> list[float]:
-        """Geometric means of the best value and its evaluated neighbors."""
-        values = [trial.value for trial in self._ordered()]
-        at = values.index(self.best())
-        neighbors = values[max(0, at - 1) : at] + values[at + 1 : at + 2]
-        return [math.sqrt(values[at] * other) for other in neighbors]
+def _unit(position: float) -> float:
+    return min(max(position, 0.0), 1.0)
+
+
+def positions(param: str, seed: int) -> Iterator[float]:
+    """Positions of a parameter's candidates in [0, 1): of the first 2^k, one in each 2^-k.
+
+    The strata are visited in an order of the parameter's own, so that the joint candidates of
+    several parameters are spread too (progressive stratified samples: Christensen, Kensler &
+    Kilpatrick 2018, section 4, in one dimension).
+    """
+    name = int.from_bytes(sha256(param.encode()).digest()[:8], "little")
+    rng = np.random.default_rng([seed, TUNE_STREAM, name])
+    filled: list[float] = []
+    for level in count():
+        strata = 2**level
+        taken = {int(u * strata) for u in filled}
+        free = [stratum for stratum in range(strata) if stratum not in taken]
+        fresh = [(free[i] + rng.random()) / strata for i in rng.permutation(len(free))]
+        yield from fresh
+        filled += fresh
 
 
 def _score(trial: Trial) -> float:
-    return -math.inf if trial.score is None else trial.score
-
-
-def _spread(grid: Sequence[float], budget: int) -> list[float]:
-    """At most `budget` values of the grid, evenly spaced, with both ends if there are two."""
-    if budget >= len(grid):
-        return list(grid)
-    if budget == 1:
-        return [grid[len(grid) // 2]]
-    return [grid[round(i * (len(grid) - 1) / (budget - 1))] for i in range(budget)]
+    return -math.inf if trial.score is None or math.isnan(trial.score) else trial.score

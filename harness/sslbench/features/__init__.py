@@ -3,7 +3,7 @@
 from sslbench.features.crfpp import load_featurizer, load_template_file
 from sslbench.features.derived import coded_column, word_type
 from sslbench.features.index import AttributeIndex, Attributes, TemplateFeaturizer
-from sslbench.features.streams import StreamCodes, Streams
+from sslbench.features.streams import StreamCodes, Streams, SymbolRows
 from sslbench.features.templates import Atom, Template, load_templates
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Attributes",
     "StreamCodes",
     "Streams",
+    "SymbolRows",
     "Template",
     "TemplateFeaturizer",
     "coded_column",

@@ -16,13 +16,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import prange
 
 from sslbench.compiled import njit
-from sslbench.types import I32, I64
+from sslbench.types import I8, I32, I64
 
 UNRESOLVED = -2
 """In a table from vocabulary codes to symbols: the code has not occurred yet."""
 
+_CHUNK = 64  # tokens per parallel task
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -200,3 +202,31 @@ def gather_bag(
                         repeated = repeated or out[earlier, n] == value
                     if not (distinct and repeated):
                         out[row, n] = value
+
+
+@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+def slot_rows(
+    codes: I32,
+    position: I64,
+    inside: I32,
+    stream: I32,
+    offset: I32,
+    bag: I8,
+    start: I64,
+    unknown: int,
+    found: I32,
+) -> None:
+    """Write the table row of every slot at every token, see `sslbench.features.SymbolRows`.
+
+    codes int32[P, padded]; position int64[n] padded position of the tokens; inside int32[n, 2]
+    tokens to the left and to the right within the sentence; found int32[n, S] out.
+    """
+    for c in prange((position.shape[0] + _CHUNK - 1) // _CHUNK):
+        for n in range(c * _CHUNK, min(position.shape[0], (c + 1) * _CHUNK)):
+            for s in range(stream.shape[0]):
+                o = offset[s]
+                if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
+                    found[n, s] = -1
+                    continue
+                code = codes[stream[s], position[n] + o] + unknown
+                found[n, s] = start[s] + code if code >= 0 else -1

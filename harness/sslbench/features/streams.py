@@ -20,7 +20,7 @@ from sslbench.features import kernels
 from sslbench.features.derived import coded_column
 from sslbench.features.symbols import ColumnSymbols, PaddedPositions, PairSymbols
 from sslbench.features.templates import Atom, Template
-from sslbench.types import I32, I64, Arrays
+from sslbench.types import I8, I32, I64, Arrays
 
 Pattern = tuple[Atom, ...]
 
@@ -250,3 +250,72 @@ class Streams:
         for i, symbols in enumerate(streams._symbols):
             symbols.restore(subset(arrays, f"{i}."))
         return streams
+
+
+@dataclass(frozen=True)
+class SymbolRows:
+    """Tables with a row per symbol of a template, end to end: which rows a token reads.
+
+    A slot reads one row; a template has one slot, a bag one per position.  The row of the symbol
+    with id i is ``start + i + unknown``; -1 = no row: outside of the sentence (bags), or an unknown
+    symbol where unknown = 0.
+
+    stream, offset, bag, start: of each slot, arrays of length G; start is the first row of its
+        table.
+    owner: int32[G], number of the slot's template, as given.
+    first: int32[T + 1], first slot of each table, and their number.
+    tables: number of each table's template. borders: int64[T + 1], first rows of the tables.
+    unknown: 1 = row ``start`` is that of unknown symbols.
+    """
+
+    stream: I32
+    offset: I32
+    bag: I8
+    start: I64
+    owner: I32
+    first: I32
+    tables: tuple[int, ...]
+    borders: I64
+    unknown: int
+
+    @classmethod
+    def build(
+        cls, streams: Streams, templates: Sequence[tuple[int, Template]], unknown: int
+    ) -> SymbolRows:
+        """Tables for (number, template) in this order."""
+        slots, first, borders = list[tuple[int, int, bool, int, int]](), [0], [0]
+        for number, template in templates:
+            p, offset = streams.pattern_of(template)
+            for place in range(len(template.offsets)):
+                slots.append((p, offset + place, template.bag is not None, borders[-1], number))
+            first.append(len(slots))
+            borders.append(borders[-1] + streams.n_symbols[p] + unknown)
+        stream, offsets, bag, start, owner = np.array(slots, np.int64).reshape(-1, 5).T.copy()
+        return cls(
+            stream.astype(np.int32),
+            offsets.astype(np.int32),
+            bag.astype(np.int8),
+            start,
+            owner.astype(np.int32),
+            np.array(first, np.int32),
+            tuple(number for number, _ in templates),
+            np.array(borders, np.int64),
+            unknown,
+        )
+
+    def of(self, text: StreamCodes) -> I32:
+        """int32[N, G]: the row of every slot at every token."""
+        lengths = np.diff(text.offsets)
+        left = np.arange(len(text.position)) - np.repeat(text.offsets[:-1], lengths)
+        right = np.repeat(lengths, lengths) - 1 - left
+        inside = np.stack([left, right], axis=1).astype(np.int32)
+        found = np.empty((len(text.position), len(self.stream)), np.int32)
+        slots = self.stream, self.offset, self.bag, self.start
+        kernels.slot_rows(text.codes, text.position, inside, *slots, self.unknown, found)
+        return found
+
+    def shares(self, threads: int) -> I32:
+        """Cut the slots into a run for each thread, between tables: int32[threads + 1]."""
+        wanted = len(self.stream) * np.arange(threads + 1) / threads
+        nearest: I32 = self.first[np.abs(self.first[:, None] - wanted).argmin(axis=0)]
+        return nearest

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.checked import vector
+from sslbench.checked import Saved, vector
 from sslbench.corpus import Corpus, Vocabulary
 from sslbench.graph.forms import form_of
 from sslbench.graph.vertices import Vertices
 from sslbench.graph.words import CodedForms, Windows, ngram_offsets, packed
-from sslbench.types import I32, AnyArray
+from sslbench.types import F64, I32, AnyArray, Arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class NgramLookup:
         vertex[codes[:V]] = np.arange(V, dtype=np.int32)
         return vertex[codes[V:]]
 
-    def arrays(self) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    def arrays(self) -> Saved:
         """Arrays and JSON-able metadata from which `from_arrays` restores the lookup."""
         metadata = {
             "forms": self.forms.strings,
@@ -90,3 +90,32 @@ class NgramLookup:
         form = metadata["form"]
         form_of(form)
         return cls(forms, grams.reshape(-1, n), str(metadata["column"]), form)
+
+
+@dataclass(frozen=True, eq=False)
+class NgramScores:
+    """Scores of labels by the vertex that the n-gram of a token is.
+
+    scores: float64[V + 1, L], the last row, of n-grams that are no vertices, zero.
+    """
+
+    lookup: NgramLookup
+    scores: F64
+
+    def of(self, text: Corpus) -> F64:
+        """float64[N, L]."""
+        return self.scores[self.lookup.vertices(text)]
+
+    def arrays(self) -> Saved:
+        """Arrays and JSON-able metadata from which `from_arrays` restores the scores."""
+        arrays, metadata = self.lookup.arrays()
+        return {**arrays, "offset": self.scores}, {"lookup": metadata}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, metadata: dict[str, Any], n_labels: int) -> NgramScores:
+        """Restore; ValueError when arrays and metadata do not fit together."""
+        lookup, scores = NgramLookup.from_arrays(arrays, metadata["lookup"]), arrays["offset"]
+        shape = len(lookup) + 1, n_labels
+        if scores.dtype != np.float64 or scores.shape != shape or not np.isfinite(scores).all():
+            raise ValueError(f"the scores are {scores.dtype} {scores.shape}, or not finite")
+        return cls(lookup, scores)

@@ -92,8 +92,7 @@ def _table(
         groups[row_key(record)][record.spec.protocol.seed] = record
     names = row_names(groups)
     seeds = shared_seeds(groups.values())
-    tuned = newest.spec.protocol.tune > 0 or any(record.tuning for record in records)
-    rows = ranked([make_row(names[key], key, groups[key], seeds, tuned) for key in sorted(groups)])
+    rows = ranked([make_row(names[key], key, groups[key], seeds) for key in sorted(groups)])
     comparer = Comparer(newest.primary_metric)
     rows, used = with_baseline(rows, baselines, comparer)
     p_values = pair_p_values(rows, comparer)

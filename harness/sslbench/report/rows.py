@@ -71,7 +71,7 @@ class Row:
     labeled_sentences: int | None
     codes: tuple[str, ...]
     trials: int
-    tune_cpu_s: float | None
+    tune_cpu_s: float
     notes: tuple[str, ...] = ()
     stale: bool = False
     rank: int | None = None
@@ -169,11 +169,8 @@ def _unique(names: Mapping[RowKey, str]) -> dict[RowKey, str]:
     return unique
 
 
-def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int], tuned: bool) -> Row:
-    """A row without rank and comparison.
-
-    shared: the seeds of the ranked rows.  tuned: whether runs of the table have tuning trials.
-    """
+def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row:
+    """A row without rank and comparison; shared: the seeds of the ranked rows."""
     good = {seed: cells[seed] for seed in sorted(cells) if successful(cells[seed])}
     missing = tuple(seed for seed in shared if seed not in good)
     own = [seed for seed in good if seed in shared] if not missing else list(good)
@@ -181,7 +178,6 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int], tuned:
     scores = {seed: record.score or 0.0 for seed, record in good.items()}
     values = [scores[seed] for seed in counted]
     sizes = [record.data.get("sentences", {}).get("labeled") for record in good.values()]
-    trials = [trial for record in good.values() for trial in record.tuning]
     return Row(
         name=name,
         key=key,
@@ -198,9 +194,9 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int], tuned:
         peak_rss_mb=_median(record.peak_rss_mb for record in good.values()),
         labeled_sentences=sizes[0] if sizes else None,
         codes=tuple(sorted({content_id(record.code) for record in cells.values()})),
-        trials=len(trials),
-        tune_cpu_s=_total([trial.get("cpu_s") for trial in trials]),
-        notes=_notes(cells, good, counted, missing, tuned),
+        trials=sum(record.tuned.trials for record in good.values()),
+        tune_cpu_s=sum(record.tuned.cpu_s for record in good.values()),
+        notes=_notes(cells, good, counted, missing),
         cells=cells,
     )
 
@@ -234,7 +230,6 @@ def _notes(
     good: Cells,
     counted: Sequence[int],
     missing: Sequence[int],
-    tuned: bool,
 ) -> tuple[str, ...]:
     notes = []
     failures = {seed: cells[seed].status for seed in cells if seed not in good}
@@ -247,7 +242,7 @@ def _notes(
         same = [seed for seed in good if fingerprint(good[seed]) is not None]
         if len(same) > 1:
             notes.append(f"{len(same)} identical runs counted once")
-    if tuned and good and not any(record.tuning for record in good.values()):
+    if any(record.tuned.status == "untuned" for record in good.values()):
         notes.append("untuned")
     if any(record.audit.get("dev_labels") for record in good.values()):
         notes.append("used development labels itself")
@@ -271,8 +266,3 @@ def marked(row: Row, marks: Mapping[str, str]) -> Row:
 def _median(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
-
-
-def _total(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known and len(known) == len(values) else None

@@ -178,10 +178,7 @@ def remarks(table: Table) -> list[str]:
 
 def tuning(row: Row) -> str:
     """Trials and CPU seconds."""
-    if not row.trials:
-        return ""
-    cost = "" if row.tune_cpu_s is None else f", {row.tune_cpu_s:.0f} s"
-    return f"{row.trials}{cost}"
+    return f"{row.trials}, {row.tune_cpu_s:.0f} s" if row.trials else ""
 
 
 def interval(test: Paired | None) -> str:

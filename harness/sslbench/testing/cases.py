@@ -19,9 +19,11 @@ from sslbench.crf import ChainModel, read_model
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.problem import DecodedTagger, Problem, Tagger, without_labels
+from sslbench.experiment.protocol import resolve_text
 from sslbench.experiment.record import ProtocolSpec, RunSpec, jsonable
 from sslbench.experiment.saved import load_tagger, save_tagger
 from sslbench.experiment.training import RunSetup, RunTask, Trained, make_params, predict
+from sslbench.experiment.tune import Tuning
 from sslbench.plugins import Registry, registry
 from sslbench.registrations import (
     DatasetInfo,
@@ -202,7 +204,8 @@ class MethodCase:
         cache: folder for derived data; None: nothing is kept.
         inside: a context for the method's own `fit`; before: is shown the problem first.
         """
-        protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, seed=seed)
+        text = resolve_text(dataset, labeled, None)
+        protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, text=text, seed=seed)
         spec = RunSpec(self.info.name, dataset.name, "toy", "toy", {}, protocol)
         clock = RunContext(seed, threads=threads)
         task = RunTask(spec, dataset.metric, threads=threads)
@@ -213,7 +216,7 @@ class MethodCase:
         run = RunContext(seed, threads=threads, cache=cache)
         with using_threads(threads), inside():
             tagger = setup.fit(problem, values, run, self.info.name)
-        return Fitted(setup, Trained(tagger, problem, values, [], run))
+        return Fitted(setup, Trained(tagger, problem, values, Tuning(), run))
 
     def _registry(self, dataset: Dataset) -> Registry:
         """All plugins, with the method, the dataset, the toy's featurizer and a CRF among them."""

@@ -14,7 +14,8 @@ from msgspec import inspect
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.training import make_params, search_axes
+from sslbench.experiment.space import search_space
+from sslbench.experiment.training import make_params
 
 from .cases import LABELED, Fitted, MethodCase, external_text
 from .method_outputs import require_codes, unseen
@@ -27,10 +28,10 @@ def check_parameters(case: MethodCase) -> None:
     if not (isinstance(params, type) and issubclass(params, msgspec.Struct)):
         raise CheckFailure(f"{case.cls.__name__}.Params is not a msgspec.Struct")
     params()
-    for axis in search_axes(case.cls):
+    for axis in search_space(params):
         if axis.param not in params.__struct_fields__:
             raise CheckFailure(f"search: there is no parameter {axis.param!r}")
-        for value in axis.grid:
+        for value in axis.values or axis.limits or ():
             make_params(case.cls, {axis.param: value})
     try:
         make_params(case.cls, {"no_such_parameter": 1})

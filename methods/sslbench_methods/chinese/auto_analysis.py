@@ -7,18 +7,18 @@ class; what the text does not hold is "N".  Source: Wang et al. (2011), with the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from sslbench.checked import borders, vector
+from sslbench.checked import Saved, borders, vector
 from sslbench.corpus import Column, Corpus, Vocabulary
 from sslbench.features import Streams, Template
 from sslbench.features.symbols import pack_strings, unpack_strings
-from sslbench.types import I32, I64
+from sslbench.types import I32, I64, Arrays
 
 UNSEEN = "N"
 _CLASSES = "HML"
@@ -115,17 +115,17 @@ class NgramLists:
         """n-grams of each list by class H, M, L."""
         return {name: by_class(codes) for name, codes in self.codes.items()}
 
-    def arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def arrays(self) -> Saved:
         """Arrays and JSON-able facts."""
         arrays, facts = self.streams.arrays()
         lists = {f"list.{name}": codes for name, codes in self.codes.items()}
         return {**arrays, **lists}, {"streams": facts, "names": self.names}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> NgramLists:
+    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> NgramLists:
         """What `arrays` gave; ValueError when it cannot be that."""
         names = list(map(str, facts["names"]))
-        streams = Streams.from_arrays(dict(arrays), facts["streams"])
+        streams = Streams.from_arrays(arrays, facts["streams"])
         codes = {}
         for name, template in NGRAMS.items():
             size = streams.n_symbols[streams.pattern_of(template)[0]]
@@ -166,14 +166,14 @@ class WordLists:
     def _place(self) -> dict[str, int]:
         return dict(zip(self.words, range(len(self.words)), strict=True))
 
-    def arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def arrays(self) -> Saved:
         """Arrays and JSON-able facts."""
         text, ends = pack_strings(self.words)
         lists = {f"list.{name}": codes for name, codes in self.codes.items()}
         return {"text": text, "ends": ends, **lists}, {"names": self.names}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> WordLists:
+    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> WordLists:
         """What `arrays` gave; ValueError when it cannot be that."""
         text, ends = vector(arrays, "text", np.uint8), vector(arrays, "ends", np.int64)
         borders({"ends": np.append(0, ends)}, "ends", len(ends), len(text))

@@ -20,7 +20,6 @@ the rest is ours (docs/specs/virtual_evidence.md, section 8).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -28,10 +27,11 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench.checked import Saved, joined, part_of
 from sslbench.corpus import Corpus, Shards, Vocabulary
 from sslbench.features import Streams
 from sslbench.graph.words import numbered
-from sslbench.types import I32
+from sslbench.types import I32, Arrays
 from sslbench_methods.chinese.auto_analysis import (
     NGRAMS,
     UNSEEN,
@@ -49,13 +49,10 @@ from sslbench_methods.chinese.pipeline_st import (
     Columns,
     Pipeline,
     PipelineTrainer,
-    part_of,
-    prefixed,
     read_parts,
 )
 from sslbench_methods.chinese.word_clusters import directions, kmeans, neighbor_pmi
 from sslbench_methods.chinese.words import BORDERS, GoldWords, borders_of, word_text
-from sslbench_methods.shared import SIGMA2_GRID
 
 #: columns of word lists
 LEXICON, COARSE, FINE = "lexicon", "coarse", "fine"
@@ -100,22 +97,18 @@ class ListColumns(Columns):
                 )
         return sizes
 
-    def arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        arrays, facts = dict[str, Any](), dict[str, Any]()
-        for name, lists in (("ngrams", self.ngrams), ("words", self.words)):
-            if lists is not None:
-                own, facts[name] = lists.arrays()
-                arrays |= prefixed(name, own)
-        return arrays, facts
+    def arrays(self) -> Saved:
+        lists = {"ngrams": self.ngrams, "words": self.words}
+        return joined(**{name: part.arrays() for name, part in lists.items() if part is not None})
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Any], facts: Mapping[str, Any]) -> ListColumns:
+    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> ListColumns:
         """What `arrays` gave; ValueError when it cannot be that."""
         ngrams, words = None, None
         if "ngrams" in facts:
-            ngrams = NgramLists.from_arrays(part_of(arrays, "ngrams"), facts["ngrams"])
+            ngrams = NgramLists.from_arrays(*part_of(arrays, facts, "ngrams"))
         if "words" in facts:
-            words = WordLists.from_arrays(part_of(arrays, "words"), facts["words"])
+            words = WordLists.from_arrays(*part_of(arrays, facts, "words"))
         return cls(ngrams, words)
 
 
@@ -143,7 +136,9 @@ class ClusterFeatures(CRFMethod):
             int, msgspec.Meta(ge=1, description="rarer words are in no cluster")
         ] = 5
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="pipeline_st"),
+            SearchAxis("coarse", low=4, high=64, log=True, integer=True),
+            SearchAxis("fine", low=32, high=512, log=True, integer=True),
+            SearchAxis("cluster_min_count", low=1, high=20, log=True, integer=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Pipeline:
@@ -166,7 +161,7 @@ class ClusterFeatures(CRFMethod):
         return trainer.train(columns, "final")
 
     @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> Pipeline:
+    def restore(arrays: Arrays, facts: dict[str, Any]) -> Pipeline:
         """A saved tagger."""
         return Pipeline(*read_parts(arrays, facts), ListColumns.from_arrays(arrays, facts))
 

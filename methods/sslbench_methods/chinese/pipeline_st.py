@@ -17,18 +17,19 @@ Without tags the second step is left out.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import CRFMethod, Problem, RunContext, TrainingParams
+from sslbench.checked import Saved, joined, part_of
 from sslbench.corpus import Corpus, Vocabulary
 from sslbench.crf import ChainCRF, HardLabels, write_model
 from sslbench.experiment.metrics.chunks import ChunkList
 from sslbench.features import TemplateFeaturizer
-from sslbench.types import I32, Bool
+from sslbench.types import I32, Arrays, Bool
 from sslbench_methods.chinese.words import (
     BORDERS,
     GoldWords,
@@ -42,7 +43,6 @@ from sslbench_methods.chinese.words import (
     word_labels,
     word_text,
 )
-from sslbench_methods.shared import SIGMA2_GRID
 
 SEGMENTATION = (
     "bias",
@@ -57,7 +57,6 @@ TAGGING = (
     *(f"word.{affix}{n}[0]" for affix in ("prefix", "suffix") for n in (1, 2)),
     *("length[0]", "pattern[0]"),
 )
-_PARTS = ("segmenter", "tagger")
 
 
 class Columns:
@@ -88,7 +87,7 @@ class Columns:
         text = with_derived(text, "length", length_class)
         return with_derived(text, "pattern", class_pattern)
 
-    def arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def arrays(self) -> Saved:
         """What to save of them: arrays, JSON-able facts."""
         return {}, {}
 
@@ -126,39 +125,23 @@ class Pipeline:
         of_characters = np.repeat(tags, words.last - words.start + 1)
         return len(BORDERS) * of_characters + borders_of(words, corpus.n_tokens)
 
-    # -- saving ------------------------------------------------------------------------------
-    def arrays(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def arrays(self) -> Saved:
         """Arrays and JSON-able facts of both taggers and of their columns."""
-        arrays, facts = self.columns.arrays()
-        for name, crf in zip(_PARTS, (self.segmenter, self.tagger), strict=True):
-            if crf is not None:
-                own, facts[name] = crf.arrays()
-                arrays |= prefixed(name, own)
-        return arrays, facts
+        steps = {"segmenter": self.segmenter, "tagger": self.tagger}
+        arrays, facts = joined(**{name: crf.arrays() for name, crf in steps.items() if crf})
+        own, more = self.columns.arrays()
+        return arrays | own, facts | more
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """One file."""
         write_model(path, self.columns.method, *self.arrays())
 
 
-def prefixed(name: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The arrays of a part of a saved model, under its name."""
-    return {f"{name}.{key}": array for key, array in arrays.items()}
-
-
-def part_of(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The inverse of `prefixed`: of all arrays, those of one part."""
-    start = f"{name}."
-    return {k.removeprefix(start): array for k, array in arrays.items() if k.startswith(start)}
-
-
-def read_parts(
-    arrays: Mapping[str, Any], facts: Mapping[str, Any]
-) -> tuple[ChainCRF, ChainCRF | None]:
+def read_parts(arrays: Arrays, facts: dict[str, Any]) -> tuple[ChainCRF, ChainCRF | None]:
     """Segmenter and tagger of `Pipeline.arrays`; ValueError when they cannot be those."""
     segmenter, tagger = (
-        ChainCRF.from_arrays(part_of(arrays, name), facts[name]) if name in facts else None
-        for name in _PARTS
+        ChainCRF.from_arrays(*part_of(arrays, facts, name)) if name in facts else None
+        for name in ("segmenter", "tagger")
     )
     if segmenter is None or segmenter.labels != BORDERS:
         raise ValueError(f"no segmenter with the labels {', '.join(BORDERS)}")
@@ -224,14 +207,12 @@ class PipelineST(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of both CRFs."""
 
-        search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("sigma2", SIGMA2_GRID, refine=1),)
-
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Pipeline:
         """Train both steps on the labeled words; UserError when the problem has no words."""
         trainer = PipelineTrainer(problem, params, run, GoldWords.of(problem))
         return trainer.train(Columns(), "pipeline")
 
     @staticmethod
-    def restore(arrays: dict[str, Any], facts: dict[str, Any]) -> Pipeline:
+    def restore(arrays: Arrays, facts: dict[str, Any]) -> Pipeline:
         """A saved tagger."""
         return Pipeline(*read_parts(arrays, facts))

@@ -29,6 +29,7 @@ from sslbench.crf import (
 )
 from sslbench.method import FeaturesFrom
 from sslbench.types import F64
+from sslbench_methods.shared import encoded, train_supervised
 
 #: A label with a larger share of the text than SEEN under the supervised model that loses more than
 #: LOST of it has collapsed; so has a model with less than SURE nats per token
@@ -79,15 +80,13 @@ class EntropyRegularization(CRFMethod):
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", (0.1, 1.0, 10.0, 100.0), via="supervised"),
             SearchAxis("gamma", (0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0)),
+            SearchAxis("anneal", ("none", "geometric")),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train on the labeled sentences, then on both."""
-        with run.phase("features"):
-            crf = problem.crf(params, features_from=params.features_from)
-            text = problem.encode(crf)
+        crf, text = encoded(problem, params, run, params.features_from)
         return EntropyTrainer(crf, text, params, run).train()
 
 
@@ -133,8 +132,7 @@ class EntropyTrainer:
     def train(self) -> ChainCRF:
         """The supervised optimum, then L-BFGS on the objective, in stages."""
         params, run = self.params, self.run
-        with run.phase("train"):
-            run.record(self.crf.train([self.text.labeled], params), "supervised")
+        train_supervised(self.crf, self.text, params, run)
         gamma = self.gamma()
         before = self.report(gamma)
         stages: list[dict[str, Any]] = []
@@ -199,7 +197,7 @@ class EntropyTrainer:
             crf.evaluate(parts)
             value = crf.objective([self.text.labeled], self.params)
             penalty = float(crf.weights @ crf.weights) / (2 * self.params.sigma2)
-            accuracy = self.text.dev_accuracy(crf)
+            accuracy = self.text.dev_accuracy(crf, record_only=True)
         negative = gamma * sum(term.value for _, term in parts)
         return {
             "RL": value + negative,

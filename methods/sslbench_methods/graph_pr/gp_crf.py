@@ -6,18 +6,19 @@ CRF is trained on these labels and the gold ones.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from functools import partial
+from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
 from sslbench.crf import ChainCRF, HardLabels, best_sequences
+from sslbench.taggers import Decoding, PosteriorTagger
 from sslbench.types import F64, I32, I64, Bool
-from sslbench_methods.shared import SIGMA2_GRID
+from sslbench_methods.shared import encoded
 
 from .propagation import Mode, likeliest, propagated
-from .tagger import Arrays, Decoding, PosteriorTagger
 
 KIND = "gp_crf"
 
@@ -35,16 +36,12 @@ class GraphPropagationCRF(CRFMethod):
             float, msgspec.Meta(ge=0, description="weight of a propagated sentence (labeled: 1)")
         ] = 1.0
         decoding: Decoding = "posterior"
-        search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
-        )
+        search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("eta", low=0.01, high=10, log=True),)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
         """Propagate the labels, then train once on all of the text."""
         tokens, rows = propagated(problem, run, params, params.mode)
-        with run.phase("features"):
-            crf = problem.crf(params, features_from="labeled+unlabeled")
-            text = problem.encode(crf)
+        crf, text = encoded(problem, params, run)
         parts, counts = [text.labeled], np.zeros(len(problem.labels), np.int64)
         for shard, data in zip(problem.unlabeled, text.unlabeled, strict=True):
             guess = hard_labels(rows[tokens.of(shard)], shard.offsets, problem.transition_mask)
@@ -57,10 +54,7 @@ class GraphPropagationCRF(CRFMethod):
         run.trace["propagated_labels"] = counts.tolist()
         return crf if params.decoding == "viterbi" else PosteriorTagger(crf, KIND)
 
-    @staticmethod
-    def restore(arrays: Arrays, metadata: dict[str, Any]) -> PosteriorTagger:
-        """A saved tagger; one that decodes by Viterbi is saved as the CRF that it is."""
-        return PosteriorTagger.from_arrays(arrays, metadata, KIND)
+    restore = staticmethod(partial(PosteriorTagger.from_arrays, kind=KIND))
 
 
 def hard_labels(distributions: F64, offsets: I64, transition_mask: Bool | None) -> I32:

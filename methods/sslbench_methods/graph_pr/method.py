@@ -1,7 +1,7 @@
 """Graph-based posterior regularization, and its first round, PR1.
 
-He et al. (2013) maximize, over the weights theta of a CRF and over free
-distributions q of the label sequences of the unlabeled sentences,
+He et al. (2013) maximize, over the weights theta of a CRF and over free distributions q of the
+label sequences of the unlabeled sentences,
 
     J = L(theta) - beta [ sum_unlabeled KL(q || p_theta) + lam h(m(q)) ]
 
@@ -13,38 +13,36 @@ alternate from the supervised optimum; neither lowers J. J is not jointly concav
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, UserError
-from sslbench.crf import ChainCRF, EncodedProblem, LogPartition, Options
-from sslbench.graph.lookup import NgramLookup
+from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, Tagger, UserError
+from sslbench.crf import ChainCRF, EncodedProblem, LogPartition, Parts
+from sslbench.graph.lookup import NgramLookup, NgramScores
+from sslbench.graph.regularized import SCHEDULES, Posterior, RegularizedPosterior, Schedule, Value
 from sslbench.graph.regularizers import AtLeastOnce, GraphLaplacian, Regularizer
+from sslbench.method import Sigma2
+from sslbench.taggers import Decoding, PosteriorTagger
+from sslbench_methods.shared import encoded, train_supervised
 
-from .e_step import Backtracking, Posterior, RegularizedPosterior, Release, Schedule, Value
-from .tagger import Arrays, Decoding, PosteriorTagger, VertexShift
-
+KIND = "graph_pr"
 #: rounds before the change of J may end the training (docs/specs/graph_pr.md, section 6)
 LEAST_ROUNDS = 3
 #: a relative fall of J up to this is rounding of sums over all text
 ROUNDING = 1e-9
-#: kind of saved taggers
-KIND = "graph_pr"
 
 
 class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
     """Parameters of graph_pr and pr1."""
 
-    sigma2: Annotated[
-        float, msgspec.Meta(gt=0, description="variance of the Gaussian prior on the weights")
-    ] = 1e4
+    sigma2: Sigma2 = 1e4
     penalty: Annotated[
         Literal["graph", "label_in_sentence"],
         msgspec.Meta(
-            description="graph: differences of label marginals over edges; label_in_sentence:"
-            " unlabeled sentences where a label is expected less than once"
+            description="differences of marginals over edges, or sentences lacking a label"
         ),
     ] = "graph"
     required_label: Annotated[
@@ -62,29 +60,16 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
     ] = "backtracking"
     warm: Annotated[
         Literal["restart", "carry"],
-        msgspec.Meta(
-            description="E-steps start from the new model under the old offsets, or from the old"
-            " posterior (release: the latter)"
-        ),
+        msgspec.Meta(description="E-steps start at the new model and old offsets, or at the old q"),
     ] = "restart"
     m_iterations: Annotated[int, msgspec.Meta(ge=1, description="of L-BFGS in one M-step")] = 300
     m_ftol: Annotated[float, msgspec.Meta(ge=0, description="ftol of the M-steps")] = 1e-5
     decoding: Decoding = "posterior"
     decode_from: Annotated[
         Literal["model", "q"],
-        msgspec.Meta(
-            description="tag with the CRF, or with the regularized posterior: the CRF and what the"
-            " graph adds for the n-grams that it knows"
-        ),
+        msgspec.Meta(description="the CRF alone, or with what the graph adds for known n-grams"),
     ] = "model"
-    search: ClassVar[tuple[SearchAxis, ...]] = (
-        SearchAxis("sigma2", (1.0, 100.0, 1e4), via="supervised"),
-        SearchAxis("lam", (0.1, 0.5, 1.0, 2.0)),
-    )
-
-    def m_options(self) -> Options:
-        """Stopping rules of an M-step."""
-        return self.options(ftol=self.m_ftol, max_iterations=self.m_iterations)
+    search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("lam", low=0.01, high=10, log=True),)
 
 
 class GraphPR(CRFMethod):
@@ -102,55 +87,47 @@ class GraphPR(CRFMethod):
         # J goes on to rise while labels get worse, where the graph is wrong often enough
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *RegularizationParams.search,
-            SearchAxis("em_iters", (1, 2, 4, 6, 10)),
+            SearchAxis("em_iters", low=1, high=40, log=True, integer=True),
         )
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train on the labeled sentences, then alternate."""
         return train(problem, params, run, params.em_iters, params.em_tol)
 
-    @staticmethod
-    def restore(arrays: Arrays, facts: dict[str, Any]) -> PosteriorTagger:
-        """A saved tagger; one that decodes by Viterbi is saved as the CRF that it is."""
-        return PosteriorTagger.from_arrays(arrays, facts, KIND)
+    restore = staticmethod(partial(PosteriorTagger.from_arrays, kind=KIND))
 
 
 class PR1(CRFMethod):
     """The model after the first round: the E-step sees the supervised CRF, the M-step the rest."""
 
     order_invariant = True
+    Params = RegularizationParams
 
-    class Params(RegularizationParams, frozen=True, kw_only=True):
-        """Parameters of the first round."""
-
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
+    def fit(self, problem: Problem, params: RegularizationParams, run: RunContext) -> Tagger:
         """Train on the labeled sentences, then one round."""
         return train(problem, params, run, 1, 0.0)
 
 
 def train(
     problem: Problem, params: RegularizationParams, run: RunContext, rounds: int, tolerance: float
-) -> ChainCRF | PosteriorTagger:
+) -> Tagger:
     """Build the penalty, train, and make the tagger that the parameters ask for."""
     if params.decode_from == "q" and (params.penalty, params.decoding) != ("graph", "posterior"):
         raise UserError("decode_from=q needs penalty=graph and decoding=posterior")
     penalty, lookup = penalty_of(problem, params, run)
-    with run.phase("features"):
-        crf = problem.crf(params, features_from="labeled+unlabeled")
-        text = problem.encode(crf)
+    crf, text = encoded(problem, params, run)
     posterior = RegularizedPosterior(crf, text.unlabeled, penalty, params.lam)
-    em = RegularizedEM(posterior, text, params, run)
+    em = RegularizedEM(posterior, text, params, run, SCHEDULES[params.schedule])
     em.train(rounds, tolerance)
     if params.decoding == "viterbi":
         return crf
     others = {} if em.first is None else {"pr1": PosteriorTagger(em.first, KIND)}
     if em.q is None or lookup is None:  # q is the model
         return PosteriorTagger(crf, KIND, others)
-    shift = VertexShift(lookup, em.q.offset)
-    q = PosteriorTagger(replace(crf, weights=em.q.weights), KIND, shift=shift)
-    if params.decode_from == "q":
-        return replace(q, variants=others)
-    return PosteriorTagger(crf, KIND, {**others, "q": q})
+    extra = NgramScores(lookup, em.q.offset)
+    q = PosteriorTagger(replace(crf, weights=em.q.weights), KIND, extra=extra)
+    model = PosteriorTagger(crf, KIND, {**others, "q": q})
+    return replace(q, variants=others) if params.decode_from == "q" else model
 
 
 def penalty_of(
@@ -160,58 +137,55 @@ def penalty_of(
 
     UserError for a required label that no labeled token has.
     """
-    L = len(problem.labels)
+    names, required = problem.labels, params.required_label
     if params.penalty == "graph":
         graph = problem.graph(params, run)
-        known, codes = graph.text, problem.label_codes(problem.labeled)
-        labeled = known.vertex_of[: known.n_labeled]
-        return GraphLaplacian.build(graph.W, labeled, codes, known.unlabeled, L), graph.lookup
-    if params.required_label not in problem.labels:
-        raise UserError(
-            f"required_label={params.required_label}: no labeled token has it",
-            hint="labels are " + " ".join(problem.labels),
-        )
-    label = problem.labels.index(params.required_label)
+        text, codes = graph.text, problem.label_codes(problem.labeled)
+        tokens = text.vertex_of[: text.n_labeled], codes, text.unlabeled
+        return GraphLaplacian.build(graph.W, *tokens, len(names)), graph.lookup
+    if required not in names:
+        known = "labels are " + " ".join(names)
+        raise UserError(f"required_label={required}: no labeled token has it", hint=known)
     lengths = [np.empty(0, np.int64), *(shard.lengths for shard in problem.unlabeled)]
-    return AtLeastOnce.build(label, np.concatenate(lengths), L), None
+    return AtLeastOnce.build(names.index(required), np.concatenate(lengths), len(names)), None
 
 
 @dataclass
 class RegularizedEM:
-    """Ascent on J from the supervised optimum (docs/specs/graph_pr.md, section 6)."""
+    """Ascent on J from the supervised optimum (docs/specs/graph_pr.md, section 6).
+
+    path: J at the start, then after every E-step and M-step.
+    first: the model after the first of several rounds. q: of the last E-step.
+    """
 
     posterior: RegularizedPosterior
     text: EncodedProblem
     params: RegularizationParams
     run: RunContext
-    #: J at the start, then after every E-step and M-step
+    schedule: Schedule
     path: list[float] = field(default_factory=list)
-    #: the model after the first of several rounds
     first: ChainCRF | None = None
-    #: of the last E-step
     q: Posterior | None = None
 
     def train(self, most_rounds: int, tolerance: float) -> None:
         """The supervised optimum, then rounds until J settles."""
-        with self.run.phase("train"):
-            self.run.record(self.crf.train([self.text.labeled], self.params), "supervised")
-        self.run.trace["supervised"] |= self.text.dev_accuracy(self.crf)
+        train_supervised(self.crf, self.text, self.params, self.run)
         rounds = self.run.rounds(most_rounds)
         if self.params.lam == 0 or not len(self.posterior.penalty.rows.row_of):
             rounds.stop("nothing_to_do")  # J is L: this is its optimum
             return
-        model = self._model()
-        q, value = model, self.posterior.value(model, model)
-        self.path.append(self.objective(value))
-        self.run.trace["J"] = self.path[0]
+        q = model = self._model()
+        value = self.posterior.value(model, model)
+        self.run.trace["J"] = self.objective(value)
+        self.path.append(self.run.trace["J"])
         for number in rounds:
             q, e_step = self.e_step(q, value, model)
             model, value, m_step = self.m_step(q)
             gain = self.path[-1] - self.path[-3]
-            accuracy = self.text.dev_accuracy(self.crf)
             message = f"J {self.path[-1]:.3f}, {len(e_step['etas'])} E-steps"
-            if self.falls()[-1:] and self.falls()[-1] > 2 * (number - 1):
+            if max(self.falls(), default=0) > 2 * (number - 1):
                 message += "; warning: J fell"
+            accuracy = self.text.dev_accuracy(self.crf, record_only=True)
             rounds.record(message, **e_step, **m_step, J_gain=gain, **accuracy)
             if number == 1 < most_rounds:
                 self.first = replace(self.crf, weights=self.crf.weights.copy())
@@ -227,7 +201,7 @@ class RegularizedEM:
         with self.run.phase("estep"):
             carried = self.params.warm == "carry" or self.params.schedule == "release"
             start = old if carried else self.posterior.restarted(old, model)
-            q, steps = self.posterior.minimize(start, model, self.schedule())
+            q, steps = self.posterior.minimize(start, model, self.schedule)
             now = self.posterior.value(q, model)
             # a restart that was stopped early may have a larger R than the old posterior
             if worse := now.r > value.r:
@@ -240,16 +214,12 @@ class RegularizedEM:
     def m_step(self, q: Posterior) -> tuple[Posterior, Value, dict[str, Any]]:
         """theta <- argmax L + beta sum_unlabeled E_q log p_theta, from the current weights."""
         params = self.params
-        if q.counts is None:
-            raise ValueError("the M-step needs expected features")
         free = [(data, LogPartition(params.beta)) for data in self.text.unlabeled]
+        parts: Parts = [self.text.labeled, *free]
+        stop = params.options(ftol=params.m_ftol, max_iterations=params.m_iterations)
+        sums = params.beta * q.expected_counts()
         with self.run.phase("mstep"):
-            result = self.crf.train(
-                [self.text.labeled, *free],
-                params,
-                options=params.m_options(),
-                expected_counts=params.beta * q.counts,
-            )
+            result = self.crf.train(parts, params, options=stop, expected_counts=sums)
         model = self._model()
         value = self.posterior.value(q, model)
         self.path.append(self.objective(value))
@@ -260,10 +230,6 @@ class RegularizedEM:
         """J at the current weights; value: R of q there."""
         labeled = self.crf.objective([self.text.labeled], self.params)
         return labeled - self.params.beta * value.r
-
-    def schedule(self) -> Schedule:
-        """Of the E-step."""
-        return Release() if self.params.schedule == "release" else Backtracking()
 
     def falls(self) -> list[int]:
         """Steps (E and M in turn, from 1) after which J is lower than before: none, in theory."""
@@ -277,5 +243,4 @@ class RegularizedEM:
 
     @property
     def crf(self) -> ChainCRF:
-        """The model that is trained."""
         return self.posterior.crf

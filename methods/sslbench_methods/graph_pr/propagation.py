@@ -8,25 +8,23 @@ the trigrams of its text and no others.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from sslbench import GraphParams, Problem, RunContext
-from sslbench.checked import vector
+from sslbench import GraphParams, Problem, RunContext, SearchAxis
+from sslbench.checked import Saved, vector
 from sslbench.corpus import Corpus, LabelConstraint, Vocabulary
-from sslbench.crf import write_model
+from sslbench.crf import SavedModel
 from sslbench.graph.lookup import NgramLookup
 from sslbench.graph.propagation.harmonic import harmonic, harmonic_descent
 from sslbench.graph.propagation.quadratic import roughness
 from sslbench.graph.similarity import registered_similarity
 from sslbench.graph.words import CodedForms
 from sslbench.method import HasGraphParams
-from sslbench.types import F64, I32, I64, Bool
+from sslbench.types import F64, I32, I64, Arrays, Bool
 
 Mode: TypeAlias = Annotated[
     Literal["solve", "gd"],
@@ -46,6 +44,10 @@ class GraphPropagation:
         """Parameters of graph propagation (the paper's values)."""
 
         mode: Mode = "solve"
+        search: ClassVar[tuple[SearchAxis, ...]] = (
+            SearchAxis("neighbors", low=5, high=200, log=True, integer=True),
+            SearchAxis("symmetry", ("mutual", "union")),
+        )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> GraphTagger:
         """Build the graph, spread the labels; the tagger keeps the label of every trigram."""
@@ -53,9 +55,9 @@ class GraphPropagation:
         return GraphTagger(problem.labels, tokens, likeliest(rows), problem.label_constraint)
 
     @staticmethod
-    def restore(arrays: dict[str, Any], metadata: dict[str, Any]) -> GraphTagger:
+    def restore(arrays: Arrays, facts: dict[str, Any]) -> GraphTagger:
         """A saved tagger."""
-        return GraphTagger.from_arrays(arrays, metadata)
+        return GraphTagger.from_arrays(arrays, facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +89,7 @@ class TokenRows:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphTagger:
+class GraphTagger(SavedModel):
     """One label for every row of `tokens`: int32[len(tokens)] codes into `labels`.
 
     Labels are chosen token by token: sequences of chunk tags may be ill-formed.
@@ -95,6 +97,7 @@ class GraphTagger:
     """
 
     decodes_sequences: ClassVar[bool] = False
+    kind = "graph_propagation"
 
     labels: tuple[str, ...]
     tokens: TokenRows
@@ -103,15 +106,11 @@ class GraphTagger:
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: label codes of a corpus."""
-        codes = self.label[self.tokens.of(corpus)]
-        return (
-            codes
-            if self.label_constraint is None
-            else self.label_constraint.apply_to(codes, corpus, self.labels)
-        )
+        codes, constraint = self.label[self.tokens.of(corpus)], self.label_constraint
+        return codes if constraint is None else constraint.apply_to(codes, corpus, self.labels)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write n-grams and labels to one file."""
+    def arrays(self) -> Saved:
+        """N-grams and labels."""
         arrays, facts = self.tokens.lookup.arrays()
         facts |= {
             "labels": list(self.labels),
@@ -119,10 +118,10 @@ class GraphTagger:
             "similarity": self.tokens.similarity,
             "rule": msgspec.to_builtins(self.label_constraint),
         }
-        write_model(path, "graph_propagation", {**arrays, "label": self.label}, facts)
+        return {**arrays, "label": self.label}, facts
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> GraphTagger:
+    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> GraphTagger:
         """Restore a tagger.
 
         ValueError when arrays and facts do not fit together, UserError if the similarity is not
@@ -133,9 +132,8 @@ class GraphTagger:
         outside = Vocabulary(map(str, facts["outside"]))
         tokens = TokenRows(NgramLookup.from_arrays(arrays, facts), outside, similarity)
         label = vector(arrays, "label", np.int32, len(tokens), (0, len(labels)))
-        return cls(
-            labels, tokens, label, msgspec.convert(facts.get("rule"), LabelConstraint | None)
-        )
+        constraint = msgspec.convert(facts.get("rule"), LabelConstraint | None)
+        return cls(labels, tokens, label, constraint)
 
 
 def propagated(

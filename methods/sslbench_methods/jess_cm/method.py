@@ -18,7 +18,7 @@ M-step is not printed; "plain" tempers the prior with the model, "lambda" is the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -26,16 +26,42 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.corpus import Corpus, CorpusShards
-from sslbench.crf import ChainCRF, HardLabels, TrainingResult
-from sslbench.types import F64
-from sslbench_methods.shared import SIGMA2_GRID
+from sslbench.checked import Saved
+from sslbench.corpus import Corpus
+from sslbench.crf import ChainCRF, HardLabels, SymbolCounts, SymbolTables, TrainingResult
+from sslbench.taggers import CRFTagger
+from sslbench.types import F64, I32, Arrays
 
-from .hmm import Counts, EmbeddedModels
-from .tagger import JessCMTagger
+#: the logarithm of a zero probability stops here, so that one unseen event cannot forbid a label
+LOG_FLOOR = float(np.log(1e-12))
 
-#: tokens per piece of unlabeled text in memory at a time, and per batch of the E-step
-PIECE, BATCH = 65_536, 256
+MStep = Literal["plain", "lambda"]
+
+
+@dataclass
+class JessCMTagger(CRFTagger):
+    """A CRF with its embedded models; labels come from Viterbi on the combined potentials."""
+
+    crf: ChainCRF
+    models: EmbeddedModels
+    kind = "jess_cm"
+
+    def predict(self, corpus: Corpus) -> I32:
+        """int32[N]."""
+        return self.crf.decode(self.crf.encode(corpus, self.models.bind(corpus)))
+
+    def arrays(self) -> Saved:
+        (arrays, facts), (tables, more) = self.crf.arrays(), self.models.arrays()
+        return arrays | tables, facts | more
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> JessCMTagger:
+        """What `arrays` gave; ValueError when arrays and facts do not fit together."""
+        crf = ChainCRF.from_arrays(arrays, facts)
+        models = EmbeddedModels.from_arrays(arrays, facts, len(crf.labels))
+        if len(models.chain) != crf.layout.n_factors:
+            raise ValueError(f"{len(models.chain)} models, {crf.layout.n_factors} weights of them")
+        return cls(crf, models)
 
 
 class JessCM(CRFMethod):
@@ -44,7 +70,7 @@ class JessCM(CRFMethod):
     order_invariant = True
 
     class Params(TrainingParams, frozen=True, kw_only=True):
-        """Parameters of JESS-CM; sigma2 is tuned by the supervised CRF, as in the paper."""
+        """Parameters of JESS-CM."""
 
         eta: Annotated[
             float, msgspec.Meta(ge=0, description="Dirichlet pseudo-count of the embedded models")
@@ -53,8 +79,7 @@ class JessCM(CRFMethod):
             int, msgspec.Meta(ge=1, description="most outer iterations (T in the paper)")
         ] = 10
         epsilon: Annotated[
-            float,
-            msgspec.Meta(gt=0, description="stop when the tables move less (mean L1 of a row)"),
+            float, msgspec.Meta(gt=0, description="stop when rows of tables move less (mean L1)")
         ] = 0.01
         sign: Annotated[
             Literal["nonneg", "free"],
@@ -72,48 +97,41 @@ class JessCM(CRFMethod):
             msgspec.Meta(description="unknown symbols: one symbol <UNK>, or no evidence at all"),
         ] = "symbol"
         drop_duplicate_chain: Annotated[
-            bool,
-            msgspec.Meta(
-                description="leave out the model of the transition, equal to that of [y_s]"
-            ),
+            bool, msgspec.Meta(description="no model of the transition, equal to that of [y_s]")
         ] = False
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", SIGMA2_GRID, refine=1, via="supervised"),
+            SearchAxis("eta", low=1e-4, high=100, log=True),
+            SearchAxis("symbol_min_count", low=1, high=10, log=True, integer=True),
+            SearchAxis("sign", ("nonneg", "free")),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> JessCMTagger:
         """Alternate until the tables stop moving; the trace has an entry per round."""
+        text, templates = problem.unlabeled, problem.featurizer.templates
+        options = {
+            "unknown": int(params.unknown == "symbol"),
+            "bare_chain": not params.drop_duplicate_chain,
+        }
         with run.phase("features"):
-            models = EmbeddedModels.build(
-                problem.featurizer.templates,
-                len(problem.labels),
-                problem.unlabeled,
-                params.symbol_min_count,
-                unknown=int(params.unknown == "symbol"),
-                bare_chain=not params.drop_duplicate_chain,
-            )
-            crf = problem.crf(params, n_factors=models.n_models)
+            L, least = len(problem.labels), params.symbol_min_count
+            models = EmbeddedModels.build(templates, L, text, least, **options)
+            crf = problem.crf(params, n_factors=models.n_tables)
         trainer = Trainer(crf, models, problem, params, run)
-        distances: list[float] = []
         rounds = run.rounds(params.rounds)
         for number in rounds:
             entry = trainer.round(number)
-            distances.append(entry["distance"])
             message = f"L1 {entry['L1']:.2f}, distance {entry['distance']:.4f}"
             rounds.record(message, **entry)
             if entry["distance"] < params.epsilon:
                 rounds.stop("converged")
-            elif rising(distances):
+            elif rising([entry["distance"] for entry in rounds.entries]):
                 rounds.stop("oscillating")
         run.record(trainer.fit_weights())
         run.trace["model_weights"] = trainer.model_weights.tolist()
         run.trace["l2_monotone"] = trainer.l2_monotone
         return JessCMTagger(crf, models)
 
-    @staticmethod
-    def restore(arrays: dict[str, Any], metadata: dict[str, Any]) -> JessCMTagger:
-        """A saved tagger."""
-        return JessCMTagger.from_arrays(arrays, metadata)
+    restore = JessCMTagger.from_arrays
 
 
 def rising(distances: list[float]) -> bool:
@@ -140,20 +158,18 @@ class Trainer:
 
     def round(self, number: int) -> dict[str, Any]:
         """lambda' step, E-step, M-step; an entry for the record."""
-        params = self.params
-        result = self.fit_weights()
+        result, weights = self.fit_weights(), self.model_weights
         with self.run.phase("e_step"):
-            counts = self.expected_counts()
-        weights = self.model_weights
+            counts = self.models.expected_counts(self.crf, self.problem.unlabeled)
         # after the first round all weights are zero: the literal M-step could never leave uniform
-        m_weights = np.ones_like(weights) if number == 1 else weights
-        if (m_weights < 0).any():
-            self.l2_monotone = False
+        tempering = np.ones_like(weights) if number == 1 else weights
+        self.l2_monotone &= not (tempering < 0).any()
         with self.run.phase("m_step"):
-            distance = self.models.update(counts, params.eta, m_weights, params.m_step)
+            eta, m_step = self.params.eta, self.params.m_step
+            distance = self.models.update(counts, eta, tempering, m_step)
         return {
             "L1": result.objective,
-            "log_g": float(counts.log_g[0]),
+            "log_g": counts.log_z,
             "distance": distance,
             "iterations": result.iterations,
             "status": result.status,
@@ -171,24 +187,60 @@ class Trainer:
         problem, crf = self.problem, self.crf
         with self.run.phase("train"):
             bound = None if self.models.uniform else self.models.bind(problem.labeled)
-            labels = HardLabels(problem.label_codes(problem.labeled))
-            part = crf.encode(problem.labeled, bound), labels
+            gold = HardLabels(problem.label_codes(problem.labeled))
             nonnegative = crf.factor_indices if self.params.sign == "nonneg" else None
+            part = crf.encode(problem.labeled, bound), gold
             return crf.train([part], self.params, nonnegative=nonnegative)
 
-    def expected_counts(self) -> Counts:
-        """E-step over the unlabeled text, piece by piece: memory does not grow with the text."""
-        counts = self.models.zero_counts()
-        for shard in self.problem.unlabeled:
-            for piece in CorpusShards(shard, PIECE):
-                add_counts(self.crf, self.models, piece, counts)
-        return counts
+
+@dataclass
+class EmbeddedModels(SymbolTables):
+    """Theta: log tables of all models, one per template (docs/specs/jess_cm.md, sections 3.2, 4.4).
+
+    All models share the label set as states. Rows of a and (per state or arc) of b sum to one over
+    all labels and all symbols, <UNK> included, also under a label transition_mask. The paper counts
+    the bare transition [y_{s-1:s}] as a template too (its model equals the constant template's).
+    """
+
+    uniform: bool = field(init=False, default=True)
+
+    def update(self, counts: SymbolCounts, eta: float, weights: F64, m_step: MStep) -> float:
+        """One M-step; returns the mean L1 change of a row (docs/specs/jess_cm.md, section 4.5).
+
+        eta: Dirichlet pseudo-count; theta_k = (c_k + eta) / (sum c + K eta), with c scaled by the
+        model's weight for m_step "lambda".  A row without any mass keeps its value.
+        """
+        L, n_models = self.n_labels, len(self.chain)
+        factor = weights if m_step == "lambda" else np.ones(n_models)
+        moved = 0.0
+        for j in range(n_models):
+            old = np.exp(self.chain[j]).reshape(L + 1, L)
+            new = _smoothed(factor[j] * counts.chain.reshape(L + 1, L), eta, old, axis=1)
+            self.chain[j] = _log(new).reshape(-1)
+            moved += float(np.abs(new - old).sum())
+        for rows, table, count in (
+            (self.state_rows, self.state, counts.state),
+            (self.arc_rows, self.arc, counts.arc),
+        ):
+            for i, j in enumerate(rows.tables):
+                part = slice(rows.borders[i], rows.borders[i + 1])
+                old = np.exp(table[part].astype(np.float64))
+                new = _smoothed(factor[j] * count[part], eta, old, axis=0)
+                table[part] = _log(new)
+                moved += float(np.abs(new - old).sum())
+        self.uniform = False
+        # emission rows of the constant template are 1 and never move, nor do those of the bare arc
+        emissions = sum((L + 1) * L if t.edge else L for t in self.templates)
+        return moved / (n_models * (L + 1) + emissions + self.bare_chain * (L + 1) * L)
 
 
-def add_counts(crf: ChainCRF, models: EmbeddedModels, corpus: Corpus, counts: Counts) -> None:
-    """Add posterior counts under the combined model (docs/specs/jess_cm.md, section 4.3)."""
-    bound = models.bind(corpus)
-    for potentials in crf.potentials(crf.encode(corpus, bound), batch_tokens=BATCH):
-        posterior = potentials.posterior()
-        bound.count(potentials.batch, posterior.node, posterior.edge, counts)
-        counts.log_g[0] += posterior.log_scale.sum()
+def _smoothed(counts: F64, eta: float, old: F64, axis: int) -> F64:
+    """Dirichlet-smoothed conditional distributions along an axis."""
+    mass = counts + eta
+    total = mass.sum(axis=axis, keepdims=True)
+    return np.where(total > 0.0, mass / np.where(total > 0.0, total, 1.0), old)
+
+
+def _log(theta: F64) -> F64:
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(theta), LOG_FLOOR)

@@ -1,14 +1,15 @@
 """Labels propagated on a graph as virtual evidence in CRF training.
 
-Zeng et al. (2013). Label distributions of labeled trigrams spread once over a
-similarity graph (equation 4, unnormalized: their mass decays with the distance); they become
-factors beside the labels of unlabeled text (equation 6); the CRF is trained to agree with them
-(equation 5). Prediction is that of the plain CRF.
+Zeng et al. (2013). Label distributions of labeled trigrams spread once over a similarity graph
+(equation 4, unnormalized: their mass decays with the distance); they become factors beside the
+labels of unlabeled text (equation 6); the CRF is trained to agree with them (equation 5).
+Prediction is that of the plain CRF.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,13 +17,29 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
-from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, TrainingResult
+from sslbench.crf import (
+    BatchPotentials,
+    ChainCRF,
+    EncodedCorpus,
+    EncodedProblem,
+    LogPartition,
+    Parts,
+    PotentialGradient,
+    TrainingResult,
+    VirtualEvidence,
+    split_tokens,
+)
 from sslbench.graph.propagation.sparse import propagate_unnormalized
 from sslbench.method import GraphSimilarity, Neighbors, Symmetry
-from sslbench.types import F64, I32
-from sslbench_methods.shared import FeaturePruning, Keep
-
-from .evidence import EStep, Part, VirtualEvidence
+from sslbench.types import F64, I64
+from sslbench_methods.shared import (
+    KEEP_AXIS,
+    EdgeCounts,
+    FeaturePruning,
+    Keep,
+    encoded,
+    train_supervised,
+)
 
 
 class VirtualEvidenceTraining(CRFMethod):
@@ -44,9 +61,7 @@ class VirtualEvidenceTraining(CRFMethod):
             Literal["l2sq", "l1sq", "l1"],
             msgspec.Meta(description="on a vertex: squared l2 norm, squared l1 norm, or l1 norm"),
         ] = "l2sq"
-        edge_count: Annotated[
-            Literal["once", "twice"], msgspec.Meta(description="how often an edge counts")
-        ] = "twice"
+        edge_count: EdgeCounts = "twice"
         normalize: Annotated[
             bool, msgspec.Meta(description="scale every propagated distribution to sum to 1")
         ] = False
@@ -69,48 +84,29 @@ class VirtualEvidenceTraining(CRFMethod):
             int, msgspec.Meta(ge=1, description="n-grams with fewer occurrences are no vertices")
         ] = 1
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("sigma2", (1.0, 10.0, 100.0), via="supervised"),
-            SearchAxis("alpha", (0.1, 0.3, 0.5, 0.7, 0.9)),
-            SearchAxis("mu", (0.2, 0.5, 0.8)),
-            SearchAxis("lam", (0.8, 0.5, 0.3, 0.1)),
+            SearchAxis("alpha", low=0, high=1.5),
+            SearchAxis("mu", low=0.05, high=5, log=True),
+            SearchAxis("lam", low=0.05, high=5, log=True),
+            SearchAxis("rounds", low=1, high=30, log=True, integer=True),
+            KEEP_AXIS,
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Propagate once, train on the labeled sentences, then on the evidence too."""
         graph = problem.graph(params, run, min_count=params.min_type_count)
-        vertices = graph.text
+        gold = graph.text.distribution, graph.text.labeled
         with run.phase("propagation"):
             q = propagate_unnormalized(
-                graph.W,
-                vertices.distribution,
-                vertices.labeled,
-                params.mu,
-                params.lam,
-                params.penalty,
-                edge_count=params.edge_count,
+                graph.W, *gold, params.mu, params.lam, params.penalty, params.edge_count
             )
         if params.normalize:
             q = normalized(q)
-        with run.phase("features"):
-            crf = problem.crf(params, features_from="labeled+unlabeled")
-            text = problem.encode(crf)
-            parts = evidence_parts(text.unlabeled, params, q, vertices.unlabeled)
-        return EvidenceTrainer(crf, text, parts, params, run).train()
-
-
-def evidence_parts(
-    unlabeled: list[EncodedCorpus],
-    params: VirtualEvidenceTraining.Params,
-    q: F64,
-    vertex_of: I32,
-) -> list[Part]:
-    """The unlabeled corpora with their evidence; q: float64[V, L]; vertex_of: int32[N_u]."""
-    parts, lo = [], 0
-    for data in unlabeled:
-        hi = lo + int(data.offsets[-1])
-        parts.append((data, VirtualEvidence(q, vertex_of[lo:hi], params.alpha, params.omega)))
-        lo = hi
-    return parts
+        crf, text = encoded(problem, params, run)
+        terms = [
+            VirtualEvidence(q, vertex_of, params.alpha, params.omega)
+            for vertex_of in split_tokens(graph.text.unlabeled, text.unlabeled)
+        ]
+        return EvidenceTrainer(crf, text, terms, params, run).train()
 
 
 def normalized(q: F64) -> F64:
@@ -125,23 +121,28 @@ class EvidenceTrainer:
     """Maximizes F = labeled log-likelihood - prior + sum of the evidence terms.
 
     F is a difference of concave functions: the optimum that is reached depends on the start, the
-    supervised optimum.
+    supervised optimum. terms: the evidence of each unlabeled corpus.
     """
 
     crf: ChainCRF
     text: EncodedProblem
-    parts: list[Part]
+    terms: list[VirtualEvidence]
     params: VirtualEvidenceTraining.Params
     run: RunContext
+
+    @property
+    def parts(self) -> list[tuple[EncodedCorpus, VirtualEvidence]]:
+        """The unlabeled corpora with their evidence."""
+        return list(zip(self.text.unlabeled, self.terms, strict=True))
 
     def train(self) -> ChainCRF:
         """Supervised optimum, then the chosen solver."""
         params, run = self.params, self.run
-        with run.phase("train"):
-            run.record(self.crf.train([self.text.labeled], params), "supervised")
-        rounds = run.rounds(params.rounds if params.solver == "em" else 1)
-        tokens = sum(len(term.vertex_of) for _, term in self.parts)
-        informed = sum(term.informed() for _, term in self.parts)
+        train_supervised(self.crf, self.text, params, run)
+        em = params.solver == "em"
+        rounds = run.rounds(params.rounds if em else 1)
+        tokens = sum(len(term.vertex_of) for term in self.terms)
+        informed = sum(term.informed() for term in self.terms)
         run.trace["evidence_tokens"] = informed / max(1, tokens)
         if params.omega == 0 or not informed:  # F is the supervised objective: this is its optimum
             rounds.stop("nothing_to_do")
@@ -149,19 +150,17 @@ class EvidenceTrainer:
         if params.feature_pruning == "posterior":
             self.prune()
         expected = self.expect()
-        before = self.report(expected)
-        run.trace["start"] = before
+        run.trace["start"] = before = self.report(expected)
         rounds.candidate(before.get("dev_accuracy"), self.crf)
         for _ in rounds:
-            result = self.m_step(expected) if params.solver == "em" else self.direct()
+            result = self.m_step(expected) if em else self.direct()
             expected = self.expect()
             entry = {**result.record(), **self.report(expected)}
             rounds.record(f"F {entry['F']:.3f}, {result.status}", **entry)
             rounds.candidate(entry.get("dev_accuracy"), self.crf)
-            solved = params.solver == "direct" and result.converged
-            if solved or entry["F"] - before["F"] < params.tolerance * abs(entry["F"]):
+            gain, before = entry["F"] - before["F"], entry
+            if (not em and result.converged) or gain < params.tolerance * abs(entry["F"]):
                 rounds.stop("converged")
-            before = entry
         if params.keep == "best":
             rounds.restore_best(self.crf)
         return self.crf
@@ -170,16 +169,13 @@ class EvidenceTrainer:
         """Keep the weights of plausible (attribute, label) pairs: labeled sentences under the CRF,
         unlabeled ones under the clamped model.
         """
-        gold = self.text.labeled[0]
+        crf, gold = self.crf, self.text.labeled[0]
         clamped = (
             (data, np.concatenate([term.clamp(p).posterior().node for p in crf.potentials(data)]))
-            for crf in [self.crf]
             for data, term in self.parts
         )
-        marginals = chain([(gold, self.crf.marginals(gold))], clamped)
-        self.crf, self.text = self.text.pruned(self.crf, marginals)
-        terms = [term for _, term in self.parts]
-        self.parts = list(zip(self.text.unlabeled, terms, strict=True))
+        marginals = chain([(gold, crf.marginals(gold))], clamped)
+        self.crf, self.text = self.text.pruned(crf, marginals)
         self.run.trace["pruned_weights"] = self.crf.layout.size
 
     def expect(self) -> EStep:
@@ -190,15 +186,12 @@ class EvidenceTrainer:
     def m_step(self, expected: EStep) -> TrainingResult:
         """Maximize the expected log-likelihood under fixed posteriors, from the current weights."""
         free = [(data, LogPartition(term.weight)) for data, term in self.parts]
+        parts: Parts = [self.text.labeled, *free]
         # No ftol: each round changes the objective little, so that a relative test ends at once.
         options = self.params.options(max_iterations=self.params.m_iterations, ftol=0.0)
         with self.run.phase("train"):
-            return self.crf.train(
-                [self.text.labeled, *free],
-                self.params,
-                options=options,
-                expected_counts=expected.counts,
-            )
+            counts = expected.counts
+            return self.crf.train(parts, self.params, options=options, expected_counts=counts)
 
     def direct(self) -> TrainingResult:
         """L-BFGS on F itself, from the current weights."""
@@ -208,4 +201,57 @@ class EvidenceTrainer:
     def report(self, expected: EStep) -> dict[str, Any]:
         """F and what the free and the clamped model say of the unlabeled text."""
         value = self.crf.objective([self.text.labeled], self.params) + expected.value
-        return {"F": value, **expected.record(), **self.text.dev_accuracy(self.crf)}
+        accuracy = self.text.dev_accuracy(self.crf, record_only=self.params.keep == "last")
+        return {"F": value, **expected.record(), **accuracy}
+
+
+@dataclass
+class EStep:
+    """Expectations under one model, summed over the unlabeled text.
+
+    counts: float64 per weight, expected features under the clamped model, times the terms' weight;
+    value: sum of the evidence terms; entropy: of the node marginals, free and clamped, nats summed
+    over the tokens; labels: int64[L], how often each label is the likeliest of the free model.
+    """
+
+    labels: I64
+    value: float = 0.0
+    tokens: int = 0
+    entropy: F64 = field(default_factory=lambda: np.zeros(2))
+    counts: F64 = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def under(cls, crf: ChainCRF, parts: Sequence[tuple[EncodedCorpus, VirtualEvidence]]) -> EStep:
+        """Forward-backward over every part, with the evidence and without."""
+        sums = cls(np.zeros(len(crf.labels), np.int64))
+        sums.counts = crf.expect([(data, _Clamped(term, sums)) for data, term in parts]).counts
+        return sums
+
+    def record(self) -> dict[str, Any]:
+        """For the run record; entropies in nats per token."""
+        free, clamped = (self.entropy / max(1, self.tokens)).tolist()
+        return {"free_entropy": free, "clamped_entropy": clamped, "labels": self.labels.tolist()}
+
+
+@dataclass(frozen=True)
+class _Clamped:
+    """The weighted log-partition with the evidence; adds up statistics on the way."""
+
+    term: VirtualEvidence
+    sums: EStep
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        clamped, free = self.term.posteriors(potentials)
+        sums, weight = self.sums, self.term.weight
+        sums.value += weight * float((clamped.log_z() - free.log_z()).sum())
+        sums.entropy += _entropy(free.node), _entropy(clamped.node)
+        sums.labels += np.bincount(free.node.argmax(axis=1), minlength=len(sums.labels))
+        sums.tokens += potentials.batch.n_tokens
+        return PotentialGradient.of_log_z(clamped, weight)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return self.term.n_tokens(lengths)
+
+
+def _entropy(p: F64) -> float:
+    return -float((p * np.log(np.maximum(p, np.finfo(float).tiny))).sum())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sslbench.corpus import Corpus, LabelCodec, LabelConstraint, Shards
     from sslbench.experiment.metrics import Alternatives
+    from sslbench.types import I64
 
 
 Metadata = Mapping[str, float | int | str]
@@ -30,15 +31,17 @@ class Dataset:
     external: makes the external unlabeled text; called only when a protocol needs it.
     metadata: repeated in the run record (key "facts"); values are JSON-able.
     adaptation: domain adaptation: dev, test and `external` are of another domain than train.
-        `external` is then the unlabeled text of every protocol; otherwise only when all of train
-        is labeled.
-    joined: the unlabeled text is the rest of train followed by `external`.
+        The unlabeled text is then `external` by default, otherwise only when all of train is
+        labeled.
+    joined: the unlabeled text is by default the rest of train followed by `external`.
     transductive: the test sentences are part of the unlabeled text. While parameters are tuned,
         the held-out labeled sentences are therefore part of it too.
     codec: given the tags of the labeled sample, returns the mapping to the labels that models are
         trained on. Predictions are mapped back and scored as tags. None: tags are the labels.
     label_constraint: gives the only possible label of some tokens, for all methods, in training
         and in tagging. It overrides labels of the labeled sample, never those that are scored.
+    sentence_ids: of a dataset with draws, by split, int64[S]: numbers of its sentences in the
+        corpus that is drawn from. Tests pair the sentences of several seeds by them.
     alternatives: by split, spans accepted besides the gold chunks; adds the metrics
         alt_precision, alt_recall and alt_f1. Needed for every split if one of these is `metric`.
     """
@@ -55,4 +58,5 @@ class Dataset:
     transductive: bool = False
     codec: Callable[[Sequence[str]], LabelCodec] | None = None
     label_constraint: LabelConstraint | None = None
+    sentence_ids: Mapping[str, I64] = field(default_factory=dict)
     alternatives: Mapping[str, Alternatives] = field(default_factory=dict)

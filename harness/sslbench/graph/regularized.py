@@ -1,13 +1,12 @@
-"""The E-step of posterior regularization: exponentiated gradient on the posteriors of all text.
+"""Regularized posteriors: exponentiated gradient on the posteriors of all text.
 
-He et al. (2013), section 4; docs/specs/graph_pr.md, section 4.  Over distributions q of whole label
-sequences, minimize
+Over distributions q of whole label sequences, minimize
 
     R(q) = sum_i KL(q_i || p_theta(. | x_i)) + lam h(m(q)).
 
 The penalty h sees marginals of tokens through rows (`sslbench.graph.regularizers`), so that q keeps
 the form of a CRF with weights theta~ and one number a more per row and label; a step of length eta
-(equation 20) is
+is (He et al. 2013, section 4, equation 20; docs/specs/graph_pr.md, section 4)
 
     theta~ <- (1 - eta) theta~ + eta theta,    a <- (1 - eta) a - eta lam dh/dm.          (*)
 
@@ -20,11 +19,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sslbench.crf import BatchPotentials, ChainCRF, EncodedCorpus, PotentialGradient
+from sslbench.crf import BatchPotentials, ChainCRF, EncodedCorpus, PotentialGradient, split_tokens
 from sslbench.crf.optim.vectors import combine, dot
 from sslbench.graph.regularizers import Regularizer
 from sslbench.graph.tokens import add_type_sums
@@ -59,6 +59,12 @@ class Posterior:
     def rounding(self) -> float:
         """Differences of log Z summed over the text mean nothing below this."""
         return 4.0 * np.finfo(float).eps * float(np.abs(self.log_z).sum())
+
+    def expected_counts(self) -> F64:
+        """`counts`; ValueError if they were not asked for."""
+        if self.counts is None:
+            raise ValueError("the expected features of this posterior were not counted")
+        return self.counts
 
 
 class Value(NamedTuple):
@@ -109,7 +115,7 @@ class Backtracking:
 
 @dataclass(frozen=True)
 class Release:
-    """What the authors' program does: few steps that shrink; it stops early, or when R rises."""
+    """The program of He et al.: few steps that shrink; it stops early, or when R rises."""
 
     first: float = 0.2
     most_steps: int = 10
@@ -121,6 +127,11 @@ class Release:
 
     def done(self, old: float, new: float, residual: float) -> bool:
         return old - new < self.tolerance * abs(old)
+
+
+SCHEDULES: MappingProxyType[str, Schedule] = MappingProxyType(
+    {"backtracking": Backtracking(), "release": Release()}
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +175,9 @@ class RegularizedPosterior:
         """One forward-backward over the text; counted: with expected features."""
         rows = self.penalty.rows
         sums, seen = np.zeros_like(rows.fixed), np.zeros(len(rows.fixed), np.int64)
-        parts, lo = [], 0
-        for data in self.parts:
-            hi = lo + int(data.offsets[-1])
-            parts.append((data, _OffsetLogPartition(offset, rows.row_of[lo:hi], sums, seen)))
-            lo = hi
-        counts = None
+        row_of = split_tokens(rows.row_of, self.parts)
+        terms = [_OffsetLogPartition(offset, part, sums, seen) for part in row_of]
+        parts, counts = list(zip(self.parts, terms, strict=True)), None
         if counted:
             expectation = self.crf.expect(parts, weights)
             log_z, counts = expectation.values, expectation.counts
@@ -193,9 +201,7 @@ class RegularizedPosterior:
         total -= math.fsum(q.log_z - p.log_z)
         if q.weights is p.weights:
             return total
-        if q.counts is None:
-            raise ValueError("a divergence between CRFs of other weights needs expected features")
-        return total + dot(q.counts, q.weights - p.weights)
+        return total + dot(q.expected_counts(), q.weights - p.weights)
 
     def value(self, q: Posterior, model: Posterior) -> Value:
         """R(q) under a model."""

@@ -1,13 +1,11 @@
-"""Kernels of the embedded models of JESS-CM: table rows to potentials, posteriors to counts.
+"""Kernels of symbol tables: table rows to potentials, posteriors to counts.
 
-A token reads one row per model slot: ``row = start[s] + code + unknown``, ``code`` being the symbol
-of the slot's stream at the slot's window offset and ``unknown`` 1 if row ``start[s]`` is <UNK>, 0
-if unknown symbols say nothing about the label.  State rows have L entries, arc rows (L+1) L,
-previous label major, the last L of them for START.  Rows are float32 logarithms (an error of 1e-6
-in a log-probability is harmless and halves the traffic), all sums float64.
+A token reads one row per slot (`sslbench.features.SymbolRows`).  State rows have L entries, arc
+rows (L+1) L, previous label major, the last L of them for START.  Rows are float32 logarithms (an
+error of 1e-6 in a log-probability is harmless and halves the traffic), all sums float64.
 
-Counting is parallel over models: each table is written by one thread, in token order.  So
-counts have the same bits for any number of threads, without copies of the tables.
+Counting is parallel over tables: each is written by one thread, in token order.  So counts have the
+same bits for any number of threads, without copies of the tables.
 """
 
 from __future__ import annotations
@@ -17,47 +15,18 @@ from numba import prange
 
 from sslbench.compiled import njit
 from sslbench.crf.simd import rows
-from sslbench.types import F64, I8, I32, I64, AnyArray, Bool
+from sslbench.types import F64, I32, AnyArray, Bool
 
 CHUNK = 64  # tokens per parallel task
-
-
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def slot_rows(
-    codes: I32,
-    position: I64,
-    inside: I32,
-    stream: I32,
-    offset: I32,
-    bag: I8,
-    start: I64,
-    unknown: int,
-    found: I32,
-) -> None:
-    """Table row of every slot at every token; -1 where there is none: outside the sentence (bags),
-    or an unknown symbol without <UNK>.
-
-    codes int32[P, padded]; position int64[n] padded position of the tokens; inside int32[n, 2]
-    tokens to the left and to the right within the sentence; found int32[n, S] out.
-    """
-    for c in prange((position.shape[0] + CHUNK - 1) // CHUNK):
-        for n in range(c * CHUNK, min(position.shape[0], (c + 1) * CHUNK)):
-            for s in range(stream.shape[0]):
-                o = offset[s]
-                if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
-                    found[n, s] = -1
-                    continue
-                code = codes[stream[s], position[n] + o] + unknown
-                found[n, s] = start[s] + code if code >= 0 else -1
 
 
 @njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def add_state_scores(
     found: I32, owner: I32, weights: F64, table: AnyArray, lo: int, node: F64
 ) -> None:
-    """node[n] += weight of the model * its log row, over the state slots.
+    """node[n] += weight of the table * its log row, over the state slots.
 
-    found int32[N, S] (`slot_rows`); owner int32[S] model of the slot; table float32[R, L];
+    found int32[N, S] rows, -1 = none; owner int32[S] table of the slot; table float32[R, L];
     node float64[n, L] of the tokens lo, lo + 1, ...
     """
     N, L = node.shape
@@ -81,9 +50,9 @@ def add_arc_scores(
     node: F64,
     edge: F64,
 ) -> None:
-    """The same for arc slots, and the transitions that all models share.
+    """The same for arc slots, and the transitions that all tables share.
 
-    table float32[R, (L+1) L]; chain float64[(L+1) L]: sum over models of weight * log a.
+    table float32[R, (L+1) L]; chain float64[(L+1) L]: sum over tables of weight * log a.
     At the first token of a sentence START rows go to node float64[n, L], elsewhere the rest goes
     to edge float64[n, L, L].
     """
@@ -106,7 +75,7 @@ def add_arc_scores(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _pick(found, owner, weights, row, factor):  # type: ignore[no-untyped-def]
-    """The rows that count at a token, with the weights of their models; how many."""
+    """The rows that count at a token, with the weights of their tables; how many."""
     count = 0
     for s in range(found.shape[0]):
         f = weights[owner[s]]

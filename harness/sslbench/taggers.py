@@ -1,0 +1,67 @@
+"""Taggers that methods return besides a CRF that decodes by Viterbi."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from sslbench.checked import Saved
+from sslbench.corpus import Corpus
+from sslbench.crf import ChainCRF, SavedModel
+from sslbench.graph.lookup import NgramScores
+from sslbench.types import I32, Arrays
+
+Decoding = Annotated[
+    Literal["posterior", "viterbi"],
+    msgspec.Meta(description="likeliest label of each token, or likeliest sequence"),
+]
+
+
+class CRFTagger(SavedModel):
+    """A CRF and what else it takes to label text; `labels` are those of the CRF."""
+
+    crf: ChainCRF
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.crf.labels
+
+
+@dataclass(frozen=True)
+class PosteriorTagger(CRFTagger):
+    """A CRF that gives each token its likeliest label; sequences may be illegal, by definition.
+
+    kind: name of the method whose `restore` reads the saved tagger.
+    variants: other taggers of the same training, by name; not saved.
+    extra: added to the CRF's scores of labels; None = nothing.
+    """
+
+    decodes_sequences: ClassVar[bool] = False
+
+    crf: ChainCRF
+    kind: str
+    variants: dict[str, PosteriorTagger] = field(default_factory=dict)
+    extra: NgramScores | None = None
+
+    def predict(self, corpus: Corpus) -> I32:
+        """int32[N]: label codes of a corpus."""
+        extra = None if self.extra is None else self.extra.of(corpus)
+        found = self.crf.marginals(self.crf.encode(corpus), extra)
+        best: I32 = found.argmax(axis=1).astype(np.int32)
+        return best
+
+    def arrays(self) -> Saved:
+        arrays, facts = self.crf.arrays()
+        more, others = ({}, {}) if self.extra is None else self.extra.arrays()
+        return {**arrays, **more}, {**facts, **others}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any], kind: str) -> PosteriorTagger:
+        """Restore; ValueError when arrays and facts do not fit together."""
+        crf, extra = ChainCRF.from_arrays(arrays, facts), None
+        if "offset" in arrays:
+            extra = NgramScores.from_arrays(arrays, facts, len(crf.labels))
+        return cls(crf, kind, extra=extra)

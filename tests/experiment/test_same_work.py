@@ -1,0 +1,138 @@
+"""One run is one computation: the same data and code from the plan to the record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from sslbench.corpus import Column, Corpus, LabelConstraint
+from sslbench.experiment.data import Dataset
+from sslbench.experiment.execute.grid import run_grid
+from sslbench.experiment.identity import fingerprint
+from sslbench.experiment.metrics import Alternatives
+from sslbench.experiment.plan import Request, plan
+from sslbench.experiment.runner import execute
+from sslbench.experiment.store import Store
+from sslbench.experiment.training import RunTask
+from support import run_fakes
+from support.run_fakes import toy_splits
+
+pytestmark = pytest.mark.usefixtures("fake_plugin")
+
+
+def planned(**request: Any) -> list[RunTask]:
+    base = {"methods": ["majority"], "datasets": ["toy"], "model": "nothing", "labeled": 20}
+    return plan(Request(**{**base, **request}), store=None, notice=print)
+
+
+def with_label(corpus: Corpus, token: int) -> Corpus:
+    """The same text with another label of one token."""
+    column = corpus.column("label")
+    codes = column.codes.copy()
+    codes[token] = (codes[token] + 1) % len(column.vocabulary.strings)
+    return corpus.with_column("label", Column(column.vocabulary, codes))
+
+
+def relabel(split: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plugin's data change, as if the file behind them were edited."""
+    honest = run_fakes.load
+
+    def load(home: object, **options: int) -> Dataset:
+        data = honest(home, **options)
+        splits = {**data.splits, split: with_label(data.splits[split], 3)}
+        return Dataset(**{**vars(data), "splits": splits})
+
+    monkeypatch.setattr(run_fakes, "load", load)
+
+
+def test_a_default_that_is_written_out_is_the_same_run() -> None:
+    ids = {
+        task.spec.run_id
+        for settings in ([], ["weight=1"], ["weight=1.0"], ["majority.weight=1"], ["toy.train=60"])
+        for task in planned(settings=settings)
+    }
+    assert len(ids) == 1
+    assert planned(settings=["weight=2"])[0].spec.run_id not in ids
+    assert planned(settings=["toy.train=59"])[0].spec.run_id not in ids
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_other_data_behind_a_plugin_are_another_run(
+    split: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (before,) = planned()
+    relabel(split, monkeypatch)
+    (after,) = planned()
+    assert before.spec.run_id != after.spec.run_id
+
+
+def test_data_that_change_after_the_plan_fail_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_process(tasks: Any, **_: object) -> Any:
+        for number, task in enumerate(tasks):
+            if number == 1:  # the file is edited after the first of three runs
+                relabel("test", monkeypatch)
+            yield execute(task)
+
+    monkeypatch.setattr("sslbench.experiment.execute.grid.run_all", in_process)
+    store = Store(tmp_path)
+    result = run_grid(planned(seeds=[0, 1, 2]), store)
+    assert [record.status for record in result.records] == ["ok", "failed", "failed"]
+    assert "the data of toy were changed since the run was planned" in result.records[1].error
+    assert len(store.records()) == 1  # nothing is stored under the old data's name
+
+
+def test_code_that_changes_after_the_plan_fails_the_run() -> None:
+    (task,) = planned()
+    other = msgspec.structs.replace(task, code={**task.code, "method": "of the plan"})
+    record = execute(other)
+    assert (record.status, record.error_kind) == ("failed", "input")
+    assert "source code (method) was changed since the run was planned" in record.error
+
+
+def test_a_method_that_changes_the_data_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = run_fakes.load(None)
+    monkeypatch.setattr(run_fakes, "load", lambda home, **options: data)
+    honest = run_fakes.Majority.fit
+
+    def fit(self: object, problem: object, params: object, run: object) -> object:
+        data.splits["test"].column("label").codes.setflags(write=True)
+        data.splits["test"].column("label").codes[:] = 0
+        return honest(self, problem, params, run)
+
+    monkeypatch.setattr(run_fakes.Majority, "fit", fit)
+    record = execute(planned()[0])
+    assert record.status == "failed"
+    assert "were changed during the run" in record.error
+
+
+def test_a_fingerprint_is_of_all_that_can_be_seen() -> None:
+    splits = toy_splits()
+    other_label = {**splits, "test": with_label(splits["test"], 0)}
+    base = Dataset("toy", "tagging", "accuracy", None, splits)
+    others = [
+        Dataset("toy", "tagging", "sentence_accuracy", None, splits),
+        Dataset("toy", "spans", "accuracy", "IOB2", splits),
+        Dataset("toy", "tagging", "accuracy", None, {**splits, "dev": splits["test"]}),
+        Dataset("toy", "tagging", "accuracy", None, other_label),
+        Dataset("toy", "tagging", "accuracy", None, splits, transductive=True),
+        Dataset("toy", "tagging", "accuracy", None, splits, joined=True),
+        Dataset(
+            *("toy", "tagging", "accuracy", None, splits),
+            label_constraint=LabelConstraint("word", ".", "A"),
+        ),
+        Dataset(
+            *("toy", "tagging", "accuracy", None, splits),
+            alternatives={"test": Alternatives(np.array([0]), np.array([1]))},
+        ),
+    ]
+    digests = [fingerprint(each) for each in (base, *others)]
+    assert len(set(digests)) == len(digests)
+    assert fingerprint(base, lambda: "text") != fingerprint(base)
+    same = Dataset("another name", "tagging", "accuracy", None, toy_splits(), metadata={"a": 1})
+    assert fingerprint(same) == fingerprint(base)

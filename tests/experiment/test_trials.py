@@ -1,0 +1,162 @@
+"""Tuning of runs: folds, what is stored, what the record tells."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace as replace_struct
+
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.data import Dataset
+from sslbench.experiment.protocol import draw
+from sslbench.experiment.record import DataSpec
+from sslbench.experiment.runner import execute
+from sslbench.experiment.training import RunSetup, train
+from sslbench.experiment.trials import UNTUNED, Trials
+from sslbench.plugins import registry
+from support import run_fakes
+from support.run_fakes import task, toy_splits
+from support.threads import using
+
+pytestmark = pytest.mark.usefixtures("fake_plugin")
+
+
+def opened(*, dev: bool = False, **changes: object) -> RunSetup:
+    data = Dataset("toy", "tagging", "accuracy", None, toy_splits(dev=dev))
+    asked = task(**changes)
+    return RunSetup(asked, registry(), data, draw(data, asked.spec.protocol), RunContext())
+
+
+@pytest.mark.parametrize("weight", [0.01, 1.0, 100.0])
+def test_a_trial_scores_the_pooled_counts_of_the_folds(weight: float) -> None:
+    setup = opened(labeled=23, tune=4)
+    trial = Trials(setup)({"weight": weight})
+    # Independent: each sentence is tagged by tables counted on the sentences of the other folds.
+    train = setup.dataset.splits["train"]
+    words, gold = train.column("word").codes, train.column("label").codes
+    order = np.random.default_rng([0, 0x6C61626C]).permutation(train.n_sentences)[:23]
+    right = total = 0
+    for fold in range(5):
+        counts = np.zeros((20, 3))
+        for position, sentence in enumerate(order):
+            where = slice(train.offsets[sentence], train.offsets[sentence + 1])
+            if position % 5 != fold:
+                np.add.at(counts, (words[where], gold[where]), 1)
+        table = (counts + weight * counts.sum(axis=0) / counts.sum()).argmax(axis=1)
+        for sentence in order[fold::5]:
+            where = slice(train.offsets[sentence], train.offsets[sentence + 1])
+            right += int((table[words[where]] == gold[where]).sum())
+            total += len(words[where])
+    assert trial.score == right / total
+    assert (trial.params, trial.metric, trial.error) == ({"weight": weight}, "accuracy", None)
+
+
+def test_a_development_split_is_scored_with_one_training() -> None:
+    setup = opened(dev=True, labeled=23, tune=4)
+    trials = Trials(setup)
+    assert [len(part.sentences) for part in trials.parts] == [23]
+    assert trials.parts[0].held_out is setup.dataset.splits["dev"]
+    best = train(setup)
+    assert trials({"weight": best.params.weight}).score == max(
+        trial.score for trial in best.tuning.trials
+    )
+
+
+def test_the_record_tells_what_tuning_was_and_took(tmp_path: Path) -> None:
+    record = execute(task(store=tmp_path, labeled=20, tune=5))
+    assert record.protocol["dev"] == "folds"
+    assert record.tuning[0]["params"] == {"weight": 1.0}
+    assert len(record.tuning) == 5
+    best = max(trial["score"] for trial in record.tuning)
+    first = next(trial for trial in record.tuning if trial["score"] == best)
+    assert record.params["weight"] == first["params"]["weight"]
+    assert record.data["sentences"]["labeled"] == 20
+    assert (record.tuned.status, record.tuned.searched) == ("tuned", ["weight"])
+    assert record.tuned.trials == 5
+    assert record.tuned.cpu_s == pytest.approx(sum(trial["cpu_s"] for trial in record.tuning))
+
+
+def test_trials_survive_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = execute(task(store=tmp_path, labeled=20, tune=4))
+    fits = []
+    honest = run_fakes.Majority.fit
+
+    def counted(self: object, problem: object, params: object, run: object) -> object:
+        fits.append(params)
+        return honest(self, problem, params, run)
+
+    monkeypatch.setattr(run_fakes.Majority, "fit", counted)
+    second = execute(task(store=tmp_path, labeled=20, tune=4))
+    assert second.tuning == first.tuning
+    assert len(fits) == 1  # the final training alone
+    assert second.timing["tune_stored"] == pytest.approx(first.tuned.seconds)
+    execute(task(store=tmp_path, labeled=20, tune=4, unlabeled=3))
+    assert len(fits) == 1 + 4 * 5 + 1
+
+
+def test_a_cpu_budget_alone_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10**6))
+    monkeypatch.setattr("sslbench.experiment.trials.cpu_seconds", lambda: float(next(clock)))
+    record = execute(task(labeled=20, tune_cpu=2.5))  # a trial takes one second of this clock
+    assert [trial["cpu_s"] for trial in record.tuning] == [1.0, 1.0, 1.0]
+    assert (record.tuned.trials, record.tuned.cpu_s) == (3, 3.0)
+
+
+def test_what_cannot_be_tuned_is_marked() -> None:
+    for record in (
+        execute(task(labeled=20, tune=5, params={"weight": 3.0})),
+        execute(task("peeking", labeled=20, tune=5)),
+    ):
+        assert (record.tuning, record.tuned.status) == ([], "untuned")
+        assert record.warnings == [UNTUNED]
+    record = execute(task(labeled=20))
+    assert (record.tuned.status, record.warnings) == ("off", [])
+
+
+def test_a_choice_at_an_edge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    setup = opened(labeled=20, tune=2)
+    narrow = replace(run_fakes.Majority.Params.search[0], low=1.0, high=1.1)
+    monkeypatch.setattr(run_fakes.Majority.Params, "search", (narrow,))
+    assert train(setup).warnings == (
+        "weight=1 was chosen at the low edge of its space, 1 to 1.1, log scale",
+    )
+
+
+@pytest.mark.parametrize("method", ["supervised", "type_self_training"])
+def test_the_same_trials_for_any_number_of_threads(method: str) -> None:
+    found = []
+    for threads in (1, 2):
+        common = {"dataset": "synth", "featurizer": "basic", "model": "crf1", "labeled": 12}
+        options = DataSpec(options={"train": 40, "dev": 0, "test": 20})
+        asked = replace_struct(task(method, tune=5, data=options, **common), threads=threads)
+        with using(threads):
+            record = execute(asked)
+        assert record.status == "ok", record.traceback
+        found.append([(trial["params"], trial["score"]) for trial in record.tuning])
+    assert found[0] == found[1]
+    assert len(found[0]) == 5
+
+
+@pytest.mark.parametrize("method", ["type_self_training", "virtual_evidence"])
+def test_the_best_round_on_dev_is_a_use_of_its_labels(method: str) -> None:
+    common = {"dataset": "synth", "featurizer": "basic", "model": "crf1", "labeled": 12}
+    options = DataSpec(options={"train": 40, "dev": 20, "test": 20})
+    for keep, used in (("last", None), ("best", "used by the method")):
+        record = execute(task(method, data=options, params={"keep": keep, "rounds": 2}, **common))
+        assert record.status == "ok", record.traceback
+        assert record.audit.get("dev_labels") == used
+
+
+def test_development_labels_that_the_method_reads_are_noted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = Dataset("toy", "tagging", "accuracy", None, toy_splits(dev=True))
+    monkeypatch.setattr(run_fakes, "load", lambda home, **options: data)
+    assert "dev_labels" not in execute(task(labeled=20, tune=2)).audit
+    read = execute(task("peeking", labeled=20))
+    assert read.audit["dev_labels"] == "used by the method"
+    left = execute(task("peeking", labeled=20, params={"peek": False}))
+    assert "dev_labels" not in left.audit
