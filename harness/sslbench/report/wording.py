@@ -16,9 +16,9 @@ HEADINGS = (
 )
 NUMERIC = (0, 4, 5, 6, 7, 9, 10, 12, 14, 15, 16, 17)
 WRAPPED = (3, 18)
-SHORT = (0, 3, 4, 5, 6, 7, 8, 9, 10, 12)  # of a terminal
+SHORT = (0, 3, 4, 5, 6, 7, 8, 10, 12)  # of a terminal
 SHORT_HEADINGS = ("rank", "method", "{metric} %", "sd", "seeds", "vs base", "95 % interval")
-SHORT_P = ("p", "p Holm", "taggers Holm")
+SHORT_P = ("p Holm", "taggers")
 FEW_DRAWS = 4
 
 LEGEND = (
@@ -140,7 +140,7 @@ def short_head(table: Table) -> list[str]:
 
 
 def short_cells(row: Row, table: Table) -> list[str]:
-    """The cells of a row on a terminal."""
+    """The cells of a row on a terminal; p are corrected by Holm's method."""
     every = cells(row, table)
     return [every[i] for i in SHORT]
 
