@@ -44,7 +44,6 @@ CORE_COMPONENTS: Mapping[str, tuple[str, ...]] = {
     "scorer": ("experiment.metrics",),
 }
 _CACHE_FILE = "sources.json"
-_CACHE_VERSION = 1
 
 
 class Source(NamedTuple):
@@ -220,7 +219,7 @@ def _known_sources() -> dict[str, Source]:
     """Parsed files by a hash of their content: parsing all of them takes seconds."""
     try:
         stored = json.loads((cache_folder() / _CACHE_FILE).read_bytes())
-        entries = stored["entries"] if stored["version"] == _CACHE_VERSION else {}
+        entries = stored["entries"] if stored["parser"] == _parser() else {}
         return {
             str(key): Source(str(body), tuple((str(m), tuple(names)) for m, names in imports))
             for key, (body, imports) in entries.items()
@@ -232,11 +231,17 @@ def _known_sources() -> dict[str, Source]:
 def keep_parsed_sources() -> None:
     """Write the cache of parsed files; a folder that cannot be written is no error."""
     path = cache_folder() / _CACHE_FILE
-    content = {"version": _CACHE_VERSION, "entries": _known_sources()}
+    content = {"parser": _parser(), "entries": _known_sources()}
     try:
         write_atomically(path, json.dumps(content).encode())
     except OSError:
         return
+
+
+@cache
+def _parser() -> str:
+    """Hash of this file: what another version of it has parsed is not used."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def parse_source(data: bytes, package: str) -> Source:
