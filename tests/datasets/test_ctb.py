@@ -244,7 +244,7 @@ def test_the_command_line_reaches_the_folder(tmp_path: Path, by_option: bool) ->
     )
     (task,) = plan(request, store=None, notice=print)
     assert load_dataset(task, registry()).splits["test"].n_sentences == 1
-    assert bool(task.spec.data.files) is not by_option
+    assert bool(task.files) is not by_option
 
 
 def test_the_registration_loads() -> None:

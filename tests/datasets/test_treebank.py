@@ -297,7 +297,7 @@ def test_the_command_line_reaches_the_folder(tmp_path: Path, by_option: bool) ->
     )
     (task,) = plan(request, store=None, notice=print)
     assert load_dataset(task, registry()).splits["test"].n_sentences == 6
-    assert bool(task.spec.data.files) is not by_option
+    assert bool(task.files) is not by_option
 
 
 def test_registrations_load() -> None:
