@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +14,7 @@ from sslbench.errors import UserError
 if TYPE_CHECKING:
     from sslbench.experiment.record import RunRecord
     from sslbench.experiment.store import Store
+    from sslbench.experiment.training import RunTask
 
 
 @click.command("verify")
@@ -48,18 +51,18 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     store = Store(given["store"])
     with plain_warnings():
         records = _selected(store, given)
-    lines: dict[str, int] = {}
+    outcomes: Counter[str] = Counter()
     for record, outcome, detail in _replays(records, store, given):
-        lines[outcome] = lines.get(outcome, 0) + 1
+        outcomes[outcome] += 1
         spec = record.spec
         click.echo(
             f"{record.run_id}  {outcome:<9}  {spec.method} on {spec.dataset}, labeled"
             f" {spec.protocol.labeled}, seed {spec.protocol.seed}"
             + (f": {detail}" if detail else "")
         )
-    text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(lines.items()))
+    text = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
     tell(f"{counted(len(records), 'record')}: {text}" if text else "no record to verify")
-    ctx.exit(1 if set(lines) - {"same", "replaced"} else 0)
+    ctx.exit(1 if set(outcomes) - {"same", "replaced"} else 0)
 
 
 def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
@@ -89,7 +92,9 @@ def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
     return sorted(records, key=lambda record: record.cpu_s or record.wall_s)
 
 
-def _replays(records: list[RunRecord], store: Store, given: dict[str, Any]) -> Any:
+def _replays(
+    records: list[RunRecord], store: Store, given: dict[str, Any]
+) -> Iterator[tuple[RunRecord, str, str]]:
     """(record, outcome, detail) of each record; results are stored as they come."""
     import os
 
@@ -100,28 +105,28 @@ def _replays(records: list[RunRecord], store: Store, given: dict[str, Any]) -> A
     from sslbench.plugins import registry
 
     threads = max(1, (os.cpu_count() or 1) // given["jobs"])
-    originals: dict[str, RunRecord] = {}
+    originals: dict[str, list[RunRecord]] = {}  # records of schema 1 may be of one run
     refused: list[tuple[RunRecord, str, str]] = []
 
-    def tasks() -> Any:
+    def tasks() -> Iterator[RunTask]:
         for record in records:
             try:
                 task = replay_task(record, registry(), threads)
             except UserError as error:
                 refused.append((record, "refused", str(error)))
                 continue
-            originals[task.spec.run_id] = record
+            originals.setdefault(task.spec.run_id, []).append(record)
             yield task
 
     replays = run_all(tasks(), jobs=given["jobs"], threads=threads, timeout=given["timeout"])
     for again in replays:
         yield from refused
         refused.clear()
-        record = originals[again.run_id]
+        record = originals[again.run_id].pop(0)
         result = verification(record, again)
         if again.status == "ok" and record.schema != SCHEMA and result.same:
             store.save(again)
-            store.path(record.run_id).unlink()
+            store.path(record.run_id).unlink(missing_ok=True)
             yield record, "replaced", f"by {again.run_id}"
             continue
         if again.status == "ok":

@@ -106,7 +106,7 @@ def states(records: Iterable[RunRecord], store: Store, plugins: Registry) -> dic
 
 
 def canary_group(record: RunRecord, plugins: Registry) -> Group:
-    """Records of which one that is verified vouches for the others."""
+    """Records that share a canary: once one is verified, the others have the state "canary"."""
     spec = record.spec
     family = spec.dataset
     if spec.dataset in plugins.datasets and spec.data.columns is None:

@@ -75,8 +75,8 @@ def power(table: Table) -> str:
         )
         if few <= FEW_DRAWS:
             lines.append(
-                f"{few} draws are few: the spread between draws is hardly known, and a method that"
-                " is better by less than this cannot be told from a lucky one."
+                f"With {few} draws the variance between draws is poorly known: a smaller difference"
+                " may be due to the draws."
             )
     if one:
         which = "" if len(one) == sum(row.draws > 0 for row in table.rows) else f" of {_list(one)}"

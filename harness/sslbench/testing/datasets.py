@@ -344,7 +344,7 @@ def dataset_checks(
 def check_dataset(dataset: str | DatasetInfo, **options: Any) -> list[CheckResult]:
     """Run all checks of a dataset; options: see `dataset_checks`.
 
-    CheckFailure with one line per failed check when there is one.
+    CheckFailure, with a line per failed check, if a check fails.
     """
     what = dataset if isinstance(dataset, str) else dataset.name
     return run_checks(dataset_checks(dataset, **options), what)

@@ -252,7 +252,7 @@ def featurizer_checks(
 def check_featurizer(featurizer: str | FeaturizerInfo, **options: Any) -> list[CheckResult]:
     """Run all checks of a featurizer; options: see `featurizer_checks`.
 
-    CheckFailure with one line per failed check when there is one.
+    CheckFailure, with a line per failed check, if a check fails.
     """
     what = featurizer if isinstance(featurizer, str) else featurizer.name
     return run_checks(featurizer_checks(featurizer, **options), what)

@@ -69,7 +69,7 @@ def method_checks(
 def check_method(method: str | type[Any], **options: Any) -> list[CheckResult]:
     """Run all checks of a method; options: see `method_checks`.
 
-    CheckFailure with one line per failed check when there is one.
+    CheckFailure, with a line per failed check, if a check fails.
     """
     what = method if isinstance(method, str) else method.__name__
     return run_checks(method_checks(method, **options), what)

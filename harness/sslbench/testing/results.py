@@ -124,7 +124,7 @@ def select(checks: Sequence[Check], only: Iterable[str], skip: Iterable[str]) ->
 
 
 def run_checks(checks: Iterable[Check], what: str) -> list[CheckResult]:
-    """Run all checks; CheckFailure with one line per failed check when there is one."""
+    """Run all checks; CheckFailure, with a line per failed check, if a check fails."""
     results = [check.result() for check in checks]
     failed = [f"{what}: {result}" for result in results if result.status == "failed"]
     if failed:

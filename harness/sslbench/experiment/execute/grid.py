@@ -148,7 +148,7 @@ class _Grid:
         return True
 
     def _state(self, record: RunRecord) -> State:
-        """All records are read only if a canary among them may vouch for this one."""
+        """The state of a record; all others are read only where one may be its verified canary."""
         state = states([record], self.store, self.plugins)[record.run_id]
         if state == "stale" and self.options.reuse == "verified":
             if self._all_states is None:
