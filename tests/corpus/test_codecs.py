@@ -27,6 +27,7 @@ from sslbench.corpus import CorpusShards, PreviousType
 from sslbench.crf import ChainModel
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
+from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.problem import DecodedTagger, labeled_part, without_labels
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
@@ -155,7 +156,14 @@ def bench(tmp_path: Path, method: str) -> RunSetup:
         protocol=ProtocolSpec(labeled=20, seed=0),
     )
     task = RunTask(spec, "f1")
-    return RunSetup(task, registry(), dataset, draw(dataset, spec.protocol), RunContext(0))
+    return RunSetup(
+        task,
+        registry(),
+        dataset,
+        draw(dataset, spec.protocol),
+        RunContext(0),
+        LocalMethod(spec, registry()),
+    )
 
 
 @pytest.mark.parametrize("method", ["supervised", "self_training", "jess_cm"])

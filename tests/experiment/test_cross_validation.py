@@ -18,6 +18,7 @@ from sslbench.corpus import Column, Corpus, CorpusShards
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.metrics import coverage, pool, score
 from sslbench.experiment.predictions import pack_numbers, unpack_numbers
 from sslbench.experiment.protocol import draw, fold_draws, folds
@@ -41,7 +42,14 @@ def drawn_folds(labeled: int | str = "all", seed: int = 0, k: int = FOLDS) -> li
 
 def setup_of(data: Dataset, **protocol: object) -> RunSetup:
     asked = task(**protocol)
-    return RunSetup(asked, registry(), data, draw(data, asked.spec.protocol), RunContext())
+    return RunSetup(
+        asked,
+        registry(),
+        data,
+        draw(data, asked.spec.protocol),
+        RunContext(),
+        LocalMethod(asked.spec, registry()),
+    )
 
 
 def keys(corpus: Corpus) -> list[str]:
@@ -74,7 +82,7 @@ def test_a_fold_trains_on_the_other_sentences(labeled: int | str, transductive: 
     assert len(setup.folds()) == FOLDS
     for fold, held in zip(setup.folds(), expected, strict=True):
         others = sorted(i for part in expected if part is not held for i in part)
-        problem = fold.problem(fold.drawn.labeled, "majority")
+        problem = fold.problem(fold.drawn.labeled)
         assert keys(problem.labeled) == keys(train.select(np.array(others)))
         assert keys(fold.dataset.splits["test"]) == keys(train.select(np.array(held)))
         text = [key for shard in problem.unlabeled for key in keys(shard)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -129,10 +130,11 @@ def test_a_killed_parent_takes_a_busy_run_with_it(tmp_path: Path) -> None:
         "--store",
         str(tmp_path / "runs"),
     ]
-    parent = subprocess.Popen(words, stderr=subprocess.DEVNULL)
-    marks = tmp_path / "spinning"
-    assert until(lambda: marks.exists() and bool(marks.read_text()))
-    child = psutil.Process(int(marks.read_text()))
+    log = tmp_path / "log"
+    with log.open("w") as stream:
+        parent = subprocess.Popen(words, stderr=stream)
+    assert until(lambda: bool(re.search(r"spinning \d+\n", log.read_text())))
+    child = psutil.Process(int(re.findall(r"spinning (\d+)", log.read_text())[0]))
     assert child.is_running()
     parent.kill()
     parent.wait()

@@ -18,6 +18,7 @@ from sslbench.corpus import ChainedShards, Column, Corpus, CorpusShards, Shards,
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.problem import Problem, labeled_part, relabeled, without_labels
 from sslbench.experiment.protocol import (
     draw,
@@ -290,13 +291,14 @@ def test_trials_see_the_words_of_the_fold_they_are_scored_on(transductive: bool)
     )
     base = {"featurizer": "basic", "model": "crf1", "text": "external"}
     asked = task("self_training", **base, labeled="all", tune=2)
-    setup = RunSetup(asked, registry(), own, draw(own, asked.spec.protocol), RunContext())
+    method = LocalMethod(asked.spec, registry())
+    setup = RunSetup(asked, registry(), own, draw(own, asked.spec.protocol), RunContext(), method)
     train, held_out = setup.drawn.folds[0]
-    trial = setup.problem(train, "self_training").unlabeled
+    trial = setup.problem(train).unlabeled
     held = len(held_out)
     assert held == own.splits["train"].n_sentences // 5
     assert trial.n_sentences == 30 + held * transductive
-    assert setup.problem(setup.drawn.labeled, "self_training").unlabeled.n_sentences == 30
+    assert setup.problem(setup.drawn.labeled).unlabeled.n_sentences == 30
     assert all("label" not in shard.columns for shard in trial)
 
 

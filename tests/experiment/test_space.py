@@ -14,6 +14,7 @@ from sslbench import SearchAxis, TrainingParams, registry
 from sslbench.experiment.space import (
     SHARED,
     edge_warning,
+    legal_ends,
     open_axes,
     search_digest,
     search_space,
@@ -117,14 +118,18 @@ def test_a_tenth_of_a_range_at_each_end_is_its_edge(
     assert axis.edge(value) == edge
 
 
+def _warning(axis: SearchAxis, value: float) -> str | None:
+    return edge_warning(axis, value, legal_ends(Params, axis.param))
+
+
 def test_an_end_of_the_parameter_itself_is_no_edge() -> None:
     sigma2, share, rounds, cap = search_space(Params)
-    assert edge_warning(Params, share, 0.99) is None
-    assert edge_warning(Params, rounds, 1) is None
-    assert edge_warning(Params, cap, 1) is None
-    assert "high edge of its space, 1 to 9" in str(edge_warning(Params, rounds, 9))
-    assert "cap=4" in str(edge_warning(Params, cap, 4))
-    assert "low edge" in str(edge_warning(Params, sigma2, 0.01))
+    assert _warning(share, 0.99) is None
+    assert _warning(rounds, 1) is None
+    assert _warning(cap, 1) is None
+    assert "high edge of its space, 1 to 9" in str(_warning(rounds, 9))
+    assert "cap=4" in str(_warning(cap, 4))
+    assert "low edge" in str(_warning(sigma2, 0.01))
 
 
 def test_shared_parameters_have_the_shared_axes_whatever_a_method_declares() -> None:
@@ -148,7 +153,7 @@ def test_the_space_of_every_built_in_method_is_legal(name: str) -> None:
         default = getattr(params(), axis.param)
         assert axis.values or axis.at(axis.position(default)) == default
         if default != 1e4:  # sigma2 of graph_pr
-            assert edge_warning(params, axis, default) is None
+            assert edge_warning(axis, default, legal_ends(params, axis.param)) is None
 
 
 def test_the_digest_is_that_of_what_is_searched() -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace as replace_struct
 
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import DataSpec
 from sslbench.experiment.runner import execute
@@ -27,7 +28,14 @@ pytestmark = pytest.mark.usefixtures("fake_plugin")
 def opened(*, dev: bool = False, **changes: object) -> RunSetup:
     data = Dataset("toy", "tagging", "accuracy", None, toy_splits(dev=dev))
     asked = task(**changes)
-    return RunSetup(asked, registry(), data, draw(data, asked.spec.protocol), RunContext())
+    return RunSetup(
+        asked,
+        registry(),
+        data,
+        draw(data, asked.spec.protocol),
+        RunContext(),
+        LocalMethod(asked.spec, registry()),
+    )
 
 
 @pytest.mark.parametrize("weight", [0.01, 1.0, 100.0])
@@ -60,7 +68,7 @@ def test_a_development_split_is_scored_with_one_training() -> None:
     assert [len(part.sentences) for part in trials.parts] == [23]
     assert trials.parts[0].held_out is setup.dataset.splits["dev"]
     best = train(setup)
-    assert trials({"weight": best.params.weight}).score == max(
+    assert trials({"weight": best.params["weight"]}).score == max(
         trial.score for trial in best.tuning.trials
     )
 
@@ -99,7 +107,7 @@ def test_trials_survive_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_cpu_budget_alone_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
-    monkeypatch.setattr("sslbench.experiment.trials.cpu_seconds", lambda: float(next(clock)))
+    monkeypatch.setattr("sslbench.experiment.training.cpu_seconds", lambda: float(next(clock)))
     record = execute(task(labeled=20, tune_cpu=2.5))  # a trial takes one second of this clock
     assert [trial["cpu_s"] for trial in record.tuning] == [1.0, 1.0, 1.0]
     assert (record.tuned.trials, record.tuned.cpu_s) == (3, 3.0)

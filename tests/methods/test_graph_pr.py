@@ -18,6 +18,7 @@ from sslbench.crf import STRICT, Options, TrainingParams, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.problem import Problem, without_labels
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
@@ -342,7 +343,12 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
         protocol=ProtocolSpec(labeled=15, seed=0, tune=5),
     )
     opened = RunSetup(
-        RunTask(spec, "accuracy"), registry(), data, draw(data, spec.protocol), RunContext(0)
+        RunTask(spec, "accuracy"),
+        registry(),
+        data,
+        draw(data, spec.protocol),
+        RunContext(0),
+        LocalMethod(spec, registry()),
     )
     trained = train(opened)
     trials = trained.tuning.trials

@@ -12,6 +12,7 @@ from sslbench.corpus.codecs import PreviousType
 from sslbench.crf import ChainCRF, read_model
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.problem import Problem, relabeled
 from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
@@ -109,9 +110,14 @@ def test_the_harness_hands_out_a_sample_that_agrees() -> None:
         protocol=ProtocolSpec(labeled=4, seed=0),
     )
     setup = RunSetup(
-        RunTask(spec, "accuracy"), registry(), dataset, draw(dataset, spec.protocol), RunContext(0)
+        RunTask(spec, "accuracy"),
+        registry(),
+        dataset,
+        draw(dataset, spec.protocol),
+        RunContext(0),
+        LocalMethod(spec, registry()),
     )
-    problem = setup.problem(setup.drawn.labeled, "supervised")
+    problem = setup.problem(setup.drawn.labeled)
     assert problem.label_constraint == CONSTRAINT
     assert problem.labels == ("A", "B", "C", "P")
     assert problem.labeled.column("label").strings() == list("APBPCPA")

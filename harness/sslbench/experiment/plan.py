@@ -22,6 +22,7 @@ from sslbench.experiment.data.userdata import (
     fitting_featurizer,
     load_user_data,
 )
+from sslbench.experiment.description import make_params
 from sslbench.experiment.identity import code_digests, featurizer_digest
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import folds, labeled_size, resolve_text
@@ -38,7 +39,6 @@ from sslbench.experiment.training import (
     RunTask,
     data_fingerprint,
     load_dataset,
-    make_params,
 )
 from sslbench.plugins import Registry, registry
 

@@ -15,6 +15,9 @@ from sslbench.experiment.predictions import Predictions
 SCHEMA = 2
 ID_LENGTH = 16
 Status = Literal["ok", "failed", "timeout", "memory", "skipped"]
+#: what failed; "input": what the user gave
+ErrorKind = Literal["input", "method", "process", "timeout", "memory"]
+TRACEBACK_LINES = 12
 TextSource = Literal["rest", "external", "all"]
 
 
@@ -206,7 +209,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     environment: dict[str, Any] = {}
     created: str = ""
     error: str | None = None
-    error_kind: Literal["input", "method", "process", "timeout"] | None = None
+    error_kind: ErrorKind | None = None
     warnings: list[str] = []
     traceback: list[str] = []
     tuning: list[dict[str, Any]] = []

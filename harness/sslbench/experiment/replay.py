@@ -10,12 +10,13 @@ import msgspec
 import numpy as np
 
 from sslbench.errors import UserError
+from sslbench.experiment.description import make_params
 from sslbench.experiment.identity import code_digests, featurizer_digest
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import resolve_text
 from sslbench.experiment.record import SCHEMA, RunRecord, RunSpec
 from sslbench.experiment.staleness import Group, State, Verification, canary_group
-from sslbench.experiment.training import RunTask, data_fingerprint, load_dataset, make_params
+from sslbench.experiment.training import RunTask, data_fingerprint, load_dataset
 from sslbench.plugins import Registry
 
 

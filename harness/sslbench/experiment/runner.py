@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -14,12 +14,19 @@ from sslbench.errors import UserError
 from sslbench.experiment.audit import duplicates
 from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.cross_validation import pooled
+from sslbench.experiment.fitting import LocalMethod, MethodEndedError, MethodError, RunMethod
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, Scores, coverage
 from sslbench.experiment.predictions import Predictions, pack_numbers, predictions_sha256
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.protocol import folds_in_order
-from sslbench.experiment.record import RunRecord, Status, jsonable
+from sslbench.experiment.record import (
+    TRACEBACK_LINES,
+    ErrorKind,
+    RunRecord,
+    Status,
+    jsonable,
+)
 from sslbench.experiment.training import (
     RunSetup,
     RunTask,
@@ -31,37 +38,53 @@ from sslbench.experiment.training import (
 )
 from sslbench.plugins import Registry, registry
 
-TRACEBACK_LINES = 12
 
+def execute(
+    run_task: RunTask, plugins: Registry | None = None, method: RunMethod | None = None
+) -> RunRecord:
+    """Load the data, train, predict and score; an exception becomes a record of a failed run.
 
-def execute(run_task: RunTask, plugins: Registry | None = None) -> RunRecord:
-    """Run in this process; an exception becomes a record with status "failed".
-
-    KeyboardInterrupt and SystemExit are raised: they are no failures of the run.
+    method: where it is trained; None = in this process. KeyboardInterrupt and SystemExit of this
+    process are raised: they are no failures of the run.
     """
     began, cpu = time.perf_counter(), cpu_seconds()
     timer = RunContext(threads=run_task.threads, quiet=run_task.quiet)
+    plugins = plugins or registry()
+    method = method or LocalMethod(run_task.spec, plugins)
     try:
-        record = _perform(run_task, plugins or registry(), timer)
-    except UserError as error:
-        record = failed(run_task, "input", str(error))
+        record = _perform(run_task, plugins, timer, method)
     except Exception as error:
-        tail = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
-        record = failed(run_task, "method", f"{type(error).__name__}: {error}".strip(), tail)
+        record = _failure(run_task, error)
     record.timing = {**record.timing, **timer.timing}
     record.wall_s = time.perf_counter() - began
-    record.cpu_s = cpu_seconds() - cpu
+    record.cpu_s = cpu_seconds() - cpu + method.cpu_s
+    record.environment["isolation"] = method.isolation
+    if method.violations:
+        record.audit = {**record.audit, "violations": method.violations}
+        record.warnings += [f"the method was kept from: {each}" for each in method.violations]
     return record
 
 
+def _failure(run_task: RunTask, error: Exception) -> RunRecord:
+    match error:
+        case UserError():
+            return failed(run_task, "input", str(error))
+        case MethodEndedError():
+            return failed(run_task, "process", str(error))
+        case MethodError():
+            return failed(run_task, "method", str(error), error.lines)
+        case MemoryError():
+            return failed(run_task, "memory", str(error))
+    tail = traceback.format_exception(error)
+    lines = "".join(tail).splitlines()[-TRACEBACK_LINES:]
+    return failed(run_task, "method", f"{type(error).__name__}: {error}".strip(), lines)
+
+
 def failed(
-    run_task: RunTask,
-    kind: Literal["input", "method", "process", "timeout"],
-    error: str,
-    traceback_lines: list[str] | None = None,
+    run_task: RunTask, kind: ErrorKind, error: str, traceback_lines: list[str] | None = None
 ) -> RunRecord:
-    """The record of a failed run; kind: what failed ("input": what the user gave)."""
-    record = _blank(run_task, "timeout" if kind == "timeout" else "failed")
+    """The record of a failed run."""
+    record = _blank(run_task, kind if kind in ("timeout", "memory") else "failed")
     record.error = " ".join(error.split()) or "no message"
     record.error_kind = kind
     record.traceback = traceback_lines or []
@@ -114,8 +137,10 @@ def _check_unchanged(setup: RunSetup, code: dict[str, str], when: str) -> None:
         raise UserError(f"the data of {setup.spec.dataset} were changed {when}", hint=hint)
 
 
-def _perform(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunRecord:
-    setup = RunSetup.open(run_task, plugins, timer)
+def _perform(
+    run_task: RunTask, plugins: Registry, timer: RunContext, method: RunMethod
+) -> RunRecord:
+    setup = RunSetup.open(run_task, plugins, timer, method)
     code = code_digests(setup.spec, plugins)
     _check_unchanged(setup, code, "since the run was planned")
     record = _cross_validated(setup) if setup.spec.protocol.folds else _run(setup)[0]
@@ -141,7 +166,7 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     trained = train(setup)
     problem, splits = trained.problem, setup.dataset.splits
     record = _blank(run_task, "ok")
-    record.params = jsonable(msgspec.to_builtins(trained.params))
+    record.params = jsonable(trained.params)
     record.protocol = {**record.protocol, "dev": setup.drawn.dev_source}
     record.primary_metric = setup.dataset.metric
     record.tuning = [msgspec.to_builtins(trial) for trial in trained.tuning.trials]

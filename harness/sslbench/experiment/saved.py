@@ -54,7 +54,7 @@ def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
         raise UserError(f"{failure}: the object that fit() returns has no save()")
     metadata = {
         _CORPUS: msgspec.to_builtins(_training_corpus(setup, trained)),
-        "trained": {**msgspec.to_builtins(spec), "params": msgspec.to_builtins(trained.params)},
+        "trained": {**msgspec.to_builtins(spec), "params": trained.params},
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".saving-") as folder:

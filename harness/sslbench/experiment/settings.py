@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sslbench.errors import UserError
-from sslbench.experiment.training import make_params
+from sslbench.experiment.description import make_params
 from sslbench.plugins import Registry, suggestion
 from sslbench.registrations import DatasetInfo, load_target
 

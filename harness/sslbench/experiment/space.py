@@ -145,23 +145,23 @@ def search_digest(axes: tuple[SearchAxis, ...], fixed: Container[str] = ()) -> s
     return content_id({"version": VERSION, "axes": searched}) if searched else ""
 
 
-def edge_warning(params: type[Any], axis: SearchAxis, value: Any) -> str | None:
-    """A line if the chosen value lies at an edge, unless the parameter's legal values end there."""
+def edge_warning(axis: SearchAxis, value: Any, ends: Container[float]) -> str | None:
+    """A line if the chosen value lies at an edge, unless the legal values end there: at `ends`."""
     edge = axis.edge(value)
     if edge is None or axis.limits is None:
         return None
     end = axis.limits[0 if edge == "low" else 1]
-    if end in _bounds(params, axis.param):
+    if end in ends:
         return None
     return f"{axis.param}={value:g} was chosen at the {edge} edge of its space, {axis.describe()}"
 
 
-def _bounds(params: type[Any], name: str) -> set[float]:
+def legal_ends(params: type[Any], name: str) -> list[float]:
     """The least and greatest legal values of a parameter, where it has them."""
     struct = inspect.type_info(params)
     assert isinstance(struct, inspect.StructType)
     kinds = [field.type for field in struct.fields if field.name == name]
-    return set(_limits(kinds))
+    return sorted(set(_limits(kinds)))
 
 
 def _limits(kinds: list[inspect.Type]) -> Iterator[float]:

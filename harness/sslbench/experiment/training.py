@@ -12,15 +12,14 @@ import numpy as np
 
 from sslbench.corpus import Corpus
 from sslbench.corpus.encodings import Scheme, Task
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
+from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.data.userdata import load_user_data
+from sslbench.experiment.fitting import FitResult, LocalMethod, RunMethod
 from sslbench.experiment.identity import external_hash, fingerprint
 from sslbench.experiment.metrics import Alternatives, Coverage, Scores, score
 from sslbench.experiment.problem import (
     DecodedTagger,
-    Method,
     Problem,
     Tagger,
     labeled_part,
@@ -71,6 +70,7 @@ class RunSetup:
     """The loaded dataset and the draw, shared by the trials and the final training of a run.
 
     timer: takes the seconds of each phase of the run.
+    method: trains, in this process or another.
     held_out: int64, the sentences of train that are tested on, of a fold; else none.
     """
 
@@ -79,15 +79,22 @@ class RunSetup:
     dataset: Dataset
     drawn: Draw
     timer: RunContext
+    method: RunMethod
     held_out: I64 = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @staticmethod
-    def open(run_task: RunTask, plugins: Registry, timer: RunContext) -> RunSetup:
-        """Load the dataset and draw the labeled sample."""
+    def open(
+        run_task: RunTask,
+        plugins: Registry,
+        timer: RunContext,
+        method: RunMethod | None = None,
+    ) -> RunSetup:
+        """Load the dataset and draw the labeled sample. method: None = in this process."""
         with timer.phase("load"):
             dataset = load_dataset(run_task, plugins)
         drawn = draw(dataset, run_task.spec.protocol)
-        return RunSetup(run_task, plugins, dataset, drawn, timer)
+        method = method or LocalMethod(run_task.spec, plugins)
+        return RunSetup(run_task, plugins, dataset, drawn, timer, method)
 
     def folds(self) -> list[RunSetup]:
         """The runs of cross-validation: each has the sentences of its fold as the split "test".
@@ -121,11 +128,10 @@ class RunSetup:
         """The identity of the run."""
         return self.run_task.spec
 
-    def problem(self, sentences: I64, method: str) -> Problem:
-        """The problem that a method gets.
+    def problem(self, sentences: I64) -> Problem:
+        """The problem that the method gets, without text for one that reads none.
 
         sentences: int64[n], the labeled sentences of train; all others lose their labels.
-        method: its name; unlabeled text is not prepared for a method that never reads it.
         """
         spec, dataset = self.spec, self.dataset
         labeled = labeled_part(dataset.splits["train"], sentences)
@@ -133,9 +139,8 @@ class RunSetup:
             labeled = relabeled(dataset.label_constraint.impose(labeled))
         labels = tuple(labeled.column("label").vocabulary.strings)
         dev = dataset.splits.get("dev")
-        model = self.plugins.model(spec.model).load()
         with self.timer.phase("unlabeled"):
-            if getattr(self.plugins.method(method).load(), "uses_unlabeled", True):
+            if self.method.description.uses_unlabeled:
                 tested = np.union1d(self.drawn.labeled, self.held_out)
                 held_out = np.setdiff1d(tested, sentences)
                 text = unlabeled_text(dataset, spec.protocol, held_out)
@@ -148,27 +153,36 @@ class RunSetup:
             labeled=labeled,
             unlabeled=text,
             dev=None if dev is None else relabeled(dev.select(np.arange(dev.n_sentences)), labels),
-            featurizer=self.plugins.featurizer(spec.featurizer).load()(),
-            model=model() if isinstance(model, type) else model,
+            featurizer=self.method.featurizer,
+            model=self.method.model,
             label_constraint=dataset.label_constraint,
         )
         return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
 
-    def fit(self, problem: Problem, params: Any, run: RunContext, method: str) -> Tagger:
-        """Train a method; the tagger predicts tags, also where a codec maps tags to labels."""
-        trained: Tagger = self.plugins.method(method).load()().fit(problem, params, run)
-        return trained if problem.tags is None else DecodedTagger(trained, problem.tags)
+    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+        """Train; the tagger predicts tags, also where a codec maps tags to labels."""
+        result = self.method.fit(problem, params, run)
+        if problem.tags is None:
+            return result
+        return replace(result, tagger=DecodedTagger(result.tagger, problem.tags))
 
     def context(self) -> RunContext:
-        """A fresh context of one training; derived data are kept in the cache of the data home."""
-        run_task, cache = self.run_task, DataHome().cache
-        seed = self.spec.protocol.seed
-        return RunContext(seed, threads=run_task.threads, quiet=run_task.quiet, cache=cache)
+        """A fresh context of one training."""
+        return training_context(self.run_task)
 
-    def params(self, values: Mapping[str, Any]) -> Any:
-        """The method's `Params`: what the spec gives, with these values in place of its own."""
-        method = self.plugins.method(self.spec.method).load()
-        return make_params(method, {**self.spec.params, **values})
+    def cpu_seconds(self) -> float:
+        """That the run has used, in all its processes."""
+        return cpu_seconds() + self.method.cpu_s
+
+
+def training_context(run_task: RunTask) -> RunContext:
+    """A context of one training; derived data are kept in the cache of the data home."""
+    return RunContext(
+        run_task.spec.protocol.seed,
+        threads=run_task.threads,
+        quiet=run_task.quiet,
+        cache=DataHome().cache,
+    )
 
 
 @dataclass(frozen=True)
@@ -177,32 +191,28 @@ class Trained:
 
     problem, params: of the final training.  tuning: that came before it.
     run: context of the final training, with its trace and timing.
+    used_dev: the method looked at the development labels in the final training.
     warnings: lines for the user.
     """
 
     tagger: Tagger
     problem: Problem
-    params: Any
+    params: dict[str, Any]
     tuning: Tuning
     run: RunContext
+    used_dev: bool = False
     warnings: tuple[str, ...] = ()
-
-    @property
-    def used_dev(self) -> bool:
-        """Whether the method looked at the development labels in the final training."""
-        return self.problem.dev_labels.seen
 
 
 def train(setup: RunSetup) -> Trained:
     """Tune within the budget of the protocol, then train on the whole labeled sample."""
-    method = setup.spec.method
     with setup.timer.phase("tune"):
         tuning = tune(setup)
-    params = setup.params(tuning.best)
-    problem, run = setup.problem(setup.drawn.labeled, method), setup.context()
+    problem, run = setup.problem(setup.drawn.labeled), setup.context()
     with setup.timer.phase("fit"):
-        tagger = setup.fit(problem, params, run, method)
-    return Trained(tagger, problem, params, tuning, run, tuning_warnings(setup, tuning))
+        fitted = setup.fit(problem, tuning.best, run)
+    warnings = tuning_warnings(setup, tuning)
+    return Trained(fitted.tagger, problem, fitted.params, tuning, run, fitted.used_dev, warnings)
 
 
 def load_dataset(run_task: RunTask, plugins: Registry) -> Dataset:
@@ -245,16 +255,6 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
         }
     cache = DataHome().cache
     return fingerprint(dataset, lambda: external_hash(dataset, known_as, cache))
-
-
-def make_params(method: type[Method], values: Mapping[str, Any]) -> Any:
-    """The method's `Params` from plain values; UserError names a field that does not fit."""
-    try:
-        return msgspec.convert(dict(values), method.Params, strict=False)
-    except msgspec.ValidationError as error:
-        raise UserError(
-            f"parameter of {method.__name__}: {error}", hint="see sslbench show"
-        ) from error
 
 
 def predict(tagger: Tagger, corpus: Corpus) -> I32:

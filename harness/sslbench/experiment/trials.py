@@ -13,12 +13,12 @@ import numpy as np
 from sslbench.corpus import Corpus
 from sslbench.corpus.encodings import Scheme, Task
 from sslbench.errors import UserError
-from sslbench.experiment.context import cpu_seconds
+from sslbench.experiment.fitting import MethodEndedError
 from sslbench.experiment.identity import code_digests
 from sslbench.experiment.metrics import Alternatives, SentenceCounts, metrics_from_counts, score
 from sslbench.experiment.problem import Problem, predicted, without_labels
 from sslbench.experiment.record import content_id
-from sslbench.experiment.space import default_values, edge_warning, open_axes
+from sslbench.experiment.space import edge_warning
 from sslbench.experiment.store import Store
 from sslbench.experiment.tune import Budget, Trial, Tuning, search
 from sslbench.types import I64
@@ -31,22 +31,24 @@ UNTUNED = "untuned: the method has nothing to search"
 
 def tune(setup: RunSetup) -> Tuning:
     """Tune the parameters that the user has not set; no trials without a budget or a space."""
-    spec = setup.spec
-    params = setup.plugins.method(spec.method).load().Params
-    axes = open_axes(params, spec.params)
-    if not spec.protocol.tuned or not axes:
+    protocol = setup.spec.protocol
+    if not protocol.tuned:
         return Tuning()
-    budget = Budget(spec.protocol.tune or None, spec.protocol.tune_cpu)
-    default = default_values(params, axes)
-    return search(axes, default, budget, spec.protocol.seed, Trials(setup))
+    method = setup.method.description
+    if not method.axes:
+        return Tuning()
+    budget = Budget(protocol.tune or None, protocol.tune_cpu)
+    return search(method.axes, method.defaults, budget, protocol.seed, Trials(setup))
 
 
 def tuning_warnings(setup: RunSetup, tuning: Tuning) -> tuple[str, ...]:
     """Lines on a method that was not tuned, and on choices at an edge of the space."""
     if setup.spec.protocol.tuned and not tuning.trials:
         return (UNTUNED,)
-    params, best = setup.plugins.method(setup.spec.method).load().Params, tuning.best
-    lines = [edge_warning(params, axis, best[axis.param]) for axis in tuning.axes]
+    if not tuning.axes:
+        return ()
+    best, ends = tuning.best, setup.method.description.ends
+    lines = [edge_warning(axis, best[axis.param], ends[axis.param]) for axis in tuning.axes]
     return tuple(line for line in lines if line is not None)
 
 
@@ -127,14 +129,15 @@ class Trials:
 
     def _run(self, params: dict[str, Any]) -> Trial:
         setup, metric = self.setup, self.setup.dataset.metric
-        began, cpu = time.perf_counter(), cpu_seconds()
+        began, cpu = time.perf_counter(), setup.cpu_seconds()
         text = " ".join(f"{key}={value}" for key, value in params.items())
         setup.timer.progress(f"trial: {setup.spec.method} {text}")
         result, error = None, None
         try:
-            values = setup.params(params)
-            counts = [self._counts(number, values) for number in range(len(self.parts))]
+            counts = [self._counts(number, params) for number in range(len(self.parts))]
             result = metrics_from_counts(pooled(counts))[metric]
+        except MethodEndedError:
+            raise  # there can be no further trial
         except Exception as failure:  # training may fail at the ends of a space
             if self._first and isinstance(failure, UserError):
                 raise  # the default is refused: the data, or what the user set, are at fault
@@ -145,15 +148,15 @@ class Trials:
             metric=metric,
             score=result,
             seconds=time.perf_counter() - began,
-            cpu_s=cpu_seconds() - cpu,
+            cpu_s=setup.cpu_seconds() - cpu,
             error=error,
         )
 
-    def _counts(self, number: int, values: Any) -> SentenceCounts:
+    def _counts(self, number: int, params: Mapping[str, Any]) -> SentenceCounts:
         setup, part = self.setup, self.parts[number]
         if number not in self._problems:
-            self._problems[number] = setup.problem(part.sentences, setup.spec.method)
-        tagger = setup.fit(self._problems[number], values, setup.context(), setup.spec.method)
+            self._problems[number] = setup.problem(part.sentences)
+        tagger = setup.fit(self._problems[number], params, setup.context()).tagger
         gold = part.held_out.column("label")
         return score(
             cast(Task, setup.dataset.task),

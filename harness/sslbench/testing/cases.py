@@ -22,7 +22,7 @@ from sslbench.experiment.problem import DecodedTagger, Problem, Tagger, without_
 from sslbench.experiment.protocol import resolve_text
 from sslbench.experiment.record import ProtocolSpec, RunSpec, jsonable
 from sslbench.experiment.saved import load_tagger, save_tagger
-from sslbench.experiment.training import RunSetup, RunTask, Trained, make_params, predict
+from sslbench.experiment.training import RunSetup, RunTask, Trained, predict
 from sslbench.experiment.tune import Tuning
 from sslbench.plugins import Registry, registry
 from sslbench.registrations import (
@@ -210,13 +210,14 @@ class MethodCase:
         clock = RunContext(seed, threads=threads)
         task = RunTask(spec, dataset.metric, threads=threads)
         setup = RunSetup.open(task, self._registry(dataset), clock)
-        problem = setup.problem(setup.drawn.labeled, self.info.name)
+        problem = setup.problem(setup.drawn.labeled)
         before(problem)
-        values = make_params(self.cls, {**self.params, **(params or {})})
+        values = {**self.params, **(params or {})}
         run = RunContext(seed, threads=threads, cache=cache)
         with using_threads(threads), inside():
-            tagger = setup.fit(problem, values, run, self.info.name)
-        return Fitted(setup, Trained(tagger, problem, values, Tuning(), run))
+            fitted = setup.fit(problem, values, run)
+        trained = Trained(fitted.tagger, problem, fitted.params, Tuning(), run, fitted.used_dev)
+        return Fitted(setup, trained)
 
     def _registry(self, dataset: Dataset) -> Registry:
         """All plugins, with the method, the dataset, the toy's featurizer and a CRF among them."""

@@ -14,8 +14,8 @@ from msgspec import inspect
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.description import make_params
 from sslbench.experiment.space import search_space
-from sslbench.experiment.training import make_params
 
 from .cases import LABELED, Fitted, MethodCase, external_text
 from .method_outputs import require_codes, unseen

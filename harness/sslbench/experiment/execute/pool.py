@@ -1,4 +1,4 @@
-"""Runs in local processes: a new one per run, killed on timeout and when the parent exits."""
+"""Runs in local processes, which are killed at their limits and when the parent exits."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -23,9 +25,12 @@ from sslbench.experiment.execute.threads import thread_variables
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
+from sslbench.isolation.process import exit_message
+from sslbench.isolation.start import isolated
+from sslbench.plugins import registry
 
 _POLL_SECONDS = 0.1
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MEGA = 2**20
 
 OnStart = Callable[[RunTask], None]
@@ -37,28 +42,32 @@ def run_all(
     jobs: int = 1,
     threads: int = 1,
     timeout: float | None = None,
+    memory: int | None = None,
     on_start: OnStart = lambda run_task: None,
 ) -> Iterator[RunRecord]:
-    """Execute each run in its own process, `jobs` at a time; yield records as they come.
+    """Execute each run in its own processes, `jobs` at a time; yield records as they come.
 
-    An exception, exit, signal or timeout of a process becomes a record of a failed run. Closing
-    the iterator kills the processes that are still running. Call it from the main thread: on
-    Linux, child processes are killed when the thread that started them ends.
+    One process loads the data and scores, another trains and predicts (`MethodProcess`). An
+    exception, exit, signal or timeout of a process, or too much memory, becomes a record of a
+    failed run. Closing the iterator kills the processes that are still running. Call it from the
+    main thread: on Linux, child processes are killed when the thread that started them ends.
 
     Parameters
     ----------
     run_tasks: the next one is taken when a process is free.
     threads: per run.
     timeout: seconds per run; None = no limit.
+    memory: bytes per run, of all its processes; None = `default_memory`.
     on_start: called before a process starts.
     """
     waiting, running = iter(run_tasks), dict[Future[bytes], _Child]()
+    limits = Limits(timeout, memory or default_memory(jobs))
     with _environment(threads):
         try:
             while True:
                 while len(running) < jobs and (run_task := next(waiting, None)) is not None:
                     on_start(run_task)
-                    child = _Child.start(run_task, timeout)
+                    child = _Child.start(run_task, limits)
                     running[child.future] = child
                 if not running:
                     return
@@ -66,60 +75,93 @@ def run_all(
                 for child in running.values():
                     child.watch()
                 for future in done:
-                    yield running.pop(future).finish(timeout)
+                    yield running.pop(future).finish()
         finally:
             for child in running.values():
                 child.kill()
 
 
+def default_memory(jobs: int) -> int:
+    """Bytes: four fifths of the machine's memory (or that of its control group), by run."""
+    total: int = psutil.virtual_memory().total
+    with contextlib.suppress(OSError, ValueError):
+        total = min(total, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return total * 4 // (5 * jobs)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """timeout: seconds, None = no limit.  memory: bytes."""
+
+    timeout: float | None
+    memory: int
+
+
 @dataclass
 class _Child:
-    """The process of a run. peak: bytes, the largest memory sample."""
+    """The process of a run. peak: bytes, the largest memory sample of it and its descendants."""
 
     run_task: RunTask
+    limits: Limits
     future: Future[bytes]
     process: psutil.Process | None
+    temporary: Path
     began: float = field(default_factory=time.perf_counter)
+    descendants: set[psutil.Process] = field(default_factory=set)
     peak: int = 0
 
     @staticmethod
-    def start(run_task: RunTask, timeout: float | None) -> _Child:
+    def start(run_task: RunTask, limits: Limits) -> _Child:
         name = f"sslbench-{run_task.spec.run_id}"
-        # Not daemonic: a method may start processes too, and `kill` ends the whole group.
+        # Not daemonic: it starts another process, and `kill` ends all of them.
         # Both arguments: pebble 5.2 declares `mp_context` but reads `context`, and forks without.
         spawn = multiprocessing.get_context("spawn")
         launch = concurrent.process(  # type: ignore[call-overload]
             name=name,
             daemon=False,
-            timeout=timeout,
+            timeout=limits.timeout,
             context=spawn,
             mp_context=spawn,
         )
-        future: Future[bytes] = launch(_child_main)(msgspec.json.encode(run_task), os.getpid())
+        task, folder = msgspec.json.encode(run_task), tempfile.mkdtemp(prefix="sslbench-run-")
+        future: Future[bytes] = launch(_child_main)(task, folder, limits.memory, os.getpid())
         pids = [child.pid for child in multiprocessing.active_children() if child.name == name]
         process = None
         with contextlib.suppress(psutil.Error, IndexError):
             process = psutil.Process(pids[0])
-        return _Child(run_task, future, process)
+        return _Child(run_task, limits, future, process, Path(folder))
 
     def watch(self) -> None:
-        """Sample the memory of the process and its children; a killed run cannot report it."""
-        if self.process is None:
+        """Sample the memory of the process and its descendants; kill them beyond the limit."""
+        if self.process is None or self.future.done():
             return
+        used = 0
         with contextlib.suppress(psutil.Error):
-            family = [self.process, *self.process.children(recursive=True)]
-            self.peak = max(self.peak, sum(member.memory_info().rss for member in family))
+            self.descendants.update(self.process.children(recursive=True))
+            used = self.process.memory_info().rss
+        for member in self.descendants:
+            with contextlib.suppress(psutil.Error):
+                used += member.memory_info().rss
+        self.peak = max(self.peak, used)
+        if used > self.limits.memory:
+            self.kill()
 
-    def finish(self, timeout: float | None) -> RunRecord:
+    def finish(self) -> RunRecord:
         """The record of a process that has ended."""
         self.kill()
+        limits = self.limits
         try:
             record = msgspec.json.decode(self.future.result(), type=RunRecord)
         except TimeoutError:
-            record = failed(self.run_task, "timeout", f"stopped after {timeout:g} s (--timeout)")
+            message = f"stopped after {limits.timeout:g} s (--timeout)"
+            record = failed(self.run_task, "timeout", message)
         except ProcessExpired as error:
-            record = failed(self.run_task, "process", _exit_message(error.exitcode))
-        except Exception as error:  # e.g. a failed import in the child
+            if self.peak > limits.memory:
+                message = f"stopped at {limits.memory / _MEGA:,.0f} MiB of memory (--memory)"
+                record = failed(self.run_task, "memory", message)
+            else:
+                record = failed(self.run_task, "process", exit_message(error.exitcode))
+        except Exception as error:  # the process could not start, or its result not be read
             record = failed(self.run_task, "process", f"{type(error).__name__}: {error}")
         if record.wall_s == 0.0:
             record.wall_s = time.perf_counter() - self.began
@@ -128,54 +170,65 @@ class _Child:
         return record
 
     def kill(self) -> None:
-        """Kill the process group: the run and the processes that its method has started."""
+        """Kill the process and all that it is known to have started."""
+        shutil.rmtree(self.temporary, ignore_errors=True)
         if self.process is None:
             return
+        with contextlib.suppress(psutil.Error):
+            self.descendants.update(self.process.children(recursive=True))
         if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-        with contextlib.suppress(psutil.Error):  # it may not have its own group yet
-            self.process.kill()
+        for member in (self.process, *self.descendants):
+            with contextlib.suppress(psutil.Error):
+                member.kill()
 
 
-def _exit_message(exitcode: int | None) -> str:
-    if exitcode is None or exitcode >= 0:
-        return f"the process ended without a result (exit status {exitcode})"
-    name = signal.Signals(-exitcode).name if -exitcode in set(signal.Signals) else str(-exitcode)
-    hint = "; out of memory?" if name == "SIGKILL" else ""
-    return f"the process was killed by signal {name}{hint}"
-
-
-def _child_main(encoded: bytes, parent: int) -> bytes:
+def _child_main(encoded: bytes, temporary: str, memory: int, parent: int) -> bytes:
     """Body of a run's process: returns the record as JSON."""
+    run_task, plugins = msgspec.json.decode(encoded, type=RunTask), registry()
+    if hasattr(os, "setpgrp"):
+        os.setpgrp()
+    # Before this process has threads and data, which a fork would share.
+    method = isolated(run_task, plugins, Path(temporary), memory)
     _exit_with(parent)
-    # Standard output is for the results of the command: what a method prints goes to stderr.
+    # Standard output is for the results of the command: what a dataset prints goes to stderr.
     os.dup2(2, 1)
-    record = execute(msgspec.json.decode(encoded, type=RunTask))
+    with contextlib.closing(method):
+        record = execute(run_task, plugins, method)
     record.peak_rss_mb = _peak_rss_mb()
     return msgspec.json.encode(record)
 
 
 def _exit_with(parent: int) -> None:
-    """Have this process killed when the parent exits (PR_SET_PDEATHSIG on Linux).
+    """End this process and all that it has started when the parent exits, or with SIGTERM.
 
-    Processes that a method has started are killed with the run (`_Child.kill`), but survive if the
-    parent is killed by SIGKILL.
+    On Linux, orphans of descendants become children of this process, and a signal tells the end of
+    the parent; elsewhere it is noticed within a second.
     """
-    if hasattr(os, "setpgrp"):
-        os.setpgrp()
     if sys.platform == "linux":
-        # Takes effect at once, even while compiled code holds the interpreter lock.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        signal.signal(signal.SIGTERM, lambda *_: _end())
     threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+
+
+def _end() -> None:
+    """Kill all descendants, and this process."""
+    with contextlib.suppress(psutil.Error):
+        for member in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                member.kill()
+    if hasattr(os, "killpg"):
+        os.killpg(0, signal.SIGKILL)
+    os._exit(1)
 
 
 def _watch_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
-    if hasattr(os, "killpg"):
-        os.killpg(0, signal.SIGKILL)
-    os._exit(1)
+    _end()
 
 
 def _peak_rss_mb() -> float | None:

@@ -1,0 +1,108 @@
+"""The plugins of a run at work: a method is described and trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import msgspec
+
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.description import MethodDescription, describe, make_params
+from sslbench.experiment.problem import Method, Problem, Tagger
+from sslbench.experiment.record import RunSpec
+from sslbench.plugins import Registry
+
+
+class MethodError(Exception):
+    """An exception of a plugin in another process. lines: the end of its traceback."""
+
+    def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.lines = list(lines)
+
+
+class MethodEndedError(Exception):
+    """The process of the plugins has ended without an answer."""
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A trained tagger.
+
+    params: all parameters of the training, plain.  used_dev: it read development labels.
+    """
+
+    tagger: Tagger
+    params: dict[str, Any]
+    used_dev: bool
+
+
+class RunMethod(Protocol):
+    """The method of a run with its featurizer and model, in this process or another."""
+
+    @property
+    def featurizer(self) -> Any:
+        """What the problem of `fit` gets."""
+
+    @property
+    def model(self) -> Any:
+        """What the problem of `fit` gets."""
+
+    @property
+    def description(self) -> MethodDescription:
+        """With the parameters fixed that the spec of the run gives."""
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds that count for the run and that this process has not spent."""
+
+    @property
+    def isolation(self) -> str:
+        """What keeps hidden labels from the method, besides that they are not in its memory."""
+
+    @property
+    def violations(self) -> list[str]:
+        """What the plugins have tried to read or import, and must not."""
+
+    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+        """Train with these parameters besides those of the spec."""
+
+
+class LocalMethod:
+    """The method in this process."""
+
+    cpu_s = 0.0
+    isolation = "none"
+
+    def __init__(self, spec: RunSpec, plugins: Registry) -> None:
+        self.spec = spec
+        self.plugins = plugins
+        self.violations: list[str] = []
+
+    @cached_property
+    def cls(self) -> type[Method]:
+        """The class of the method."""
+        method: type[Method] = self.plugins.method(self.spec.method).load()
+        return method
+
+    @cached_property
+    def featurizer(self) -> Any:
+        return self.plugins.featurizer(self.spec.featurizer).load()()
+
+    @cached_property
+    def model(self) -> Any:
+        model = self.plugins.model(self.spec.model).load()
+        return model() if isinstance(model, type) else model
+
+    @cached_property
+    def description(self) -> MethodDescription:
+        return describe(self.cls, self.spec.params)
+
+    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+        """Train; see `RunMethod`."""
+        values = make_params(self.cls, {**self.spec.params, **params})
+        tagger = self.cls().fit(problem, values, run)
+        return FitResult(tagger, msgspec.to_builtins(values), problem.dev_labels.seen)

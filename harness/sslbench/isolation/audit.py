@@ -1,0 +1,52 @@
+"""What a process may not open or import is refused and noted, by a Python audit hook.
+
+Code that avoids the interpreter's own `open` (compiled code, ctypes) is not seen here; see
+`landlock` for the systems where it is stopped, too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_MOST = 20  # notes in a reply
+
+
+class Watch:
+    """Refuses from `start` on; `take` gives the notes since the last call."""
+
+    def __init__(self) -> None:
+        self._notes: list[str] = []
+        self._hidden: tuple[str, ...] = ()
+        self._modules: tuple[str, ...] = ()
+
+    def start(self, hidden: Iterable[Path], modules: Iterable[str]) -> None:
+        """hidden: files and folders that may not be opened; modules: that may not be
+        imported, with all that is in them."""
+        self._hidden = tuple(str(path.resolve()) for path in hidden)
+        self._modules = tuple(modules)
+        sys.addaudithook(self._check)
+
+    def take(self) -> list[str]:
+        """The notes, each once."""
+        notes, self._notes = list(dict.fromkeys(self._notes)), []
+        return notes[:_MOST]
+
+    def _check(self, event: str, args: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(args[0], str | bytes):
+            path = os.path.realpath(os.fsdecode(args[0]))
+            if any(path == each or path.startswith(each + os.sep) for each in self._hidden):
+                self._refuse(f"read {path}")
+        elif event == "import" and any(_within(args[0], each) for each in self._modules):
+            self._refuse(f"import {args[0]}")
+
+    def _refuse(self, what: str) -> None:
+        self._notes.append(what)
+        raise PermissionError(f"a method may not {what}: hidden labels come from there")
+
+
+def _within(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")

@@ -1,0 +1,113 @@
+"""What the process of a run and that of its plugins tell each other.
+
+The run sends pickled requests. The plugins' process is not trusted: its replies are MessagePack of
+plain data, of bounded size, and decoded by type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from sslbench.corpus import Corpus
+from sslbench.experiment.description import MethodDescription
+from sslbench.experiment.problem import Problem
+
+MAX_REPLY = 2**29  # bytes
+MAX_TRACE = 2**22  # bytes, as JSON
+MAX_MESSAGE = 2_000  # characters
+
+
+@dataclass(frozen=True)
+class Restrict:
+    """hidden, writable: see `landlock.restrict`.  memory: bytes that may be allocated; None = all.
+
+    modules: names of modules and packages whose import is refused.  temporary: for temporary files.
+    """
+
+    hidden: list[Path]
+    writable: list[Path]
+    modules: list[str]
+    temporary: Path
+    memory: int | None
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Ask for a `MethodDescription`."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Train. problem: without featurizer and model, which the plugins' process loads."""
+
+    problem: Problem
+    params: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Predict:
+    """Tag a corpus with the last tagger, or a variant of it.
+
+    number: of the training, counted from 1.
+    """
+
+    number: int
+    variant: str
+    corpus: Corpus
+
+
+Request = Restrict | Describe | Fit | Predict
+
+
+class Restricted(msgspec.Struct, tag=True):
+    """by: how files are kept from the process."""
+
+    by: Literal["landlock", "audit hook"]
+
+
+class Described(msgspec.Struct, tag=True):
+    """Answer to `Describe`."""
+
+    description: MethodDescription
+
+
+class Fitted(msgspec.Struct, tag=True):
+    """Answer to `Fit`.
+
+    labels: of the tagger (name "") and of each variant.  params: all, with their defaults.
+    timing, trace: of the `RunContext`, the trace as JSON.  used_dev: development labels were read.
+    """
+
+    labels: dict[str, list[str]]
+    params: dict[str, Any]
+    timing: dict[str, float]
+    trace: bytes
+    used_dev: bool
+
+
+class Predicted(msgspec.Struct, tag=True):
+    """codes: int32, little-endian."""
+
+    codes: bytes
+
+
+class Failed(msgspec.Struct, tag=True):
+    """kind: as `RunRecord.error_kind`.  message: one line; lines: the end of the traceback."""
+
+    kind: Literal["input", "method", "memory"]
+    message: str
+    lines: list[str]
+
+
+Answer = Restricted | Described | Fitted | Predicted | Failed
+
+
+class Reply(msgspec.Struct):
+    """violations: what the process has tried to read or import since the last reply."""
+
+    answer: Answer
+    violations: list[str] = []

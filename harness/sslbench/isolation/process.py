@@ -1,0 +1,234 @@
+"""A process for the plugins of a run, started before the run reads its data."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
+
+import msgspec
+import psutil
+
+from sslbench.corpus import Corpus
+from sslbench.errors import UserError
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.description import MethodDescription
+from sslbench.experiment.fitting import FitResult, LocalMethod, MethodEndedError, MethodError
+from sslbench.experiment.problem import Problem
+from sslbench.isolation import messages
+from sslbench.isolation.output import Output
+from sslbench.isolation.server import as_codes, serve
+from sslbench.types import I32
+
+_PR_SET_PDEATHSIG = 1
+_END_SECONDS = 0.2
+A = TypeVar("A", bound=messages.Answer)
+
+
+@dataclass(frozen=True)
+class Absent:
+    """In place of the featurizer and the model, which only the plugins' process loads."""
+
+
+class MethodProcess:
+    """The method of a run in a process of its own; see `RunMethod`.
+
+    On Linux it is a fork, so that it must be made before data are read and threads are started;
+    elsewhere it is a new interpreter. What it prints goes to standard error, up to a limit.
+
+    Attributes
+    ----------
+    isolation: "landlock" or "audit hook"; "none" before the first request.
+    violations: what the plugins have tried to read or import.
+    """
+
+    featurizer = model = Absent()
+
+    def __init__(
+        self,
+        method: LocalMethod,
+        context: Callable[[], RunContext],
+        restrictions: messages.Restrict,
+    ) -> None:
+        start: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+        self._connection, theirs = start.Pipe()
+        self._output = Output()
+        self._others = _descendants()
+        self._process = start.Process(
+            target=_main, args=(theirs, self._output.writing, method, context, os.getpid())
+        )
+        self._process.start()
+        theirs.close()
+        self._output.started()
+        # The sentinel is a file that the process closes with the others.
+        pidfd = getattr(os, "pidfd_open", None)
+        self._ended = pidfd(self._process.pid) if pidfd else self._process.sentinel
+        self._restrictions: messages.Restrict | None = restrictions
+        self._fits = 0
+        self.isolation = "none"
+        self.violations: list[str] = []
+
+    @cached_property
+    def description(self) -> MethodDescription:
+        """See `RunMethod`."""
+        return self._ask(messages.Describe(), messages.Described).description
+
+    @property
+    def cpu_s(self) -> float:
+        """User and system time of the process while it runs."""
+        with contextlib.suppress(psutil.Error):
+            return sum(psutil.Process(self._process.pid).cpu_times()[:4])
+        return 0.0
+
+    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+        """Train; the tagger is a `RemoteTagger`, usable until the next training."""
+        found = self._ask(messages.Fit(problem, dict(params)), messages.Fitted)
+        self._fits += 1
+        run.timing.update(found.timing)
+        run.trace.update(_trace(found.trace))
+        taggers = {
+            name: RemoteTagger(self, self._fits, name, tuple(labels))
+            for name, labels in found.labels.items()
+        }
+        tagger = taggers.pop("")
+        tagger.variants.update(taggers)
+        return FitResult(tagger, found.params, found.used_dev)
+
+    def predict(self, number: int, variant: str, corpus: Corpus) -> I32:
+        """int32[N]: what the tagger of a training predicts for a corpus without labels."""
+        return as_codes(
+            self._ask(messages.Predict(number, variant, corpus), messages.Predicted).codes
+        )
+
+    def close(self) -> None:
+        """End the process and all that it has started."""
+        self._connection.close()
+        wait([self._ended], _END_SECONDS)
+        for member in _descendants() - self._others:
+            with contextlib.suppress(psutil.Error):
+                member.kill()
+        self._process.join()
+        self._output.close()
+
+    def _ask(self, request: messages.Request, answer: type[A]) -> A:
+        """Send a request and wait for the answer; restrict the process before the first one."""
+        if self._restrictions is not None:
+            restrictions, self._restrictions = self._restrictions, None
+            self.isolation = self._exchange(restrictions, messages.Restricted).by
+        return self._exchange(request, answer)
+
+    def _exchange(self, request: messages.Request, answer: type[A]) -> A:
+        """What is printed until the answer comes is passed on."""
+        try:
+            self._connection.send_bytes(pickle.dumps(request, protocol=5))
+            while self._connection not in (ready := wait(self._sources)):
+                self._output.forward()
+                if self._ended in ready and not self._connection.poll():
+                    raise EOFError
+            data = self._connection.recv_bytes(messages.MAX_REPLY)
+        except (EOFError, OSError) as error:
+            raise MethodEndedError(self._end(error)) from None
+        self._output.forward()
+        return self._checked(data, answer)
+
+    @property
+    def _sources(self) -> list[Any]:
+        return [self._connection, self._ended, *self._output.sources]
+
+    def _checked(self, data: bytes, answer: type[A]) -> A:
+        try:
+            reply = msgspec.msgpack.decode(data, type=messages.Reply)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise MethodError(f"the answer of the method's process is damaged: {error}") from None
+        self.violations += reply.violations
+        found = reply.answer
+        if isinstance(found, messages.Failed):
+            if found.kind == "input":
+                raise UserError(found.message)
+            if found.kind == "memory":
+                raise MemoryError(found.message)
+            raise MethodError(found.message, found.lines)
+        if not isinstance(found, answer):
+            raise MethodError("the method's process gave another answer than it was asked for")
+        return found
+
+    def _end(self, error: BaseException) -> str:
+        """Why there is no answer, in one line."""
+        if not wait([self._ended], _END_SECONDS):
+            return f"the answer of the method's process is too large, or broken: {error}"
+        self._process.join()
+        return exit_message(self._process.exitcode)
+
+
+@dataclass(frozen=True)
+class RemoteTagger:
+    """A tagger of the plugins' process. number: of its training."""
+
+    process: MethodProcess
+    number: int
+    name: str
+    labels: tuple[str, ...]
+
+    @cached_property
+    def variants(self) -> dict[str, RemoteTagger]:
+        """Other taggers of the same training, by name."""
+        return {}
+
+    def predict(self, corpus: Corpus) -> I32:
+        """int32[N]: label codes of a corpus without labels."""
+        return self.process.predict(self.number, self.name, corpus)
+
+
+def exit_message(exitcode: int | None) -> str:
+    """How a process ended, in one line."""
+    if exitcode is None or exitcode >= 0:
+        return f"the process ended without a result (exit status {exitcode})"
+    name = signal.Signals(-exitcode).name if -exitcode in set(signal.Signals) else str(-exitcode)
+    hint = "; out of memory?" if name == "SIGKILL" else ""
+    return f"the process was killed by signal {name}{hint}"
+
+
+def _trace(data: bytes) -> dict[str, Any]:
+    if len(data) > messages.MAX_TRACE:
+        return {"dropped": f"a trace of {len(data)} bytes"}
+    found = msgspec.json.decode(data)
+    return found if isinstance(found, dict) else {}
+
+
+def _descendants() -> set[psutil.Process]:
+    """Of this process; orphans of them are among its children where it is their subreaper."""
+    with contextlib.suppress(psutil.Error):
+        return set(psutil.Process().children(recursive=True))
+    return set()
+
+
+def _main(
+    connection: Connection,
+    output: int,
+    method: LocalMethod,
+    context: Callable[[], RunContext],
+    parent: int,
+) -> None:
+    """Body of the process. Files of the run, its pipe to the command among them, are closed."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        kept = connection.fileno()
+        os.closerange(3, kept)
+        os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    serve(connection, method, context)
+    with contextlib.suppress(BaseException):
+        sys.stdout.flush()
+    os._exit(0)  # what a plugin has registered for the end of the process does not run

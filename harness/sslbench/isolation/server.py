@@ -1,0 +1,122 @@
+"""The process that runs a run's plugins: it trains and predicts, and sees no hidden label."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sslbench.errors import UserError
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.fitting import LocalMethod
+from sslbench.experiment.problem import Tagger, predicted
+from sslbench.experiment.record import TRACEBACK_LINES, jsonable
+from sslbench.isolation import landlock, messages
+from sslbench.isolation.audit import Watch
+
+_LINE = 500  # characters of a line of a traceback
+
+
+def serve(connection: Connection, method: LocalMethod, context: Callable[[], RunContext]) -> None:
+    """Answer requests until the other side closes the connection."""
+    server = _Server(method, context)
+    with suppress(EOFError, OSError):
+        while True:
+            request = pickle.loads(connection.recv_bytes())  # noqa: S301  # from our own side
+            answer = server.answer(request)
+            reply = messages.Reply(answer, server.watch.take())
+            connection.send_bytes(msgspec.msgpack.encode(reply))
+
+
+class _Server:
+    def __init__(self, method: LocalMethod, context: Callable[[], RunContext]) -> None:
+        self.method = method
+        self.context = context
+        self.watch = Watch()
+        self.number = 0
+        self.taggers: dict[str, Tagger] = {}
+
+    def answer(self, request: messages.Request) -> messages.Answer:
+        """Any exception of a plugin, also one that would end the process, is an answer."""
+        try:
+            match request:
+                case messages.Restrict():
+                    return self.restrict(request)
+                case messages.Describe():
+                    return messages.Described(self.method.description)
+                case messages.Fit():
+                    return self.fit(request)
+                case messages.Predict():
+                    return self.predict(request)
+        except UserError as error:
+            return _failed("input", error, str(error))
+        except MemoryError as error:
+            return _failed("memory", error, f"out of memory (--memory): {error}")
+        except BaseException as error:
+            return _failed("method", error, f"{type(error).__name__}: {error}")
+
+    def restrict(self, request: messages.Restrict) -> messages.Answer:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(request.temporary)
+        if request.memory is not None:
+            _limit_memory(request.memory)
+        self.watch.start(request.hidden, request.modules)
+        if landlock.restrict(request.hidden, request.writable):
+            return messages.Restricted("landlock")
+        return messages.Restricted("audit hook")
+
+    def fit(self, request: messages.Fit) -> messages.Answer:
+        self.taggers = {}  # what the last training holds is freed first
+        method = self.method
+        problem = replace(request.problem, featurizer=method.featurizer, model=method.model)
+        run = self.context()
+        trained = method.fit(problem, request.params, run)
+        self.number += 1
+        self.taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
+        return messages.Fitted(
+            labels={name: list(tagger.labels) for name, tagger in self.taggers.items()},
+            params=trained.params,
+            timing=run.timing,
+            trace=msgspec.json.encode(jsonable(run.trace)),
+            used_dev=trained.used_dev,
+        )
+
+    def predict(self, request: messages.Predict) -> messages.Answer:
+        if request.number != self.number:
+            raise RuntimeError("the tagger of an earlier training is gone")
+        codes = predicted(self.taggers[request.variant], request.corpus)
+        return messages.Predicted(codes.astype("<i4").tobytes())
+
+
+def _failed(kind: Any, error: BaseException, text: str) -> messages.Failed:
+    try:
+        lines = traceback.format_exception(error)
+        tail = "".join(lines).splitlines()[-TRACEBACK_LINES:]
+    except Exception:  # an exception that cannot be printed
+        tail = []
+    message = " ".join(text[: messages.MAX_MESSAGE].split())
+    return messages.Failed(kind, message, [line[:_LINE] for line in tail])
+
+
+def _limit_memory(limit: int) -> None:
+    """Allocations beyond the limit raise MemoryError; children have the same limit each."""
+    if sys.platform != "linux":
+        return
+    import resource
+
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def as_codes(data: bytes) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """int32[n]: the codes of `Predicted`."""
+    return np.frombuffer(data, dtype="<i4").astype(np.int32)

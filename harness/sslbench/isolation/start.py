@@ -1,0 +1,88 @@
+"""What the process of a run's plugins may read and write."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from sslbench.errors import UserError
+from sslbench.experiment.data.home import DataHome
+from sslbench.experiment.data.userdata import find_files
+from sslbench.experiment.fitting import LocalMethod
+from sslbench.experiment.training import RunTask, training_context
+from sslbench.isolation.messages import Restrict
+from sslbench.isolation.process import MethodProcess
+from sslbench.plugins import Registry
+
+_DEVICES = (Path("/dev/null"), Path("/dev/shm"))
+
+
+def isolated(
+    run_task: RunTask, plugins: Registry, temporary: Path, memory: int | None
+) -> MethodProcess:
+    """The process that trains the method of a run.
+
+    temporary: a folder for its temporary files.  memory: bytes it may allocate; None = all.
+    """
+    loader = _loader_modules(run_task, plugins)
+    hidden = [*_data_files(run_task, plugins), *_sources(loader)]
+    if run_task.store is not None:
+        hidden.append(Path(run_task.store))
+    cache = DataHome().cache
+    cache.mkdir(parents=True, exist_ok=True)
+    restrictions = Restrict(
+        hidden=[path for path in hidden if path.exists()],
+        writable=[cache, user_cache_path("numba"), temporary, *_DEVICES],
+        modules=loader,
+        temporary=temporary,
+        memory=memory,
+    )
+    method = LocalMethod(run_task.spec, plugins)
+    return MethodProcess(method, partial(training_context, run_task), restrictions)
+
+
+def _data_files(run_task: RunTask, plugins: Registry) -> Iterator[Path]:
+    """The user's files, or all folders of the data home that files of datasets are in."""
+    if run_task.spec.data.columns is not None:
+        with suppress(UserError):  # the run will fail with it
+            yield from find_files(Path(run_task.data_path or "")).values()
+        return
+    root = DataHome(run_task.data_path).root
+    for first in {Path(f.path).parts[0] for info in plugins.datasets.values() for f in info.files}:
+        yield root / first
+
+
+def _loader_modules(run_task: RunTask, plugins: Registry) -> list[str]:
+    """The package of the dataset's loader, or its module if the package has other plugins too.
+
+    None if the module itself has them.
+    """
+    if run_task.spec.data.columns is not None:
+        return []
+    module = plugins.dataset(run_task.spec.dataset).target.partition(":")[0]
+    others = {
+        info.target.partition(":")[0]
+        for kind in (plugins.methods, plugins.featurizers, plugins.models, plugins.similarities)
+        for info in kind.values()
+    }
+    package, dot, _ = module.rpartition(".")
+    if "." in package and not any(other.startswith(package + dot) for other in others):
+        return [package]
+    return [] if module in others else [module]
+
+
+def _sources(modules: list[str]) -> Iterator[Path]:
+    """Files or folders of modules, their compiled copies among them."""
+    for name in modules:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            continue
+        if spec.submodule_search_locations:
+            yield Path(spec.origin).parent
+        else:
+            yield from (Path(each) for each in (spec.origin, spec.cached) if each)
