@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,26 @@ import click
 
 if TYPE_CHECKING:
     from sslbench.experiment.plan import Request
+
+_UNITS = {"M": 2**20, "G": 2**30, "T": 2**40}
+_LEAST_MEMORY = 100 * _UNITS["M"]
+
+
+class MemorySize(click.ParamType):
+    """A number with the unit M, G or T; bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Bytes; a usage error for another text or less than 100M."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([MGT])i?B?", value, re.IGNORECASE)
+        size = int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+        if size < _LEAST_MEMORY:
+            self.fail(f"{value!r} is no size of at least 100M, such as 8G", param, ctx)
+        return size
+
 
 _OPTIONS = (
     click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import problem_options, request_of
+from sslbench.cli.options import MemorySize, problem_options, request_of
 from sslbench.cli.text import counted, warn_of_problems
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 @click.option("--threads", type=click.IntRange(min=1), help="Per run. Default: cores / jobs.")
 @click.option("--executor", default="local", show_default=True, help="local or dask[:ADDRESS].")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds per run.")
+@click.option(
+    "--memory",
+    type=MemorySize(),
+    help="Per run, e.g. 8G or 500M. Default: 80 % of the machine's, divided by --jobs.",
+)
 @click.option("--retry", is_flag=True, help="Run again what failed earlier.")
 @click.option(
     "--reuse",
@@ -104,6 +109,7 @@ def _run(given: dict[str, Any]) -> GridResult:
         options = GridOptions(
             jobs=given["jobs"],
             timeout=given["timeout"],
+            memory=given["memory"],
             retry=given["retry"],
             reuse=given["reuse"],
             executor=given["executor"],

@@ -67,7 +67,7 @@ class GridOptions:
     Attributes
     ----------
     jobs: runs at a time.
-    timeout: seconds per run.
+    timeout: seconds per run.  memory: bytes per run; None = a share of the machine's.
     retry: run again what failed earlier.
     reuse: which records of the store are taken: made by today's code ("current"), or by code that
         a replay has shown to give the same bits ("verified"), or any ("stale").
@@ -78,6 +78,7 @@ class GridOptions:
 
     jobs: int = 1
     timeout: float | None = None
+    memory: int | None = None
     retry: bool = False
     reuse: Reuse = "verified"
     executor: str = "local"
@@ -186,6 +187,7 @@ class _Grid:
                 jobs=options.jobs,
                 threads=threads,
                 timeout=options.timeout,
+                memory=options.memory,
                 on_start=options.on_start,
             )
         if kind == "dask":

@@ -1,0 +1,148 @@
+"""Hostile methods, each in a run: what becomes of it, and whether a run after it is as before.
+
+    PYTHONPATH=tests python -m attacks.methods [NAME ...]
+
+A cheat succeeds if its predictions of test are all right, or if what it tried is not refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from sslbench.experiment.execute.pool import run_all
+from sslbench.experiment.plan import Request, plan
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.store import Store
+from sslbench.experiment.training import RunTask
+from sslbench.plugins import registry
+from support.hostile_methods import BEHAVIORS, CHEATS, MARK
+
+TIMEOUT = 20.0
+MEMORY = 1200 * 2**20
+_FROM_FILES = [name for name in CHEATS if name.startswith("reads_") and "parents" not in name]
+#: end well: what they do is allowed, or has no effect
+_HARMLESS = {
+    "alarm", "breaks_builtins", "changes_folder", "closes_output", "deletes_environment",
+    "deletes_path", "fills_folder", "floods_lines", "floods_stderr", "floods_stdout",
+    "labels_many", "long_trace", "no_recursion", "no_stdout", "objects", "prints_at_exit",
+    "reads_stdin", "session", "terminated", "threads", "traces", "writes_garbage", "writes_frames",
+    "writes_endless_frame", "replaces_the_scorer", "edits_labels", "opens_files", "endless_trace",
+    "collects_garbage",
+}  # fmt: skip
+
+
+def install(folder: Path) -> None:
+    """Make the hostile methods a plugin of this process and of its children."""
+    info = folder / "hostile-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hostile\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[sslbench]\nhostile = support.hostile_methods\n")
+    here = str(Path(__file__).parents[1])
+    paths = [str(folder), here, *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    sys.path.insert(0, str(folder))
+    registry.cache_clear()
+
+
+def make_data(folder: Path) -> None:
+    """Files of a user: the test labels cannot be guessed from the words."""
+    folder.mkdir()
+    for split, number in (("train", 30), ("test", 20)):
+        lines = [f"w{i % 7} x {'ABC'[i * i % 11 % 3]}\n" for i in range(5 * number)]
+        text = "".join(line + "\n" * (at % 5 == 4) for at, line in enumerate(lines))
+        (folder / f"{split}.txt").write_text(text)
+
+
+def tasks(names: Sequence[str], store: Path, data: Path) -> list[RunTask]:
+    """One run by behavior; "" is the method that does no harm."""
+    made = []
+    for name in names:
+        common = {"methods": ["hostile"], "labeled": 10, "threads": 1}
+        own = {"datasets": ["synth"], "settings": (f"how={name}", "synth.test=50")}
+        if name in _FROM_FILES:
+            own = {
+                "data_path": data,
+                "columns": ("word", "pos", "label"),
+                "settings": (f"how={name}",),
+            }
+        made += plan(Request(**common, **own), store=Store(store), notice=lambda text: None)  # type: ignore[arg-type]
+    return made
+
+
+def left_over() -> list[psutil.Process]:
+    """Processes that hostile methods have started."""
+    found = psutil.process_iter(["cmdline"])
+    return [process for process in found if MARK in (process.info["cmdline"] or [])]
+
+
+def problems(name: str, record: RunRecord) -> Iterator[str]:
+    """What is wrong with the record of a behavior."""
+    if record.status == "ok" and name not in _HARMLESS:
+        yield "nothing was noticed"
+    if record.status == "ok" and record.score == 1.0:
+        yield "the cheat succeeded"
+    if record.status != "ok" and not record.error:
+        yield "no message"
+    if record.error and (len(record.error) > 3000 or not record.error.isprintable()):
+        yield "a message that is too long or not one line"
+    if len(msgspec.json.encode(record)) > 10**7:
+        yield "a record of over 10 MB"
+
+
+def attack(names: Sequence[str], jobs: int = 2) -> dict[str, tuple[RunRecord, list[str]]]:
+    """The record of each behavior, and what is wrong with it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["ATTACKED_STORE"] = str(folder / "runs")
+        os.environ["ATTACKED_DATA"] = str(folder / "data")
+        install(folder / "site")
+        make_data(folder / "data")
+        Store(folder / "runs").folder.mkdir()
+        planned = tasks(["", *names], folder / "runs", folder / "data")
+        first, last = planned[0], planned[0]
+        (before,) = run_all([first])
+        Store(folder / "runs").save(before)
+        stored = Store(folder / "runs").path(before.run_id).read_bytes()
+        records = run_all(planned[1:], jobs=jobs, timeout=TIMEOUT, memory=MEMORY)
+        by_id = {record.run_id: record for record in records}
+        (after,) = run_all([last])
+        found = {}
+        for task, own in zip(planned[1:], names, strict=True):
+            record = by_id[task.spec.run_id]
+            found[own] = record, list(problems(own, record))
+        if before.predictions_sha256 != after.predictions_sha256:
+            found["(a run afterwards)"] = after, ["it differs"]
+        if [path.read_bytes() for path in (folder / "runs").glob("*.json")] != [stored]:
+            found["(the store)"] = after, ["it was changed"]
+    if left_over():
+        found["(processes)"] = after, [f"{len(left_over())} are left"]
+        for process in left_over():
+            process.kill()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    names = parser.parse_args().names or [*BEHAVIORS, *CHEATS]
+    found = attack(names)
+    print("| behavior | status | message | problem |\n|---|---|---|---|")
+    for name, (record, wrong) in found.items():
+        message = (record.error or "; ".join(record.audit.get("violations", [])))[:90]
+        cells = [name, record.status, message.replace("|", "\\|"), ", ".join(wrong)]
+        print(f"| {' | '.join(cells)} |")
+    failed = sum(bool(wrong) for _, wrong in found.values())
+    print(f"\n{len(found)} behaviors, {failed} with a problem")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,447 @@
+"""A method that misbehaves in the way that its parameter names; imported by child processes.
+
+Behaviors in CHEATS try to find the labels of the test sentences, and predict with them if they do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import ctypes
+import gc
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sslbench import Corpus, MethodInfo, Problem, hookimpl
+from sslbench.errors import UserError
+from sslbench.experiment.context import RunContext
+
+Behavior = Callable[[Problem, RunContext], Any]
+BEHAVIORS: dict[str, Behavior] = {}
+CHEATS: dict[str, Behavior] = {}
+MARK = "sslbench-attack"  # in the command line of started processes
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)", MARK]
+
+
+def behavior(function: Behavior) -> Behavior:
+    BEHAVIORS[function.__name__] = function
+    return function
+
+
+def cheat(function: Behavior) -> Behavior:
+    CHEATS[function.__name__] = function
+    return function
+
+
+class Constant:
+    """Gives every token the first label, or what it was told to give."""
+
+    def __init__(
+        self, labels: Sequence[Any], answer: Callable[[Corpus], Any] | None = None
+    ) -> None:
+        self.labels = labels
+        self.answer = answer
+
+    def predict(self, corpus: Corpus) -> Any:
+        if self.answer is not None:
+            return self.answer(corpus)
+        return np.zeros(corpus.n_tokens, dtype=np.int32)
+
+
+class Hostile:
+    """See the module."""
+
+    class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+        how: str = ""
+
+    uses_unlabeled = False
+
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> Any:
+        if not params.how:
+            return Constant(problem.labels)
+        tagger = {**BEHAVIORS, **CHEATS}[params.how](problem, run)
+        return Constant(problem.labels) if tagger is None else tagger
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Unpicklable(BaseException):
+    def __reduce__(self) -> Any:
+        return os._exit, (0,)
+
+
+def _raising(name: str, make: Callable[[], BaseException]) -> None:
+    def raising(problem: Problem, run: RunContext) -> None:
+        raise make()
+
+    BEHAVIORS[f"raise_{name}"] = raising
+
+
+def _chain() -> BaseException:
+    error: BaseException = ValueError("first")
+    for number in range(300):
+        after = ValueError(str(number))
+        after.__cause__ = error
+        error = after
+    return error
+
+
+for _name, _make in {
+    "two_lines": lambda: ValueError("a bug\nover two lines"),
+    "exit_0": lambda: SystemExit(0),
+    "exit_text": lambda: SystemExit("text"),
+    "interrupt": KeyboardInterrupt,
+    "generator_exit": GeneratorExit,
+    "stop_iteration": StopIteration,
+    "recursion": RecursionError,
+    "memory": MemoryError,
+    "no_message": AssertionError,
+    "surrogates": lambda: ValueError("\ud800\udfff"),
+    "escapes": lambda: ValueError("\x1b[2J\x1b]0;title\x07\r\x00"),
+    "long": lambda: ValueError("x" * 50_000_000),
+    "unprintable": Unprintable,
+    "unpicklable": Unpicklable,
+    "chain": _chain,
+    "group": lambda: ExceptionGroup("many", [ValueError(str(i)) for i in range(500)]),
+    "user_error": lambda: UserError("no such file", file="x\ny", line=3),
+    "disk_full": lambda: OSError(28, "No space left on device"),
+    "eof": EOFError,
+    "broken_pipe": BrokenPipeError,
+}.items():
+    _raising(_name, _make)
+
+
+def _ending(name: str, end: Callable[[], object]) -> None:
+    def ending(problem: Problem, run: RunContext) -> None:
+        end()
+
+    BEHAVIORS[name] = ending
+
+
+def _ignore_and_hang() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    while True:
+        time.sleep(1)
+
+
+def _deadlock() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def _daemon() -> None:
+    """A process of its own session, whose parent ends at once; then hang."""
+    if os.fork() == 0:
+        os.setsid()
+        subprocess.Popen(SLEEP, start_new_session=True)
+        os._exit(0)
+    time.sleep(600)
+
+
+def _grow() -> None:
+    kept = []
+    while True:
+        kept.append(bytes(10**7))
+
+
+def _child_grows() -> None:
+    subprocess.run([sys.executable, "-c", "x=[]\nwhile 1: x.append(bytes(10**7))", MARK])
+    time.sleep(600)
+
+
+def _map_memory() -> None:
+    kept = [mmap.mmap(-1, 2**27) for _ in range(10**4)]
+    for each in kept:
+        each.write(bytes(2**27))
+
+
+def _threads() -> None:
+    for _ in range(300):
+        threading.Thread(target=time.sleep, args=(600,)).start()
+
+
+for _name, _end in {
+    "exit_now": lambda: os._exit(0),
+    "exit_7": lambda: os._exit(7),
+    "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "aborted": os.abort,
+    "segfault": lambda: ctypes.string_at(0),
+    "terminated": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "kills_parent": lambda: os.kill(os.getppid(), signal.SIGKILL),
+    "kills_group": lambda: os.killpg(0, signal.SIGKILL),
+    "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "sleeps": lambda: time.sleep(600),
+    "spins": lambda: sum(range(10**12)),
+    "ignores_signals": _ignore_and_hang,
+    "deadlock": _deadlock,
+    "daemon": _daemon,
+    "session": lambda: subprocess.Popen(SLEEP, start_new_session=True) and None,
+    "orphan": lambda: subprocess.Popen(SLEEP) and os._exit(0),
+    "grows": _grow,
+    "child_grows": _child_grows,
+    "maps_memory": _map_memory,
+    "threads": _threads,
+    "huge_array": lambda: np.ones(2**37),
+    "floods_stdout": lambda: print("x" * 10**8),
+    "floods_lines": lambda: [print("line", i) for i in range(10**6)] and None,
+    "floods_stderr": lambda: [os.write(2, b"\x1b[31m" * 10**5) for _ in range(200)] and None,
+    "closes_output": lambda: os.close(1) or os.close(2),
+    "no_stdout": lambda: setattr(sys, "stdout", None),
+    "reads_stdin": lambda: print(len(sys.stdin.read())),
+    "prints_at_exit": lambda: atexit.register(print, "at exit") and None,
+    "deletes_environment": lambda: os.environ.clear(),
+    "deletes_path": lambda: sys.path.clear(),
+    "breaks_builtins": lambda: setattr(builtins, "len", lambda each: 0),
+    "opens_files": lambda: [open(os.devnull) for _ in range(10**5)] and None,  # noqa: SIM115
+    "changes_folder": lambda: os.chdir("/"),
+    "no_recursion": lambda: sys.setrecursionlimit(60),
+    "traces": lambda: sys.settrace(lambda *args: None),
+    "closes_all_files": lambda: os.closerange(3, 4096),
+    "writes_garbage": lambda: [_try(os.write, fd, b"\xff" * 64) for fd in range(3, 64)] and None,
+    "writes_frames": lambda: (
+        [_try(os.write, fd, b"\x00\x00\x00\x02\x80\x80") for fd in range(3, 64)] and None
+    ),
+    "writes_endless_frame": lambda: (
+        [_try(os.write, fd, b"\x7f\xff\xff\xff" + bytes(10**6)) for fd in range(3, 64)] and None
+    ),
+    "fills_folder": lambda: (
+        [Path(os.environ["TMPDIR"], str(i)).touch() for i in range(5000)] and None
+    ),
+    "writes_here": lambda: Path("written-by-a-method").write_text("x"),
+    "alarm": lambda: signal.alarm(1) or time.sleep(600),
+}.items():
+    _ending(_name, _end)
+
+
+def _try(call: Callable[..., Any], *args: Any) -> Any:
+    try:
+        return call(*args)
+    except OSError:
+        return None
+
+
+def _answering(name: str, make: Callable[[Problem], Any]) -> None:
+    BEHAVIORS[name] = lambda problem, run: make(problem)
+
+
+def _same(value: Callable[[int], Any]) -> Callable[[Problem], Any]:
+    return lambda problem: Constant(problem.labels, lambda corpus: value(corpus.n_tokens))
+
+
+for _name, _answer in {
+    "labels_repeated": lambda problem: Constant(("A", "A")),
+    "labels_numbers": lambda problem: Constant((1, 2)),
+    "labels_surrogates": lambda problem: Constant(("\ud800",)),
+    "labels_many": lambda problem: Constant([f"l{i}" for i in range(10**6)]),
+    "labels_none": lambda problem: Constant(()),
+    "a_list": _same(lambda n: [0] * n),
+    "too_short": _same(lambda n: np.zeros(n - 1, np.int32)),
+    "too_long": _same(lambda n: np.zeros(10**8, np.int32)),
+    "floats": _same(np.zeros),
+    "booleans": _same(lambda n: np.zeros(n, bool)),
+    "objects": _same(lambda n: np.zeros(n, object)),
+    "nan": _same(lambda n: np.full(n, np.nan)),
+    "negative": _same(lambda n: np.full(n, -1)),
+    "too_large": _same(lambda n: np.full(n, 2**31 - 1)),
+    "int64_wraps": _same(lambda n: np.full(n, 2**32)),
+    "predict_none": _same(lambda n: None),
+    "predict_raises": _same(lambda n: 1 // 0),
+    "predict_exits": _same(lambda n: os._exit(0)),
+    "predict_hangs": _same(lambda n: time.sleep(600)),
+    "no_predict": lambda problem: 5,
+    "a_class": lambda problem: Constant,
+}.items():
+    _answering(_name, _answer)
+
+
+@behavior
+def long_trace(problem: Problem, run: RunContext) -> None:
+    run.trace["x"] = "y" * 50_000_000
+
+
+@behavior
+def endless_trace(problem: Problem, run: RunContext) -> None:
+    run.trace["x"] = run.trace
+
+
+@behavior
+def odd_timing(problem: Problem, run: RunContext) -> None:
+    run.timing["fit"] = "soon"  # type: ignore[assignment]
+
+
+@behavior
+def edits_labels(problem: Problem, run: RunContext) -> None:
+    problem.labeled.column("label").codes[:] = 0
+
+
+def _labels_of(corpus: Corpus) -> list[str]:
+    column = corpus.column("label")
+    return [column.vocabulary.strings[code] for code in column.codes]
+
+
+def _with(problem: Problem, found: list[str]) -> Any:
+    """A tagger that answers with these labels where the number of tokens fits."""
+    labels = sorted(set(found))
+    codes = np.array([labels.index(each) for each in found], dtype=np.int32)
+    return Constant(
+        labels,
+        lambda corpus: (
+            codes if len(codes) == corpus.n_tokens else np.zeros(corpus.n_tokens, np.int32)
+        ),
+    )
+
+
+@cheat
+def calls_the_loader(problem: Problem, run: RunContext) -> Any:
+    from sslbench import DataHome, registry
+
+    dataset = registry().dataset("synth").load()(DataHome(), test=50)
+    return _with(problem, _labels_of(dataset.splits["test"]))
+
+
+@cheat
+def imports_the_generator(problem: Problem, run: RunContext) -> Any:
+    from sslbench import DataHome
+    from sslbench_datasets.synth.load import load
+
+    return _with(problem, _labels_of(load(DataHome(), test=50).splits["test"]))
+
+
+@cheat
+def starts_python(problem: Problem, run: RunContext) -> Any:
+    code = (
+        "from sslbench import DataHome, registry\n"
+        "c = registry().dataset('synth').load()(DataHome(), test=50).splits['test'].column('label')\n"
+        "print(*[c.vocabulary.strings[i] for i in c.codes])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return _with(problem, done.stdout.split())
+
+
+def _corpora() -> list[Corpus]:
+    return [each for each in gc.get_objects() if isinstance(each, Corpus)]
+
+
+@cheat
+def collects_garbage(problem: Problem, run: RunContext) -> Any:
+    own = problem.labeled.n_tokens
+    found = [c for c in _corpora() if "label" in c.columns and c.n_tokens != own]
+    return _with(problem, _labels_of(found[0]))
+
+
+@cheat
+def looks_into_frames(problem: Problem, run: RunContext) -> Any:
+    frame: Any = sys._getframe()
+    while frame is not None:
+        for value in list(frame.f_locals.values()):
+            dataset = getattr(value, "dataset", value)
+            if "test" in getattr(dataset, "splits", {}):
+                return _with(problem, _labels_of(dataset.splits["test"]))
+        frame = frame.f_back
+    raise LookupError("no frame has a dataset")
+
+
+@cheat
+def replaces_the_scorer(problem: Problem, run: RunContext) -> None:
+    import sslbench.experiment.metrics as metrics
+    import sslbench.experiment.training as training
+    from sslbench.experiment.metrics import SentenceCounts
+
+    def perfect(*args: Any, **more: Any) -> Any:
+        found = SentenceCounts(np.full(50, 10), np.full(50, 10))
+        return metrics.Scores({"accuracy": 1.0}, found)  # type: ignore[call-arg]
+
+    for module in (metrics, training):
+        module.score = perfect  # type: ignore[attr-defined]
+
+
+@cheat
+def edits_the_store(problem: Problem, run: RunContext) -> None:
+    for path in Path(os.environ["ATTACKED_STORE"]).rglob("*.json"):
+        path.write_text(path.read_text().replace("0.", "0.9"))
+
+
+@cheat
+def writes_a_record(problem: Problem, run: RunContext) -> None:
+    Path(os.environ["ATTACKED_STORE"], "0123456789abcdef.json").write_text("{}")
+
+
+@cheat
+def reads_the_parents_memory(problem: Problem, run: RunContext) -> None:
+    parent = os.getppid()
+    for line in Path(f"/proc/{parent}/maps").read_text().splitlines():
+        start = int(line.partition("-")[0], 16)
+        with open(f"/proc/{parent}/mem", "rb") as memory:
+            memory.seek(start)
+            memory.read(16)
+
+
+@cheat
+def reads_the_parents_files(problem: Problem, run: RunContext) -> None:
+    for each in Path(f"/proc/{os.getppid()}/fd").iterdir():
+        each.open("rb").read(10)
+
+
+@cheat
+def downloads(problem: Problem, run: RunContext) -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    socket.create_connection(server.getsockname(), timeout=2).close()
+
+
+def _read(path: Path, problem: Problem) -> Any:
+    rows = [line.split() for line in path.read_text().splitlines() if line.strip()]
+    return _with(problem, [row[-1] for row in rows])
+
+
+@cheat
+def reads_the_file(problem: Problem, run: RunContext) -> Any:
+    return _read(Path(os.environ["ATTACKED_DATA"], "test.txt"), problem)
+
+
+@cheat
+def reads_a_link(problem: Problem, run: RunContext) -> Any:
+    link = Path(os.environ["TMPDIR"], "link")
+    link.symlink_to(Path(os.environ["ATTACKED_DATA"], "test.txt"))
+    return _read(link, problem)
+
+
+@cheat
+def reads_with_cat(problem: Problem, run: RunContext) -> Any:
+    target = Path(os.environ["TMPDIR"], "copy")
+    with target.open("wb") as stream:
+        path = Path(os.environ["ATTACKED_DATA"], "test.txt")
+        subprocess.run(["cat", path], stdout=stream, check=True)
+    return _read(target, problem)
+
+
+@cheat
+def reads_with_libc(problem: Problem, run: RunContext) -> Any:
+    path = os.fsencode(Path(os.environ["ATTACKED_DATA"], "test.txt"))
+    descriptor = ctypes.CDLL(None, use_errno=True).open(path, os.O_RDONLY)
+    if descriptor < 0:
+        raise OSError(ctypes.get_errno(), "libc")
+    Path(os.environ["TMPDIR"], "copy").write_bytes(os.read(descriptor, 10**7))
+    return _read(Path(os.environ["TMPDIR"], "copy"), problem)
+
+
+@hookimpl
+def sslbench_methods() -> list[MethodInfo]:
+    target = "support.hostile_methods:Hostile"
+    return [MethodInfo(name="hostile", summary="", reference="", target=target)]
