@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+_READ = 100_000  # characters of an exception's text
 _LONGEST = 1000  # characters shown of a message or hint, which may quote a very long line
 
 
@@ -35,7 +36,7 @@ class UserError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        place = _printable(self.file or "")
+        place = printable(self.file or "")
         if self.line is not None:
             place += f":{self.line}"
         message = _short(self.message)
@@ -43,12 +44,21 @@ class UserError(Exception):
         return f"{text}; {_short(self.hint)}" if self.hint else text
 
 
+def one_line(error: BaseException) -> str:
+    """The type and message of an exception, also of one that cannot be printed."""
+    try:
+        text = " ".join(str(error)[:_READ].split())
+    except Exception:
+        text = "no text"
+    return _short(f"{type(error).__name__}: {text}".strip().removesuffix(":"))
+
+
 def _short(text: str) -> str:
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
-    return _printable(text)
+    return printable(text)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text with line breaks and control characters escaped."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

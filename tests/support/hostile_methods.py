@@ -75,7 +75,7 @@ class Hostile:
         return Constant(problem.labels) if tagger is None else tagger
 
 
-class Unprintable(Exception):
+class UnprintableError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
@@ -114,7 +114,7 @@ for _name, _make in {
     "surrogates": lambda: ValueError("\ud800\udfff"),
     "escapes": lambda: ValueError("\x1b[2J\x1b]0;title\x07\r\x00"),
     "long": lambda: ValueError("x" * 50_000_000),
-    "unprintable": Unprintable,
+    "unprintable": UnprintableError,
     "unpicklable": Unpicklable,
     "chain": _chain,
     "group": lambda: ExceptionGroup("many", [ValueError(str(i)) for i in range(500)]),
@@ -328,7 +328,8 @@ def imports_the_generator(problem: Problem, run: RunContext) -> Any:
 def starts_python(problem: Problem, run: RunContext) -> Any:
     code = (
         "from sslbench import DataHome, registry\n"
-        "c = registry().dataset('synth').load()(DataHome(), test=50).splits['test'].column('label')\n"
+        "data = registry().dataset('synth').load()(DataHome(), test=50)\n"
+        "c = data.splits['test'].column('label')\n"
         "print(*[c.vocabulary.strings[i] for i in c.codes])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -16,7 +16,7 @@ _UNITS = {"M": 2**20, "G": 2**30, "T": 2**40}
 _LEAST_MEMORY = 100 * _UNITS["M"]
 
 
-class MemorySize(click.ParamType):
+class MemorySize(click.ParamType):  # type: ignore[type-arg]  # newer versions of click
     """A number with the unit M, G or T; bytes."""
 
     name = "size"

@@ -1,14 +1,25 @@
-"""What planning and tuning need to know of a method: plain data, which any process may read."""
+"""What planning and tuning need to know of plugins: plain data.
+
+Code of other distributions is imported by a process of its own, not by that of the command, which
+stores records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
-from sslbench.errors import UserError
+from sslbench.entry_points import canonical
+from sslbench.errors import UserError, one_line
 from sslbench.experiment.space import SearchAxis, default_values, legal_ends, open_axes
+from sslbench.forked import ForkError, in_fork
+from sslbench.plugins import GROUP, KINDS, Registry
+
+T = TypeVar("T")
+SECONDS = 60.0  # for an import that compiles
 
 
 class MethodDescription(msgspec.Struct, frozen=True):
@@ -27,6 +38,64 @@ class MethodDescription(msgspec.Struct, frozen=True):
     defaults: dict[str, Any] = {}
     ends: dict[str, list[float]] = {}
     uses_unlabeled: bool = True
+
+
+class _Answer(msgspec.Struct):
+    """Of another process: a result as JSON, or an error."""
+
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: str = ""
+    hint: str | None = None
+    user_error: bool = False
+
+
+def method_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -> MethodDescription:
+    """`describe` of a registered method; UserError if it cannot be loaded."""
+    return _apart(
+        plugins,
+        ("methods", name),
+        lambda: describe(plugins.method(name).load(), fixed),
+        MethodDescription,
+    )
+
+
+def featurizer_digest(plugins: Registry, name: str) -> str:
+    """First 16 digits of a hash of the templates; the code of dense columns is a component."""
+
+    def digest() -> str:
+        featurizer = plugins.featurizer(name).load()()
+        lines = [*map(repr, featurizer.templates), str(featurizer.dense is not None)]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+    return _apart(plugins, ("featurizers", name), digest, str)
+
+
+def _apart(plugins: Registry, what: tuple[str, str], call: Callable[[], T], kind: type[T]) -> T:
+    """The result of a call, in another process if the registration is of another distribution."""
+    origin = plugins.origins.get(what)
+    if origin is None or canonical(origin.distribution) == GROUP:
+        return call()
+    plural, name = what
+    where = f"{KINDS[plural].kind} {name!r} of {origin.distribution}"
+    try:
+        data = in_fork(lambda: msgspec.json.encode(_answer(call)), SECONDS)
+        answer = msgspec.json.decode(data, type=_Answer)
+        if answer.user_error:
+            raise UserError(answer.error, hint=answer.hint)
+        if answer.error:
+            raise UserError(f"{where} cannot be loaded: {answer.error}")
+        return msgspec.json.decode(answer.result, type=kind)
+    except (ForkError, msgspec.MsgspecError) as error:
+        raise UserError(f"{where} cannot be loaded: {error}") from None
+
+
+def _answer(call: Callable[[], Any]) -> _Answer:
+    try:
+        return _Answer(msgspec.Raw(msgspec.json.encode(call())))
+    except UserError as error:
+        return _Answer(error=error.message, hint=error.hint, user_error=True)
+    except BaseException as error:
+        return _Answer(error=one_line(error))
 
 
 def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:

@@ -27,7 +27,6 @@ from sslbench.experiment.sources import (
 
 if TYPE_CHECKING:
     from sslbench.experiment.record import RunSpec
-    from sslbench.features import TemplateFeaturizer
     from sslbench.plugins import Registry
 
 _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
@@ -60,12 +59,6 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
     digests |= {name: plugin_digest(target) for name, target in targets.items()}
     keep_parsed_sources()
     return {name: digest[:16] for name, digest in digests.items() if digest}
-
-
-def featurizer_digest(featurizer: TemplateFeaturizer) -> str:
-    """First 16 digits of a hash of the templates; the code of dense columns is a component."""
-    text = "\n".join([*map(repr, featurizer.templates), str(featurizer.dense is not None)])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> str:

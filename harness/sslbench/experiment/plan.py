@@ -22,8 +22,8 @@ from sslbench.experiment.data.userdata import (
     fitting_featurizer,
     load_user_data,
 )
-from sslbench.experiment.description import make_params
-from sslbench.experiment.identity import code_digests, featurizer_digest
+from sslbench.experiment.description import featurizer_digest, method_description
+from sslbench.experiment.identity import code_digests
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import folds, labeled_size, resolve_text
 from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
@@ -33,7 +33,7 @@ from sslbench.experiment.settings import (
     method_params,
     parse_settings,
 )
-from sslbench.experiment.space import open_axes, search_digest
+from sslbench.experiment.space import search_digest
 from sslbench.experiment.store import Store
 from sslbench.experiment.training import (
     RunTask,
@@ -138,6 +138,7 @@ class _Planner:
         self.store = None if store is None else str(store.folder.resolve())
         self._known: dict[str, tuple[str, TextSource]] = {}
         self._featurizers: dict[str, str] = {}
+        self._described: dict[tuple[str, bool], tuple[dict[str, Any], str]] = {}
 
     def registered(self, name: str) -> _PlannedDataset:
         """A registered dataset; UserError for a wrong option."""
@@ -227,17 +228,19 @@ class _Planner:
 
     def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str]:
         """All parameters but those that are tuned, and the hash of the search space."""
-        given = method_params(self.request.settings, self.plugins, method)
-        cls = self.plugins.method(method).load()
-        params = msgspec.to_builtins(make_params(cls, given))
-        axes = open_axes(cls.Params, given) if tuned else ()
-        for axis in axes:
-            del params[axis.param]
-        return params, search_digest(axes)
+        key = method, tuned
+        if key not in self._described:
+            given = method_params(self.request.settings, self.plugins, method)
+            found = method_description(self.plugins, method, given)
+            axes = found.axes if tuned else ()
+            searched = {axis.param for axis in axes}
+            params = {name: v for name, v in found.params.items() if name not in searched}
+            self._described[key] = params, search_digest(axes)
+        return self._described[key]
 
     def _featurizer_digest(self, name: str) -> str:
         if name not in self._featurizers:
-            self._featurizers[name] = featurizer_digest(self.plugins.featurizer(name).load()())
+            self._featurizers[name] = featurizer_digest(self.plugins, name)
         return self._featurizers[name]
 
     def _loaded(self, task: RunTask) -> tuple[str, TextSource]:

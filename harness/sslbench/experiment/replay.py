@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from sslbench.errors import UserError
-from sslbench.experiment.description import make_params
-from sslbench.experiment.identity import code_digests, featurizer_digest
+from sslbench.experiment.description import featurizer_digest, method_description
+from sslbench.experiment.identity import code_digests
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import resolve_text
 from sslbench.experiment.record import SCHEMA, RunRecord, RunSpec
@@ -53,14 +53,13 @@ def replay_task(record: RunRecord, plugins: Registry, threads: int) -> RunTask:
 
 def _spec_today(record: RunRecord, plugins: Registry) -> RunSpec:
     spec = record.spec
-    templates = featurizer_digest(plugins.featurizer(spec.featurizer).load()())
-    method = plugins.method(spec.method).load()
+    templates = featurizer_digest(plugins, spec.featurizer)
     if record.schema == SCHEMA:
         if (spec.featurizer_digest, spec.scorer) != (templates, SCORER):
             what = "scorer" if spec.scorer != SCORER else f"templates of {spec.featurizer}"
             raise UserError(f"the {what} changed: the run of today is another one")
         return spec
-    params = msgspec.to_builtins(make_params(method, record.params))
+    params = method_description(plugins, spec.method, record.params).params
     protocol = msgspec.structs.replace(spec.protocol, tune=0, tune_cpu=None)
     return msgspec.structs.replace(
         spec, params=params, protocol=protocol, featurizer_digest=templates, scorer=SCORER

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sslbench.errors import UserError
-from sslbench.experiment.description import make_params
+from sslbench.experiment.description import method_description
 from sslbench.plugins import Registry, suggestion
 from sslbench.registrations import DatasetInfo, load_target
 
@@ -38,11 +38,10 @@ def method_params(texts: Sequence[str], plugins: Registry, method: str) -> dict[
     """
     values = {s.key: s.value for s in parse_settings(texts) if s.owner in ("", method)}
     if not values:
-        return {}  # spares the import of the method, and thereby of numba
-    cls = plugins.method(method).load()
-    fields = cls.Params.__struct_fields__
+        return {}
+    fields = method_description(plugins, method, {}).params
     own = {key: plain_value(value) for key, value in values.items() if key in fields}
-    params = msgspec.to_builtins(make_params(cls, own))
+    params = method_description(plugins, method, own).params
     return {key: params[key] for key in own}
 
 
@@ -88,7 +87,7 @@ def check_settings(
                 hint=suggestion(owner, [*methods, *datasets]),
             )
         names = [owner] if owner else methods
-        fields = {f for name in names for f in plugins.method(name).load().Params.__struct_fields__}
+        fields = {f for name in names for f in method_description(plugins, name, {}).params}
         if key not in fields:
             raise UserError(
                 f"{' and '.join(names)}: no parameter {key!r}", hint=suggestion(key, fields)

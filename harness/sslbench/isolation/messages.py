@@ -18,7 +18,6 @@ from sslbench.experiment.problem import Problem
 
 MAX_REPLY = 2**29  # bytes
 MAX_TRACE = 2**22  # bytes, as JSON
-MAX_MESSAGE = 2_000  # characters
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from sslbench.errors import UserError
+from sslbench.errors import UserError, one_line, printable
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.problem import Tagger, predicted
@@ -61,9 +61,9 @@ class _Server:
         except UserError as error:
             return _failed("input", error, str(error))
         except MemoryError as error:
-            return _failed("memory", error, f"out of memory (--memory): {error}")
+            return _failed("memory", error, f"out of memory (--memory); {one_line(error)}")
         except BaseException as error:
-            return _failed("method", error, f"{type(error).__name__}: {error}")
+            return _failed("method", error, one_line(error))
 
     def restrict(self, request: messages.Restrict) -> messages.Answer:
         os.environ["TMPDIR"] = tempfile.tempdir = str(request.temporary)
@@ -103,8 +103,7 @@ def _failed(kind: Any, error: BaseException, text: str) -> messages.Failed:
         tail = "".join(lines).splitlines()[-TRACEBACK_LINES:]
     except Exception:  # an exception that cannot be printed
         tail = []
-    message = " ".join(text[: messages.MAX_MESSAGE].split())
-    return messages.Failed(kind, message, [line[:_LINE] for line in tail])
+    return messages.Failed(kind, text, [printable(line[:_LINE]) for line in tail])
 
 
 def _limit_memory(limit: int) -> None:
