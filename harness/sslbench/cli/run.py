@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sslbench.cli.options import problem_options, request_of
-from sslbench.cli.text import counted, warn_of_problems
+from sslbench.cli.text import counted, echo, warn_of_problems
 
 if TYPE_CHECKING:
     from sslbench.experiment.execute.grid import GridResult
@@ -98,7 +98,7 @@ def _run(given: dict[str, Any]) -> GridResult:
     store = Store(given["store"])
     run_tasks = plan(request, store=store, notice=tell)
     for line in dict.fromkeys(_skip_line(task) for task in run_tasks if task.skip_reason):
-        click.echo(line, err=True)
+        echo(line, err=True)
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:
         options = GridOptions(

@@ -9,7 +9,8 @@ import msgspec
 
 from sslbench.errors import UserError
 from sslbench.experiment.training import make_params
-from sslbench.plugins import Registry, suggestion
+from sslbench.hooks import suggestion
+from sslbench.plugins import Registry
 from sslbench.registrations import DatasetInfo, load_target
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sslbench.atomic import write_atomically
+from sslbench.errors import printable
 from sslbench.report.curves import curve_files
+from sslbench.report.escape import csv_cell, markdown_text
 from sslbench.report.leaderboard import Table
 from sslbench.report.rows import Row
 from sslbench.report.wording import (
@@ -121,13 +123,13 @@ def markdown(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
     """The tables in GitHub-flavored Markdown."""
     lines = [f"# {_TITLE}", ""]
     for table in tables:
-        lines += [f"## {_escape(heading(table))}", "", _escape(about(table)), ""]
-        lines.append(_line([_escape(cell) for cell in head(table)]))
+        lines += [f"## {markdown_text(heading(table))}", "", markdown_text(about(table)), ""]
+        lines.append(_line([markdown_text(cell) for cell in head(table)]))
         lines.append(_line(["---:" if i in NUMERIC else ":---" for i in range(len(HEADINGS))]))
-        lines += [_line([_escape(cell) for cell in cells(row, table)]) for row in table.rows]
-        lines += ["", _escape(power(table)), ""]
+        lines += [_line([markdown_text(cell) for cell in cells(row, table)]) for row in table.rows]
+        lines += ["", markdown_text(power(table)), ""]
     lines += [f"![learning curve]({name})\n" for name in curves]
-    lines += [f"- {_escape(line)}" for line in LEGEND]
+    lines += [f"- {markdown_text(line)}" for line in LEGEND]
     return "\n".join(lines) + "\n"
 
 
@@ -144,11 +146,11 @@ def html(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
         legend=LEGEND,
         tables=[
             {
-                "heading": heading(table),
-                "about": about(table),
-                "power": power(table),
-                "head": head(table),
-                "rows": [(row, cells(row, table)) for row in table.rows],
+                "heading": printable(heading(table)),
+                "about": printable(about(table)),
+                "power": printable(power(table)),
+                "head": map(printable, head(table)),
+                "rows": [(row, map(printable, cells(row, table))) for row in table.rows],
             }
             for table in tables
         ],
@@ -182,7 +184,11 @@ def csv_text(tables: Sequence[Table]) -> str:
     """A line per row of every table; numbers are not rounded, metrics in [0, 1]."""
     import pandas as pd
 
-    rows = [_flat(table, row) for table in tables for row in table.rows]
+    rows = [
+        {name: csv_cell(value) for name, value in _flat(table, row).items()}
+        for table in tables
+        for row in table.rows
+    ]
     frame = pd.DataFrame(rows, columns=list(_FLAT))
     out = io.StringIO()
     frame.to_csv(out, index=False, lineterminator="\n")
@@ -223,11 +229,3 @@ def _flat(table: Table, row: Row) -> dict[str, Any]:
 
 def _line(texts: Sequence[str]) -> str:
     return "| " + " | ".join(texts) + " |"
-
-
-def _escape(text: str) -> str:
-    """Escape Markdown and HTML: names come from plugins and files."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for char in "\\|_*[]`":
-        text = text.replace(char, f"\\{char}")
-    return " ".join(text.split())
