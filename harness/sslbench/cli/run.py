@@ -8,8 +8,11 @@ import click
 
 from sslbench.cli.options import problem_options, request_of
 from sslbench.cli.text import counted, echo, warn_of_problems
+from sslbench.errors import shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sslbench.experiment.execute.grid import GridResult
     from sslbench.experiment.record import RunRecord
     from sslbench.experiment.training import RunTask
@@ -77,6 +80,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         tell(f"warning: {warning}")
     for line in dict.fromkeys(r.error for r in result.failed if r.error_kind == "input"):
         tell(str(line))
+    if ctx.find_root().params.get("debug"):
+        _show_tracebacks(result.failed)
     tell(_summary(result))
     ctx.exit(result.exit_status)
 
@@ -113,6 +118,16 @@ def _run(given: dict[str, Any]) -> GridResult:
             on_wait=progress.wait,
         )
         return run_grid(run_tasks, store, options)
+
+
+def _show_tracebacks(records: Sequence[RunRecord]) -> None:
+    """The traceback that each record of a failed run has, on standard error."""
+    from sslbench.cli.messages import describe
+
+    for record in records:
+        if record.traceback:
+            lines = "\n".join(map(shortened, record.traceback))
+            echo(f"{record.run_id}, {describe(record.spec)}:\n{lines}", err=True)
 
 
 def _skip_line(run_task: RunTask) -> str:

@@ -23,7 +23,7 @@ from sslbench.corpus import (
     split_tag,
     tag_fits,
 )
-from sslbench.errors import UserError
+from sslbench.errors import UserError, printable
 from sslbench.experiment.data import Dataset
 from sslbench.registrations import FeaturizerInfo
 
@@ -215,7 +215,7 @@ def _recognize(
 
 def dataset_name(path: Path) -> str:
     """Name of a user's data in records and tables: the file or folder name up to its first dot."""
-    return path.resolve().name.split(".")[0] or "data"
+    return printable(path.resolve().name.split(".")[0]) or "data"
 
 
 def fitting_featurizer(
