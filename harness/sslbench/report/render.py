@@ -163,12 +163,13 @@ def plain(tables: Sequence[Table], width: int = 100) -> str:
 
 
 def _plain_table(table: Table, width: int) -> str:
-    rows = [short_head(table), *(short_cells(row, table) for row in table.rows)]
+    given = [short_head(table), *(short_cells(row, table) for row in table.rows)]
+    rows = [list(map(printable, row)) for row in given]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     name = SHORT.index(WRAPPED[0])
     others = sum(widths) - widths[name] + 2 * len(widths)
     widths[name] = max(12, min(widths[name], width - others))
-    lines = textwrap.wrap(heading(table), width)
+    lines = textwrap.wrap(printable(heading(table)), width)
     for row in rows:
         parts = textwrap.wrap(row[name], widths[name]) or [""]
         for i, part in enumerate(parts):
@@ -176,6 +177,7 @@ def _plain_table(table: Table, width: int) -> str:
             padded = [text.ljust(size) for text, size in zip(texts, widths, strict=True)]
             lines.append("  " + "  ".join(padded).rstrip())
     for remark in [power(table), *remarks(table)]:
+        remark = printable(remark)
         lines += textwrap.wrap(remark, width, initial_indent="  ", subsequent_indent="    ")
     return "\n".join(lines) + "\n"
 
