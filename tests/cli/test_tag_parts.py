@@ -67,3 +67,14 @@ def test_an_endless_device_is_one_line(model: Path, file: str) -> None:
     assert len(result.stderr.splitlines()) == 1
     refused = tag(Path(file), file)
     assert refused.stderr == f"sslbench: {file}: this is not a saved sslbench model\n"
+
+
+def test_blanks_without_end_are_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sslbench.corpus.sentence_parts._PART", 10)
+    monkeypatch.setattr("sslbench.corpus.sentence_parts.MAX_SENTENCE", 100)
+    monkeypatch.setattr("sslbench.cli.tag._BLOCK", 16)
+    late = tag(model, "-", stdin="\n" * 50 + "the O\n")
+    assert late.stdout.startswith("\n" * 50 + "the O ")
+    never = tag(model, "-", stdin="\n" * 500 + "the O\n")
+    assert (never.exit_code, never.stdout) == (2, "")
+    assert never.stderr == "sslbench: standard input: no token in the first 100 bytes\n"

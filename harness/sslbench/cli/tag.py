@@ -63,7 +63,7 @@ def _blocks(file: str) -> Iterator[bytes]:
 
     if file == "-":
         return iter(lambda: sys.stdin.buffer.read(_BLOCK), b"")
-    return read_blocks(file, float("inf"), float("inf"))  # read in parts: memory is bounded
+    return read_blocks(file, max_bytes=float("inf"))  # read in parts: memory is bounded
 
 
 class _Tagging:
@@ -84,11 +84,18 @@ class _Tagging:
     def write_to(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
         """Tag the text and write it; UserError for text that cannot be read."""
         from sslbench.corpus.annotate import append_column, n_columns
-        from sslbench.corpus.sentence_parts import sentence_parts
+        from sslbench.corpus.sentence_parts import MAX_SENTENCE, sentence_parts
 
+        blank = b""  # written once there is a sentence
         for part in sentence_parts(blocks, self._name):
             labels = self._tag(part) if n_columns(part.text) else []
-            target.write(append_column(part.text, labels))
+            blank += append_column(part.text, labels)
+            if self._sentences:
+                target.write(blank)
+                blank = b""
+            elif len(blank) > MAX_SENTENCE:
+                message = f"no token in the first {MAX_SENTENCE:,} bytes"
+                raise UserError(message, file=self._name)
         if not self._sentences:
             raise UserError("no token in the file: it is empty", file=self._name)
 
