@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from sslbench.experiment.problem import Problem, Tagger
     from sslbench.experiment.space import SearchAxis
     from sslbench.features import Atom, Template, TemplateFeaturizer
+    from sslbench.hooks import hookimpl
     from sslbench.method import CRFMethod, GraphCRFParams, GraphParams, TrainingParams
-    from sslbench.plugins import Registry, hookimpl, registry
+    from sslbench.plugins import Registry, registry
     from sslbench.registrations import (
         DatasetInfo,
         FeaturizerInfo,
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "sslbench.errors": ("UserError",),
-    "sslbench.plugins": ("Registry", "hookimpl", "registry"),
+    "sslbench.hooks": ("hookimpl",),
+    "sslbench.plugins": ("Registry", "registry"),
     "sslbench.registrations": (
         "DatasetInfo",
         "FeaturizerInfo",

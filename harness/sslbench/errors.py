@@ -36,12 +36,12 @@ class UserError(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        place = printable(self.file or "")
+        place = shortened(self.file or "")
         if self.line is not None:
             place += f":{self.line}"
-        message = _short(self.message)
+        message = shortened(self.message)
         text = f"{place}: {message}" if place else message
-        return f"{text}; {_short(self.hint)}" if self.hint else text
+        return f"{text}; {shortened(self.hint)}" if self.hint else text
 
 
 def one_line(error: BaseException) -> str:
@@ -50,15 +50,23 @@ def one_line(error: BaseException) -> str:
         text = " ".join(str(error)[:_READ].split())
     except Exception:
         text = "no text"
-    return _short(f"{type(error).__name__}: {text}".strip().removesuffix(":"))
+    return shortened(f"{type(error).__name__}: {text}".strip().removesuffix(":"))
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """The text as `printable`, cut in the middle to about 1000 characters."""
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return printable(text)
 
 
 def printable(text: str) -> str:
-    """The text with line breaks and control characters escaped."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    """The text with line breaks, control characters and other invisible ones escaped.
+
+    For terminals: no text from a file or a plugin can move the cursor or change the direction.
+    """
+    return text if text.isprintable() else "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]

@@ -1,24 +1,21 @@
-"""Loading of plugins; a broken one is reported and does not affect the others.
+"""The registry: loading of plugins; a broken one is reported and does not affect the others.
 
-pluggy defines the hooks. Its ``load_setuptools_entrypoints`` is not used: with it, a plugin that
-raises on import stops the program, and of two distributions with the same entry-point name one is
-silently dropped. Here each plugin has its own manager, and its errors become `PluginProblem`
-objects that name the entry point and the distribution.
+Those of sslbench are imported. Those of other distributions are imported by processes of their own
+(`plugin_process`), which send their registrations: a command imports a third party's code only to
+use it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
-from types import FunctionType
 from typing import NamedTuple, cast
 
-import pluggy
-
 from sslbench.entry_points import EntryPoint, canonical, find_entry_points
-from sslbench.errors import UserError
+from sslbench.errors import UserError, shortened
+from sslbench.hooks import GROUP, KINDS, Found, read_plugin, suggestion
 from sslbench.registrations import (
     DatasetInfo,
     FeaturizerInfo,
@@ -28,47 +25,8 @@ from sslbench.registrations import (
     SimilarityInfo,
 )
 
-GROUP = "sslbench"
 BLOCK_VARIABLE = "SSLBENCH_BLOCK"
-KINDS: Mapping[str, type[Registration]] = {
-    "methods": MethodInfo,
-    "datasets": DatasetInfo,
-    "featurizers": FeaturizerInfo,
-    "models": ModelInfo,
-    "similarities": SimilarityInfo,
-}
-
-hookspec = pluggy.HookspecMarker(GROUP)
-hookimpl = pluggy.HookimplMarker(GROUP)
-
-
-class Hooks:
-    """The hooks that a plugin module may implement, each returning a list of registrations."""
-
-    @hookspec
-    def sslbench_datasets(self) -> list[DatasetInfo]:
-        """Return the datasets of this plugin."""
-        raise NotImplementedError
-
-    @hookspec
-    def sslbench_featurizers(self) -> list[FeaturizerInfo]:
-        """Return the featurizers of this plugin."""
-        raise NotImplementedError
-
-    @hookspec
-    def sslbench_models(self) -> list[ModelInfo]:
-        """Return the models of this plugin."""
-        raise NotImplementedError
-
-    @hookspec
-    def sslbench_methods(self) -> list[MethodInfo]:
-        """Return the methods of this plugin."""
-        raise NotImplementedError
-
-    @hookspec
-    def sslbench_similarities(self) -> list[SimilarityInfo]:
-        """Return the similarities of graph vertices of this plugin."""
-        raise NotImplementedError
+_SHOWN_PROBLEMS = 3  # of one plugin
 
 
 class Origin(NamedTuple):
@@ -79,18 +37,23 @@ class Origin(NamedTuple):
     version: str
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin!r} of {self.distribution} {self.version}".rstrip()
+        return shortened(f"plugin {self.plugin!r} of {self.distribution} {self.version}".rstrip())
 
 
 class PluginProblem(NamedTuple):
-    """An error of one plugin (entry point) of one distribution."""
+    """The errors of one plugin (entry point) of one distribution.
+
+    output: what it printed when it was imported.
+    """
 
     plugin: str
     distribution: str
     message: str
+    output: str = ""
 
     def __str__(self) -> str:
-        return f"plugin {self.plugin!r} of {self.distribution}: {self.message}"
+        source = shortened(f"plugin {self.plugin!r} of {self.distribution}")
+        return f"{source}: {shortened(self.message)}"
 
 
 @dataclass
@@ -102,6 +65,7 @@ class Registry:
     problems: errors of broken plugins.
     blocked: plugins left out because of `BLOCK_VARIABLE`.
     origins: where each registration comes from, by (kind, name).
+    loaded: versions of the distributions, other than sslbench, that register something, by name.
     """
 
     datasets: dict[str, DatasetInfo] = field(default_factory=dict)
@@ -112,6 +76,7 @@ class Registry:
     problems: list[PluginProblem] = field(default_factory=list)
     blocked: list[Origin] = field(default_factory=list)
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
+    loaded: dict[str, str] = field(default_factory=dict)
 
     def of_kind(self, kind: str) -> dict[str, Registration]:
         """The registrations of one of KINDS by name; UserError for another kind."""
@@ -168,17 +133,6 @@ class Registry:
         return None
 
 
-def suggestion(name: str, names: Iterable[str]) -> str:
-    """A hint: "did you mean" with similar names, or the list of all names if none is similar."""
-    import difflib  # imported for mistakes only
-
-    names = sorted(set(names))
-    similar = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
-    if similar:
-        return f"did you mean {' or '.join(similar)}?"
-    return f"there are: {', '.join(names)}" if names else "there are none"
-
-
 @cache
 def registry() -> Registry:
     """The registry of this process, loaded by the first call."""
@@ -195,72 +149,41 @@ def load_plugins(entries: Iterable[EntryPoint], blocked: frozenset[str] = frozen
     blocked: canonical names of entry points or distributions to leave out.
     """
     plugins = Registry()
-    for entry in sorted(entries, key=lambda e: (canonical(e.distribution) != GROUP, e)):
-        origin = Origin(entry.name, entry.distribution, entry.version)
-        if {canonical(origin.plugin), canonical(origin.distribution)} & blocked:
-            plugins.blocked.append(origin)
-            continue
-        for message in _load_plugin(plugins, origin, entry):
-            plugins.problems.append(PluginProblem(origin.plugin, origin.distribution, message))
+    ours: list[EntryPoint] = []
+    others: list[EntryPoint] = []
+    for entry in sorted(entries):
+        if {canonical(entry.name), canonical(entry.distribution)} & blocked:
+            plugins.blocked.append(Origin(entry.name, entry.distribution, entry.version))
+        else:
+            (ours if canonical(entry.distribution) == GROUP else others).append(entry)
+    for entry in ours:
+        _add_found(plugins, entry, read_plugin(entry))
+    if others:
+        from sslbench.plugin_process import read_apart  # a part of the start that few need
+
+        for entry, found in zip(others, read_apart(others), strict=True):
+            _add_found(plugins, entry, found)
+            if found.registrations:
+                plugins.loaded[entry.distribution] = entry.version
     return plugins
 
 
-def _load_plugin(plugins: Registry, origin: Origin, entry: EntryPoint) -> Iterator[str]:
-    """Add the registrations of one plugin; yield its errors."""
-    try:
-        plugin = entry.load()
-        manager = pluggy.PluginManager(GROUP)
-        manager.add_hookspecs(Hooks)
-        manager.register(plugin, origin.plugin)
-    except (Exception, SystemExit) as problem:  # a script without a main guard may exit on import
-        yield f"cannot be loaded: {_one_line(problem)}"
-        return
-    yield from _misspelled_hooks(manager, plugin)
-    for kind, expected in KINDS.items():
-        try:
-            results = getattr(manager.hook, f"{GROUP}_{kind}")()
-        except (Exception, SystemExit) as problem:
-            yield f"hook {GROUP}_{kind} failed: {_one_line(problem)}"
-            continue
-        for result in results:
-            yield from _add_result(plugins, origin, kind, expected, result)
-
-
-def _add_result(
-    plugins: Registry, origin: Origin, kind: str, expected: type[Registration], result: object
-) -> Iterator[str]:
-    """Add the registrations that a hook returned; yield the errors."""
-    rule = f"hook {GROUP}_{kind} must return a list of {expected.__name__}"
-    if not isinstance(result, list | tuple):
-        yield f"{rule}, not {type(result).__name__}"
-        return
-    for item in result:
-        if isinstance(item, expected):
-            problem = plugins.add(kind, item, origin)
-            if problem is not None:
-                yield problem
-        else:
-            yield f"{rule}; one item is {type(item).__name__}"
-
-
-def _misspelled_hooks(manager: pluggy.PluginManager, plugin: object) -> Iterator[str]:
-    """Report implementations of unknown hooks, and functions with a hook's name but no mark."""
-    hooks = [f"{GROUP}_{kind}" for kind in KINDS]
-    marked = set()
-    for caller in manager.get_hookcallers(plugin) or []:
-        marked.add(caller.name)
-        required = any(not implementation.optionalhook for implementation in caller.get_hookimpls())
-        if not caller.has_spec() and required:
-            yield f"unknown hook {caller.name!r}; {suggestion(caller.name, hooks)}"
-    for name, value in vars(plugin).items() if hasattr(plugin, "__dict__") else ():
-        if name.startswith(f"{GROUP}_") and name not in marked and isinstance(value, FunctionType):
-            yield f"function {name!r} looks like a hook but is not marked with @hookimpl"
+def _add_found(plugins: Registry, entry: EntryPoint, found: Found) -> None:
+    """Add the registrations of one plugin, and one problem with all of its errors."""
+    origin = Origin(entry.name, entry.distribution, entry.version)
+    problems = list(found.problems)
+    for kind, info in found.registrations:
+        problem = plugins.add(kind, info, origin)
+        if problem is not None:
+            problems.append(problem)
+    if problems:
+        more = len(problems) - _SHOWN_PROBLEMS
+        shown = problems[:_SHOWN_PROBLEMS] + ([f"and {more} more errors"] if more > 0 else [])
+        plugins.problems.append(
+            PluginProblem(entry.name, entry.distribution, "; ".join(shown), found.output)
+        )
 
 
 def _blocked_names() -> frozenset[str]:
     names = os.environ.get(BLOCK_VARIABLE, "").split(",")
     return frozenset(canonical(name) for name in names if name.strip())
-
-
-def _one_line(problem: BaseException) -> str:
-    return " ".join(f"{type(problem).__name__}: {problem}".split())

@@ -7,6 +7,8 @@ library, so that listing all plugins takes milliseconds.
 from __future__ import annotations
 
 import re
+import sys
+from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, ClassVar
@@ -23,15 +25,18 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 def load_target(target: str, what: str) -> Any:
     """Import ``"module:attribute"`` and return the object that it names.
 
-    what: the registration, for the message. UserError if the import fails; the original exception
-    is its cause.
+    what: the registration, for the message. What the import prints goes to standard error.
+    UserError if the import fails; the original exception is its cause.
     """
     module, _, attribute = target.partition(":")
     try:
-        loaded: Any = import_module(module)
-        for part in attribute.split("."):
-            loaded = getattr(loaded, part)
-    except Exception as problem:  # a plugin's module may raise anything on import
+        with redirect_stdout(sys.stderr):
+            loaded: Any = import_module(module)
+            for part in attribute.split("."):
+                loaded = getattr(loaded, part)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as problem:  # a plugin's module may raise anything on import
         raise UserError(
             f"{what}: cannot load {target}: {type(problem).__name__}: {problem}"
         ) from problem

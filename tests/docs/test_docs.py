@@ -12,7 +12,8 @@ from sslbench.cli import COMMANDS
 from sslbench.crf import terms
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.record import RunRecord
-from sslbench.plugins import KINDS, Hooks, registry
+from sslbench.hooks import KINDS, Hooks
+from sslbench.plugins import registry
 from sslbench.registrations import Registration
 
 TOP = Path(__file__).parents[2]

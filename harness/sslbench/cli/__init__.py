@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sslbench.errors import UserError
+from sslbench.errors import UserError, shortened
 
 # name -> (module with the ``command``, one line of help). The overview prints the help without
 # importing the modules.
@@ -58,11 +58,20 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        """Parse the options of the group."""
+        try:
+            return super().make_context(*given, **more)
+        except click.ClickException as problem:
+            raise _printable(problem) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; report errors in one line on standard error and by the exit status."""
         try:
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except click.ClickException as problem:
+            raise _printable(problem) from None
+        except (click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as problem:
             if ctx.params.get("debug"):
@@ -72,9 +81,16 @@ class LazyGroup(click.Group):
             if isinstance(problem, UserError):
                 click.echo(f"sslbench: {problem}", err=True)
                 raise click.exceptions.Exit(2) from problem
-            text = " ".join(f"{type(problem).__name__}: {problem}".split())
+            text = shortened(" ".join(f"{type(problem).__name__}: {problem}".split()))
             click.echo(f"sslbench: internal error: {text} (--debug shows where)", err=True)
             raise click.exceptions.Exit(1) from problem
+
+
+def _printable(problem: click.ClickException) -> click.ClickException:
+    """The error, which quotes what was typed, with a message for terminals."""
+    lines = problem.message.expandtabs().split("\n")
+    vars(problem)["message"] = "\n".join(map(shortened, lines))
+    return problem
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sslbench.cli.text import counted
+from sslbench.cli.text import counted, echo
 from sslbench.errors import UserError
 
 _FOLDER = Path("tests", "benchmarks")
@@ -35,7 +35,7 @@ def command(rounds: int, threads: int | None, sentences: int | None, form: str) 
     threads = threads or os.cpu_count() or 1
     report = measure(rounds=rounds, threads=threads, sentences=sentences)
     if form == "json":
-        click.echo(json.dumps(report, indent=1))
+        echo(json.dumps(report, indent=1))
     else:
         _print_table(report)
 

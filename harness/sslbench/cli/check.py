@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from sslbench.cli.text import echo
 from sslbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     results: list[CheckResult] = []
     for info in known.find(given["name"]):
         checks = _checks(info, given)
-        click.echo(f"{info.kind} {info.name}")
+        echo(f"{info.kind} {info.name}")
         results += [_run(check) for check in checks]
     failed = sum(result.status == "failed" for result in results)
     skipped = sum(result.status == "skipped" for result in results)
@@ -62,7 +63,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 def _run(check: Check) -> CheckResult:
     result = check.result()
     reason = f": {result.message}" if result.message else ""
-    click.echo(f"  {result.status:<7}  {result.check}{reason}")
+    echo(f"  {result.status:<7}  {result.check}{reason}")
     return result
 
 

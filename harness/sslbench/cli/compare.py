@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sslbench.cli.text import echo
 from sslbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,18 +45,16 @@ def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -
     if form == "json":
         ids = [run.run_id for run in runs]
         about = {"runs": ids, "metric": name, "scores": scores, "question": "these taggers"}
-        click.echo(json.dumps({**about, **asdict(paired), "n_sentences": n, "n_draws": 1}))
+        echo(json.dumps({**about, **asdict(paired), "n_sentences": n, "n_draws": 1}))
         return
     for label, run, value in zip("AB", runs, scores, strict=True):
-        click.echo(
-            f"{label}  {run.run_id}  {run.method} on {run.dataset}: {name} {100 * value:.2f}"
-        )
-    click.echo(
+        echo(f"{label}  {run.run_id}  {run.method} on {run.dataset}: {name} {100 * value:.2f}")
+    echo(
         f"A - B: {100 * paired.difference:+.2f}, these taggers: 95 % interval"
         f" {100 * paired.low:+.2f} to {100 * paired.high:+.2f}, p = {paired.p_value:.4f}"
         f" ({n} sentences)"
     )
-    click.echo("the methods: one draw, the spread between draws is unknown (sslbench leaderboard)")
+    echo("the methods: one draw, the spread between draws is unknown (sslbench leaderboard)")
 
 
 def _check(a: RunRecord, b: RunRecord) -> None:

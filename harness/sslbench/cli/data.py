@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sslbench.cli.text import EXTRA_NOTE, labeled, table
+from sslbench.cli.text import EXTRA_NOTE, echo, labeled, table
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
@@ -48,7 +48,7 @@ def fetch(names: tuple[str, ...], no_extra: bool, accepted: bool) -> None:
     if not accepted and not home.offline:
         _agree(home, files, names)
     for file in files:
-        click.echo(home.path(file, agreed=True))
+        echo(home.path(file, agreed=True))
 
 
 def _agree(home: DataHome, files: list[RemoteFile], names: tuple[str, ...]) -> None:
@@ -63,7 +63,7 @@ def _agree(home: DataHome, files: list[RemoteFile], names: tuple[str, ...]) -> N
             hint=f"sslbench data fetch --accept-licence {' '.join(names)} does so",
         )
     for licence, paths in licences.items():
-        click.echo(f"{', '.join(dict.fromkeys(paths))}\n{labeled('licence', licence)}", err=True)
+        echo(f"{', '.join(dict.fromkeys(paths))}\n{labeled('licence', licence)}", err=True)
         if not click.confirm("Do you accept this licence?", err=True):
             raise UserError("licence not accepted; nothing was downloaded")
 
@@ -90,7 +90,7 @@ def verify(ctx: click.Context, names: tuple[str, ...], every: bool, read: bool) 
     states = {file.path: home.state(file, rehash=True) for _, file in _once(files)}
     if states:
         rows = [(states[file.path], str(home.locate(file))) for _, file in _once(files)]
-        click.echo(table(rows, indent=""))
+        echo(table(rows, indent=""))
     broken = {name for name, file in files if states[file.path] != "ok"}
     if read:
         broken |= {name for name in dict.fromkeys(names) if not _read(home, name, name in broken)}
@@ -110,17 +110,17 @@ def _with_files() -> tuple[str, ...]:
 def _read(home: DataHome, name: str, broken: bool) -> bool:
     """Print the sizes of the splits of a dataset, or an error; False if it is wrong."""
     if broken:
-        click.echo(f"not read  {name}: a file is missing or wrong, see above")
+        echo(f"not read  {name}: a file is missing or wrong, see above")
         return False
     info = registry().dataset(name)
     try:
         splits = info.load()(home).splits
     except UserError as error:
         # A file that only licence holders have may be missing.
-        click.echo(f"not read  {name}: needs {info.own}" if info.own else f"wrong  {name}: {error}")
+        echo(f"not read  {name}: needs {info.own}" if info.own else f"wrong  {name}: {error}")
         return bool(info.own)
     sizes = [f"{split} {_size(corpus)}" for split, corpus in splits.items()]
-    click.echo(f"ok  {name}: {'; '.join(sizes)}")
+    echo(f"ok  {name}: {'; '.join(sizes)}")
     return True
 
 
@@ -130,7 +130,7 @@ def path(names: tuple[str, ...]) -> None:
     """Print the path of each file in the data home, whether it exists or not; downloads nothing."""
     home = DataHome()
     for _, file in _files(names):
-        click.echo(home.locate(file))
+        echo(home.locate(file))
 
 
 @command.command("info")
@@ -149,10 +149,10 @@ def info(ctx: click.Context, names: tuple[str, ...], audit: bool) -> None:
     """
     home = DataHome()
     files = _files(names)
-    click.echo(f"data home {home.root}")
+    echo(f"data home {home.root}")
     failed = False
     for name in dict.fromkeys(names):
-        click.echo(f"{name}: {registry().dataset(name).licence}")
+        echo(f"{name}: {registry().dataset(name).licence}")
         for owner, file in files:
             if owner == name:
                 _describe(home, file)
@@ -164,12 +164,12 @@ def info(ctx: click.Context, names: tuple[str, ...], audit: bool) -> None:
 def _describe(home: DataHome, file: RemoteFile) -> None:
     extra = EXTRA_NOTE if file.extra else ""
     accept = " (must be accepted before the download)" if file.agreement else ""
-    click.echo(labeled("file", f"{file.path}{extra}"))
-    click.echo(labeled("state", f"{home.state(file)}, {file.bytes:,} bytes"))
-    click.echo(labeled("sha256", file.sha256))
-    click.echo(labeled("licence", f"{file.licence}{accept}"))
+    echo(labeled("file", f"{file.path}{extra}"))
+    echo(labeled("state", f"{home.state(file)}, {file.bytes:,} bytes"))
+    echo(labeled("sha256", file.sha256))
+    echo(labeled("licence", f"{file.licence}{accept}"))
     for url in file.urls:
-        click.echo(labeled("from", url))
+        echo(labeled("from", url))
 
 
 def _audit(name: str) -> bool:
@@ -186,14 +186,14 @@ def _audit(name: str) -> bool:
         dataset = registry().dataset(name).load()(home)
         text = _external(dataset)
     except UserError as error:
-        click.echo(f"sslbench: {name}: {error}", err=True)
+        echo(f"sslbench: {name}: {error}", err=True)
         return False
     for split, corpus in dataset.splits.items():
-        click.echo(labeled(split, _size(corpus)))
+        echo(labeled(split, _size(corpus)))
     if dataset.external:
-        click.echo(labeled("external", _size(text)))
+        echo(labeled("external", _size(text)))
     for line in _duplicates(dataset, text):
-        click.echo(labeled("duplicates", line))
+        echo(labeled("duplicates", line))
     return True
 
 
@@ -228,5 +228,5 @@ def _files(names: tuple[str, ...]) -> list[tuple[str, RemoteFile]]:
     datasets = [plugins.dataset(name) for name in names]
     for dataset in datasets:
         if not dataset.files:
-            click.echo(f"sslbench: {dataset.name} has no file to download", err=True)
+            echo(f"sslbench: {dataset.name} has no file to download", err=True)
     return [(dataset.name, file) for dataset in datasets for file in dataset.files]

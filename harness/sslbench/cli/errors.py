@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from sslbench.cli.text import counted, table
+from sslbench.cli.text import counted, echo, table
 from sslbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
     if form == "json":
         ids = [record.run_id for record in records]
         tree = {"runs": ids, "split": split, "patterns": [asdict(row) for row in rows]}
-        click.echo(json.dumps(tree, indent=1))
+        echo(json.dumps(tree, indent=1))
         return
     for letter, record in zip("AB", records, strict=False):
-        click.echo(f"{letter}  {record.run_id}  {record.method} on {record.dataset}")
+        echo(f"{letter}  {record.run_id}  {record.method} on {record.dataset}")
     _show("missed", [row for row in rows if row.predicted is None], top)
     _show("confused", [row for row in rows if row.predicted is not None], top)
 
@@ -94,7 +94,7 @@ def _show(title: str, rows: list[Pattern], top: int) -> None:
     if not rows:
         return
     total = [sum(errors) for errors in zip(*(row.errors for row in rows), strict=True)]
-    click.echo(f"\n{title}: {', '.join(map(str, total))} in all")
+    echo(f"\n{title}: {', '.join(map(str, total))} in all")
     names = ["gold", "predicted", "of"] if rows[0].predicted else ["gold", "of"]
     letters = list("AB")[: len(total)]
     lines = [(*names, *letters, *(["change"] if len(total) == 2 else []))]
@@ -102,6 +102,6 @@ def _show(title: str, rows: list[Pattern], top: int) -> None:
         predicted = [row.predicted] if row.predicted else []
         change = [f"{row.errors[1] - row.errors[0]:+d}"] if len(total) == 2 else []
         lines.append((row.gold, *predicted, str(row.units), *map(str, row.errors), *change))
-    click.echo(table(lines))
+    echo(table(lines))
     if len(rows) > top:
-        click.echo(f"  and {counted(len(rows) - top, 'more type')} (--top)")
+        echo(f"  and {counted(len(rows) - top, 'more type')} (--top)")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.text import table, warn_of_problems
+from sslbench.cli.text import echo, table, warn_of_problems
 
 if TYPE_CHECKING:
     from sslbench.corpus import Corpus
@@ -83,9 +83,9 @@ def stats(**given: Any) -> None:
     tell(f"graph of {text.n_sentences:,} sentences, {text.n_tokens:,} tokens")
     figures = _figures(home, given, text, gold, n_labeled)
     if given["form"] == "json":
-        click.echo(json.dumps(figures, indent=1))
+        echo(json.dumps(figures, indent=1))
     else:
-        click.echo(table([(name, _number(x)) for name, x in figures.items()], indent=""))
+        echo(table([(name, _number(x)) for name, x in figures.items()], indent=""))
 
 
 def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus, I32, int]:

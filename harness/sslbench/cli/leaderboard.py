@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sslbench.cli.text import counted, warn_of_problems
+from sslbench.cli.text import counted, echo, warn_of_problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,11 +67,11 @@ def command(
     ]
     if check:
         for name in changed:
-            click.echo(out / name)
+            echo(out / name)
         for line in stale:
-            click.echo(f"stale: {line}")
+            echo(f"stale: {line}")
     else:
-        click.echo(plain(tables))
+        echo(plain(tables))
     n_obsolete = len([name for name in changed if name not in files])
     what = "would change" if check else f"written to {out}"
     files_changed = f"{len(changed) - n_obsolete} of {len(files)} files {what}"

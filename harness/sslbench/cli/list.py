@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from sslbench.cli.text import table, warn_of_problems
-from sslbench.plugins import KINDS, Registry, registry
+from sslbench.cli.text import echo, table, warn_of_problems
+from sslbench.hooks import KINDS
+from sslbench.plugins import Registry, registry
 
 
 @click.command("list")
@@ -21,11 +22,11 @@ def command(kind: str | None) -> None:
         _print_kind(plugins, kind, "")
         return
     for number, each in enumerate(KINDS):
-        click.echo(f"\n{each}" if number else each)
+        echo(f"\n{each}" if number else each)
         _print_kind(plugins, each, "  ")
 
 
 def _print_kind(plugins: Registry, kind: str, indent: str) -> None:
     entries = plugins.of_kind(kind)
     if entries:
-        click.echo(table([(name, info.summary) for name, info in entries.items()], indent))
+        echo(table([(name, info.summary) for name, info in entries.items()], indent))

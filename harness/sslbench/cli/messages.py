@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sslbench.cli.text import counted
+from sslbench.errors import printable, shortened
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 def tell(text: str) -> None:
     """Write a line to standard error, after the name of the program."""
-    click.echo(f"sslbench: {text}", err=True)
+    click.echo(f"sslbench: {printable(text)}", err=True)
 
 
 @contextmanager
@@ -100,7 +101,7 @@ class GridProgress:
 
 def describe(spec: Any) -> str:
     """A run in one phrase: method, dataset, labeled sample and seed."""
-    return (
+    return printable(
         f"{spec.method} on {spec.dataset}, labeled {spec.protocol.labeled},"
         f" seed {spec.protocol.seed}"
     )
@@ -111,5 +112,5 @@ def _finished(record: RunRecord) -> str:
         value = "none" if record.score is None else f"{100 * record.score:.2f}"
         result = f"{record.primary_metric} {value}"
     else:
-        result = record.error or ""
+        result = shortened(record.error or "")
     return f"{record.status}: {describe(record.spec)}: {result} ({record.wall_s:.1f} s)"

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from sslbench.cli.text import echo
+
 
 @click.command("new")
 @click.argument("kind", type=click.Choice(["method", "dataset", "featurizer"]))
@@ -29,5 +31,5 @@ def command(kind: Any, name: str, parent: Path) -> None:
     from sslbench.scaffold import write_package
 
     folder = write_package(kind, name, parent)
-    click.echo(folder)
+    echo(folder)
     tell(f"next: pip install -e {folder}; pytest {folder}; sslbench check {name}")

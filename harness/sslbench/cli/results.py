@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from sslbench.cli.text import table
+from sslbench.cli.text import echo, table
+from sslbench.errors import shortened
 from sslbench.experiment.record import RunRecord, encode
+from sslbench.report.escape import csv_cell
 
 _FIXED = (
     "run_id",
@@ -37,11 +41,20 @@ def print_results(records: Sequence[RunRecord], form: str) -> None:
     """Print records; form: "table", "json" (one array) or "csv" (a line per record)."""
     if form == "json":
         texts = [encode(record).decode().rstrip() for record in records]
-        click.echo("[" + ",\n".join(texts) + "]")
+        click.echo(_visible("[" + ",\n".join(texts) + "]"))
     elif form == "csv":
         click.echo(_csv(records), nl=False)
     elif records:
-        click.echo(table(_rows(records), indent=""))
+        echo(table(_rows(records), indent=""))
+
+
+def _visible(text: str) -> str:
+    """JSON with control characters and other invisible ones as escapes of JSON."""
+
+    def escape(found: re.Match[str]) -> str:
+        return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
+
+    return re.sub(r"[^\n -~]+", escape, text)
 
 
 def _rows(records: Sequence[RunRecord]) -> list[list[str]]:
@@ -61,7 +74,7 @@ def _row(record: RunRecord) -> list[str]:
         "-" if record.score is None else f"{100 * record.score:.2f}",
         f"{record.wall_s:.1f}",
         "-" if record.peak_rss_mb is None else f"{record.peak_rss_mb:.0f}",
-        "" if record.status == "ok" else f"{record.status}: {record.error}",
+        "" if record.status == "ok" else f"{record.status}: {shortened(record.error or '')}",
     ]
 
 
@@ -71,7 +84,7 @@ def _csv(records: Sequence[RunRecord]) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(flat)
+    writer.writerows({key: csv_cell(value) for key, value in row.items()} for row in flat)
     return out.getvalue()
 
 

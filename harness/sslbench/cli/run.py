@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sslbench.cli.options import MemorySize, problem_options, request_of
-from sslbench.cli.text import counted, warn_of_problems
+from sslbench.cli.text import counted, echo, warn_of_problems
+from sslbench.errors import shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sslbench.experiment.execute.grid import GridResult
     from sslbench.experiment.record import RunRecord
     from sslbench.experiment.training import RunTask
@@ -82,6 +85,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         tell(f"warning: {warning}")
     for line in dict.fromkeys(r.error for r in result.failed if r.error_kind == "input"):
         tell(str(line))
+    if ctx.find_root().params.get("debug"):
+        _show_tracebacks(result.failed)
     tell(_summary(result))
     ctx.exit(result.exit_status)
 
@@ -103,7 +108,7 @@ def _run(given: dict[str, Any]) -> GridResult:
     store = Store(given["store"])
     run_tasks = plan(request, store=store, notice=tell)
     for line in dict.fromkeys(_skip_line(task) for task in run_tasks if task.skip_reason):
-        click.echo(line, err=True)
+        echo(line, err=True)
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:
         options = GridOptions(
@@ -119,6 +124,16 @@ def _run(given: dict[str, Any]) -> GridResult:
             on_wait=progress.wait,
         )
         return run_grid(run_tasks, store, options)
+
+
+def _show_tracebacks(records: Sequence[RunRecord]) -> None:
+    """The traceback that each record of a failed run has, on standard error."""
+    from sslbench.cli.messages import describe
+
+    for record in records:
+        if record.traceback:
+            lines = "\n".join(map(shortened, record.traceback))
+            echo(f"{record.run_id}, {describe(record.spec)}:\n{lines}", err=True)
 
 
 def _skip_line(run_task: RunTask) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -13,9 +14,12 @@ from sslbench.cli.text import counted, percentages, warn_of_problems
 from sslbench.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.corpus import Corpus, RawBytes
+    from sslbench.corpus import Corpus
+    from sslbench.corpus.sentence_parts import Part
     from sslbench.experiment.saved import SavedTagger
-    from sslbench.types import I32
+    from sslbench.types import I32, I64
+
+_BLOCK = 2**20
 
 
 @click.command("tag")
@@ -30,7 +34,7 @@ def command(
     """Tag FILE ("-" = standard input) with a saved tagger, which adds a column to every line.
 
     FILE has the columns of the training file; the label column may be missing. Otherwise the scores
-    against it go to standard error.
+    against it go to standard error. FILE may be of any length: it is read and written in parts.
     """
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
@@ -38,32 +42,108 @@ def command(
     use_threads(threads)
     plugins = registry()
     warn_of_problems(plugins)
-    from sslbench.atomic import write_atomically
-    from sslbench.corpus import read_conll
-    from sslbench.corpus.annotate import append_column
+    from sslbench.atomic import replacing
     from sslbench.experiment.saved import load_tagger
 
-    tagger = load_tagger(model, plugins)
-    source = _read(file)
-    corpus = read_conll(source, _columns(tagger, source, columns))
-    codes = tagger.tag(corpus)
-    result = append_column(source.data, tagger.texts(corpus, codes))
+    work = _Tagging(load_tagger(model, plugins), _name(file), columns)
     if out is None:
-        sys.stdout.buffer.write(result)
+        work.write_to(sys.stdout.buffer, _blocks(file))
     else:
-        write_atomically(out, result)
-    _report(tagger, corpus, codes, source)
+        with replacing(out) as target:
+            work.write_to(target, _blocks(file))
+    work.report()
 
 
-def _read(file: str) -> RawBytes:
-    from sslbench.corpus import RawBytes, read_bytes
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def _blocks(file: str) -> Iterator[bytes]:
+    from sslbench.corpus.files import read_blocks
 
     if file == "-":
-        return RawBytes("standard input", sys.stdin.buffer.read())
-    return RawBytes(file, read_bytes(file))
+        return iter(lambda: sys.stdin.buffer.read(_BLOCK), b"")
+    return read_blocks(file, max_bytes=float("inf"))  # read in parts: memory is bounded
 
 
-def _columns(tagger: SavedTagger, source: RawBytes, given: str | None) -> tuple[str, ...]:
+class _Tagging:
+    """The tagging of one file in parts, and the sums of its scores.
+
+    given: columns of the file, None = those of the training file.
+    """
+
+    def __init__(self, tagger: SavedTagger, name: str, given: str | None) -> None:
+        self._tagger, self._name, self._given = tagger, name, given
+        self._columns: tuple[str, ...] = ()
+        self._sentences = 0
+        self._fields: tuple[str, ...] = ()
+        self._sums: I64 | int = 0
+        self._known = False  # whether the tagger has any of the labels
+        self._unscored: UserError | None = None
+
+    def write_to(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
+        """Tag the text and write it; UserError for text that cannot be read."""
+        from sslbench.corpus.annotate import append_column, n_columns
+        from sslbench.corpus.sentence_parts import MAX_SENTENCE, sentence_parts
+
+        blank = b""  # written once there is a sentence
+        for part in sentence_parts(blocks, self._name):
+            labels = self._tag(part) if n_columns(part.text) else []
+            blank += append_column(part.text, labels)
+            if self._sentences:
+                target.write(blank)
+                blank = b""
+            elif len(blank) > MAX_SENTENCE:
+                message = f"no token in the first {MAX_SENTENCE:,} bytes"
+                raise UserError(message, file=self._name)
+        if not self._sentences:
+            raise UserError("no token in the file: it is empty", file=self._name)
+
+    def _tag(self, part: Part) -> list[str]:
+        from sslbench.corpus import RawBytes, read_conll
+
+        self._columns = self._columns or _columns(self._tagger, part.text, self._name, self._given)
+        try:
+            corpus = read_conll(RawBytes(self._name, part.text), self._columns)
+        except UserError as error:
+            if error.line is not None:
+                error.line += part.lines_before
+            raise
+        codes = self._tagger.tag(corpus)
+        self._sentences += corpus.n_sentences
+        if "label" in self._columns and self._unscored is None:
+            self._score(corpus, codes)
+        return self._tagger.texts(corpus, codes)
+
+    def _score(self, corpus: Corpus, codes: I32) -> None:
+        try:
+            counts, known = self._tagger.counts(corpus, codes)
+        except UserError as problem:  # e.g. a column of placeholders
+            self._unscored = problem
+            return
+        table = counts.table()
+        self._fields, self._sums = table.fields, self._sums + table.rows.sum(axis=0)
+        self._known = self._known or known
+
+    def report(self) -> None:
+        """A line on standard error with the scores."""
+        from sslbench.cli.messages import tell
+        from sslbench.experiment.metrics import ratios
+
+        size = counted(self._sentences, "sentence")
+        if "label" not in self._columns:
+            read = ",".join(name for name in self._columns if name != "_")
+            tell(f"{self._name}, {size}: read as {read}, no label column to score")
+        elif self._unscored is not None or not self._known:
+            why = self._unscored or "the tagger has none of its labels"
+            tell(f"{self._name}: the label column is not scored: {why}")
+        else:
+            scores = ratios(self._sums, self._fields)
+            metrics = {name: float(value) for name, value in scores.items()}
+            tell(f"{self._name}, {size}: {percentages(metrics)}")
+
+
+def _columns(tagger: SavedTagger, text: bytes, name: str, given: str | None) -> tuple[str, ...]:
     """The columns of the file: as given, or those of the training file with or without label."""
     from sslbench.corpus.annotate import n_columns
 
@@ -75,27 +155,12 @@ def _columns(tagger: SavedTagger, source: RawBytes, given: str | None) -> tuple[
         )
     trained = tagger.corpus.columns
     without_label = tuple(name for name in trained if name != "label")
-    width = n_columns(source.data)
-    if width not in (0, len(without_label), len(trained)):
+    width = n_columns(text)
+    if width not in (len(without_label), len(trained)):
         raise UserError(
             f"{counted(width, 'column')}, but the tagger was trained on"
             f" {','.join(trained)} (label may be missing)",
-            file=source.name,
+            file=name,
             hint="name them with --columns; _ skips one",
         )
     return without_label if width == len(without_label) else trained
-
-
-def _report(tagger: SavedTagger, corpus: Corpus, codes: I32, source: RawBytes) -> None:
-    from sslbench.cli.messages import tell
-
-    size = counted(corpus.n_sentences, "sentence")
-    if "label" not in corpus.columns:
-        tell(f"{source.name}, {size}: read as {','.join(corpus.columns)}, no label column to score")
-        return
-    try:
-        scores = percentages(tagger.metrics(corpus, codes))
-    except UserError as problem:  # e.g. a column of placeholders
-        tell(f"{source.name}: the label column is not scored: {problem}")
-    else:
-        tell(f"{source.name}, {size}: {scores}")

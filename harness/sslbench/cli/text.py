@@ -6,15 +6,21 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
+from sslbench.errors import printable
 from sslbench.plugins import Registry
 
 EXTRA_NOTE = " (only for external unlabeled text)"  # beside a file
 _LABEL_WIDTH = 14
 
 
+def echo(text: object = "", *, err: bool = False) -> None:
+    """Write lines to standard output (err: error); what is not printable in them is escaped."""
+    click.echo("\n".join(map(printable, str(text).split("\n"))), err=err)
+
+
 def table(rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
     """Rows with aligned columns, two spaces apart; the last column is not padded."""
-    cells = [tuple(row) for row in rows]
+    cells = [tuple(map(printable, row)) for row in rows]
     if not cells:
         return ""
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)]
@@ -39,7 +45,7 @@ def labeled(label: str, value: str) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return wrapper.fill(value)
+    return wrapper.fill(printable(" ".join(value.split())))
 
 
 def counted(n: int, noun: str) -> str:
@@ -53,6 +59,10 @@ def percentages(metrics: Mapping[str, float]) -> str:
 
 
 def warn_of_problems(plugins: Registry) -> None:
-    """Write a warning to standard error for each error of a plugin."""
+    """Write a warning to standard error for each plugin with errors; --debug: and its output."""
+    context = click.get_current_context(silent=True)
+    debug = context is not None and context.find_root().params.get("debug")
     for problem in plugins.problems:
-        click.echo(f"sslbench: warning: {problem}", err=True)
+        echo(f"sslbench: warning: {problem}", err=True)
+        if debug and problem.output:
+            echo(f"it printed:\n{problem.output.rstrip()}", err=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.text import counted, warn_of_problems
+from sslbench.cli.text import counted, echo, warn_of_problems
 from sslbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     for record, outcome, detail in _replays(records, store, given):
         outcomes[outcome] += 1
         spec = record.spec
-        click.echo(
+        echo(
             f"{record.run_id}  {outcome:<9}  {spec.method} on {spec.dataset}, labeled"
             f" {spec.protocol.labeled}, seed {spec.protocol.seed}"
             + (f": {detail}" if detail else "")

@@ -7,8 +7,10 @@ import gzip
 import os
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import IO
 
 from sslbench.errors import UserError
 
@@ -21,7 +23,8 @@ class RawBytes:
     data: bytes = field(repr=False)
 
 
-Source = str | os.PathLike[str] | tuple[str | os.PathLike[str], str] | RawBytes
+Member = tuple[str | os.PathLike[str], str]
+Source = str | os.PathLike[str] | Member | RawBytes
 
 COPY_AGAIN = "copy or download it again"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -36,10 +39,6 @@ _UNBOUNDED = (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _SMALL_BLOCK = 2**12
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 def source_name(source: Source) -> str:
     """The name of a source in messages; `file.zip!member` for a member."""
     if isinstance(source, RawBytes):
@@ -50,30 +49,30 @@ def source_name(source: Source) -> str:
 
 
 def read_bytes(source: Source, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO) -> bytes:
-    """All bytes of a source, unpacked.
+    """All bytes of a source, unpacked; parameters and errors are those of `read_blocks`."""
+    if isinstance(source, RawBytes):
+        return source.data
+    return b"".join(read_blocks(source, max_bytes, max_ratio))
+
+
+def read_blocks(
+    source: Source, max_bytes: float = MAX_BYTES, max_ratio: float = MAX_RATIO
+) -> Iterator[bytes]:
+    """Yield the bytes of a source, unpacked, in blocks of about 1 MiB.
 
     source: a path of a plain, gzip or zip file, (zip path, member), or `RawBytes`. A zip path
         without a member must hold exactly one file.
-    max_bytes, max_ratio: limits of the unpacked size, and of its ratio to the packed size for more
-        than 64 MiB.
+    max_bytes, max_ratio: limits of the unpacked size, and of its ratio to the packed bytes that
+        were read for it, for more than 64 MiB.
     UserError for a file that is missing, damaged, truncated or beyond these limits.
     """
     if isinstance(source, RawBytes):
-        return source.data
+        yield source.data
+        return
     name = source_name(source)
-    path = source[0] if isinstance(source, tuple) else source
     try:
-        if isinstance(source, tuple) or _is_zip(path):
-            member = source[1] if isinstance(source, tuple) else None
-            return _read_member(os.fspath(path), member, max_bytes, max_ratio)
-        with open(path, "rb") as file:
-            packed = os.fstat(file.fileno()).st_size
-            if file.read(2) != b"\x1f\x8b":
-                file.seek(0)
-                return _read_limited(file, name, packed, max_bytes, float("inf"))
-            file.seek(0)
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                return _read_limited(unpacked, name, packed, max_bytes, max_ratio)
+        with _opened(source, max_bytes) as file:
+            yield from _limited(file, max_bytes, max_ratio)
     except EOFError:
         message = "the compressed file is truncated"
         raise UserError(message, file=name, hint=COPY_AGAIN) from None
@@ -86,9 +85,14 @@ def read_bytes(source: Source, max_bytes: int = MAX_BYTES, max_ratio: float = MA
         raise UserError(error.strerror or str(error), file=name) from None
 
 
-def read_text(source: Source, encoding: str = "utf-8", hint: str = COPY_AGAIN) -> str:
+def read_text(
+    source: Source,
+    encoding: str = "utf-8",
+    hint: str = COPY_AGAIN,
+    max_bytes: int = MAX_BYTES,
+) -> str:
     """The text of `source` without a byte order mark; UserError as `read_bytes` and `decode`."""
-    return decode(read_bytes(source), encoding, source_name(source), hint)
+    return decode(read_bytes(source, max_bytes), encoding, source_name(source), hint)
 
 
 def decode(data: bytes, encoding: str, name: str, hint: str) -> str:
@@ -105,26 +109,49 @@ def decode(data: bytes, encoding: str, name: str, hint: str) -> str:
         raise UserError(message, file=name, line=line, hint=hint) from None
 
 
-def _is_zip(path: str | os.PathLike[str]) -> bool:
+@dataclass(frozen=True)
+class _Opened:
+    """An open source; consumed: gives the packed bytes read so far, None for a plain file."""
+
+    name: str
+    read: Callable[[int], bytes]
+    consumed: Callable[[], int] | None = None
+    block: int = _BLOCK
+
+
+@contextmanager
+def _opened(source: str | os.PathLike[str] | Member, max_bytes: float) -> Iterator[_Opened]:
+    path, member = source if isinstance(source, tuple) else (source, None)
+    name = os.fspath(path)
     with open(path, "rb") as file:
-        return file.read(4) == b"PK\x03\x04"
+        start = file.peek(4)[:4]  # without seeking, which pipes cannot
+        if member is not None or start == b"PK\x03\x04":
+            with _member(file, name, member) as opened:
+                yield opened
+        elif start[:2] == b"\x1f\x8b":
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield _Opened(name, unpacked.read, file.tell)
+        elif os.fstat(file.fileno()).st_size > max_bytes:  # before anything is read
+            raise _too_large(name, max_bytes)
+        else:
+            yield _Opened(name, file.read)
 
 
-def _read_member(path: str, member: str | None, max_bytes: int, max_ratio: float) -> bytes:
+@contextmanager
+def _member(file: IO[bytes], path: str, member: str | None) -> Iterator[_Opened]:
     name = path
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(file) as archive:
             info = _find_member(archive, path, member)
             name = f"{path}!{info.filename}"
             if info.flag_bits & 0x1:
                 raise UserError("the member is encrypted", file=name, hint="unpack it yourself")
             block = _SMALL_BLOCK if info.compress_type in _UNBOUNDED else _BLOCK
-            packed = info.compress_size
-            with archive.open(info) as file:
-                return _read_limited(file, name, packed, max_bytes, max_ratio, block)
+            with archive.open(info) as stream:
+                yield _Opened(name, stream.read, lambda: file.tell() - info.header_offset, block)
     except NotImplementedError as error:
         raise UserError(str(error), file=name, hint="unpack it yourself") from None
-    except (UserError, EOFError, OSError, zipfile.BadZipFile):
+    except (UserError, EOFError, OSError, zipfile.BadZipFile, GeneratorExit):
         raise
     except Exception as error:  # LZMAError, ValueError, ...: a damaged archive may raise anything
         raise zipfile.BadZipFile(str(error) or type(error).__name__) from None
@@ -146,24 +173,20 @@ def _find_member(archive: zipfile.ZipFile, path: str, member: str | None) -> zip
     raise UserError("no such member in the archive", file=f"{path}!{member}", hint=hint)
 
 
-def _read_limited(
-    file: _Readable,
-    name: str,
-    packed: int,
-    max_bytes: int,
-    max_ratio: float,
-    block_size: int = _BLOCK,
-) -> bytes:
-    blocks: list[bytes] = []
+def _limited(file: _Opened, max_bytes: float, max_ratio: float) -> Iterator[bytes]:
     size = 0
     # count unpacked bytes: the sizes in headers may be wrong
-    while block := file.read(block_size):
+    while block := file.read(file.block):
         size += len(block)
         if size > max_bytes:
-            hint = "split it"
-            raise UserError(f"more than {max_bytes} bytes of text", file=name, hint=hint)
-        if size > RATIO_FREE_BYTES and size > max_ratio * max(packed, 1):
+            raise _too_large(file.name, max_bytes)
+        packed = None if file.consumed is None else max(file.consumed(), 1)
+        if packed is not None and size > max(RATIO_FREE_BYTES, max_ratio * packed):
             message = f"unpacks to more than {max_ratio:g} times its size"
-            raise UserError(message, file=name, hint="unpack it yourself if you trust the file")
-        blocks.append(block)
-    return b"".join(blocks)
+            hint = "unpack it yourself if you trust the file"
+            raise UserError(message, file=file.name, hint=hint)
+        yield block
+
+
+def _too_large(name: str, max_bytes: float) -> UserError:
+    return UserError(f"more than {max_bytes} bytes of text", file=name, hint="split it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import zipfile
 from abc import ABC, abstractmethod
 from typing import Any
@@ -93,11 +94,15 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any
 
 
 def _refuse_packed(path: str | os.PathLike[str]) -> None:
-    """ValueError for compressed members, which `write_model` never writes.
+    """ValueError for compressed or overlapping members, which `write_model` never writes.
 
-    Without them no array can be larger than the file, whatever its header says.
+    Without them the arrays together are no larger than the file, whatever its header says.
     """
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a device may have no end
+        raise ValueError("no regular file")
     with zipfile.ZipFile(path) as archive:
+        if sum(member.file_size for member in archive.infolist()) > os.path.getsize(path):
+            raise ValueError("members overlap")
         for member in archive.infolist():
             if member.compress_type != zipfile.ZIP_STORED:
                 raise ValueError(f"{member.filename} is compressed")

@@ -16,7 +16,8 @@ from sslbench.entry_points import canonical
 from sslbench.errors import UserError, one_line
 from sslbench.experiment.space import SearchAxis, default_values, legal_ends, open_axes
 from sslbench.forked import ForkError, in_fork
-from sslbench.plugins import GROUP, KINDS, Registry
+from sslbench.hooks import GROUP, KINDS
+from sslbench.plugins import Registry
 
 T = TypeVar("T")
 SECONDS = 60.0  # for an import that compiles

@@ -127,7 +127,9 @@ def _text_hash(dataset: Dataset) -> str:
 
 
 def environment(threads: int) -> dict[str, Any]:
-    """The machine and the libraries of a run."""
+    """The machine, the libraries and the distributions with plugins of a run."""
+    from sslbench.plugins import registry
+
     return {
         "host": platform.node(),
         "system": platform.platform(),
@@ -138,6 +140,7 @@ def environment(threads: int) -> dict[str, Any]:
         "python": platform.python_version(),
         "sslbench": _version(CORE),
         "libraries": {name: _version(name) for name in _LIBRARIES},
+        "plugins": dict(registry().loaded),
     }
 
 

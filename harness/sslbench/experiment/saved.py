@@ -15,6 +15,7 @@ import numpy as np
 from sslbench.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.crf import ChainCRF, add_facts, read_model
 from sslbench.errors import UserError
+from sslbench.experiment.metrics import SentenceCounts
 from sslbench.experiment.problem import DecodedTagger, Tagger
 from sslbench.experiment.record import jsonable
 from sslbench.experiment.training import RunSetup, Trained, predict, score_labels
@@ -113,19 +114,21 @@ class SavedTagger:
             column = convert_labels(tagged, source, target).column("label")
         return column.strings()
 
-    def metrics(self, corpus: Corpus, codes: I32) -> dict[str, float]:
-        """Metrics in [0, 1] against the label column of the corpus.
+    def counts(self, corpus: Corpus, codes: I32) -> tuple[SentenceCounts, bool]:
+        """What metrics against the label column of the corpus are made of.
+
+        Also returns whether the tagger has any of the labels of the column.
 
         codes: int32[N], the predictions. UserError if a label is not in the scheme of the training
-        file, or if the tagger has none of the labels.
+        file.
         """
         trained = self.corpus or TrainingCorpus((), "tagging", None, None)
         if trained.scheme != trained.encoding:
             source, target = cast(Scheme, trained.scheme), cast(Scheme, trained.encoding)
             corpus = convert_labels(corpus, source, target)
-        if not set(corpus.column("label").vocabulary.strings) & set(self.tagger.labels):
-            raise UserError("the tagger has none of its labels")
-        return score_labels(trained.task, trained.encoding, corpus, self.tagger, codes).metrics
+        known = not set(corpus.column("label").vocabulary.strings).isdisjoint(self.tagger.labels)
+        scores = score_labels(trained.task, trained.encoding, corpus, self.tagger, codes)
+        return scores.counts, known
 
 
 def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Any:

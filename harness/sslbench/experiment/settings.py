@@ -9,7 +9,8 @@ import msgspec
 
 from sslbench.errors import UserError
 from sslbench.experiment.description import method_description
-from sslbench.plugins import Registry, suggestion
+from sslbench.hooks import suggestion
+from sslbench.plugins import Registry
 from sslbench.registrations import DatasetInfo, load_target
 
 

@@ -23,6 +23,7 @@ _BAG = re.compile(
     r"(?P<column>[^\[\]|\s:]+)\[\s*(?P<first>[+-]?\d{1,9})\s*\.\.\s*(?P<last>[+-]?\d{1,9})\s*\]"
 )
 _PREFIX = re.compile(r"(?P<word>[^\[\]|\s:]*)\s*:\s*")
+MAX_FILE = 2**20  # bytes of a template file
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
 
 MAX_OFFSET = 100
@@ -187,7 +188,7 @@ def read_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
 
     UserError for a file that is missing, not UTF-8, or without templates.
     """
-    text = read_text(path, hint="save the file as UTF-8")
+    text = read_text(path, hint="save the file as UTF-8", max_bytes=MAX_FILE)
     numbered = enumerate((_COMMENT.sub("", line).strip() for line in text.splitlines()), 1)
     lines = [(number, line) for number, line in numbered if line]
     if not lines:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from sslbench.errors import printable
 from sslbench.report.leaderboard import Table
 from sslbench.report.rows import Row, RowKey, row_names
 
@@ -90,10 +91,12 @@ def _draw(key: _Key, axis: Axis, lines: dict[str, list[_Point]]) -> bytes:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    dataset, _, curve, metric = key
-    # Fixed salt, text as text and no date: equal points give equal bytes.
-    with matplotlib.rc_context({"svg.hashsalt": "sslbench", "svg.fonttype": "none"}):
-        names = {name: textwrap.fill(name, NAME_WIDTH) for name in lines}
+    dataset, _, curve, metric = map(printable, key)
+    # Fixed salt, text as text and no date: equal points give equal bytes. No formulas in names.
+    with matplotlib.rc_context(
+        {"svg.hashsalt": "sslbench", "svg.fonttype": "none", "text.parse_math": False}
+    ):
+        names = {name: textwrap.fill(printable(name), NAME_WIDTH) for name in lines}
         rows = sum(1 + name.count("\n") for name in names.values())
         figure = Figure(figsize=(7, 4 + 0.2 * rows), layout="constrained")
         axes = figure.add_subplot()

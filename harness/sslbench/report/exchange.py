@@ -22,6 +22,7 @@ from sslbench.experiment.metrics import CountTable
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.store import Store
 from sslbench.report.draws import compare_methods, values
+from sslbench.report.escape import markdown_text
 from sslbench.report.rows import RowKey, row_key
 from sslbench.report.significance import LEVEL, compare_taggers, count_table
 
@@ -89,7 +90,8 @@ def main(stores: tuple[str, ...], comparisons: int) -> None:
         metric = runs[0].primary_metric
         shares = {size: exchanged(runs, metric, size, comparisons) for size in SETS}
         texts = [_text(shares[size].methods) for size in SETS] + [_text(shares[3].taggers)]
-        line = [key.method, dataset, protocol, metric, str(len(runs)), *texts]
+        names = map(markdown_text, (key.method, dataset, protocol, metric))
+        line = [*names, str(len(runs)), *texts]
         click.echo(f"| {' | '.join(line)} |")
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sslbench.atomic import write_atomically
+from sslbench.errors import printable
 from sslbench.report.curves import curve_files
+from sslbench.report.escape import csv_cell, markdown_text
 from sslbench.report.leaderboard import Table
 from sslbench.report.rows import Row
 from sslbench.report.wording import (
@@ -121,13 +123,13 @@ def markdown(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
     """The tables in GitHub-flavored Markdown."""
     lines = [f"# {_TITLE}", ""]
     for table in tables:
-        lines += [f"## {_escape(heading(table))}", "", _escape(about(table)), ""]
-        lines.append(_line([_escape(cell) for cell in head(table)]))
+        lines += [f"## {markdown_text(heading(table))}", "", markdown_text(about(table)), ""]
+        lines.append(_line([markdown_text(cell) for cell in head(table)]))
         lines.append(_line(["---:" if i in NUMERIC else ":---" for i in range(len(HEADINGS))]))
-        lines += [_line([_escape(cell) for cell in cells(row, table)]) for row in table.rows]
-        lines += ["", _escape(power(table)), ""]
+        lines += [_line([markdown_text(cell) for cell in cells(row, table)]) for row in table.rows]
+        lines += ["", markdown_text(power(table)), ""]
     lines += [f"![learning curve]({name})\n" for name in curves]
-    lines += [f"- {_escape(line)}" for line in LEGEND]
+    lines += [f"- {markdown_text(line)}" for line in LEGEND]
     return "\n".join(lines) + "\n"
 
 
@@ -144,11 +146,11 @@ def html(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
         legend=LEGEND,
         tables=[
             {
-                "heading": heading(table),
-                "about": about(table),
-                "power": power(table),
-                "head": head(table),
-                "rows": [(row, cells(row, table)) for row in table.rows],
+                "heading": printable(heading(table)),
+                "about": printable(about(table)),
+                "power": printable(power(table)),
+                "head": map(printable, head(table)),
+                "rows": [(row, map(printable, cells(row, table))) for row in table.rows],
             }
             for table in tables
         ],
@@ -161,12 +163,13 @@ def plain(tables: Sequence[Table], width: int = 100) -> str:
 
 
 def _plain_table(table: Table, width: int) -> str:
-    rows = [short_head(table), *(short_cells(row, table) for row in table.rows)]
+    given = [short_head(table), *(short_cells(row, table) for row in table.rows)]
+    rows = [list(map(printable, row)) for row in given]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     name = SHORT.index(WRAPPED[0])
     others = sum(widths) - widths[name] + 2 * len(widths)
     widths[name] = max(12, min(widths[name], width - others))
-    lines = textwrap.wrap(heading(table), width)
+    lines = textwrap.wrap(printable(heading(table)), width)
     for row in rows:
         parts = textwrap.wrap(row[name], widths[name]) or [""]
         for i, part in enumerate(parts):
@@ -174,6 +177,7 @@ def _plain_table(table: Table, width: int) -> str:
             padded = [text.ljust(size) for text, size in zip(texts, widths, strict=True)]
             lines.append("  " + "  ".join(padded).rstrip())
     for remark in [power(table), *remarks(table)]:
+        remark = printable(remark)
         lines += textwrap.wrap(remark, width, initial_indent="  ", subsequent_indent="    ")
     return "\n".join(lines) + "\n"
 
@@ -182,7 +186,11 @@ def csv_text(tables: Sequence[Table]) -> str:
     """A line per row of every table; numbers are not rounded, metrics in [0, 1]."""
     import pandas as pd
 
-    rows = [_flat(table, row) for table in tables for row in table.rows]
+    rows = [
+        {name: csv_cell(value) for name, value in _flat(table, row).items()}
+        for table in tables
+        for row in table.rows
+    ]
     frame = pd.DataFrame(rows, columns=list(_FLAT))
     out = io.StringIO()
     frame.to_csv(out, index=False, lineterminator="\n")
@@ -223,11 +231,3 @@ def _flat(table: Table, row: Row) -> dict[str, Any]:
 
 def _line(texts: Sequence[str]) -> str:
     return "| " + " | ".join(texts) + " |"
-
-
-def _escape(text: str) -> str:
-    """Escape Markdown and HTML: names come from plugins and files."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for char in "\\|_*[]`":
-        text = text.replace(char, f"\\{char}")
-    return " ".join(text.split())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sslbench.errors import UserError
-from sslbench.plugins import suggestion
+from sslbench.hooks import suggestion
 
 SECONDS = 120.0
 """Time limit of one check. The first check of a process may have to compile kernels."""

@@ -11,24 +11,36 @@ import fcntl
 import hashlib
 import os
 import re
+import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from sslbench.errors import UserError
+from sslbench.errors import UserError, printable
 from sslbench.registrations import RemoteFile
 
 # An address that does not answer must not delay a run for minutes.
 _TIMEOUT_SECONDS = 30
 _CHUNK_BYTES = 1 << 16
+# An address that takes longer for a chunk is too slow.
+_STALL_SECONDS = 60
+_REDIRECTS = 10
 # Requests to one address for the rest of a file after the connection broke.
 _ATTEMPTS = 6
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+
+
+class _StalledError(requests.Timeout):
+    """An address sends too slowly; the message says how slowly."""
 
 
 class _WrongBytesError(Exception):
@@ -148,14 +160,14 @@ class _Transfer:
             if length not in (None, self.file.bytes):
                 raise _WrongBytesError(f"serves {length:,} bytes, not {self.file.bytes:,}")
             from_start = response.status_code != requests.codes.partial_content
-            for chunk in response.iter_content(_CHUNK_BYTES):
+            for chunk in _chunks(response):
                 if from_start:  # the part is emptied only once there are new bytes
                     self._empty()
                     from_start = False
                 if self.size + len(chunk) > self.file.bytes:
                     self._empty()
                     raise _WrongBytesError(f"serves more than {self.file.bytes:,} bytes")
-                self._stream.write(chunk)
+                self._write(chunk)
                 self.progress.show(self.size)
         if from_start:
             raise _WrongBytesError("sends nothing")
@@ -181,14 +193,74 @@ class _Transfer:
         response.raise_for_status()
         return response
 
+    def _write(self, data: bytes) -> None:
+        while data:  # at the end of a disk, a part of the data is written
+            data = data[self._stream.write(data) :]
+
     def _empty(self) -> None:
         self._stream.truncate(0)
 
 
+class _Session(requests.Session):
+    """Follows no redirects: requests reads the whole body of each, which may have no end."""
+
+    def resolve_redirects(self, *_: Any, **more: Any) -> Iterator[Any]:  # type: ignore[override]
+        return iter(())
+
+
 def _get(url: str, headers: dict[str, str]) -> requests.Response:
+    """The response after redirects, which lead to http and https only."""
     # A compressed response would have other lengths and ranges.
     headers = {"Accept-Encoding": "identity", **headers}
-    return requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT_SECONDS)
+    for _ in range(_REDIRECTS):
+        session = _Session()
+        response = session.get(url, headers=headers, stream=True, timeout=_TIMEOUT_SECONDS)
+        if not response.is_redirect:
+            return response
+        response.close()
+        url = _next_address(url, response.headers["Location"])
+    raise requests.TooManyRedirects(f"more than {_REDIRECTS} redirects")
+
+
+def _next_address(url: str, location: str) -> str:
+    try:
+        following = urljoin(url, location)
+        scheme = urlsplit(following).scheme
+    except ValueError:
+        raise requests.exceptions.InvalidURL("redirects to no address") from None
+    if scheme not in ("http", "https"):
+        raise requests.exceptions.InvalidSchema(f"redirects to {scheme[:20]}:")
+    return following
+
+
+def _chunks(response: requests.Response) -> Iterator[bytes]:
+    """The content; _StalledError if a chunk takes too long, however few bytes come."""
+    connection = socket.socket(fileno=os.dup(response.raw.fileno()))
+    done, arrived, stalled = threading.Event(), [0], []
+
+    def watch() -> None:
+        seen = -1
+        while seen != arrived[0]:
+            seen = arrived[0]
+            if done.wait(_STALL_SECONDS):
+                return
+        stalled.append(True)
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)  # ends the read that waits
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        for chunk in response.iter_content(_CHUNK_BYTES):
+            arrived[0] += 1
+            yield chunk
+    except requests.RequestException:
+        if not stalled:
+            raise
+    finally:
+        done.set()
+        connection.close()
+    if stalled:
+        raise _StalledError(f"fewer than {_CHUNK_BYTES:,} bytes in {_STALL_SECONDS} s")
 
 
 def _continues(response: requests.Response, start: int) -> bool:
@@ -209,7 +281,8 @@ def _length(response: requests.Response) -> int | None:
         content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
         return int(content_range[2]) if content_range and content_range[2] != "*" else None
     length = headers.get("Content-Length", "")
-    return int(length) if length.isdigit() and "Content-Encoding" not in headers else None
+    plain = _LENGTH.fullmatch(length) and "Content-Encoding" not in headers
+    return int(length) if plain else None
 
 
 @contextmanager
@@ -273,18 +346,18 @@ class Progress:
     def _draw(self, done: int) -> None:
         start = "\r" if sys.stderr.isatty() else ""
         size = f"{done / 1e6:.1f} of {self._total / 1e6:.1f} MB"
-        sys.stderr.write(f"{start}fetching {self._label}: {size}")
+        sys.stderr.write(f"{start}fetching {printable(self._label)}: {size}")
         sys.stderr.flush()
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"sslbench: {text}\n")
+    sys.stderr.write(f"sslbench: {printable(text)}\n")
 
 
 def _reason(problem: requests.RequestException) -> str:
     if problem.response is not None:
         return f"{problem.response.status_code} {problem.response.reason}"
-    if isinstance(problem, requests.Timeout):
+    if isinstance(problem, requests.Timeout) and not isinstance(problem, _StalledError):
         return f"silent for {_TIMEOUT_SECONDS} s"
     if isinstance(problem, (requests.ConnectionError, requests.exceptions.ChunkedEncodingError)):
         return "the connection failed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -23,7 +24,7 @@ from sslbench.corpus import (
     split_tag,
     tag_fits,
 )
-from sslbench.errors import UserError
+from sslbench.errors import UserError, printable
 from sslbench.experiment.data import Dataset
 from sslbench.registrations import FeaturizerInfo
 
@@ -84,13 +85,21 @@ def file_hashes(path: Path, files: Iterable[Path]) -> dict[str, str]:
     folder = path.parent if path.is_file() else path
     hashes = {}
     for file in files:
+        _check_name(file)
         with file.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         hashes[file.relative_to(folder).as_posix()] = digest
     return hashes
 
 
+def _check_name(path: Path) -> None:
+    """UserError for a name that a record cannot hold."""
+    if os.fsencode(path).decode(errors="ignore") != os.fspath(path):
+        raise UserError("the name is not UTF-8", file=path, hint="rename the file or folder")
+
+
 def _check_exists(path: Path) -> None:
+    _check_name(path)
     if not path.exists():
         raise UserError("no such file or folder", file=path, hint="check --data")
 
@@ -215,7 +224,7 @@ def _recognize(
 
 def dataset_name(path: Path) -> str:
     """Name of a user's data in records and tables: the file or folder name up to its first dot."""
-    return path.resolve().name.split(".")[0] or "data"
+    return printable(path.resolve().name.split(".")[0]) or "data"
 
 
 def fitting_featurizer(

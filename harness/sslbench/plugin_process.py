@@ -1,0 +1,185 @@
+"""Plugins of other distributions, each imported by a process of its own.
+
+What a plugin does when it is imported, from an error to a crash or a flood of output, ends in that
+process (`plugin_guard`). It sends its registrations, which are plain data, as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import IO
+
+import msgspec
+
+from sslbench.entry_points import EntryPoint
+from sslbench.errors import UserError
+from sslbench.hooks import KINDS, Found
+from sslbench.registrations import Registration
+
+SECONDS_VARIABLE = "SSLBENCH_PLUGIN_SECONDS"
+SECONDS = 20.0
+_MOST_ANSWER = 4 * 2**20  # bytes of registrations and errors
+_MOST_OUTPUT = 2**14  # bytes kept of what a plugin prints
+_BLOCK = 2**16
+_AT_ONCE = 8  # processes
+_POLL_SECONDS = 0.05
+_GRACE_SECONDS = 2.0  # for the guard to end what a plugin has started
+_START = (
+    "import json, sys; task = json.loads(sys.argv[1]); sys.path[:] = task['path'];"
+    " from sslbench.plugin_guard import main; main(task)"
+)
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True):
+    """What a process sends: pairs of kind and registration, and errors."""
+
+    registrations: list[tuple[str, msgspec.Raw]]
+    problems: list[str]
+
+
+def read_apart(entries: Sequence[EntryPoint]) -> list[Found]:
+    """What each plugin registers. A process that fails or takes too long is an error of its plugin.
+
+    UserError for a time limit in $SSLBENCH_PLUGIN_SECONDS that is no positive number.
+    """
+    seconds = _seconds()
+    found: list[Found] = []
+    for first in range(0, len(entries), _AT_ONCE):
+        found += _read_some(entries[first : first + _AT_ONCE], seconds)
+    return found
+
+
+def _seconds() -> float:
+    text = os.environ.get(SECONDS_VARIABLE, "")
+    try:
+        seconds = float(text or SECONDS)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise UserError(f"{SECONDS_VARIABLE} is {text!r}, not a number of seconds")
+    return seconds
+
+
+def _read_some(entries: Sequence[EntryPoint], seconds: float) -> list[Found]:
+    children: list[_Child] = []
+    try:
+        children.extend(_Child.start(entry, seconds) for entry in entries)
+        _receive(children)
+        return [child.found() for child in children]
+    finally:
+        for child in children:
+            child.end()
+
+
+@dataclass
+class _Child:
+    """The process of one plugin; ends: by time.monotonic(), if it does not end itself."""
+
+    process: subprocess.Popen[bytes]
+    ends: float
+    answer: bytearray = field(default_factory=bytearray)
+    output: bytearray = field(default_factory=bytearray)
+
+    @staticmethod
+    def start(entry: EntryPoint, seconds: float) -> _Child:
+        path = [folder for folder in sys.path if isinstance(folder, str)]
+        task = {"path": path, "entry": entry, "seconds": seconds}
+        process = subprocess.Popen(
+            [sys.executable, "-c", _START, json.dumps(task)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        return _Child(process, time.monotonic() + seconds + _GRACE_SECONDS)
+
+    def streams(self) -> list[tuple[IO[bytes], bytearray, int]]:
+        """Each stream, where its bytes go, and how many are kept."""
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        return [
+            (self.process.stdout, self.answer, _MOST_ANSWER),
+            (self.process.stderr, self.output, _MOST_OUTPUT),
+        ]
+
+    def done(self) -> bool:
+        """Whether nothing more is expected of it."""
+        return (
+            b"\n" in self.answer
+            or len(self.answer) >= _MOST_ANSWER
+            or self.process.poll() is not None
+            or time.monotonic() > self.ends
+        )
+
+    def found(self) -> Found:
+        """What the plugin registers, decoded strictly."""
+        found = Found([], [], self.output.decode(errors="replace"))
+        if len(self.answer) >= _MOST_ANSWER:
+            found.problems.append(f"registrations and errors of over {_MOST_ANSWER:,} bytes")
+            return found
+        try:
+            answer = msgspec.json.decode(self.answer.partition(b"\n")[0], type=_Answer)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            reason = "has other content" if self.answer else "is missing: its process has ended"
+            found.problems.append(f"cannot be loaded: the list of its registrations {reason}")
+            return found
+        found.problems.extend(answer.problems)
+        for kind, data in answer.registrations:
+            try:
+                found.registrations.append((kind, _decoded(kind, data)))
+            except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+                found.problems.append(f"registration of {kind}: {problem}")
+        return found
+
+    def end(self) -> None:
+        """Kill the process, unless it ends itself soon."""
+        if b"\n" in self.answer:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(_GRACE_SECONDS)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        for stream, _, _ in self.streams():
+            stream.close()
+
+
+def _decoded(kind: str, data: msgspec.Raw) -> Registration:
+    if kind not in KINDS:
+        raise msgspec.ValidationError("unknown kind")
+    return msgspec.json.decode(data, type=KINDS[kind])
+
+
+def _receive(children: Sequence[_Child]) -> None:
+    """Read what the processes send until each is done."""
+    with selectors.DefaultSelector() as selector:
+        for child in children:
+            for stream, kept, limit in child.streams():
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ, (kept, limit))
+        while not all(child.done() for child in children):
+            for key, _ in selector.select(_POLL_SECONDS):
+                if not _read_block(key):
+                    selector.unregister(key.fileobj)
+        for key in list(selector.get_map().values()):  # of processes that have just ended
+            while len(key.data[0]) < key.data[1] and _read_block(key):
+                pass
+
+
+def _read_block(key: selectors.SelectorKey) -> bool:
+    """Keep a block of a stream, within the limit; False if there is none now."""
+    kept, limit = key.data
+    try:
+        block = os.read(key.fd, _BLOCK)
+    except BlockingIOError:
+        return False
+    kept += block[: limit - len(kept)]
+    return bool(block)

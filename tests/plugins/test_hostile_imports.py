@@ -1,0 +1,81 @@
+"""Plugins that misbehave when they are imported harm neither the command nor another plugin."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attacks.plugin_imports import ATTACKS, attack
+from support.plugin_site import Site
+
+QUICK = [
+    "raises a BaseException",
+    "KeyboardInterrupt",
+    "os._exit(0)",
+    "segmentation fault",
+    "kills its group",
+    "leaves a daemon of its own session",
+    "prints 100 MB",
+    "closes every file",
+    "registers a forged method",
+    "replaces the metrics",
+    "a summary with escapes",
+    "a summary with a surrogate",
+    "a callable in a registration",
+    "an entry point with an escape",
+]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_hostile_import_has_no_effect(name: str, tmp_path: Path) -> None:
+    assert attack(ATTACKS[name], tmp_path).problems == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ATTACKS if name not in QUICK])
+def test_every_other_hostile_import_has_no_effect(name: str, tmp_path: Path) -> None:
+    assert attack(ATTACKS[name], tmp_path).problems == ""
+
+
+def test_debug_shows_what_a_broken_plugin_printed(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.install("bad-plugin", "bad", r"print('a\x1b[2Jb' * 9999)" + "\nraise ValueError('x')")
+    quiet = site.python("-m", "sslbench", "list", "methods")
+    debug = site.python("-m", "sslbench", "--debug", "list", "methods")
+    assert quiet.stdout == debug.stdout
+    assert len(quiet.stderr.splitlines()) == 1
+    assert r"a\x1b[2Jb" in debug.stderr
+    assert len(debug.stderr) < 60_000
+
+
+def test_a_command_that_does_not_run_a_plugin_does_not_import_it(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.install("my-plugin", "mine", "import os; open(os.environ['SEEN'], 'a').write('x')")
+    code = "from sslbench import registry; registry(); import sys; assert 'mine' not in sys.modules"
+    assert site.python("-c", code, SEEN=str(tmp_path / "seen")).returncode == 0
+    assert (tmp_path / "seen").read_text() == "x"
+
+
+def test_a_wrong_time_limit_is_one_line(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.install("my-plugin", "mine", "")
+    done = site.python("-m", "sslbench", "list", SSLBENCH_PLUGIN_SECONDS="soon")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "sslbench: SSLBENCH_PLUGIN_SECONDS is 'soon', not a number of seconds\n"
+
+
+def test_a_target_that_exits_or_prints_on_import_harms_nobody(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    code = (
+        "import json; from sslbench import MethodInfo, UserError\n"
+        "info = MethodInfo(name='m', summary='', reference='', target='{}:M')\n"
+        "try: info.load()\nexcept UserError as e: print(json.dumps(str(e)))"
+    )
+    (tmp_path / "exits.py").write_text("import sys; sys.exit(0)")
+    (tmp_path / "chats.py").write_text("print('hello')\nclass M: pass")
+    done = site.python("-c", code.format("exits"))
+    assert json.loads(done.stdout) == "method m: cannot load exits:M: SystemExit: 0"
+    done = site.python("-c", code.format("chats"))
+    assert (done.stdout, done.stderr) == ("", "hello\n")

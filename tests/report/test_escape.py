@@ -1,0 +1,101 @@
+"""Names from outside in every format of the tables: they are shown, and never act."""
+
+from __future__ import annotations
+
+import csv
+import html.parser
+import io
+import json
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from sslbench.cli.results import print_results
+from sslbench.experiment.record import RunRecord
+from sslbench.report.escape import csv_cell, markdown_text
+from sslbench.report.render import plain, table_files
+from support.board_records import boards, record
+from support.hostile_text import FORMULAS, NAME, SURROGATE, acts_on_a_terminal
+
+
+def hostile_records() -> list[RunRecord]:
+    """Two labeled sizes, so that there is a curve; names from outside in every field."""
+    made = []
+    for labeled in (100, 200):
+        for seed in range(3):
+            for method in ("supervised", NAME):
+                run = record(method, seed, dataset=NAME, labeled=labeled, featurizer=f"f{NAME}")
+                run.params = {"text": NAME}
+                run.warnings = [NAME]
+                made.append(run)
+    return made
+
+
+class Tags(html.parser.HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.add(tag)
+
+
+def test_no_format_of_a_table_lets_a_name_act() -> None:
+    files = table_files(boards(hostile_records()))
+    page = files["leaderboard.html"].decode()
+    parser = Tags()
+    parser.feed(page)
+    assert not parser.found & {"script", "a"}
+    assert "&lt;script&gt;alert(1)" in page
+    text = files["leaderboard.md"].decode()
+    for line in text.split("\n"):
+        plain_line = re.sub(r"\\.", "", line)
+        assert not re.search(r"[<>`~@$]|\]\((?!curve)|://|www\.", plain_line), line
+    rows = [line for line in text.split("\n") if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+    for name, data in files.items():
+        assert not acts_on_a_terminal(data.decode()), name
+        if name.endswith(".svg"):
+            assert ElementTree.fromstring(data).tag.endswith("svg")
+    assert any(name.endswith(".svg") for name in files)
+    assert not acts_on_a_terminal(plain(boards(hostile_records())))
+
+
+def test_cells_of_a_spreadsheet_are_no_formulas_and_numbers_stay_numbers() -> None:
+    files = table_files(boards(hostile_records()))
+    rows = list(csv.DictReader(io.StringIO(files["leaderboard.csv"].decode())))
+    assert {row["dataset"][:2] for row in rows} == {"'="}
+    assert all(float(row["mean"]) >= 0 for row in rows)
+    assert any(float(row["difference"]) < 0 for row in rows if row["difference"])
+    for text in FORMULAS:
+        assert str(csv_cell(text))[0] in "'\\"
+    assert [csv_cell(x) for x in (-1.5, "-1.5", "+2", "-3e-5", None, "a=b")] == [
+        *(-1.5, "-1.5", "+2", "-3e-5", None, "a=b")
+    ]
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json"])
+def test_results_of_runs(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = hostile_records()[:2]
+    runs[1].status, runs[1].error = "failed", NAME * 100
+    print_results(runs, form)
+    out = capsys.readouterr().out
+    assert not acts_on_a_terminal(out)
+    if form == "json":
+        assert [run["error"] for run in json.loads(out)] == [None, NAME * 100]
+    elif form == "csv":
+        (_, failed) = csv.DictReader(io.StringIO(out))
+        assert failed["method"].startswith("'=1+1")
+        assert failed["seed"] == "0"
+    else:
+        assert len(out.splitlines()) == 3
+        assert len(out) < 20_000
+
+
+def test_markdown_text() -> None:
+    assert markdown_text("a_b | <c>") == r"a\_b \| &lt;c&gt;"
+    assert markdown_text("see http://b.c") == r"see http\://b.c"
+    assert markdown_text("WWW.b.c") == r"WWW\.b.c"
+    assert markdown_text("f1, 0.5: x") == "f1, 0.5: x"
+    assert markdown_text(SURROGATE) == r"caf\\udce9"
