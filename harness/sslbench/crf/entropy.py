@@ -11,7 +11,7 @@ import numpy as np
 
 from sslbench.crf.data import LabelTriples, SentenceGroups
 from sslbench.crf.first_order import entropy as kernels
-from sslbench.crf.first_order.batch import BatchPotentials, check_feasible
+from sslbench.crf.first_order.batch import BatchPotentials, check_feasible, check_weights
 from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.crf.terms import PotentialGradient
 from sslbench.types import F64
@@ -44,6 +44,7 @@ class BatchEntropy:
         over local conditionals, O(T L^3).
         InfeasibleSentenceError for a sentence of weight > 0 that has no possible labeling.
         """
+        check_weights(weights, potentials.batch)
         if isinstance(potentials, SecondOrderPotentials):
             entropy, node, edge, labels, triples = potentials.entropy(weights)
             return cls(entropy, weights, node, edge, labels, triples)
