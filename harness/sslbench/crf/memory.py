@@ -24,10 +24,8 @@ def check_memory(needed: int, what: str, hint: str) -> None:
     """UserError if `needed` bytes are more than this process may have; what: takes them."""
     there = most_memory()
     if needed > there:
-        raise UserError(
-            f"{what} would take {needed / 2**30:,.1f} GiB of memory, {there / 2**30:,.1f} are there",
-            hint=hint,
-        )
+        sizes = f"{needed / 2**30:,.1f} GiB of memory, {there / 2**30:,.1f} are there"
+        raise UserError(f"{what} would take {sizes}", hint=hint)
 
 
 def most_memory() -> int:

@@ -26,6 +26,7 @@ from sslbench.checked import (
 from sslbench.corpus import Corpus, LabelConstraint
 from sslbench.crf.data import batches
 from sslbench.crf.first_order.batch import BatchPotentials
+from sslbench.crf.memory import check_weights
 from sslbench.crf.objective import (
     SHARED_BATCH,
     EncodedCorpus,
@@ -34,7 +35,6 @@ from sslbench.crf.objective import (
     batch_potentials,
     evaluate_terms,
 )
-from sslbench.crf.memory import check_weights
 from sslbench.crf.optim import lbfgs
 from sslbench.crf.params import TrainingParams
 from sslbench.crf.persist import SavedModel

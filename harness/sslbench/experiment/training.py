@@ -33,6 +33,7 @@ from sslbench.experiment.record import RunSpec
 from sslbench.experiment.sources import core_digest, plugin_digest
 from sslbench.experiment.trials import tune, tuning_warnings
 from sslbench.experiment.tune import Tuning
+from sslbench.experiment.values import typed_values
 from sslbench.plugins import Registry
 from sslbench.registrations import DatasetInfo
 from sslbench.types import I32, I64
@@ -250,7 +251,7 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
 def make_params(method: type[Method], values: Mapping[str, Any]) -> Any:
     """The method's `Params` from plain values; UserError names a field that does not fit."""
     try:
-        return msgspec.convert(dict(values), method.Params, strict=False)
+        return typed_values(method.Params, values)
     except msgspec.ValidationError as error:
         raise UserError(
             f"parameter of {method.__name__}: {error}", hint="see sslbench show"

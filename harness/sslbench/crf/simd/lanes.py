@@ -75,9 +75,7 @@ def _spread(builder: Any, scalar: Any, vector: Any) -> Any:
     return builder.shuffle_vector(one, empty, ir.Constant(_INDEX, [0] * WIDTH))
 
 
-def _item(
-    context: Any, builder: Any, kind: Any, array: Any, index: Any, count: Any = None
-) -> Any:
+def _item(context: Any, builder: Any, kind: Any, array: Any, index: Any, count: Any = None) -> Any:
     """Pointer to the item of an array at a flat index.
 
     count: items from there on that are read or written, an integer value of generated code; None =
