@@ -212,6 +212,8 @@ class ChainCRF(SavedModel):
         if extra is not None:
             shape = int(data.offsets[-1]), len(self.labels)
             check_array(np.ascontiguousarray(extra), "extra scores", np.float64, shape)
+            if np.isnan(extra).any():
+                raise ValueError("an extra score is no number")
         parts = [np.empty((0, len(self.labels)))]
         for potentials in self.potentials(data):
             if extra is not None:

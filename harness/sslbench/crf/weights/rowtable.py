@@ -60,8 +60,8 @@ class RowTable:
     @cached_property
     def list_column(self) -> I16 | I32:
         """int16[K]: the column of every weight in a list; int32 where columns are too many."""
-        small = self.width <= np.iinfo(np.int16).max
-        return self.column[self._places[2]].astype(np.int16 if small else np.int32)
+        column = self.column[self._places[2]]
+        return column.astype(np.int16) if self.width <= np.iinfo(np.int16).max else column
 
     def zeros(self) -> tuple[F64, F64]:
         """Dense rows float64[D, width] and lists float64[K], all zero."""
