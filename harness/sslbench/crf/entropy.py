@@ -13,7 +13,7 @@ from sslbench.crf.data import LabelTriples, SentenceGroups
 from sslbench.crf.first_order import entropy as kernels
 from sslbench.crf.first_order.batch import BatchPotentials, check_feasible, check_weights
 from sslbench.crf.second_order.batch import SecondOrderPotentials
-from sslbench.crf.terms import PotentialGradient
+from sslbench.crf.terms import PotentialGradient, weights_of
 from sslbench.types import F64
 
 
@@ -84,10 +84,7 @@ class Entropy:
     def batch_entropy(self, potentials: BatchPotentials) -> BatchEntropy:
         """Entropies and derivatives of a batch.  May overwrite potentials.edge."""
         batch = potentials.batch
-        factors = np.full(batch.sentence_hi - batch.sentence_lo, self.weight)
-        if self.weights is not None:
-            factors *= self.weights[batch.sentences]
-        return BatchEntropy.build(potentials, factors)
+        return BatchEntropy.build(potentials, self.weight * weights_of(self.weights, batch))
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         """Value per sentence and potential gradient.  May overwrite potentials.edge."""

@@ -88,7 +88,8 @@ class Term(Protocol):
         ...
 
 
-def _weights_of(weights: F64 | None, batch: Batch) -> F64:
+def weights_of(weights: F64 | None, batch: Batch) -> F64:
+    """float64[s]: those of a batch; None = 1. ValueError unless there is one per sentence."""
     n = batch.sentence_hi - batch.sentence_lo
     if weights is None:
         return np.ones(n)
@@ -120,7 +121,7 @@ class HardLabels:
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch
-        weight = _weights_of(self.weights, batch)
+        weight = weights_of(self.weights, batch)
         y = self.labels[batch.tokens]
         gold = potentials.path_scores(y)
         posterior = potentials.posterior(None if self.weights is None else weight)
@@ -155,7 +156,7 @@ class SoftTargets:
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch
-        weight = _weights_of(self.weights, batch)
+        weight = weights_of(self.weights, batch)
         q_node = _rows_of(self.node, "targets", potentials)
         q_edge = self._edges(batch, q_node)
         potentials = potentials.per_position()
@@ -219,7 +220,7 @@ class PartialLabels:
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch
-        weight = _weights_of(self.weights, batch)
+        weight = weights_of(self.weights, batch)
         unused = np.repeat(weight == 0, np.diff(batch.offsets))  # may forbid everything
         allowed = _rows_of(self.allowed, "allowed labels", potentials)
         inside = potentials.restrict(allowed | unused[:, None])
