@@ -182,6 +182,67 @@ def test_a_copy_of_this_package(tmp_path: Path) -> None:
     assert done.stdout == "[1, 2] 1\n"
 
 
+BOUNDS = """
+    import numpy as np
+    from numba import prange
+    from sslbench import compiled
+    from sslbench.compiled import kernel, parallel_kernel
+    from sslbench.crf.simd import lanes
+
+    @kernel
+    def item(x, i):
+        return x[i]
+
+    @parallel_kernel
+    def items(x, n):
+        for i in prange(n):
+            x[i] = 0.0
+
+    @kernel
+    def load(x, i):
+        return lanes.total(lanes.load(x, i))
+
+    @kernel
+    def spread(x, i):
+        return lanes.total(lanes.spread(x, i))
+
+    @kernel
+    def load_first(x, i, n):
+        return lanes.total(lanes.load_first(x, i, lanes.first(n), 0.0))
+
+    @kernel
+    def store_first(x, i, n):
+        lanes.store_first(x, i, lanes.first(n), lanes.splat(0.0))
+
+    def refused(function, *arguments):
+        try:
+            function(np.ones(12), *arguments)
+        except IndexError:
+            return True
+        return False
+
+    assert compiled.BOUNDS
+    print([refused(item, 11), refused(items, 12), refused(load, 4), refused(load_first, 9, 3),
+           refused(load_first, 12, 0), refused(store_first, 9, 3), refused(spread, 11)])
+    print([refused(item, 12), refused(items, 13), refused(load, 5), refused(load_first, 9, 4),
+           refused(load, -1), refused(store_first, 9, 4), refused(spread, 12)])
+"""
+
+
+def test_kernels_with_bounds_checks(tmp_path: Path) -> None:
+    """Also in parallel loops, whose exceptions numba loses, and in operations on eight lanes."""
+    file = tmp_path / "bounds.py"
+    file.write_text("\n".join(line[4:] for line in BOUNDS.splitlines()[1:]))
+    done = subprocess.run(
+        [sys.executable, str(file)],
+        env={**ENVIRONMENT, "SSLBENCH_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [str([False] * 7), str([True] * 7)], done.stderr
+
+
 DECORATORS = {"njit", "kernel", "inline_kernel", "parallel_kernel"}
 PACKAGES = (sslbench, sslbench_methods, sslbench_datasets)
 SOURCES = [(p.__name__, file) for p in PACKAGES for file, _ in compiled._kernel_sources(p.__name__)]

@@ -16,6 +16,7 @@ from sslbench.corpus import Corpus, RawBytes, read_bytes
 from sslbench.corpus.files import COPY_AGAIN
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
+from sslbench.experiment.values import typed_values
 from sslbench.types import I64, Bool
 from sslbench_datasets.upstream import size
 
@@ -51,7 +52,7 @@ class FolderOptions(CheckOptions, frozen=True, forbid_unknown_fields=True):
 def parse_options(dataset: str, options: Mapping[str, object], kind: type[Options]) -> Options:
     """The options of a dataset as its struct; UserError for an unknown option or a bad value."""
     try:
-        return msgspec.convert(dict(options), kind)
+        return typed_values(kind, options)
     except msgspec.ValidationError as error:
         raise UserError(f"dataset {dataset}: {error}", hint=f"sslbench show {dataset}") from None
 

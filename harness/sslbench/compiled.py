@@ -9,6 +9,10 @@ of the engine, and of the versions and the processor that machine code depends o
 ``<cache>`` is ``$NUMBA_CACHE_DIR``, ``$SSLBENCH_CACHE`` or the user's cache folder. Where it cannot
 be written, and for versions of numba that do not know ``NUMBA_CACHE_LOCATOR_CLASSES``, numba's own
 cache is used. Only functions with these decorators are concerned.
+
+With ``SSLBENCH_BOUNDSCHECK=1`` every access to an array is checked: IndexError beyond its ends, in
+the operations of ``crf.simd.lanes``, too. Kernels then run in one thread, since numba loses
+exceptions of parallel loops. It is for tests: kernels take several times as long.
 """
 
 from __future__ import annotations
@@ -40,6 +44,8 @@ config: Any = numba.config
 ENGINE = "sslbench"
 #: of all kernels
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+#: are accesses to arrays checked?
+BOUNDS = os.environ.get("SSLBENCH_BOUNDSCHECK", "") == "1"
 KEPT = 5  # folders of one package: the newest
 _IS_KERNEL_SOURCE = re.compile(
     rb"^\s*(from|import) (numba|sslbench\.compiled)\b|^# read by kernels$", re.MULTILINE
@@ -48,6 +54,8 @@ _IS_KERNEL_SOURCE = re.compile(
 
 def njit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Compile a function as ``numba.njit`` does, with the same options."""
+    if BOUNDS:
+        options = {**options, "boundscheck": True, "parallel": False}
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         with _locator_of_kernels():
@@ -148,7 +156,7 @@ def _package_folder(package: str) -> Path | None:
 
 
 def _key(package: str) -> str:
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(b"checked" if BOUNDS else b"")
     for name in sorted({ENGINE, package}):
         for file, content in _kernel_sources(name):
             digest.update(f"{name}/{file}\0{len(content)}\0".encode() + content)

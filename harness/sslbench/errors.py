@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-_READ = 100_000  # characters of an exception's text
 _LONGEST = 1000  # characters shown of a message or hint, which may quote a very long line
 
 
@@ -42,15 +41,6 @@ class UserError(Exception):
         message = shortened(self.message)
         text = f"{place}: {message}" if place else message
         return f"{text}; {shortened(self.hint)}" if self.hint else text
-
-
-def one_line(error: BaseException) -> str:
-    """The type and message of an exception, also of one that cannot be printed."""
-    try:
-        text = " ".join(str(error)[:_READ].split())
-    except Exception:
-        text = "no text"
-    return shortened(f"{type(error).__name__}: {text}".strip().removesuffix(":"))
 
 
 def shortened(text: str) -> str:

@@ -100,10 +100,13 @@ def read_plugin(entry: EntryPoint) -> Found:
     return found
 
 
+_READ = 100_000  # characters of an exception's text
+
+
 def described(problem: BaseException) -> str:
     """Type and message of an exception in one line of limited length."""
     try:
-        text = str(problem)
+        text = str(problem)[:_READ]
     except Exception:  # the exception may be a class of the plugin
         text = ""
     text = " ".join(text.split())

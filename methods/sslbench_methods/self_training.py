@@ -27,14 +27,18 @@ class SelfTraining(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of self-training."""
 
-        rounds: Annotated[int, msgspec.Meta(ge=1, description="most relabeling rounds")] = 20
+        rounds: Annotated[
+            int, msgspec.Meta(ge=1, le=100_000, description="most relabeling rounds")
+        ] = 20
         tolerance: Annotated[
             float,
             msgspec.Meta(ge=0, lt=1, description="stop when at most this share of labels changes"),
         ] = 0.0
         weight: Annotated[
             float,
-            msgspec.Meta(gt=0, description="weight of a self-labeled sentence (labeled: 1)"),
+            msgspec.Meta(
+                gt=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"
+            ),
         ] = 1.0
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")

@@ -173,3 +173,29 @@ def test_sentence_marks(lengths: list[int]) -> None:
     ids = [i for i, n in enumerate(lengths) for _ in range(n)]
     assert sentence_ids(offsets).tolist() == ids
     assert first_tokens(offsets).tolist() == [k == 0 for n in lengths for k in range(n)]
+
+
+def test_arrays_of_a_corpus_are_read_only() -> None:
+    """Trials of one tuning, splits and methods share them."""
+    codes, offsets = np.array([0, 1, 0], np.int32), np.array([0, 2, 3])
+    corpus = Corpus({"word": Column(Vocabulary("ab"), codes)}, offsets)
+    pickled = pickle.loads(pickle.dumps(corpus))  # noqa: S301  (our own)
+    copies = [corpus, pickled, corpus.select([0]), corpus.between(0, 1)]
+    for each in copies:
+        for array in (each.column("word").codes, each.offsets):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1
+    codes[0] = 1  # what the caller owns is neither copied nor changed
+    assert corpus.column("word").codes.tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("codes", [[0, 2], [-1, 0], [2**31 - 1], [2**40]])
+def test_codes_that_the_vocabulary_lacks(codes: list[int]) -> None:
+    with pytest.raises(ValueError, match="outside of a vocabulary of 2 strings"):
+        Column(Vocabulary("ab"), np.array(codes))
+
+
+def test_offsets_whose_differences_overflow() -> None:
+    column = Column(Vocabulary("ab"), np.zeros(5, np.int32))
+    with pytest.raises(ValueError, match="never decrease"):
+        Corpus({"word": column}, np.array([0, 2**63 - 1, -(2**63), -1, 5]))

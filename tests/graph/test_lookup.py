@@ -105,8 +105,8 @@ def test_restored_lookup_finds_the_same_vertices() -> None:
     ("changes", "message"),
     [
         ({"grams": np.arange(4, dtype=np.int32)}, "4 codes are no 3-grams"),
-        ({"grams": np.full(3, 10**6, np.int32)}, "outside 0 to"),
-        ({"grams": np.full(3, -1, np.int32)}, "outside 0 to"),
+        ({"grams": np.full(3, 10**6, np.int32)}, "outside of 0 to"),
+        ({"grams": np.full(3, -1, np.int32)}, "outside of 0 to"),
         ({"grams": np.zeros((2, 3), np.int32)}, "not int32"),
         ({"n": 0}, "n-grams of 0 words"),
         ({"forms": ["a", "a"]}, "twice"),

@@ -136,7 +136,7 @@ def test_invalid_arguments():
         ngram_vertices(text, form="lower")
     with pytest.raises(UserError, match="at least 1"):
         ngram_vertices(text, n=0)
-    with pytest.raises(ValueError, match=r"bool\[1\]"):
+    with pytest.raises(ValueError, match=r"bool \[1\]"):
         ngram_vertices(text, excluded=np.zeros(2, np.bool_))
 
 

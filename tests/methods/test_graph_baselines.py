@@ -287,7 +287,7 @@ def test_saved_and_restored(name: str, options: dict[str, Any], tmp_path: Path) 
         ({"label": np.array([9, 9], np.int32)}, r"not int32 \(\d+,\)"),
         ({"similarity": "spp99"}, "no similarity 'spp99'"),
         ({"outside": ["."]}, r"not int32"),
-        ({"labels": ["A"]}, "outside 0 to 0"),
+        ({"labels": ["A"]}, "outside of 0 to 0"),
     ],
 )
 def test_damaged_taggers_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -32,10 +32,12 @@ _TRAIN, _DEV, _TEST, _UNLABELED = 1, 2, 3, 4
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Options of ``synth``."""
 
-    train: Annotated[int, Meta(description="labeled sentences to train on", ge=1)] = 400
-    dev: Annotated[int, Meta(description="development sentences", ge=0)] = 200
-    test: Annotated[int, Meta(description="test sentences", ge=1)] = 400
-    unlabeled: Annotated[int, Meta(description="sentences of external text", ge=0)] = 3_000
+    train: Annotated[int, Meta(description="labeled sentences to train on", ge=1, le=10**8)] = 400
+    dev: Annotated[int, Meta(description="development sentences", ge=0, le=10**8)] = 200
+    test: Annotated[int, Meta(description="test sentences", ge=1, le=10**8)] = 400
+    unlabeled: Annotated[int, Meta(description="sentences of external text", ge=0, le=10**8)] = (
+        3_000
+    )
     seed: Annotated[int, Meta(description="of the sentences", ge=0)] = 0
     language: Annotated[int, Meta(description="seed of the vocabulary", ge=0)] = 0
     shift: Annotated[

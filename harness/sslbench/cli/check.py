@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from sslbench.cli.options import SECONDS
 from sslbench.cli.text import echo
 from sslbench.errors import UserError
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Parameter or option. May repeat."
 )
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Limit per check.")
+@click.option("--seconds", type=SECONDS, help="Limit per check.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Check that a plugin keeps the rules: what is registered as NAME, of any kind.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sslbench.cli.options import SEED
 from sslbench.cli.text import echo, table, warn_of_problems
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def command() -> None:
 @click.option(
     "--text", type=click.Choice(["rest", "external", "all"]), help="Origin of the unlabeled text."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option(
     "--similarity",
     default="subramanya2010",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,20 @@ class MemorySize(click.ParamType):  # type: ignore[type-arg]  # newer versions o
         return size
 
 
+class _Seconds(click.FloatRange):
+    """A number of seconds above 0; the range of click lets NaN pass."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"{value} is not a number of seconds.", param, ctx)
+        return seconds
+
+
+SECONDS = _Seconds(min=0, min_open=True)
+SEED = click.IntRange(min=0, max=2**63 - 1)
 _OPTIONS = (
     click.option(
         "--labeled",
@@ -72,10 +87,12 @@ _OPTIONS = (
         show_default=True,
         help="Columns of your own files; _ skips one.",
     ),
-    click.option("--tune", type=click.IntRange(min=0), help="Tuning trials per method."),
+    click.option(
+        "--tune", type=click.IntRange(min=0, max=100_000), help="Tuning trials per method."
+    ),
     click.option(
         "--tune-cpu",
-        type=click.FloatRange(min=0, min_open=True),
+        type=SECONDS,
         metavar="SECONDS",
         help="CPU seconds per method after which no tuning trial starts.",
     ),

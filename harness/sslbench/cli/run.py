@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import MemorySize, problem_options, request_of
+from sslbench.cli.options import SECONDS, SEED, MemorySize, problem_options, request_of
 from sslbench.cli.text import counted, echo, warn_of_problems
 from sslbench.errors import shortened
 
@@ -30,9 +30,7 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
     "--dataset", "datasets", multiple=True, help="Name of a dataset. May repeat; or give --data."
 )
 @problem_options
-@click.option(
-    "--seed", "seeds", type=click.IntRange(min=0), multiple=True, help="May repeat. Default: 0."
-)
+@click.option("--seed", "seeds", type=SEED, multiple=True, help="May repeat. Default: 0.")
 @click.option(
     "--folds",
     type=int,
@@ -44,7 +42,7 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
 @click.option("--threads", type=click.IntRange(min=1), help="Per run. Default: cores / jobs.")
 @click.option("--executor", default="local", show_default=True, help="local or dask[:ADDRESS].")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds per run.")
+@click.option("--timeout", type=SECONDS, help="Seconds per run.")
 @click.option(
     "--memory",
     type=MemorySize(),

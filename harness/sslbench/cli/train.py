@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import problem_options, request_of
+from sslbench.cli.options import SEED, problem_options, request_of
 from sslbench.cli.text import counted, percentages, warn_of_problems
 from sslbench.errors import UserError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--method", required=True, help="See sslbench list methods.")
 @click.option("--dataset", help="Name of a dataset; or give --data.")
 @problem_options
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--seed", type=SEED, default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 @click.option(
     "--save",

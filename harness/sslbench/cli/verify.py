@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sslbench.cli.options import SECONDS
 from sslbench.cli.text import counted, echo, warn_of_problems
 from sslbench.errors import UserError
 
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--within",
-    type=click.FloatRange(min=0, min_open=True),
+    type=SECONDS,
     metavar="SECONDS",
     help="Leave out records whose run took more CPU seconds.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Replays at a time.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds per replay.")
+@click.option("--timeout", type=SECONDS, help="Seconds per replay.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Replay RUNS on today's code and compare the predictions, bit for bit.

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from types import MappingProxyType
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
+from sslbench.checked import is_ascending
 from sslbench.errors import UserError
-from sslbench.types import I32, I64, Bool
+from sslbench.types import I32, I64, AnyArray, Bool
 
 
 class _Codes(dict[str, int]):
@@ -116,14 +117,21 @@ class Derived:
         return self._codes
 
 
+def _read_only(array: AnyArray, dtype: type[np.signedinteger[Any]]) -> AnyArray:
+    """A view that cannot be written to: problems, trials and splits share arrays of a corpus."""
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.setflags(write=False)
+    return view
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
     """One coded column.
 
     Attributes
     ----------
-    codes: int32[N], indices into `vocabulary`; other integer types are cast. ValueError for arrays
-        of other types or shapes.
+    codes: int32[N], indices into `vocabulary`, read-only; other integer types are cast. ValueError
+        for arrays of other types or shapes, and for codes that the vocabulary lacks.
     """
 
     vocabulary: Vocabulary
@@ -133,7 +141,12 @@ class Column:
         codes = np.asarray(self.codes)
         if codes.ndim != 1 or (codes.dtype.kind not in "iu" and codes.size):
             raise ValueError(f"codes must be integers [N], got {codes.dtype} {codes.shape}")
-        object.__setattr__(self, "codes", codes.astype(np.int32, copy=False))
+        if codes.size and not 0 <= codes.min() <= codes.max() < len(self.vocabulary):
+            raise ValueError(f"codes outside of a vocabulary of {len(self.vocabulary)} strings")
+        object.__setattr__(self, "codes", _read_only(codes, np.int32))
+
+    def __reduce__(self) -> tuple[type[Column], tuple[Vocabulary, I32]]:
+        return Column, (self.vocabulary, self.codes)  # which makes the codes read-only again
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -150,16 +163,16 @@ class Corpus:
     Attributes
     ----------
     columns: name -> Column of N tokens. The label column is always called "label".
-    offsets: int64[S + 1]; sentence i has the tokens offsets[i] to offsets[i + 1] - 1. ValueError if
-        they do not rise from 0 to the length of every column.
+    offsets: int64[S + 1], read-only; sentence i has the tokens offsets[i] to offsets[i + 1] - 1.
+        ValueError if they do not rise from 0 to the length of every column.
     """
 
     columns: Mapping[str, Column]
     offsets: I64
 
     def __post_init__(self) -> None:
-        offsets = np.asarray(self.offsets).astype(np.int64, copy=False)
-        if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        offsets = _read_only(np.asarray(self.offsets), np.int64)
+        if offsets.ndim != 1 or not len(offsets) or not is_ascending(offsets, int(offsets[-1])):
             raise ValueError("offsets must be int64[S + 1], start at 0 and never decrease")
         for name, column in self.columns.items():
             if len(column) != offsets[-1]:

@@ -11,9 +11,9 @@ import numpy as np
 
 from sslbench.crf.data import LabelTriples, SentenceGroups
 from sslbench.crf.first_order import entropy as kernels
-from sslbench.crf.first_order.batch import BatchPotentials, check_feasible
+from sslbench.crf.first_order.batch import BatchPotentials, check_feasible, check_weights
 from sslbench.crf.second_order.batch import SecondOrderPotentials
-from sslbench.crf.terms import PotentialGradient
+from sslbench.crf.terms import PotentialGradient, weights_of
 from sslbench.types import F64
 
 
@@ -44,6 +44,7 @@ class BatchEntropy:
         over local conditionals, O(T L^3).
         InfeasibleSentenceError for a sentence of weight > 0 that has no possible labeling.
         """
+        check_weights(weights, potentials.batch)
         if isinstance(potentials, SecondOrderPotentials):
             entropy, node, edge, labels, triples = potentials.entropy(weights)
             return cls(entropy, weights, node, edge, labels, triples)
@@ -83,10 +84,7 @@ class Entropy:
     def batch_entropy(self, potentials: BatchPotentials) -> BatchEntropy:
         """Entropies and derivatives of a batch.  May overwrite potentials.edge."""
         batch = potentials.batch
-        factors = np.full(batch.sentence_hi - batch.sentence_lo, self.weight)
-        if self.weights is not None:
-            factors *= self.weights[batch.sentences]
-        return BatchEntropy.build(potentials, factors)
+        return BatchEntropy.build(potentials, self.weight * weights_of(self.weights, batch))
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         """Value per sentence and potential gradient.  May overwrite potentials.edge."""

@@ -14,10 +14,19 @@ from typing import Any, TypeAlias
 import msgspec
 import numpy as np
 
-from sslbench.checked import Saved, joined, part_of, vector
+from sslbench.checked import (
+    Saved,
+    check_array,
+    check_borders,
+    joined,
+    part_of,
+    table,
+    vector,
+)
 from sslbench.corpus import Corpus, LabelConstraint
 from sslbench.crf.data import batches
 from sslbench.crf.first_order.batch import BatchPotentials
+from sslbench.crf.memory import check_weights
 from sslbench.crf.objective import (
     SHARED_BATCH,
     EncodedCorpus,
@@ -100,10 +109,15 @@ class ChainCRF(SavedModel):
             With a `LogPartition` term per part this is the M-step of EM.
         callback: called with (iteration, loss per token, largest gradient) after each iteration.
 
-        Raises InfeasibleSentenceError when labels break the constraints.
+        Raises InfeasibleSentenceError when labels break the constraints, ArithmeticError when the
+        objective or its maximum is not finite, ValueError for arrays of wrong sizes.
         """
+        for data, _ in parts:
+            data.check_layout(self.layout)
+        check_array(self.weights, "weights", np.float64, (self.layout.size,))
         deduplication = Deduplication.build(self.layout, [data.attributes for data, _ in parts])
         if expected_counts is not None:
+            check_array(expected_counts, "expected counts", np.float64, (self.layout.size,))
             expected_counts = deduplication.project(expected_counts)
         objective = Objective(
             deduplication.reduced,
@@ -125,6 +139,11 @@ class ChainCRF(SavedModel):
             l1=l1 / objective.n_tokens,
             callback=callback,
         )
+        if not (np.isfinite(optimum.value) and np.isfinite(optimum.weights).all()):
+            raise ArithmeticError(
+                f"the training of {self.layout.size:,} weights gave numbers that are not finite"
+                f" (sigma2={params.sigma2:g})"
+            )
         self.weights = deduplication.split(optimum.weights)
         return TrainingResult(
             objective=-optimum.value * objective.n_tokens,
@@ -179,18 +198,33 @@ class ChainCRF(SavedModel):
         return objective.value_and_gradient(self.weights, np.empty(self.layout.size))
 
     def decode(self, data: EncodedCorpus) -> I32:
-        """Viterbi labels int32[N]."""
+        """Viterbi labels int32[N]; ArithmeticError if a weight is not finite."""
+        self._check_finite()
         paths = [potentials.viterbi() for potentials in self.potentials(data)]
         return np.concatenate([np.empty(0, np.int32), *paths])
 
     def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
-        """Node marginals float64[N, L]; extra: float64[N, L], added to the node scores."""
+        """Node marginals float64[N, L]; extra: float64[N, L], added to the node scores.
+
+        ArithmeticError if a weight is not finite, ValueError for `extra` of another shape.
+        """
+        self._check_finite()
+        if extra is not None:
+            shape = int(data.offsets[-1]), len(self.labels)
+            check_array(np.ascontiguousarray(extra), "extra scores", np.float64, shape)
+            if np.isnan(extra).any():
+                raise ValueError("an extra score is no number")
         parts = [np.empty((0, len(self.labels)))]
         for potentials in self.potentials(data):
             if extra is not None:
                 potentials.node[:] += extra[potentials.batch.tokens]
             parts.append(potentials.posterior().node)
         return np.concatenate(parts)
+
+    def _check_finite(self) -> None:
+        # one number that is not finite makes the sum not finite
+        if not np.isfinite(self.weights.sum()) and not np.isfinite(self.weights).all():
+            raise ArithmeticError("the model has weights that are not finite")
 
     def transitions_only(self, *, centered: bool = False) -> ChainCRF:
         """A copy whose state and column weights are zero: the scores of transitions remain.
@@ -249,20 +283,16 @@ class ChainCRF(SavedModel):
             raise ValueError("it has weights for dense columns, and no featurizer makes them")
         index = AttributeIndex.from_arrays(*part_of(arrays, metadata, "index"), dense)
         labels = tuple(map(str, metadata["labels"]))
-        layout = saved_layout(arrays, metadata, len(set(labels)), index.n_node, index.n_edge)
-        weights = vector(arrays, "weights", np.float64)
-        if len(weights) != layout.size or len(labels) != layout.n_labels:
-            raise ValueError(f"{len(weights)} weights, but the layout has {layout.size}")
+        if len(set(labels)) != len(labels):
+            raise ValueError("a label occurs twice")
+        layout = saved_layout(arrays, metadata, len(labels), index.n_node, index.n_edge)
+        weights = vector(arrays, "weights", np.float64, layout.size)
         if not np.isfinite(weights).all():
             raise ValueError("a weight is not finite")
-        transition_mask = arrays.get("mask")
-        shape = (len(labels) + 1, len(labels))
-        if transition_mask is not None and (
-            transition_mask.dtype != np.bool_ or transition_mask.shape != shape
-        ):
-            raise ValueError(
-                f"the transition_mask is {transition_mask.dtype} {transition_mask.shape}"
-            )
+        transition_mask = None
+        if "mask" in arrays:
+            shape = (len(labels) + 1, len(labels))
+            transition_mask = table(arrays, "mask", np.bool_, shape)
         # models saved before there were label constraints have none
         label_constraint = msgspec.convert(metadata.get("rule"), LabelConstraint | None)
         return cls(labels, index, layout, weights, transition_mask, label_constraint)
@@ -331,12 +361,17 @@ class ChainModel:
         seen in the labels.
         use_start, use_stop: weights for the label of the first and of the last token.
         text: unlabeled text whose attributes are indexed too (iterated twice).
+        ValueError for labels or a mask of other types or shapes, UserError for a model that does
+        not fit into memory.
         """
+        L = len(labels)
+        if transition_mask is not None:
+            check_array(transition_mask, "the transition mask", np.bool_, (L + 1, L))
         index = featurizer.index(_After(corpus, text), min_count)
         layout = build_layout(
             index.encode(corpus),
             label_codes,
-            len(labels),
+            L,
             n_node=index.n_node,
             n_edge=index.n_edge,
             state_support=state_support,
@@ -346,6 +381,7 @@ class ChainModel:
             use_stop=use_stop,
             order=self.order,
         )
+        check_weights(layout.size, L, self.order)
         return ChainCRF(
             tuple(labels), index, layout, np.zeros(layout.size), transition_mask, label_constraint
         )
@@ -362,8 +398,12 @@ def best_sequences(scores: F64, offsets: I64, transition_mask: Bool) -> I32:
     """Labels int32[N] with the largest sum of scores float64[N, L] among the legal sequences.
 
     offsets: int64[S + 1] of the sentences; transition_mask: bool[L + 1, L], row L = START.
+    ValueError for arrays of other types or shapes.
     """
-    L = scores.shape[1]
+    check_array(np.ascontiguousarray(scores), "scores", np.float64, (None, None))
+    N, L = scores.shape
+    check_borders(offsets, "sentence offsets", N)
+    check_array(transition_mask, "the transition mask", np.bool_, (L + 1, L))
     allowed = np.where(transition_mask, 0.0, -np.inf)
     paths = [np.empty(0, np.int32)]
     for batch in batches(offsets, SHARED_BATCH):

@@ -17,8 +17,10 @@ from typing import Protocol
 
 import numpy as np
 
+from sslbench.checked import check_array, check_borders
 from sslbench.crf.data import Attributes, Batch, batches
 from sslbench.crf.first_order.batch import BatchPotentials
+from sslbench.crf.memory import check_sentence
 from sslbench.crf.optim.vectors import combine, dot, subtract_prior
 from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.crf.terms import PotentialGradient, Term
@@ -74,6 +76,9 @@ class EncodedCorpus:
 
     number: int32[A + 1] engine code of every attribute id, -1 for id -1; None = the id itself.
     forced_labels: int32[N] the one label that a token may have, -1 = any; None = any for all.
+
+    ValueError for arrays that do not fit the layout or each other: kernels read them unchecked.
+    UserError for a sentence too long for the memory.
     """
 
     layout: Layout
@@ -81,6 +86,30 @@ class EncodedCorpus:
     number: I32 | None
     factors: FactorFeatures | None = None
     forced_labels: I32 | None = None
+
+    def __post_init__(self) -> None:
+        layout, found = self.layout, self.attributes
+        check_array(found.node, "node attributes", np.int32, (None, None))
+        n, A = found.node.shape[1], layout.n_node if self.number is None else len(self.number) - 1
+        check_borders(found.offsets, "sentence offsets", n)
+        check_array(found.node, "node attributes", np.int32, (None, n), (-1, A))
+        check_array(found.edge, "edge attributes", np.int32, (None, n), (-1, layout.n_edge))
+        if found.dense is None and layout.n_columns:
+            raise ValueError(f"no dense columns, the model has weights for {layout.n_columns}")
+        if found.dense is not None:
+            check_array(found.dense, "dense columns", np.float64, (n, layout.n_columns))
+            if not np.isfinite(found.dense).all():
+                raise ValueError("a value of a dense column is not finite")
+        if self.forced_labels is not None:
+            forced, L = self.forced_labels, layout.n_labels
+            check_array(forced, "forced labels", np.int32, (n,), (-1, L))
+        if self.factors is not None and self.factors.n_weights != layout.n_factors:
+            raise ValueError(
+                f"{self.factors.n_weights} factor features, the model has {layout.n_factors}"
+            )
+        if layout.order == 2 or self.varying:
+            longest = int(self.lengths.max(initial=0))
+            check_sentence(longest, layout.n_labels, layout.order)
 
     @classmethod
     def build(
@@ -92,6 +121,11 @@ class EncodedCorpus:
     ) -> EncodedCorpus:
         number = None if layout.states is None else layout.states.code
         return cls(layout, attributes, number, factors, forced_labels)
+
+    def check_layout(self, layout: Layout) -> None:
+        """ValueError if the corpus was encoded for a model with other weights."""
+        if not self.layout.same_as(layout):
+            raise ValueError("the corpus was encoded for another model")
 
     def deduplicated(self, deduplication: Deduplication) -> EncodedCorpus:
         """The same corpus for the reduced layout."""
@@ -143,6 +177,7 @@ def batch_potentials(
     transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
     """
     L = tables.layout.n_labels
+    data.check_layout(tables.layout)
     node = np.empty((batch.n_tokens, L))
     scores.node_scores(data.states, batch.lo, tables.table, tables.lists, node)
     if data.dense is not None:
@@ -184,6 +219,7 @@ def add_gradient(
     by_potential: omega, the derivative of a term with respect to the potentials of a batch.
     """
     layout, L = gradient.layout, gradient.layout.n_labels
+    by_potential.check(batch.n_tokens, L)
     scores.node_gradient(data.states, batch.lo, by_potential.node, gradient.table, gradient.lists)
     if data.dense is not None:
         scores.column_gradient(data.dense[batch.tokens], by_potential.node, gradient.columns)
@@ -199,7 +235,9 @@ def add_gradient(
             data.edges, batch.lo, batch.first, by_potential.node, by_potential.edge, gradient.edges
         )
     if data.factors is not None:
-        gradient.factors[:] += data.factors.expectation(batch, by_potential.node, by_potential.edge)
+        expected = data.factors.expectation(batch, by_potential.node, by_potential.edge)
+        check_array(expected, "expectations of factor features", np.float64, (layout.n_factors,))
+        gradient.factors[:] += expected
 
 
 def evaluate_terms(
@@ -246,6 +284,11 @@ class Objective:
     copies: F64 | None = None
     expected_counts: F64 | None = None
     evaluations: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        counts, size = self.expected_counts, self.layout.size
+        if counts is not None:
+            check_array(counts, "expected counts", np.float64, (size,))
 
     @cached_property
     def n_tokens(self) -> float:

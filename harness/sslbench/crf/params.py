@@ -10,7 +10,8 @@ import msgspec
 from sslbench.crf.optim.lbfgs import Options
 
 Sigma2 = Annotated[
-    float, msgspec.Meta(gt=0, description="variance of the Gaussian prior on the weights")
+    float,
+    msgspec.Meta(ge=1e-10, le=1e12, description="variance of the Gaussian prior on the weights"),
 ]
 
 
@@ -19,15 +20,19 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
 
     sigma2: Sigma2 = 10.0
     min_count: Annotated[
-        int, msgspec.Meta(ge=1, description="attributes with fewer occurrences get no weight")
+        int,
+        msgspec.Meta(ge=1, le=10**9, description="attributes with fewer occurrences get no weight"),
     ] = 1
     state_support: Annotated[
         Literal["all", "observed"],
         msgspec.Meta(description="which (attribute, label) pairs get a weight"),
     ] = "all"
-    max_iterations: Annotated[int, msgspec.Meta(ge=1, description="of L-BFGS, per training")] = 500
+    max_iterations: Annotated[
+        int, msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS, per training")
+    ] = 500
     ftol: Annotated[
-        float, msgspec.Meta(ge=0, description="stop at this relative decrease over 5 iterations")
+        float,
+        msgspec.Meta(ge=0, le=1e9, description="stop at this relative decrease over 5 iterations"),
     ] = 1e-4
 
     def options(self, **changes: Any) -> Options:

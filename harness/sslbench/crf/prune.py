@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from sslbench.checked import check_array
 from sslbench.compiled import kernel
 from sslbench.crf.model import ChainCRF
 from sslbench.crf.objective import EncodedCorpus
@@ -38,8 +39,14 @@ def prune(
         raise UserError(
             "feature_pruning=posterior needs state_support=all", hint="leave one of the two out"
         )
+    gold.check_layout(layout)
+    n = gold.attributes.node.shape[1]
+    check_array(labels, "labels", np.int32, (n,), (-1, layout.n_labels))
     seen = supported_pairs(gold.attributes.node, labels, layout.n_node, layout.n_labels)
     for data, posterior in parts:
+        data.check_layout(layout)
+        n = data.attributes.node.shape[1]
+        check_array(posterior, "posteriors", np.float64, (n, layout.n_labels))
         mark(data.attributes.node, posterior, LEAST, seen)
     start = np.concatenate([[0], np.cumsum(seen.sum(axis=1))]).astype(np.int64)
     pruned = replace(layout, state_start=start, state_label=np.nonzero(seen)[1].astype(np.int32))

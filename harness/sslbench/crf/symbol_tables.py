@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numba import get_num_threads
 
-from sslbench.checked import Saved, joined, part_of
+from sslbench.checked import Saved, check_array, joined, part_of, table
 from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import symbol_kernels as kernels
 from sslbench.crf.data import Batch
@@ -143,18 +143,17 @@ class SymbolTables:
     def from_arrays(cls, arrays: Arrays, facts: dict[str, Any], n_labels: int) -> Self:
         """Restore; ValueError when arrays and facts do not fit together."""
         dtype, unknown = arrays["state"].dtype, facts["unknown"]
-        if dtype.kind != "f" or unknown not in (0, 1):
+        if dtype not in (np.float32, np.float64) or unknown not in (0, 1):
             raise ValueError(f"tables of {dtype}, unknown = {unknown}")
         streams = Streams.from_arrays(*part_of(arrays, facts, "streams"))
         templates = tuple(Template.parse(t) for t in facts["templates"])
         tables = cls(templates, streams, n_labels, dtype, unknown, facts["bare_chain"])
         for name in ("chain", "state", "arc"):
-            table, expected = arrays[name], getattr(tables, name)
-            if (table.shape, table.dtype) != (expected.shape, expected.dtype):
-                raise ValueError(f"table {name} is {table.dtype} {table.shape}")
-            if np.isnan(table).any():
+            expected = getattr(tables, name)
+            found = table(arrays, name, expected.dtype, expected.shape)
+            if np.isnan(found).any():
                 raise ValueError(f"table {name} holds what is no number")
-            setattr(tables, name, table)
+            setattr(tables, name, found)
         return tables
 
 
@@ -168,6 +167,18 @@ class BoundTables:
     tables: SymbolTables
     state: I32
     arc: I32
+
+    def __post_init__(self) -> None:
+        t = self.tables
+        rows = (("state", self.state, t.state, t.state_rows), ("arc", self.arc, t.arc, t.arc_rows))
+        for name, found, values, slots in rows:
+            shape = len(self.state), len(slots.owner)
+            check_array(found, f"{name} rows", np.int32, shape, (-1, len(values)))
+
+    def _check(self, batch: Batch, node: F64) -> None:
+        """ValueError for a batch of another corpus or other labels; kernels do not check it."""
+        if batch.hi > len(self.state) or node.shape != (batch.n_tokens, self.tables.n_labels):
+            raise ValueError(f"tables of {len(self.state)} tokens, of another corpus or model")
 
     @property
     def n_weights(self) -> int:
@@ -185,6 +196,7 @@ class BoundTables:
 
     def add_scores(self, weights: F64, batch: Batch, node: F64, edge: F64) -> None:
         """phi += sum_j weight_j (log a_j + log b_j)."""
+        self._check(batch, node)
         t, lo = self.tables, batch.lo
         chain, arcs = weights @ t.chain, (self.arc, t.arc_rows.owner, weights, t.arc)
         kernels.add_state_scores(self.state, t.state_rows.owner, weights, t.state, lo, node)
@@ -192,6 +204,7 @@ class BoundTables:
 
     def expectation(self, batch: Batch, node: F64, edge: F64) -> F64:
         """sum of omega * (log a_j + log b_j) per table: the derivative for its weight."""
+        self._check(batch, node)
         t, lo = self.tables, batch.lo
         flow = np.concatenate([edge.sum(axis=0).reshape(-1), node[batch.offsets[:-1]].sum(axis=0)])
         out: F64 = t.chain @ flow
@@ -206,6 +219,7 @@ class BoundTables:
 
     def count(self, batch: Batch, node: F64, edge: F64, counts: SymbolCounts) -> None:
         """Add the expected counts of a batch, given mu float64[n, L] and xi float64[n, L, L]."""
+        self._check(batch, node)
         t, lo, threads = self.tables, batch.lo, get_num_threads()
         K = t.n_labels**2
         counts.chain[:K] += edge.sum(axis=0).reshape(-1)

@@ -27,7 +27,7 @@ from sslbench.crf.second_order.batch import (
     expected_scores,
     soft_label_triples,
 )
-from sslbench.types import F64, I32, Bool
+from sslbench.types import F64, I32, AnyArray, Bool
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,14 @@ class PotentialGradient:
     node: F64
     edge: F64
     triples: LabelTriples | None = None
+
+    def check(self, n: int, L: int) -> None:
+        """ValueError if the derivatives are not those of a batch of n tokens and L labels."""
+        for array, shapes in ((self.node, [(n, L)]), (self.edge, [(1, L, L), (n, L, L)])):
+            if array.shape not in shapes or array.dtype != np.float64:
+                raise ValueError(f"a term gave derivatives {array.dtype} {array.shape}")
+            if not array.flags.c_contiguous:
+                raise ValueError("a term gave derivatives that are not C-contiguous")
 
     @classmethod
     def of_log_z(cls, posterior: BatchPosterior, factor: float) -> PotentialGradient:
@@ -80,9 +88,23 @@ class Term(Protocol):
         ...
 
 
-def _weights_of(weights: F64 | None, batch: Batch) -> F64:
+def weights_of(weights: F64 | None, batch: Batch) -> F64:
+    """float64[s]: those of a batch; None = 1. ValueError unless there is one per sentence."""
     n = batch.sentence_hi - batch.sentence_lo
-    return np.ones(n) if weights is None else weights[batch.sentences]
+    if weights is None:
+        return np.ones(n)
+    own = weights[batch.sentences]
+    if own.shape != (n,):
+        raise ValueError(f"weights {list(weights.shape)} are not one per sentence of the corpus")
+    return own
+
+
+def _rows_of(values: AnyArray, what: str, potentials: BatchPotentials) -> AnyArray:
+    """The rows of a batch of values [N, L]; ValueError if they are not one per token and label."""
+    own = values[potentials.batch.tokens]
+    if own.shape != potentials.node.shape:
+        raise ValueError(f"{what} {list(values.shape)} are not one per token and label")
+    return own
 
 
 def _weighted(weight: F64, value: F64) -> F64:
@@ -99,7 +121,7 @@ class HardLabels:
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch
-        weight = _weights_of(self.weights, batch)
+        weight = weights_of(self.weights, batch)
         y = self.labels[batch.tokens]
         gold = potentials.path_scores(y)
         posterior = potentials.posterior(None if self.weights is None else weight)
@@ -134,8 +156,8 @@ class SoftTargets:
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch
-        weight = _weights_of(self.weights, batch)
-        q_node = self.node[batch.tokens]
+        weight = weights_of(self.weights, batch)
+        q_node = _rows_of(self.node, "targets", potentials)
         q_edge = self._edges(batch, q_node)
         potentials = potentials.per_position()
         expected = _dot(q_node, potentials.node) + _dot(q_edge, potentials.edge)
@@ -198,11 +220,13 @@ class PartialLabels:
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         batch = potentials.batch
-        weight = _weights_of(self.weights, batch)
+        weight = weights_of(self.weights, batch)
         unused = np.repeat(weight == 0, np.diff(batch.offsets))  # may forbid everything
-        inside = potentials.restrict(self.allowed[batch.tokens] | unused[:, None])
+        allowed = _rows_of(self.allowed, "allowed labels", potentials)
+        inside = potentials.restrict(allowed | unused[:, None])
         if self.log_evidence is not None:
-            inside.node[:] += np.where(unused[:, None], 0.0, self.log_evidence[batch.tokens])
+            evidence = _rows_of(self.log_evidence, "log-evidence", potentials)
+            inside.node[:] += np.where(unused[:, None], 0.0, evidence)
         numerator, free = inside.posterior(weight), potentials.posterior(weight)
         value = _weighted(weight, per_sentence(numerator.log_scale - free.log_scale, batch))
         return PotentialGradient.difference(value, numerator, free)

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from sslbench.entry_points import canonical
-from sslbench.errors import UserError, one_line
+from sslbench.errors import UserError
 from sslbench.experiment.space import SearchAxis, default_values, legal_ends, open_axes
+from sslbench.experiment.values import typed_values
 from sslbench.forked import ForkError, in_fork
-from sslbench.hooks import GROUP, KINDS
+from sslbench.hooks import GROUP, KINDS, described
 from sslbench.plugins import Registry
 
 T = TypeVar("T")
@@ -96,7 +97,7 @@ def _answer(call: Callable[[], Any]) -> _Answer:
     except UserError as error:
         return _Answer(error=error.message, hint=error.hint, user_error=True)
     except BaseException as error:
-        return _Answer(error=one_line(error))
+        return _Answer(error=described(error))
 
 
 def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
@@ -114,7 +115,7 @@ def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
 def make_params(method: type[Any], values: Mapping[str, Any]) -> Any:
     """The method's `Params` from plain values; UserError names a field that does not fit."""
     try:
-        return msgspec.convert(dict(values), method.Params, strict=False)
+        return typed_values(method.Params, values)
     except msgspec.ValidationError as error:
         raise UserError(
             f"parameter of {method.__name__}: {error}", hint="see sslbench show"

@@ -179,15 +179,20 @@ class DecodedTagger:
 
 def predicted(tagger: Tagger, corpus: Corpus) -> I32:
     """int32[N]: what a tagger predicts for a corpus without labels; RuntimeError when it is no code
-    of its labels per token.
+    of its labels per token, or its labels are no distinct texts.
     """
-    codes = np.asarray(tagger.predict(corpus))
+    labels = tuple(tagger.labels)
+    if not all(isinstance(label, str) for label in labels) or len(set(labels)) != len(labels):
+        raise RuntimeError("the labels of the tagger are no distinct texts")
+    codes = tagger.predict(corpus)
+    if not isinstance(codes, np.ndarray):
+        raise RuntimeError(f"predict() gave a {type(codes).__name__}, expected an array")
     if codes.shape != (corpus.n_tokens,) or codes.dtype.kind not in "iu":
         raise RuntimeError(
             f"predict() gave {codes.dtype}{list(codes.shape)}, expected int32[{corpus.n_tokens}]"
         )
-    if codes.size and not 0 <= codes.min() <= codes.max() < len(tagger.labels):
-        raise RuntimeError(f"predict() gave codes outside 0..{len(tagger.labels) - 1}")
+    if codes.size and not 0 <= codes.min() <= codes.max() < len(labels):
+        raise RuntimeError(f"predict() gave codes outside 0..{len(labels) - 1}")
     return codes.astype(np.int32)
 
 

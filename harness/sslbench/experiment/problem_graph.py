@@ -27,13 +27,15 @@ GraphColumn = Annotated[str, msgspec.Meta(description="column whose n-grams are 
 GraphSimilarity = Annotated[
     str, msgspec.Meta(description="similarity of vertices, see sslbench list similarities")
 ]
-Neighbors = Annotated[int, msgspec.Meta(ge=1, description="nearest neighbors per vertex (k)")]
+Neighbors = Annotated[
+    int, msgspec.Meta(ge=1, le=10_000, description="nearest neighbors per vertex (k)")
+]
 Symmetry = Annotated[
     Literal["union", "mutual"],
     msgspec.Meta(description="an edge needs one of its ends to be the other's neighbor, or both"),
 ]
 MaxDf = Annotated[
-    Annotated[int, msgspec.Meta(ge=2)] | None,
+    Annotated[int, msgspec.Meta(ge=2, le=10**9)] | None,
     msgspec.Meta(description="context features of more vertices are not compared; None = all are"),
 ]
 

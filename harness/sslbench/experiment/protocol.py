@@ -50,9 +50,9 @@ def parse_labeled(text: str) -> int | str:
     text = text.strip()
     if text == "all":
         return text
-    if re.fullmatch(r"\d+", text) and int(text) > 0:
+    if re.fullmatch(r"[0-9]{1,15}", text) and int(text) > 0:
         return int(text)
-    if re.fullmatch(r"\d+(\.\d+)?%", text) and 0 < float(text[:-1]) <= 100:
+    if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,15})?%", text) and 0 < float(text[:-1]) <= 100:
         return "all" if float(text[:-1]) == 100 else f"{float(text[:-1]):g}%"
     raise UserError(f"--labeled {text!r}", hint="give a number above 0, 'all' or e.g. '10%'")
 
@@ -60,9 +60,9 @@ def parse_labeled(text: str) -> int | str:
 def parse_unlabeled(text: str) -> int | str:
     """Parse ``--unlabeled``: a number of sentences, or of tokens such as ``100000t``."""
     text = text.strip()
-    if re.fullmatch(r"\d+", text):
+    if re.fullmatch(r"[0-9]{1,15}", text):
         return int(text)
-    if re.fullmatch(r"\d+t", text):
+    if re.fullmatch(r"[0-9]{1,15}t", text):
         return f"{int(text[:-1])}t"
     raise UserError(
         f"--unlabeled {text!r}", hint="give a number of sentences, or of tokens as 100000t"

@@ -13,6 +13,7 @@ from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.audit import duplicates
 from sslbench.experiment.context import RunContext, cpu_seconds
+from sslbench.experiment.convergence import convergence_warnings
 from sslbench.experiment.cross_validation import pooled
 from sslbench.experiment.fitting import LocalMethod, MethodEndedError, MethodError, RunMethod
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
@@ -173,6 +174,7 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     record.tuned = trained.tuning.spent(asked=setup.spec.protocol.tuned)
     record.warnings = list(trained.warnings)
     record.trace = jsonable(trained.run.trace)
+    record.warnings += convergence_warnings(record.trace)
     record.timing = dict(trained.run.timing)
     record.data = {**record.data, **_describe(setup, problem)}
     names = dict.fromkeys(("dev", "test", *splits))  # this order, then any further splits

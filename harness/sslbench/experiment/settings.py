@@ -9,6 +9,7 @@ import msgspec
 
 from sslbench.errors import UserError
 from sslbench.experiment.description import method_description
+from sslbench.experiment.values import typed_values
 from sslbench.hooks import suggestion
 from sslbench.plugins import Registry
 from sslbench.registrations import DatasetInfo, load_target
@@ -58,7 +59,7 @@ def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, A
     struct = load_target(info.options, f"options of {info.name}")
     plain = {key: plain_value(value) for key, value in values.items()}
     try:
-        options: dict[str, Any] = msgspec.to_builtins(msgspec.convert(plain, struct, strict=False))
+        options: dict[str, Any] = msgspec.to_builtins(typed_values(struct, plain))
     except msgspec.ValidationError as error:
         hint = f"see sslbench show {info.name}"
         raise UserError(f"option of {info.name}: {error}", hint=hint) from error

@@ -50,7 +50,8 @@ _EXAMPLES = [
 ]
 
 _CAMEL = re.compile(r"[A-Z][a-z]+[A-Z][A-Za-z]*")
-_NUMBER = re.compile(r"[-0-9]+[.,]+[0-9.,]+")
+# one separator, then the rest: `[.,]+[0-9.,]+`, which means the same, takes quadratic time
+_NUMBER = re.compile(r"[-0-9]+[.,][0-9.,]+")
 _INITIALS = re.compile(r"[A-Z][A-Z.]*")
 
 

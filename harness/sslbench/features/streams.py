@@ -247,8 +247,10 @@ class Streams:
         """Restore what `arrays` gave; ValueError or KeyError if they cannot describe streams."""
         streams = cls(Template.parse(text) for text in metadata["templates"])
         streams._n_tokens = int(metadata["n_tokens"])
-        for i, symbols in enumerate(streams._symbols):
+        for i, (step, symbols) in enumerate(zip(streams._steps, streams._symbols, strict=True)):
             symbols.restore(subset(arrays, f"{i}."))
+            if isinstance(symbols, PairSymbols):
+                symbols.check_halves(*(len(streams._symbols[k]) for k in (step.left, step.right)))
         return streams
 
 

@@ -233,6 +233,12 @@ class PairSymbols:
         self.counts = vector(arrays, "counts", np.int64, len(self.keys))
         self._hash()
 
+    def check_halves(self, left: int, right: int) -> None:
+        """ValueError unless both halves of every key are symbols, of which there are left and right."""
+        highest = (self.keys >> 32).max(initial=-1), (self.keys & 0xFFFFFFFF).max(initial=-1)
+        if highest[0] >= left or highest[1] >= right:
+            raise ValueError(f"a pair of symbols {highest}, of {left} and {right}")
+
 
 def renumbering(remaining: Bool) -> I32:
     """int32[n]: number of each id among the remaining ones, -1 for the others."""

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from scipy import sparse
 
+from sslbench.checked import check_array
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
 from sslbench.graph.cache import CachedArrays, cached
@@ -71,6 +72,7 @@ def build_graph(
     Raises
     ------
     UserError: no such column, no token with a vertex, or options that the similarity refuses.
+    ValueError: the similarity gave arrays of other types or shapes, or numbers of no vertex.
     """
     job = _Job(text, similarity, options, column, counting_text, cache, threads, progress)
     arrays = cached(cache, "graphs", job.key, job.arrays)
@@ -78,7 +80,10 @@ def build_graph(
         arrays["vertex_of"], arrays["count"], arrays["first"], column, form=similarity.vertex_form
     )
     shape = len(vertices), len(vertices)
+    check_array(vertices.vertex_of, "vertices", np.int32, (text.n_tokens,), (-1, len(vertices)))
+    check_array(vertices.first, "first tokens", np.int64, shape[:1], (0, text.n_tokens))
     W = sparse.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+    W.check_format(full_check=True)
     lookup = NgramLookup.from_text(text, vertices)
     return Graph(vertices, lookup, W, json.loads(arrays["sizes"].item()))
 
@@ -169,4 +174,10 @@ class _Job:
             return {"index": lists.index, "similarity": lists.similarity}
 
         arrays = cached(self.cache, "neighbors", key, search)
-        return NeighborLists(arrays["index"], arrays["similarity"])
+        lists = NeighborLists(arrays["index"], arrays["similarity"])
+        try:
+            lists.check(len(vertices))
+        except ValueError as error:
+            name = type(self.similarity).__name__
+            raise ValueError(f"the neighbors that {name} found: {error}") from error
+        return lists

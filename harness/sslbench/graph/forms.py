@@ -6,13 +6,15 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from types import MappingProxyType
 
 from sslbench.errors import UserError
 
 NUMBER = "<num>"
 
-_NUMBER = re.compile(r"[0-9]+(\.[0-9]+|[0-9,]+)?")
+# no two repetitions side by side can match the same characters: that takes quadratic time
+_NUMBER = re.compile(r"[0-9][0-9,]*|[0-9]+\.[0-9]+")
 #: marks that the graph of He et al. (2013) leaves out
 PUNCTUATION = ".,!?:;"
 _FULL_WIDTH_DIGITS = "".join(map(chr, range(0xFF10, 0xFF1A)))
@@ -61,7 +63,14 @@ def learned_suffixes(words: Iterable[str]) -> frozenset[str]:
 
 def longest_suffix(word: str, suffixes: frozenset[str]) -> str:
     """The longest listed suffix of length 2 .. len(word) - 1, "" if there is none."""
-    return next((word[i:] for i in range(1, len(word) - 1) if word[i:] in suffixes), "")
+    ends = (word[-n:] for n in _lengths(suffixes) if n < len(word))
+    return next((end for end in ends if end in suffixes), "")
+
+
+@lru_cache(maxsize=8)
+def _lengths(suffixes: frozenset[str]) -> tuple[int, ...]:
+    """Lengths of the suffixes from 2 on, the greatest first: a word may have 10^6 characters."""
+    return tuple(sorted({len(suffix) for suffix in suffixes if len(suffix) >= 2}, reverse=True))
 
 
 def character_type(word: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from sslbench.checked import check_array
 from sslbench.errors import UserError
 from sslbench.graph import neighbor_kernels as kernels
 from sslbench.graph.options import Progress, silent
@@ -46,6 +47,13 @@ class NeighborLists:
     index: I32
     similarity: F64
     recall: float | None = None
+
+    def check(self, vertices: int) -> None:
+        """ValueError unless these are lists of so many vertices, with finite similarities."""
+        check_array(self.index, "neighbors", np.int32, (vertices, None), (-1, vertices))
+        check_array(self.similarity, "similarities", np.float64, self.index.shape)
+        if not np.isfinite(self.similarity).all():
+            raise ValueError("a similarity is not finite")
 
 
 @dataclass(frozen=True)
@@ -98,8 +106,12 @@ def nearest(
 
     Raises
     ------
-    UserError: numbers out of range, or pynndescent is not installed.
+    UserError: numbers out of range, or pynndescent is not installed. ValueError: X is no valid CSR
+    matrix, or an entry is not finite.
     """
+    X.check_format(full_check=True)
+    if not np.isfinite(X.data).all():
+        raise ValueError("a value of a context vector is not finite")
     _check(X, k, max_df, search)
     index, df = build_index(X)
     rows = np.arange(X.shape[0])

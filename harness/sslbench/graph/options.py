@@ -21,11 +21,11 @@ class GraphOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     min_count: n-grams with fewer occurrences are not vertices.
     """
 
-    k: Annotated[int, msgspec.Meta(ge=1)] = 5
+    k: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 5
     symmetry: Literal["union", "mutual"] = "union"
-    max_df: Annotated[int, msgspec.Meta(ge=2)] | None = None
+    max_df: Annotated[int, msgspec.Meta(ge=2, le=10**9)] | None = None
     search: Literal["exact", "approximate"] = "exact"
-    min_count: Annotated[int, msgspec.Meta(ge=1)] = 1
+    min_count: Annotated[int, msgspec.Meta(ge=1, le=10**9)] = 1
 
 
 def silent(_message: str) -> None:

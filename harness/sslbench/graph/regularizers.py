@@ -16,7 +16,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sslbench.graph.propagation.kernels import add_labels, row_energy, system_product
-from sslbench.graph.propagation.solver import Edges
+from sslbench.graph.propagation.solver import Edges, as_rows
+from sslbench.graph.tokens import check_below
 from sslbench.types import F64, I32, I64
 
 
@@ -81,8 +82,15 @@ class GraphLaplacian:
         known, free: int32, vertices of the tokens with and without labels, -1 = no vertex.
         labels: int32, of the tokens in `known`.
         n_labels: K.
+
+        ValueError if the arrays do not match or a code is out of range.
         """
         V = W.shape[0]
+        if len(known) != len(labels):
+            raise ValueError(f"{len(known)} tokens, {len(labels)} labels")
+        check_below(known, V, "vertex")
+        check_below(free, V, "vertex")
+        check_below(labels, n_labels, "label")
         fixed, n = np.zeros((V, n_labels)), np.zeros(V, np.int64)
         add_labels(known, labels, fixed, n)
         n += np.bincount(free[free >= 0], minlength=V)
@@ -92,6 +100,7 @@ class GraphLaplacian:
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
         """The sum, and 2 / n_a times the Laplacian of m at each vertex a of n_a tokens."""
+        m = as_rows(m, len(self.rows.fixed), "m")
         gradient, energy = np.empty_like(m), np.empty(m.shape[1])
         system_product(*self.edges.csr, 1.0, self.edges.degree, m, gradient, energy)
         gradient *= 2.0 * self.rows.scale[:, None]
@@ -99,8 +108,9 @@ class GraphLaplacian:
 
     def divergence(self, new: F64, old: F64) -> float:
         """The penalty of new - old, as it is quadratic."""
-        energy = np.empty(len(new))
-        row_energy(*self.edges.csr, new - old, energy)
+        change = as_rows(new - old, len(self.rows.fixed), "m")
+        energy = np.empty(len(change))
+        row_energy(*self.edges.csr, change, energy)
         return 0.5 * float(energy.sum())
 
 

@@ -32,7 +32,7 @@ def add_type_sums(vertex_of: I32, marginals: F64 | F32, sums: F64, counts: I64) 
         raise ValueError(
             f"{len(vertex_of)} tokens, rows {marginals.shape}, sums {sums.shape} do not match"
         )
-    _check_below(vertex_of, len(sums), "vertex")
+    check_below(vertex_of, len(sums), "vertex")
     add_rows(vertex_of, marginals, sums, counts)
 
 
@@ -47,14 +47,15 @@ def empirical(vertex_of: I32, labels: I32, vertices: int, n_labels: int) -> tupl
     """
     if len(labels) != len(vertex_of):
         raise ValueError(f"{len(vertex_of)} tokens, {len(labels)} labels")
-    _check_below(vertex_of, vertices, "vertex")
-    _check_below(labels, n_labels, "label")
+    check_below(vertex_of, vertices, "vertex")
+    check_below(labels, n_labels, "label")
     r, n = np.zeros((vertices, n_labels)), np.zeros(vertices, dtype=np.int64)
     add_labels(vertex_of, labels, r, n)
     r /= np.maximum(n, 1)[:, None]
     return r, n > 0
 
 
-def _check_below(codes: I32, limit: int, what: str) -> None:
+def check_below(codes: I32, limit: int, what: str) -> None:
+    """ValueError unless all codes are in -1 .. limit - 1; what: they number."""
     if codes.size and not -1 <= codes.min() <= codes.max() < limit:
         raise ValueError(f"a {what} is outside -1 .. {limit - 1}")

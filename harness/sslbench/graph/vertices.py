@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sslbench.checked import check_array
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
 from sslbench.graph.forms import form_of
@@ -72,12 +73,12 @@ def ngram_vertices(
 
     Raises
     ------
-    UserError: no such column or form, or n < 1.
+    UserError: no such column or form, or n < 1. ValueError: `excluded` is no bool[N].
     """
     if n < 1:
         raise UserError(f"n-grams of n = {n} words", hint="use n = 3, or at least 1")
     words = CodedForms.from_column(text.column(column)).mapped(form_of(form))
-    if excluded is not None and excluded.shape != (text.n_tokens,):
-        raise ValueError(f"excluded must be bool[{text.n_tokens}], got {excluded.shape}")
+    if excluded is not None:
+        check_array(excluded, "excluded tokens", np.bool_, (text.n_tokens,))
     included = np.ones(text.n_tokens, np.bool_) if excluded is None else ~excluded
     return Vertices.from_codes(ngrams(words, text.offsets, n), included, column, n, form)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-MAX_OUTPUT = 2**20  # bytes
+from sslbench.errors import printable
+
+MAX_OUTPUT = 2**18  # bytes
 
 
 class Output:
@@ -53,13 +55,7 @@ class Output:
             return
         kept = data[: self._left]
         self._left -= len(kept)
-        print(_printable(kept.decode(errors="replace")), end="", file=sys.stderr, flush=True)
+        text = kept.decode(errors="replace").replace("\r", "\n")
+        print("\n".join(map(printable, text.split("\n"))), end="", file=sys.stderr, flush=True)
         if not self._left:
             print(f"[output beyond {MAX_OUTPUT} bytes is not shown]", file=sys.stderr, flush=True)
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() or c in "\n\t" else _NAMES.get(c, "?") for c in text)
-
-
-_NAMES = {"\r": "\n"}

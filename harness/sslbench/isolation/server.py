@@ -16,11 +16,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from sslbench.errors import UserError, one_line, printable
+from sslbench.errors import UserError, printable
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.problem import Tagger, predicted
 from sslbench.experiment.record import TRACEBACK_LINES, jsonable
+from sslbench.hooks import described
 from sslbench.isolation import landlock, messages
 from sslbench.isolation.audit import Watch
 
@@ -61,9 +62,9 @@ class _Server:
         except UserError as error:
             return _failed("input", error, str(error))
         except MemoryError as error:
-            return _failed("memory", error, f"out of memory (--memory); {one_line(error)}")
+            return _failed("memory", error, f"out of memory (--memory); {described(error)}")
         except BaseException as error:
-            return _failed("method", error, one_line(error))
+            return _failed("method", error, described(error))
 
     def restrict(self, request: messages.Restrict) -> messages.Answer:
         os.environ["TMPDIR"] = tempfile.tempdir = str(request.temporary)

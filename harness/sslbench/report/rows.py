@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from sslbench.experiment.convergence import convergence_warnings
 from sslbench.experiment.record import RunRecord, content_id
 from sslbench.report.draws import MethodsTest
 from sslbench.report.significance import Paired
@@ -246,6 +247,8 @@ def _notes(
         notes.append("untuned")
     if any(record.audit.get("dev_labels") for record in good.values()):
         notes.append("used development labels itself")
+    if any(convergence_warnings(record.trace) for record in good.values()):
+        notes.append("not converged")
     return tuple(notes)
 
 

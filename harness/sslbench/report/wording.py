@@ -40,6 +40,8 @@ LEGEND = (
     " older than digests of the code.",
     "Wall time, CPU time and peak memory are medians over runs and include tuning trials, except"
     " those that the store had already. Compare them on one machine only.",
+    "not converged: a training of the row stopped at its limit of iterations, or could not improve"
+    " its weights, before its objective was flat.",
     "mixed code: the runs of the row are of more than one version of the code.",
 )
 

@@ -127,13 +127,17 @@ class ClusterFeatures(CRFMethod):
         lexicon: Annotated[
             bool, msgspec.Meta(description="features of automatic tags, for tagging")
         ] = True
-        coarse: Annotated[int, msgspec.Meta(ge=1, description="clusters, the lower number")] = 16
-        fine: Annotated[int, msgspec.Meta(ge=1, description="clusters, the higher number")] = 128
+        coarse: Annotated[
+            int, msgspec.Meta(ge=1, le=1_000_000, description="clusters, the lower number")
+        ] = 16
+        fine: Annotated[
+            int, msgspec.Meta(ge=1, le=1_000_000, description="clusters, the higher number")
+        ] = 128
         dimensions: Annotated[
-            int, msgspec.Meta(ge=1, description="of the vectors that are clustered")
+            int, msgspec.Meta(ge=1, le=10_000, description="of the vectors that are clustered")
         ] = 20
         cluster_min_count: Annotated[
-            int, msgspec.Meta(ge=1, description="rarer words are in no cluster")
+            int, msgspec.Meta(ge=1, le=10**9, description="rarer words are in no cluster")
         ] = 5
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("coarse", low=4, high=64, log=True, integer=True),

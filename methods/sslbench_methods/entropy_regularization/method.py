@@ -50,7 +50,7 @@ class EntropyRegularization(CRFMethod):
         """Parameters of entropy regularization."""
 
         gamma: Annotated[
-            float, msgspec.Meta(ge=0, description="weight of the entropy; 0 = supervised")
+            float, msgspec.Meta(ge=0, le=1e9, description="weight of the entropy; 0 = supervised")
         ] = 0.1
         gamma_scale: Annotated[
             Literal["sum", "ratio_tokens", "ratio_sentences"],
@@ -71,10 +71,12 @@ class EntropyRegularization(CRFMethod):
             msgspec.Meta(description="geometric: gamma/16, /8, /4, /2, gamma, 50 iterations each"),
         ] = "none"
         joint_iterations: Annotated[
-            int, msgspec.Meta(ge=1, description="of L-BFGS with the entropy, per stage")
+            int,
+            msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS with the entropy, per stage"),
         ] = 200
         restarts: Annotated[
-            int, msgspec.Meta(ge=0, description="of L-BFGS at the point where it converged")
+            int,
+            msgspec.Meta(ge=0, le=100_000, description="of L-BFGS at the point where it converged"),
         ] = 1
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")

@@ -33,7 +33,8 @@ class GraphPropagationCRF(CRFMethod):
 
         mode: Mode = "solve"
         eta: Annotated[
-            float, msgspec.Meta(ge=0, description="weight of a propagated sentence (labeled: 1)")
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="weight of a propagated sentence (labeled: 1)"),
         ] = 1.0
         decoding: Decoding = "posterior"
         search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("eta", low=0.01, high=10, log=True),)

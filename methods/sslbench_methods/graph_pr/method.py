@@ -49,10 +49,10 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
         str, msgspec.Meta(description="the label of penalty=label_in_sentence")
     ] = "VERB"
     lam: Annotated[
-        float, msgspec.Meta(ge=0, description="weight of the penalty (lambda in the paper)")
+        float, msgspec.Meta(ge=0, le=1e9, description="weight of the penalty (lambda in the paper)")
     ] = 1.0
     beta: Annotated[
-        float, msgspec.Meta(gt=0, description="weight of the unlabeled text (labeled: 1)")
+        float, msgspec.Meta(gt=0, le=1e9, description="weight of the unlabeled text (labeled: 1)")
     ] = 1.0
     schedule: Annotated[
         Literal["backtracking", "release"],
@@ -62,8 +62,10 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
         Literal["restart", "carry"],
         msgspec.Meta(description="E-steps start at the new model and old offsets, or at the old q"),
     ] = "restart"
-    m_iterations: Annotated[int, msgspec.Meta(ge=1, description="of L-BFGS in one M-step")] = 300
-    m_ftol: Annotated[float, msgspec.Meta(ge=0, description="ftol of the M-steps")] = 1e-5
+    m_iterations: Annotated[
+        int, msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS in one M-step")
+    ] = 300
+    m_ftol: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="ftol of the M-steps")] = 1e-5
     decoding: Decoding = "posterior"
     decode_from: Annotated[
         Literal["model", "q"],
@@ -80,9 +82,11 @@ class GraphPR(CRFMethod):
     class Params(RegularizationParams, frozen=True, kw_only=True):
         """Parameters of graph-based posterior regularization."""
 
-        em_iters: Annotated[int, msgspec.Meta(ge=1, description="most rounds of EM")] = 20
+        em_iters: Annotated[
+            int, msgspec.Meta(ge=1, le=100_000, description="most rounds of EM")
+        ] = 20
         em_tol: Annotated[
-            float, msgspec.Meta(ge=0, description="EM stops at this relative change of J")
+            float, msgspec.Meta(ge=0, le=1e9, description="EM stops at this relative change of J")
         ] = 1e-3
         # J goes on to rise while labels get worse, where the graph is wrong often enough
         search: ClassVar[tuple[SearchAxis, ...]] = (

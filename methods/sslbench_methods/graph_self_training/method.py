@@ -47,23 +47,29 @@ class TypeParams(TrainingParams, frozen=True, kw_only=True):
     """Parameters of self-training through types; the paper's gamma is 1 / (2 sigma2)."""
 
     sigma2: Annotated[
-        float, msgspec.Meta(gt=0, description="variance of the Gaussian prior (gamma = 0.01)")
+        float,
+        msgspec.Meta(
+            ge=1e-10, le=1e12, description="variance of the Gaussian prior (gamma = 0.01)"
+        ),
     ] = 50.0
     alpha: Annotated[
         float, msgspec.Meta(ge=0, le=1, description="share of the CRF in the mixed posteriors")
     ] = 0.6
     eta: Annotated[
-        float, msgspec.Meta(ge=0, description="weight of a self-labeled sentence (labeled: 1)")
+        float,
+        msgspec.Meta(ge=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"),
     ] = 0.001
-    rounds: Annotated[int, msgspec.Meta(ge=1, description="most rounds of relabeling")] = 10
+    rounds: Annotated[
+        int, msgspec.Meta(ge=1, le=100_000, description="most rounds of relabeling")
+    ] = 10
     retraining: Annotated[
-        int, msgspec.Meta(ge=1, description="most iterations of L-BFGS in one round")
+        int, msgspec.Meta(ge=1, le=1_000_000, description="most iterations of L-BFGS in one round")
     ] = 50
     tolerance: Annotated[
         float, msgspec.Meta(ge=0, lt=1, description="stop when a smaller share of labels changes")
     ] = 1e-3
     omega: Annotated[
-        float, msgspec.Meta(ge=0, description="weight of the CRF's transitions in decoding")
+        float, msgspec.Meta(ge=0, le=1e9, description="weight of the CRF's transitions in decoding")
     ] = 1.0
     transitions: Annotated[
         Literal["raw", "centered"],
@@ -86,12 +92,16 @@ class GraphSelfTraining(CRFMethod):
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
         max_df: MaxDf = None
-        mu: Annotated[float, msgspec.Meta(ge=0, description="weight of the edges")] = 0.5
+        mu: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="weight of the edges")] = 0.5
         nu: Annotated[
-            float, msgspec.Meta(gt=0, description="weight of the pull to the uniform distribution")
+            float,
+            msgspec.Meta(
+                gt=0, le=1e9, description="weight of the pull to the uniform distribution"
+            ),
         ] = 0.01
         steps: Annotated[
-            int, msgspec.Meta(ge=0, description="propagation steps; 0 = type_self_training")
+            int,
+            msgspec.Meta(ge=0, le=100_000, description="propagation steps; 0 = type_self_training"),
         ] = 10
         propagation: Annotated[
             Literal["steps", "optimum"],

@@ -73,13 +73,16 @@ class JessCM(CRFMethod):
         """Parameters of JESS-CM."""
 
         eta: Annotated[
-            float, msgspec.Meta(ge=0, description="Dirichlet pseudo-count of the embedded models")
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="Dirichlet pseudo-count of the embedded models"),
         ] = 0.01
         rounds: Annotated[
-            int, msgspec.Meta(ge=1, description="most outer iterations (T in the paper)")
+            int,
+            msgspec.Meta(ge=1, le=100_000, description="most outer iterations (T in the paper)"),
         ] = 10
         epsilon: Annotated[
-            float, msgspec.Meta(gt=0, description="stop when rows of tables move less (mean L1)")
+            float,
+            msgspec.Meta(gt=0, le=1e9, description="stop when rows of tables move less (mean L1)"),
         ] = 0.01
         sign: Annotated[
             Literal["nonneg", "free"],
@@ -90,7 +93,8 @@ class JessCM(CRFMethod):
             msgspec.Meta(description="plain: tempered prior; lambda: the literal reading"),
         ] = "plain"
         symbol_min_count: Annotated[
-            int, msgspec.Meta(ge=1, description="rarer symbols of unlabeled text share <UNK>")
+            int,
+            msgspec.Meta(ge=1, le=10**9, description="rarer symbols of unlabeled text share <UNK>"),
         ] = 2
         unknown: Annotated[
             Literal["symbol", "neutral"],

@@ -53,9 +53,10 @@ class VirtualEvidenceTraining(CRFMethod):
         similarity: GraphSimilarity = "zeng2013"
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
-        mu: Annotated[float, msgspec.Meta(ge=0, description="weight of the edges")] = 0.5
+        mu: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="weight of the edges")] = 0.5
         lam: Annotated[
-            float, msgspec.Meta(gt=0, description="weight of the penalty (lambda in the paper)")
+            float,
+            msgspec.Meta(gt=0, le=1e9, description="weight of the penalty (lambda in the paper)"),
         ] = 0.3
         penalty: Annotated[
             Literal["l2sq", "l1sq", "l1"],
@@ -65,23 +66,32 @@ class VirtualEvidenceTraining(CRFMethod):
         normalize: Annotated[
             bool, msgspec.Meta(description="scale every propagated distribution to sum to 1")
         ] = False
-        alpha: Annotated[float, msgspec.Meta(ge=0, description="scale of the evidence")] = 0.7
+        alpha: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="scale of the evidence")] = (
+            0.7
+        )
         omega: Annotated[
-            float, msgspec.Meta(ge=0, description="weight of an unlabeled sentence (labeled: 1)")
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="weight of an unlabeled sentence (labeled: 1)"),
         ] = 1.0
         solver: Annotated[
             Literal["em", "direct"],
             msgspec.Meta(description="em: the paper's rounds; direct: L-BFGS on the objective"),
         ] = "em"
-        rounds: Annotated[int, msgspec.Meta(ge=1, description="most rounds of EM")] = 10
-        m_iterations: Annotated[int, msgspec.Meta(ge=1, description="of L-BFGS in one M-step")] = 20
+        rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000, description="most rounds of EM")] = 10
+        m_iterations: Annotated[
+            int, msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS in one M-step")
+        ] = 20
         tolerance: Annotated[
-            float, msgspec.Meta(ge=0, description="EM stops at this relative gain in a round")
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="EM stops at this relative gain in a round"),
         ] = 1e-4
         feature_pruning: FeaturePruning = "posterior"
         keep: Keep = "last"
         min_type_count: Annotated[
-            int, msgspec.Meta(ge=1, description="n-grams with fewer occurrences are no vertices")
+            int,
+            msgspec.Meta(
+                ge=1, le=10**9, description="n-grams with fewer occurrences are no vertices"
+            ),
         ] = 1
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("alpha", low=0, high=1.5),

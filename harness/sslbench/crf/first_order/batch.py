@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sslbench.checked import check_array
 from sslbench.crf.data import Batch, LabelTriples
 from sslbench.crf.first_order import paths, scaled
 from sslbench.crf.first_order.chain import InfeasibleSentenceError
@@ -22,15 +23,30 @@ class BatchPotentials:
     node: float64[n, L], START transitions and stop scores included.
     edge: float64[1, L, L] (the same at every position) or float64[n, L, L] (unused at the first
     token of a sentence), by previous label and label.
+
+    ValueError for arrays of other types or shapes: kernels read them unchecked.
     """
 
     batch: Batch
     node: F64
     edge: F64
 
+    def __post_init__(self) -> None:
+        n = self.batch.n_tokens
+        check_array(self.node, "node potentials", np.float64, (n, None))
+        L = self.node.shape[1]
+        check_array(self.edge, "edge potentials", np.float64, (None, L, L))
+        if len(self.edge) not in (1, n):
+            raise ValueError(f"edge potentials of {len(self.edge)} positions, for {n} tokens")
+
     def path_scores(self, labels: I32) -> F64:
-        """float64[n]: potential of each factor along the labels int32[n]."""
-        out = np.empty(self.batch.n_tokens)
+        """float64[n]: potential of each factor along the labels int32[n].
+
+        ValueError unless there is a label of the model for every token.
+        """
+        n, L = self.node.shape
+        check_array(labels, "labels", np.int32, (n,), (0, L))
+        out = np.empty(n)
         paths.path_scores(self.node, self.edge, self.batch.offsets, labels, out)
         return out
 
@@ -51,6 +67,7 @@ class BatchPotentials:
         InfeasibleSentenceError for a sentence without a possible labeling.
         """
         if weights is not None:
+            check_weights(weights, self.batch)
             if (weights != weights[0]).any():  # the sum over all edges knows no sentence weights
                 return self.per_position().posterior().weighted(weights)
             return self.posterior().weighted(weights)
@@ -131,6 +148,12 @@ class BatchPosterior:
 def per_sentence(values: F64, batch: Batch) -> F64:
     """float64[s]: sum of values float64[n] over each sentence."""
     return np.add.reduceat(values, batch.offsets[:-1])
+
+
+def check_weights(weights: F64, batch: Batch) -> None:
+    """ValueError unless there is a weight for each sentence of the batch."""
+    if weights.shape != (len(batch.offsets) - 1,):
+        raise ValueError(f"{weights.shape} weights for {len(batch.offsets) - 1} sentences")
 
 
 def check_feasible(batch: Batch, status: I8) -> None:

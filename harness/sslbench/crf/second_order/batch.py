@@ -10,8 +10,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sslbench.checked import check_array
 from sslbench.crf.data import LabelTriples, SentenceGroups
-from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials, check_feasible
+from sslbench.crf.first_order.batch import (
+    BatchPosterior,
+    BatchPotentials,
+    check_feasible,
+    check_weights,
+)
 from sslbench.crf.second_order import log_space, scaled, sparse
 from sslbench.crf.second_order.log_space import BatchMarginals
 from sslbench.types import F64, I8, I32, I64
@@ -30,6 +36,12 @@ class SecondOrderPotentials(BatchPotentials):
     """
 
     triples: LabelTriples
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        L = self.node.shape[1]
+        for name, shape in (("begin", (L, L)), ("inner", (L, L, L)), ("end", (L, L))):
+            check_array(getattr(self.triples, name), f"potentials {name}", np.float64, shape)
 
     def path_scores(self, labels: I32) -> F64:
         """float64[n]: potential of each factor along the labels int32[n]."""
@@ -104,8 +116,9 @@ class SecondOrderPotentials(BatchPotentials):
         return entropy, out.node, edge, counts.sum(axis=0), triples
 
     def _sentences(self, weights: F64) -> SentenceGroups:
-        """In groups of about GROUP_TOKENS tokens."""
+        """In groups of about GROUP_TOKENS tokens; weights: float64[s] of the sentences."""
         offsets = self.batch.offsets
+        check_weights(weights, self.batch)
         cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], GROUP_TOKENS))
         groups = np.unique(np.append(cuts, len(offsets) - 1)).astype(np.int64)
         return SentenceGroups(offsets, groups, weights)

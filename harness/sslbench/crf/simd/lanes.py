@@ -18,6 +18,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, models, register_model
 
+from sslbench.compiled import BOUNDS
+
 WIDTH = 8
 #: annotations of kernels: eight float64, and which of eight lanes take part
 Vector: TypeAlias = Any
@@ -73,12 +75,40 @@ def _spread(builder: Any, scalar: Any, vector: Any) -> Any:
     return builder.shuffle_vector(one, empty, ir.Constant(_INDEX, [0] * WIDTH))
 
 
-def _address(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> tuple[Any, int]:
-    """Pointer to eight items of an array, the first at a flat index, and the bits of an item."""
+def _item(context: Any, builder: Any, kind: Any, array: Any, index: Any, count: Any = None) -> Any:
+    """Pointer to the item of an array at a flat index.
+
+    count: items from there on that are read or written, an integer value of generated code; None =
+    one. IndexError in generated code if not all of them are in the array, with `BOUNDS`.
+    """
+    struct = context.make_array(kind)(context, builder, array)
+    if BOUNDS:
+        one, zero = index.type(1), index.type(0)
+        count = one if count is None else count
+        begins_early = builder.icmp_signed("<", index, zero)
+        ends_late = builder.icmp_signed(">", builder.add(index, count), struct.nitems)
+        outside = builder.or_(begins_early, ends_late)
+        with builder.if_then(builder.and_(outside, builder.icmp_signed(">", count, zero))):
+            message = ("lanes are out of bounds",)
+            context.call_conv.return_user_exc(builder, IndexError, message)
+    return builder.gep(struct.data, [index])
+
+
+def _address(
+    context: Any, builder: Any, kind: Any, array: Any, index: Any, mask: Any = None
+) -> tuple[Any, int]:
+    """Pointer to eight items of an array, the first at a flat index, and the bits of an item.
+
+    mask: which of them are read or written, the first ones; None = all.
+    """
     bits = kind.dtype.bitwidth
     vector = ir.VectorType(_F32 if bits == 32 else _F64, WIDTH)
-    data = context.make_array(kind)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer()), bits
+    count = index.type(WIDTH)
+    if mask is not None:
+        lanes = builder.ctpop(builder.bitcast(mask, ir.IntType(WIDTH)))
+        count = builder.zext(lanes, index.type)
+    item = _item(context, builder, kind, array, index, count)
+    return builder.bitcast(item, vector.as_pointer()), bits
 
 
 def _widen(builder: Any, value: Any) -> Any:
@@ -180,8 +210,8 @@ def spread(_typing: Any, array: Any, index: Any) -> Any:
     _check(array, types.float64)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        return _spread(builder, builder.load(builder.gep(data, [args[1]])), _VECTOR)
+        item = _item(context, builder, signature.args[0], *args)
+        return _spread(builder, builder.load(item), _VECTOR)
 
     return LANES(array, types.int64), code
 
@@ -239,7 +269,7 @@ def load_first(_typing: Any, array: Any, index: Any, mask: Any, fill: Any) -> An
     _check(array, types.float64, types.float32)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:2])
+        pointer, bits = _address(context, builder, signature.args[0], *args[:3])
         other = args[3] if bits == 64 else builder.fptrunc(args[3], _F32)
         vector = ir.VectorType(other.type, WIDTH)
         value = _call(
@@ -272,7 +302,7 @@ def store_first(_typing: Any, array: Any, index: Any, mask: Any, value: Any) -> 
     _check(array, types.float64)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, _ = _address(context, builder, signature.args[0], *args[:2])
+        pointer, _ = _address(context, builder, signature.args[0], *args[:3])
         _call(
             builder,
             "llvm.masked.store.v8f64.p0v8f64",

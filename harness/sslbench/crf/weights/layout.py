@@ -13,7 +13,7 @@ and the third, (L+1) x L, and the stop weights e2 of the last two, (L+1) x L; ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sslbench.checked import borders, vector
+from sslbench.checked import borders, check_array, check_borders, vector
 from sslbench.compiled import kernel
 from sslbench.crf.data import Attributes, LabelTriples
 from sslbench.crf.weights.rowtable import RowTable
@@ -98,6 +98,17 @@ class Layout:
     def part(self, weights: F64, part: Part) -> F64:
         """View of a part of flat weights."""
         return weights[self.span(part)]
+
+    def same_as(self, other: Layout) -> bool:
+        """Are all weights at the same places?"""
+        if self is other:
+            return True
+        arrays = ("state_start", "state_label", "transition_start", "transition_code")
+        own, others = vars(self), vars(other)
+        sizes = {field.name for field in fields(self)} - {*arrays}
+        return all(own[name] == others[name] for name in sizes) and all(
+            np.array_equal(own[name], others[name]) for name in arrays
+        )
 
     def transitions_only(self, weights: F64, centered: bool) -> F64:
         """Flat weights with those of attributes set to zero; see `ChainCRF.transitions_only`."""
@@ -221,6 +232,7 @@ class Tables:
     @classmethod
     def gradient(cls, layout: Layout, flat: F64) -> Tables:
         """Accumulators of a flat gradient, all zero; call `pack` when done."""
+        check_array(flat, "the gradient", np.float64, (layout.size,))
         flat[:] = 0.0
         return cls._build(layout, flat, lambda rows, _: rows.zeros())
 
@@ -229,6 +241,7 @@ class Tables:
         cls, layout: Layout, flat: F64, split: Callable[[RowTable, F64], tuple[F64, F64]]
     ) -> Tables:
         L = layout.n_labels
+        check_array(flat, "weights", np.float64, (layout.size,))
         state = layout.part(flat, "state")
         if layout.states is None:
             table, lists = state.reshape(-1, L), np.zeros(0)
@@ -331,9 +344,13 @@ def build_layout(
 
     labels: int32[N] gold labels, -1 = none.  "observed" keeps the (attribute, label) pairs, or
     (edge attribute, transition) pairs, that occur in the gold labeling; "all" keeps every one.
-    UserError if that takes too many edge weights.
+    UserError if that takes too many edge weights, ValueError if arrays do not fit together.
     """
     L, N = n_labels, attributes.node.shape[1]
+    check_array(labels, "labels", np.int32, (N,), (-1, L))
+    check_array(attributes.node, "node attributes", np.int32, (None, N), (-1, n_node))
+    check_array(attributes.edge, "edge attributes", np.int32, (None, N), (-1, n_edge))
+    check_borders(attributes.offsets, "sentence offsets", N)
     state: tuple[I64 | None, I32 | None] = (None, None)
     if state_support == "observed":
         state = _observed_labels(attributes.node, labels, n_node, L)
@@ -348,7 +365,6 @@ def build_layout(
         codes = np.arange((L + 1) * L, dtype=np.int32)
         edges = (np.arange(n_edge + 1, dtype=np.int64) * len(codes), np.tile(codes, n_edge))
     columns = 0 if attributes.dense is None else attributes.dense.shape[1]
-    assert len(labels) == N
     return Layout(L, n_node, columns, n_edge, *state, *edges, n_factors, use_start, use_stop, order)
 
 

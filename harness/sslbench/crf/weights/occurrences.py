@@ -37,7 +37,7 @@ class Occurrences(NamedTuple):
     row: I32
     list_border: I32
     item: I32
-    extra: I16
+    extra: I16 | I32
     shares: int
 
     @classmethod
@@ -54,7 +54,7 @@ class Occurrences(NamedTuple):
         slots = share_borders(ids, shares)
         codes = np.empty(0, np.int32) if number is None else number
         start = np.zeros(1, np.int64) if table is None else table.list_start
-        column = np.empty(0, np.int16) if table is None else table.list_column
+        column: I16 | I32 = np.empty(0, np.int16) if table is None else table.list_column
         rows, lists = (np.zeros(ids.shape[1] * shares + 1, np.int32) for _ in range(2))
         _count(ids, codes, slots, start, spelled, rows, lists)
         for border in (rows, lists):
@@ -63,7 +63,8 @@ class Occurrences(NamedTuple):
                 raise ValueError(f"{total[-1]:,} occurrences in one piece of text; cut it")
             border[:] = total
         row, item = np.empty(rows[-1], np.int32), np.empty(lists[-1], np.int32)
-        occurrences = cls(rows, row, lists, item, np.empty(lists[-1], np.int16), shares)
+        extra = np.empty(lists[-1], column.dtype)
+        occurrences = cls(rows, row, lists, item, extra, shares)
         _fill(ids, codes, start, column, spelled, occurrences)
         return occurrences
 
@@ -116,7 +117,7 @@ def _count(
 
 @parallel_kernel
 def _fill(
-    ids: I32, number: I32, list_start: I64, list_column: I16, spelled: bool, out: Occurrences
+    ids: I32, number: I32, list_start: I64, list_column: I16 | I32, spelled: bool, out: Occurrences
 ) -> None:
     """Fill in row, item and extra; the borders of `out` are known."""
     row, item, extra = out.row, out.item, out.extra

@@ -58,9 +58,10 @@ class RowTable:
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
     @cached_property
-    def list_column(self) -> I16:
-        """int16[K]: the column of every weight in a list."""
-        return self.column[self._places[2]].astype(np.int16)
+    def list_column(self) -> I16 | I32:
+        """int16[K]: the column of every weight in a list; int32 where columns are too many."""
+        column = self.column[self._places[2]]
+        return column.astype(np.int16) if self.width <= np.iinfo(np.int16).max else column
 
     def zeros(self) -> tuple[F64, F64]:
         """Dense rows float64[D, width] and lists float64[K], all zero."""

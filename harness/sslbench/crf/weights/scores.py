@@ -30,14 +30,14 @@ class EdgeWeights(NamedTuple):
 
     transitions: int32[K] codes a*L + b that any edge attribute has a weight for, ascending (a = L
     is START); inner: how many of them do not leave START.
-    table: float64[D, K] dense rows; list_column: int16[n], lists: float64[n]; columns are indices
-    into transitions.
+    table: float64[D, K] dense rows; list_column: int16[n] (int32 of wide tables), lists:
+    float64[n]; columns are indices into transitions.
     """
 
     transitions: I32
     inner: int
     table: F64
-    list_column: I16
+    list_column: I16 | I32
     lists: F64
 
 

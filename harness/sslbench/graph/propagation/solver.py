@@ -34,9 +34,10 @@ class Edges:
 
     @classmethod
     def from_matrix(cls, W: csr_array, vertices: int) -> Edges:
-        """The arrays of W; ValueError unless it is csr[vertices, vertices]."""
+        """The arrays of W; ValueError unless it is a valid csr[vertices, vertices]."""
         if W.format != "csr" or W.shape != (vertices, vertices):
             raise ValueError(f"W must be csr[{vertices}, {vertices}], got {W.format}{W.shape}")
+        W.check_format(full_check=True)
         weights = np.ascontiguousarray(W.data, dtype=np.float64)
         indptr, indices = np.asarray(W.indptr), np.asarray(W.indices)  # may be memory maps
         owner = np.repeat(np.arange(vertices), np.diff(indptr))

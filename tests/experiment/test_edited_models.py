@@ -1,0 +1,35 @@
+"""Edited saved models are refused in one line or predict the same; see `attacks.models`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from attacks.models import DAMAGES, DENSE, Target, attack, closed, opened, use
+from sslbench.errors import UserError
+
+
+@pytest.mark.parametrize("kind", ["first order", "second order", "symbol tables", DENSE])
+def test_damaged_models(kind: str, tmp_path: Path) -> None:
+    target = Target.trained(kind, tmp_path / "model")
+    outcomes = [attack(target, damage, seed) for damage in DAMAGES for seed in range(8)]
+    assert set(outcomes) <= {"refused", "same"}
+    assert outcomes.count("refused") > len(outcomes) / 3
+
+
+def test_a_model_with_another_number_of_dense_columns(tmp_path: Path) -> None:
+    """Compiled code read the numbers of the next rows, or those beyond the last one."""
+    target = Target.trained(DENSE, tmp_path / "model")
+    arrays, header = opened(target.model)
+    layout = header["metadata"]
+    assert layout["n_columns"] == 2
+    labels = len(layout["labels"])
+    for columns in (1, 3):
+        layout["n_columns"] = columns
+        size = arrays["weights"].size + (columns - 2) * labels
+        weights = {**arrays, "weights": arrays["weights"][:size].copy()}
+        weights["weights"].resize(size)
+        target.path.write_bytes(closed(weights, header))
+        with pytest.raises((UserError, ValueError), match="dense columns"):
+            use(target.path)
