@@ -23,7 +23,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    remove_abandoned(target)
+    remove_abandoned(target.parent, target.stem[:_LONGEST_STEM])
     name = temporary_name(target)
     try:
         # 0666 less the umask, as of any new file
@@ -50,15 +50,19 @@ def temporary_name(path: Path) -> Path:
     return path.with_name(f".{path.stem[:_LONGEST_STEM]}-{token}.tmp")
 
 
-def remove_abandoned(path: Path) -> None:
-    """Remove the temporary files of `path` whose process, on this machine, has ended."""
-    start = f".{path.stem[:_LONGEST_STEM]}-{_host()}-"
+def remove_abandoned(folder: Path, stem: str | None = None) -> None:
+    """Remove temporary files in a folder whose process, on this machine, has ended.
+
+    stem: of the files that they were for; None = any.
+    """
     with suppress(OSError):
-        for name in os.listdir(path.parent):
-            if name.startswith(start) and name.endswith(".tmp"):
-                pid = name.removeprefix(start).partition("-")[0]
-                if pid.isdecimal() and not _is_running(int(pid)):
-                    path.with_name(name).unlink(missing_ok=True)
+        for name in os.listdir(folder):
+            parts = name.removeprefix(".").removesuffix(".tmp").rsplit("-", 3)
+            if len(parts) < 4 or name != f".{'-'.join(parts)}.tmp" or parts[1] != _host():
+                continue
+            ended = parts[2].isdecimal() and not _is_running(int(parts[2]))
+            if ended and stem in (None, parts[0]):
+                Path(folder, name).unlink(missing_ok=True)
 
 
 _LONGEST_STEM = 100  # a name has at most 255 bytes
@@ -76,4 +80,7 @@ def _host() -> str:
 def _is_running(pid: int) -> bool:
     import psutil  # takes a while, and is rarely needed
 
-    return psutil.pid_exists(pid)
+    try:
+        return psutil.pid_exists(pid)
+    except OverflowError:  # no number of a process
+        return False
