@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -44,6 +45,19 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         file.write(data)
 
 
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """A temporary folder beside `path`, removed at the end; see `replacing` for killed writers."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(path.parent, path.stem[:_LONGEST_STEM])
+    folder = temporary_name(path)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def temporary_name(path: Path) -> Path:
     """A hidden name beside `path` that says which process made it."""
     token = f"{_host()}-{os.getpid()}-{secrets.token_hex(8)}"
@@ -51,7 +65,7 @@ def temporary_name(path: Path) -> Path:
 
 
 def remove_abandoned(folder: Path, stem: str | None = None) -> None:
-    """Remove temporary files in a folder whose process, on this machine, has ended.
+    """Remove temporary files and folders in a folder whose process, on this machine, has ended.
 
     stem: of the files that they were for; None = any.
     """
@@ -62,7 +76,8 @@ def remove_abandoned(folder: Path, stem: str | None = None) -> None:
                 continue
             ended = parts[2].isdecimal() and not _is_running(int(parts[2]))
             if ended and stem in (None, parts[0]):
-                Path(folder, name).unlink(missing_ok=True)
+                shutil.rmtree(folder / name, ignore_errors=True)
+                (folder / name).unlink(missing_ok=True)
 
 
 _LONGEST_STEM = 100  # a name has at most 255 bytes
@@ -81,6 +96,8 @@ def _is_running(pid: int) -> bool:
     import psutil  # takes a while, and is rarely needed
 
     try:
-        return psutil.pid_exists(pid)
-    except OverflowError:  # no number of a process
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.AccessDenied:
+        return True
+    except (psutil.Error, OverflowError):  # no such process, or no number of one
         return False

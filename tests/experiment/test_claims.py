@@ -48,6 +48,19 @@ def test_the_claim_of_a_process_that_ended_is_taken_over(tmp_path: Path) -> None
         assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_claim_of_a_process_that_nobody_waits_for(tmp_path: Path) -> None:
+    """It has been killed, and stays in the table of processes until its parent asks for it."""
+    nap = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    content = {"host": module._host(), **module._process(nap.pid), "token": "x"}
+    (tmp_path / f"{RUN}.json").write_text(json.dumps(content))
+    with Claims(tmp_path) as mine:
+        assert not mine.is_free(RUN)
+        nap.kill()
+        os.waitid(os.P_PID, nap.pid, os.WEXITED | os.WNOWAIT)  # until it has ended
+        assert mine.is_free(RUN)
+    nap.communicate()
+
+
 def test_a_claim_of_another_machine_lives_by_its_heartbeat(tmp_path: Path) -> None:
     path = tmp_path / f"{RUN}.json"
     path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "token": "x"}))

@@ -126,11 +126,16 @@ def _host() -> str:
 
 
 def _process(pid: int) -> dict[str, object]:
-    """A process by its number and the time of its start, since numbers are used again."""
-    try:
-        return {"pid": pid, "started": psutil.Process(pid).create_time()}
-    except (psutil.Error, ValueError, OverflowError):  # no such process, or no number of one
-        return {"pid": pid, "started": None}
+    """A process by its number and the time of its start, since numbers are used again.
+
+    started: None for one that has ended, also if its parent does not ask how.
+    """
+    started = None
+    with suppress(psutil.Error, ValueError, OverflowError):  # no such process, or no number of one
+        process = psutil.Process(pid)
+        if process.status() != psutil.STATUS_ZOMBIE:
+            started = process.create_time()
+    return {"pid": pid, "started": started}
 
 
 def _read(path: Path) -> dict[str, object]:
@@ -162,4 +167,5 @@ def _is_dead(path: Path) -> bool:
             return True  # released in the meantime
         return abs(age) > DEAD_SECONDS  # nobody renews a claim in the future
     pid = content.get("pid")
-    return not isinstance(pid, int) or _process(pid)["started"] != content.get("started")
+    started = _process(pid)["started"] if isinstance(pid, int) else None
+    return started is None or started != content.get("started")
