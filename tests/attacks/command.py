@@ -22,8 +22,11 @@ _ENDING_SECONDS = 15.0
 _LIMIT_SECONDS = 150.0
 _HANGS = 124
 #: a dataset that takes milliseconds
-SMALL = "--dataset synth --featurizer basic --labeled 10 --unlabeled 10 --threads 1".split()
-SMALL += "--set synth.test=10 --set synth.dev=5".split()
+_SMALL = (
+    "--dataset synth --featurizer basic --labeled 10 --unlabeled 10 --threads 1"
+    " --set synth.test=10 --set synth.dev=5"
+)
+SMALL = _SMALL.split()
 
 
 @dataclass
@@ -129,7 +132,9 @@ class Table:
         """Count an attack; problems: why its outcome is bad."""
         text = f"BAD: {', '.join(problems)}" if problems else outcome
         self.rows.setdefault(attack, Counter())[text] += 1
-        self.bad += [f"{attack}: {problem}" for problem in problems]
+        for problem in problems:
+            self.bad.append(f"{attack}: {problem}")
+            print(self.bad[-1], file=sys.stderr, flush=True)
 
     def __str__(self) -> str:
         lines = ["| attack | times | outcomes |", "|---|---|---|"]
@@ -151,5 +156,4 @@ def main(attack: Callable[[int, int], Table], number: int) -> None:
     given = parser.parse_args()
     table = attack(given.number, given.seed)
     print(table)
-    print("\n".join(table.bad), file=sys.stderr)
     sys.exit(bool(table.bad))

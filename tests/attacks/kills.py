@@ -18,6 +18,7 @@ import psutil
 
 from attacks.command import SMALL, Process, Table, main, sslbench
 from sslbench.experiment.integrity import decode
+from sslbench.folders import cache_folder
 
 GRIDS = {
     "plain": "--method supervised --method self_training --set self_training.rounds=1",
@@ -69,8 +70,6 @@ def command(words: list[str], folder: Path) -> list[str]:
 
 def variables(folder: Path) -> dict[str, str]:
     """A cache for graphs of its own; machine code is that of all processes."""
-    from sslbench.folders import cache_folder
-
     return {"SSLBENCH_CACHE": str(folder / "cache"), "NUMBA_CACHE_DIR": str(cache_folder())}
 
 
