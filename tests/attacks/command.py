@@ -57,10 +57,11 @@ class Process:
     """A running command and everything that it starts, found by a mark in their environment."""
 
     def __init__(
-        self, arguments: Sequence[str], variables: Mapping[str, str] = {}, **more: object
+        self, arguments: Sequence[str], variables: Mapping[str, str | None] = {}, **more: object
     ) -> None:
         self.mark = secrets.token_hex(8)
-        environment = {**os.environ, **variables, _MARK: self.mark}
+        chosen = {**os.environ, **variables, _MARK: self.mark}
+        environment = {name: value for name, value in chosen.items() if value is not None}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "sslbench", *arguments],
             env=environment,
@@ -112,7 +113,7 @@ class Process:
 
 
 def sslbench(
-    *arguments: str | Path, variables: Mapping[str, str] = {}, **more: object
+    *arguments: str | Path, variables: Mapping[str, str | None] = {}, **more: object
 ) -> tuple[Result, list[str]]:
     """Run a command to its end; also the problems that any command may have."""
     process = Process([str(word) for word in arguments], variables, **more)

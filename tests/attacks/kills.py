@@ -9,6 +9,7 @@ import json
 import random
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -45,9 +46,11 @@ def attack(number: int, seed: int) -> Table:
     table, chance = Table(), random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         combinations = list(product(GRIDS, TARGETS))
-        grids = {name: undisturbed(name, Path(folder, name)) for name in GRIDS}
+        grids: dict[str, Grid] = {}
         for place, (name, target) in enumerate(combinations):
             share = number // len(combinations) + (place < number % len(combinations))
+            if share and name not in grids:
+                grids[name] = undisturbed(name, Path(folder, name))
             while share > 0:
                 with tempfile.TemporaryDirectory(dir=folder) as below:
                     kills = min(share, PER_STORE)
@@ -140,14 +143,18 @@ def check_end(grid: Grid, row: str, folder: Path, table: Table) -> int:
     return 0
 
 
-def results(store: Path) -> dict[str, object]:
-    """What must be the same in each run: everything but times, memory and the machine."""
+def results(store: Path, names: Iterable[str] | None = None) -> dict[str, object]:
+    """What must be the same in each run: everything but times, memory and the machine.
+
+    names: of the runs; None = all.
+    """
     found = {}
-    for path in store.glob("*.json"):
+    paths = store.glob("*.json") if names is None else [store / f"{name}.json" for name in names]
+    for path in paths:
         tree = json.loads(path.read_bytes())
-        names = ("status", "params", "metrics", "counts", "predictions", "predictions_sha256")
+        keys = ("status", "params", "metrics", "counts", "predictions", "predictions_sha256")
         tuning = [(trial["params"], trial["score"]) for trial in tree["tuning"]]
-        found[path.stem] = {**{name: tree[name] for name in names}, "tuning": tuning}
+        found[path.stem] = {**{key: tree[key] for key in keys}, "tuning": tuning}
     return found
 
 
