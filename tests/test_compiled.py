@@ -228,6 +228,23 @@ def test_machine_code_cannot_be_written(
         assert call(write(tmp_path)) == Call(7.0, 0, 1)
 
 
+def test_cold_starts_at_once(tmp_path: Path, cache: Path) -> None:
+    """Processes that find an empty cache and compile the same functions, each for two types."""
+    code = "from kernels_of_a_test.own import kernel; print(kernel(3.0), kernel(3))"
+    paths = os.pathsep.join([str(write(tmp_path)), ENVIRONMENT.get("PYTHONPATH", "")])
+    variables = {**ENVIRONMENT, "SSLBENCH_CACHE": str(cache), "PYTHONPATH": paths}
+    variables.pop("NUMBA_CACHE_DIR", None)
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE)
+        for _ in range(int(os.environ.get("SSLBENCH_COLD_STARTS", "4")))
+    ]
+    assert {process.communicate()[0] for process in started} == {b"7.0 7.0\n"}
+    assert [process.returncode for process in started] == [0] * len(started)
+    assert len(list(cache.rglob("*.nbc"))) == 2
+    assert not list(cache.rglob("*.tmp"))
+    assert call(tmp_path) == Call(7.0, 1, 0)
+
+
 def test_two_signatures_at_once(tmp_path: Path, cache: Path) -> None:
     """Two processes that compile a function for different types keep both."""
     forget()

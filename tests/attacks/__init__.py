@@ -6,5 +6,6 @@ if anything was lost, silent, ended in a traceback, or left a process behind:
     PYTHONPATH=tests python -m attacks.saves --number 50
     PYTHONPATH=tests python -m attacks.bits --number 2000
     PYTHONPATH=tests python -m attacks.stores
+    PYTHONPATH=tests python -m attacks.disks
     PYTHONPATH=tests python -m attacks.caches
 """
