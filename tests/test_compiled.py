@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +20,9 @@ import pytest
 import sslbench
 import sslbench_datasets
 import sslbench_methods
-from sslbench import compiled
+from sslbench import compiled, derived
 from sslbench.features.kernels import token_positions
+from sslbench.folders import temporary_folder
 
 PACKAGE = "kernels_of_a_test"
 HELPER = """
@@ -84,6 +87,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # sources change within a second here
     yield tmp_path / "cache"
     forget()
+    temporary_folder.cache_clear()
 
 
 def test_a_copy_at_another_path_is_not_compiled(tmp_path: Path, cache: Path) -> None:
@@ -124,11 +128,135 @@ def test_another_version_of_a_library(
     assert compiled._key(compiled.ENGINE) != before
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path, cache: Path) -> None:
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The user's temporary folder is used, and one line says so."""
     cache.write_text("a file")
+    temporary(tmp_path / "tmp", monkeypatch)
     assert call(write(tmp_path)) == Call(7.0, 0, 1)
-    assert call(write(tmp_path)) == Call(7.0, 1, 0)  # numba's own folder, beside the source
-    assert list(tmp_path.glob(f"{PACKAGE}/__pycache__/*.nbi"))
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)
+    (folder,) = (tmp_path / "tmp").glob(f"sslbench-*/kernels/{PACKAGE}-*")
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"sslbench: {cache / 'kernels'}: Not a directory; compiled code is in ")
+    assert str(folder) in line
+
+
+def test_no_folder_can_be_written(
+    tmp_path: Path,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing is kept, and everything runs."""
+    cache.write_text("a file")
+    temporary(tmp_path / "tmp", monkeypatch)
+    shutil.rmtree(tmp_path / "tmp")
+    for _ in range(2):
+        assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (tmp_path / "tmp").mkdir()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "compiled code is not kept" in line
+
+
+@pytest.mark.parametrize("part", ["", "kernels", f"kernels/{PACKAGE}-KEY"])
+def test_a_folder_that_others_can_write_to(
+    tmp_path: Path,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    part: str,
+) -> None:
+    """Machine code is not read from there: somebody else could have put it there."""
+    temporary(tmp_path / "tmp", monkeypatch)
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (made,) = (cache / "kernels").iterdir()
+    (cache / part.replace(f"{PACKAGE}-KEY", made.name)).chmod(0o777)
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "other users can write to" in line
+
+
+def temporary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this the temporary folder of the system, for a process that has said nothing yet."""
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("SSLBENCH_TOLD", "")  # to be removed after the test
+    monkeypatch.delenv("SSLBENCH_TOLD")
+    temporary_folder.cache_clear()
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "random": lambda path: path.write_bytes(np.random.default_rng(0).bytes(1000)),
+    "a byte": lambda path: path.write_bytes(path.read_bytes()[:-900] + b"x" * 900),
+    "missing": lambda path: path.unlink(),
+    "folder": lambda path: (path.unlink(), (path / "x").mkdir(parents=True)),
+    "dangling": lambda path: (path.unlink(), path.symlink_to("nowhere")),
+    "another": lambda path: path.write_bytes(
+        next(p for p in path.parents[2].rglob("*.nbc") if p != path).read_bytes()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damaged_machine_code_is_compiled_again(tmp_path: Path, cache: Path, name: str) -> None:
+    changed = {"inner/helper.py": HELPER.replace("2.0", "5.0")}
+    assert call(write(tmp_path, changed)) == Call(16.0, 0, 1)
+    before = set(cache.rglob("*.nbc"))
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (path,) = set(cache.rglob("*.nbc")) - before
+    DAMAGES[name](path)
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)
+
+
+def test_machine_code_cannot_be_written(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: the function is compiled, and its code is not kept."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(derived, "write_atomically", full)
+    for _ in range(2):
+        assert call(write(tmp_path)) == Call(7.0, 0, 1)
+
+
+def test_cold_starts_at_once(tmp_path: Path, cache: Path) -> None:
+    """Processes that find an empty cache and compile the same functions, each for two types."""
+    code = "from kernels_of_a_test.own import kernel; print(kernel(3.0), kernel(3))"
+    paths = os.pathsep.join([str(write(tmp_path)), ENVIRONMENT.get("PYTHONPATH", "")])
+    variables = {**ENVIRONMENT, "SSLBENCH_CACHE": str(cache), "PYTHONPATH": paths}
+    variables.pop("NUMBA_CACHE_DIR", None)
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE)
+        for _ in range(int(os.environ.get("SSLBENCH_COLD_STARTS", "4")))
+    ]
+    assert {process.communicate()[0] for process in started} == {b"7.0 7.0\n"}
+    assert [process.returncode for process in started] == [0] * len(started)
+    assert len(list(cache.rglob("*.nbc"))) == 2
+    assert not list(cache.rglob("*.tmp"))
+    assert call(tmp_path) == Call(7.0, 1, 0)
+
+
+def test_two_signatures_at_once(tmp_path: Path, cache: Path) -> None:
+    """Two processes that compile a function for different types keep both."""
+    forget()
+    sys.path.insert(0, str(write(tmp_path)))
+    first = import_module(f"{PACKAGE}.own").kernel
+    forget()
+    second = import_module(f"{PACKAGE}.own").kernel
+    sys.path.remove(str(tmp_path))
+    assert first(3.0) == 7.0
+    assert second(3) == 7.0
+    assert call(tmp_path).hits == 1
+    assert len(list(cache.rglob("*.nbc"))) == 2
 
 
 def test_numbas_variable_moves_the_folder(
@@ -136,7 +264,7 @@ def test_numbas_variable_moves_the_folder(
 ) -> None:
     monkeypatch.setattr(compiled.config, "CACHE_DIR", str(tmp_path / "elsewhere"))
     assert call(write(tmp_path)) == Call(7.0, 0, 1)
-    assert list(tmp_path.glob(f"elsewhere/kernels/{PACKAGE}-*/{PACKAGE}.own/*.nbi"))
+    assert list(tmp_path.glob(f"elsewhere/kernels/{PACKAGE}-*/{PACKAGE}.own/*.nbc"))
     assert not cache.exists()
 
 

@@ -7,8 +7,8 @@ in ``<cache>/kernels/<package>-<key>``. The key is a hash of all kernel sources 
 of the engine, and of the versions and the processor that machine code depends on.
 
 ``<cache>`` is ``$NUMBA_CACHE_DIR``, ``$SSLBENCH_CACHE`` or the user's cache folder. Where it cannot
-be written, and for versions of numba that do not know ``NUMBA_CACHE_LOCATOR_CLASSES``, numba's own
-cache is used. Only functions with these decorators are concerned.
+be written, or can be written by other users, it is the user's temporary folder, or nothing is kept;
+a line on standard error says so. Only functions with these decorators are concerned.
 
 With ``SSLBENCH_BOUNDSCHECK=1`` every access to an array is checked: IndexError beyond its ends, in
 the operations of ``crf.simd.lanes``, too. Kernels then run in one thread, since numba loses
@@ -26,7 +26,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -35,7 +34,8 @@ from typing import Any, ParamSpec, TypeVar
 import numba
 from llvmlite import binding  # type: ignore[import-untyped]
 
-from sslbench.folders import cache_folder
+from sslbench.folders import cache_folder, others_can_write, tell_once, temporary_folder
+from sslbench.kernel_cache import KernelCache
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,15 +52,19 @@ _IS_KERNEL_SOURCE = re.compile(
 )
 
 
-def njit(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Compile a function as ``numba.njit`` does, with the same options."""
     if BOUNDS:
         options = {**options, "boundscheck": True, "parallel": False}
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
-        with _locator_of_kernels():
-            kernel: Callable[P, R] = numba.njit(**options)(function)
-        return kernel
+        kernel: Any = numba.njit(**options)(function)
+        folder = _package_folder(function.__module__.partition(".")[0]) if cache else None
+        if folder is not None and not config.DISABLE_JIT:
+            text = repr(sorted(options.items()))
+            kernel._cache = KernelCache(folder, function, text)
+        result: Callable[P, R] = kernel
+        return result
 
     return compiled
 
@@ -89,70 +93,49 @@ def parallel_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return njit(**OPTIONS, parallel=True)(function)
 
 
-@contextmanager
-def _locator_of_kernels() -> Iterator[None]:
-    """Let numba ask KernelLocator first, for functions that are decorated meanwhile.
-
-    numba has the variable NUMBA_CACHE_LOCATOR_CLASSES for that; a value set by the user stays. The
-    interface of the classes is undocumented: it follows `numba.core.caching` of numba 0.68.1.
-    """
-    before = getattr(config, "CACHE_LOCATOR_CLASSES", "")
-    own = f"{__name__}.{KernelLocator.__name__}"
-    others = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,ZipCacheLocator"
-    config.CACHE_LOCATOR_CLASSES = before or f"{own},{others}"
-    try:
-        yield
-    finally:
-        config.CACHE_LOCATOR_CLASSES = before
-
-
-class KernelLocator:
-    """Says where the machine code of a function is kept and whether it is out of date.
-
-    The interface of ``numba.core.caching`` for classes in NUMBA_CACHE_LOCATOR_CLASSES.
-    """
-
-    def __init__(self, folder: Path, function: Callable[..., Any], file: str) -> None:
-        self._py_file = file  # numba names it in warnings
-        self._folder = folder
-        self._line = function.__code__.co_firstlineno
-
-    @classmethod
-    def from_function(cls, function: Callable[..., Any], file: str) -> KernelLocator | None:
-        """Return None if numba's next locator is to be asked."""
-        module = function.__module__
-        folder = _package_folder(module.partition(".")[0])
-        return None if folder is None else cls(folder / module, function, file)
-
-    def ensure_cache_path(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-
-    def get_cache_path(self) -> str:
-        return str(self._folder)
-
-    def get_source_stamp(self) -> str:
-        """Nothing: the folder's name has the content of the sources already."""
-        return ""
-
-    def get_disambiguator(self) -> str:
-        return str(self._line)
-
-
 @cache
 def _package_folder(package: str) -> Path | None:
     """Return the folder of a package's machine code, None if there can be none."""
     try:
-        parent = Path(config.CACHE_DIR or cache_folder()) / "kernels"
-        folder = parent / f"{package}-{_key(package)}"
-        folder.mkdir(parents=True, exist_ok=True)
-        os.utime(folder)  # the time of its last use
-        tempfile.TemporaryFile(dir=folder).close()
-        used = sorted(parent.glob(f"{package}-*"), key=lambda path: path.stat().st_mtime)
-    except (OSError, LookupError, TypeError):  # not writable; a package without a folder
+        name = f"{package}-{_key(package)}"
+    except (OSError, LookupError, TypeError):  # a package without a folder
         return None
+    chosen = Path(config.CACHE_DIR or cache_folder()) / "kernels"
+    try:
+        return _ready(chosen, name)
+    except OSError as error:
+        problem = f"{chosen}: {error.strerror or error}"
+    try:
+        folder = _ready(temporary_folder() / "kernels", name)
+    except OSError:
+        tell_once(f"{problem}; compiled code is not kept (SSLBENCH_CACHE names another folder)")
+        return None
+    tell_once(f"{problem}; compiled code is in {folder} (SSLBENCH_CACHE names another folder)")
+    return folder
+
+
+def _ready(parent: Path, name: str) -> Path:
+    """Make the folder of this name, of this user alone; OSError if that is not possible."""
+    folder = parent / name
+    parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    other = others_can_write(folder)
+    if other is not None:
+        raise PermissionError(0, f"other users can write to {other}")
+    os.utime(folder)  # the time of its last use
+    tempfile.TemporaryFile(dir=folder).close()
+    package = name.rpartition("-")[0]
+    used = sorted(parent.glob(f"{package}-*"), key=_last_use)
     for old in used[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return folder
+
+
+def _last_use(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:  # another process has removed it in the meantime
+        return 0.0
 
 
 def _key(package: str) -> str:

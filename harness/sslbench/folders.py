@@ -5,11 +5,20 @@ Imports nothing heavy.
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import stat
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 HOME_VARIABLE = "SSLBENCH_DATA"
 CACHE_VARIABLE = "SSLBENCH_CACHE"
+_UNMAPPED = 65534
+_TOLD_VARIABLE = "SSLBENCH_TOLD"  # set for child processes: what was said is not said again
 
 
 def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
@@ -25,7 +34,66 @@ def cache_folder(given: str | os.PathLike[str] | None = None) -> Path:
 def _folder(given: str | os.PathLike[str] | None, variable: str, below: str) -> Path:
     chosen = given or os.environ.get(variable)
     if chosen:
-        return Path(chosen).expanduser()
+        return Path(os.path.expanduser(chosen))
     from platformdirs import user_cache_path
 
-    return user_cache_path("sslbench", appauthor=False) / below
+    folder = user_cache_path("sslbench", appauthor=False)
+    if not folder.is_absolute():  # "~/.cache": the user has no home
+        folder = temporary_folder()
+        tell_once(f"no home folder; files are kept in {folder} ({variable} names another folder)")
+    return folder / below
+
+
+@cache
+def temporary_folder() -> Path:
+    """A folder of this user alone below the system's temporary one.
+
+    It is the same for all processes of the user, or, where somebody else has made the one of that
+    name, of this process. OSError if there is no temporary folder that can be written.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir(), f"sslbench-{user}")
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not folder.is_symlink() and others_can_write(folder) is None:
+            return folder
+    own = tempfile.mkdtemp(prefix="sslbench-")
+    atexit.register(shutil.rmtree, own, ignore_errors=True)
+    return Path(own)
+
+
+def tell_once(text: str) -> None:
+    """Write a line to standard error, unless this process or its parent has written one so."""
+    if _TOLD_VARIABLE not in os.environ:
+        os.environ[_TOLD_VARIABLE] = "1"
+        print(f"sslbench: {text}", file=sys.stderr, flush=True)
+
+
+def others_can_write(folder: Path) -> Path | None:
+    """The first of a folder and those above it that another user can change; None if there is none.
+
+    A folder with the sticky bit, such as ``/tmp``, is not changed by others, and a group that has
+    the user's name is the user's own. On systems without user numbers: None.
+    """
+    if not hasattr(os, "getuid"):
+        return None
+    whole, real = folder.absolute(), folder.resolve()
+    for each in dict.fromkeys([whole, real, *whole.parents, *real.parents]):
+        status = each.stat()
+        mode, above = status.st_mode, each not in (whole, real)
+        # Above, also the owner of what a user name space does not map.
+        if status.st_uid not in (os.getuid(), 0) and not (above and status.st_uid == _UNMAPPED):
+            return each
+        group = mode & stat.S_IWGRP and not _is_own_group(status.st_gid)
+        if (group or mode & stat.S_IWOTH) and not (above and mode & stat.S_ISVTX):
+            return each
+    return None
+
+
+def _is_own_group(group: int) -> bool:
+    import grp
+    import pwd
+
+    with suppress(KeyError):
+        return grp.getgrgid(group).gr_name == pwd.getpwuid(os.getuid()).pw_name
+    return False

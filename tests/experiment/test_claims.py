@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sslbench import atomic
 from sslbench.experiment import claims as module
 from sslbench.experiment.claims import Claims
 from sslbench.experiment.execute.grid import GridOptions, run_grid
@@ -47,6 +48,19 @@ def test_the_claim_of_a_process_that_ended_is_taken_over(tmp_path: Path) -> None
         assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_a_claim_of_a_process_that_nobody_waits_for(tmp_path: Path) -> None:
+    """It has been killed, and stays in the table of processes until its parent asks for it."""
+    nap = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    content = {"host": module._host(), **module._process(nap.pid), "token": "x"}
+    (tmp_path / f"{RUN}.json").write_text(json.dumps(content))
+    with Claims(tmp_path) as mine:
+        assert not mine.is_free(RUN)
+        nap.kill()
+        os.waitid(os.P_PID, nap.pid, os.WEXITED | os.WNOWAIT)  # until it has ended
+        assert mine.is_free(RUN)
+    nap.communicate()
+
+
 def test_a_claim_of_another_machine_lives_by_its_heartbeat(tmp_path: Path) -> None:
     path = tmp_path / f"{RUN}.json"
     path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "token": "x"}))
@@ -55,6 +69,44 @@ def test_a_claim_of_another_machine_lives_by_its_heartbeat(tmp_path: Path) -> No
         long_ago = time.time() - module.DEAD_SECONDS - 1
         os.utime(path, (long_ago, long_ago))
         assert mine.claim(RUN)
+
+
+def test_a_claim_in_the_future_is_dead(tmp_path: Path) -> None:
+    """Nobody renews it: the time of a living claim is that of its last renewal."""
+    path = tmp_path / f"{RUN}.json"
+    path.write_text(json.dumps({"host": "elsewhere", "pid": 1, "token": "x"}))
+    later = time.time() + 86400
+    os.utime(path, (later, later))
+    with Claims(tmp_path) as mine:
+        assert mine.claim(RUN)
+
+
+@pytest.mark.parametrize("pid", [-1, 10**30, 1.5, None, "1", [1]])
+def test_a_claim_with_an_impossible_number_is_dead(tmp_path: Path, pid: object) -> None:
+    content = {"host": module._host(), "pid": pid, "started": 0, "token": "x"}
+    (tmp_path / f"{RUN}.json").write_text(json.dumps(content))
+    with Claims(tmp_path) as mine:
+        assert mine.claim(RUN)
+
+
+def test_dead_claims_are_removed_at_the_end(tmp_path: Path) -> None:
+    """Also those of runs that are done: nobody claims them again."""
+    content = {"host": module._host(), "pid": 2**22 + 1, "started": 0, "token": "x"}
+    (tmp_path / f"{RUN}.json").write_text(json.dumps(content))
+    (tmp_path / f".{RUN}-{atomic._host()}-{2**22 + 1}-00.tmp").touch()
+    with Claims(tmp_path), Claims(tmp_path) as others:
+        assert others.claim("f" * 16)
+        with Claims(tmp_path):
+            pass
+        assert [path.stem for path in tmp_path.iterdir()] == ["f" * 16]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_is_executed_where_no_claim_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "claims").write_text("a file")
+    with Claims(tmp_path / "claims") as mine:
+        assert mine.claim(RUN)
+        assert mine.is_free(RUN)
 
 
 def test_a_claim_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

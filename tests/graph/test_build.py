@@ -229,6 +229,30 @@ def test_flipped_bits_in_cache_files_are_detected(tmp_path):
     assert len(calls) > len(whole) / 10
 
 
+def test_cache_files_of_another_key_or_edited_are_dropped(tmp_path):
+    """Compiled code indexes with these arrays, and does not check bounds."""
+    made = {"of": np.arange(3)}
+
+    def get(key, arrays):
+        return cached(tmp_path, "kind", {"a": key}, lambda: arrays)["of"].tolist()
+
+    get(1, made)
+    (file,) = tmp_path.rglob("*.npz")
+    get(2, {"of": np.arange(9)})
+    (other,) = set(tmp_path.rglob("*.npz")) - {file}
+    file.write_bytes(other.read_bytes())
+    assert get(1, made) == [0, 1, 2]
+    with np.load(file) as archive:
+        edited = {**archive, "of": np.arange(3) + 10**9}
+    np.savez(file, **edited)
+    assert get(1, made) == [0, 1, 2]
+    file.unlink()
+    file.mkdir()
+    (file / "x").touch()
+    assert get(1, made) == [0, 1, 2]
+    assert get(1, None) == [0, 1, 2]
+
+
 def test_unwritable_cache_is_ignored(tmp_path, text):
     (tmp_path / "file").write_text("")
     graph = build_graph(text, CONTEXTS, GraphOptions(), cache=tmp_path / "file")

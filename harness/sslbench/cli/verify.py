@@ -52,6 +52,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     store = Store(given["store"])
     with plain_warnings():
         records = _selected(store, given)
+    if records:
+        store.probe()
     outcomes: Counter[str] = Counter()
     for record, outcome, detail in _replays(records, store, given):
         outcomes[outcome] += 1

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sslbench import derived
 from sslbench.corpus import Corpus
 from sslbench.experiment.data.dataset import Dataset
 from sslbench.experiment.sources import (
@@ -103,20 +104,13 @@ def external_hash(dataset: Dataset, known_as: Mapping[str, object] | None, cache
         return ""
     if known_as is None:
         return _text_hash(dataset)
-    key = hashlib.sha256(json.dumps(known_as, sort_keys=True).encode()).hexdigest()[:32]
-    path = cache / "text-hashes" / key
-    try:
-        return path.read_text()
-    except OSError:
-        pass
-    digest = _text_hash(dataset)
-    try:
-        from sslbench.atomic import write_atomically
-
-        write_atomically(path, digest.encode())
-    except OSError:
-        pass
-    return digest
+    key = json.dumps(known_as, sort_keys=True).encode()
+    path = cache / "text-hashes" / hashlib.sha256(key).hexdigest()[:32]
+    known = derived.find(path, key)
+    if known is None:
+        known = _text_hash(dataset).encode()
+        derived.keep(path, key, known)
+    return known.decode()
 
 
 def _text_hash(dataset: Dataset) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 
+from sslbench.atomic import folder_beside
 from sslbench.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.crf import ChainCRF, add_facts, read_model
 from sslbench.errors import UserError
@@ -57,8 +57,7 @@ def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
         _CORPUS: msgspec.to_builtins(_training_corpus(setup, trained)),
         "trained": {**msgspec.to_builtins(spec), "params": trained.params},
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".saving-") as folder:
+    with folder_beside(path) as folder:
         file = os.path.join(folder, "model")
         save(file)
         try:

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-from sslbench.atomic import write_atomically
+from sslbench import derived
 from sslbench.folders import cache_folder
 
 CORE = "sslbench"
@@ -43,7 +43,7 @@ CORE_COMPONENTS: Mapping[str, tuple[str, ...]] = {
     ),
     "scorer": ("experiment.metrics",),
 }
-_CACHE_FILE = "sources.json"
+_CACHE_FILE = "sources"
 
 
 class Source(NamedTuple):
@@ -217,31 +217,24 @@ def _source(path: Path, package: str) -> Source:
 @cache
 def _known_sources() -> dict[str, Source]:
     """Parsed files by a hash of their content: parsing all of them takes seconds."""
-    try:
-        stored = json.loads((cache_folder() / _CACHE_FILE).read_bytes())
-        entries = stored["entries"] if stored["parser"] == _parser() else {}
-        return {
-            str(key): Source(str(body), tuple((str(m), tuple(names)) for m, names in imports))
-            for key, (body, imports) in entries.items()
-        }
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    stored = derived.find(cache_folder() / _CACHE_FILE, _parser())
+    return {
+        key: Source(body, tuple((module, tuple(names)) for module, names in imports))
+        for key, (body, imports) in json.loads(stored or b"{}").items()
+    }
 
 
 def keep_parsed_sources() -> None:
     """Write the cache of parsed files; a folder that cannot be written is no error."""
-    path = cache_folder() / _CACHE_FILE
-    content = {"parser": _parser(), "entries": _known_sources()}
-    try:
-        write_atomically(path, json.dumps(content).encode())
-    except OSError:
-        return
+    path, content = cache_folder() / _CACHE_FILE, json.dumps(_known_sources()).encode()
+    if derived.find(path, _parser()) != content:
+        derived.keep(path, _parser(), content)
 
 
 @cache
-def _parser() -> str:
+def _parser() -> bytes:
     """Hash of this file: what another version of it has parsed is not used."""
-    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    return hashlib.sha256(Path(__file__).read_bytes()).digest()
 
 
 def parse_source(data: bytes, package: str) -> Source:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import stat
 import warnings
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from sslbench.atomic import write_atomically
+from sslbench.atomic import remove_abandoned, temporary_name, write_atomically
 from sslbench.errors import UserError
 from sslbench.experiment.integrity import decode
-from sslbench.experiment.record import RunRecord, encode
+from sslbench.experiment.record import RunRecord, encode, tree_digest
 from sslbench.experiment.tune import Trial
+
+_LARGEST = 2**30  # bytes of a file that is read; records have kilobytes
 
 
 class StoreWarning(UserWarning):
-    """A file in a store cannot be read; it is ignored, never deleted."""
+    """A file in a store cannot be read or written. None is ever deleted."""
 
 
 class Store:
@@ -28,8 +33,22 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
-        if self.folder.exists() and not self.folder.is_dir():
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
             raise UserError("not a folder", file=self.folder, hint="give another --store")
+
+    def probe(self) -> None:
+        """Make the folder and check that a file can be written, renamed and read back.
+
+        UserError with the reason if not: better before a training than after it.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            same = _keeps_files(self.folder)
+        except OSError as error:
+            reason = f"cannot be written: {error.strerror or error}"
+            raise UserError(reason, file=self.folder, hint="give another --store") from error
+        if not same:
+            raise UserError("a file changes when it is written there", file=self.folder)
 
     def path(self, run_id: str) -> Path:
         """The file of the record of a run."""
@@ -40,21 +59,41 @@ class Store:
         return _read(self.path(run_id), run_id)
 
     def save(self, record: RunRecord) -> Path:
-        """Write a record atomically and return its path."""
+        """Write a record atomically and return its path.
+
+        What lies there and is no record of the run is kept, under the name with ``.damaged``.
+        """
         path = self.path(record.run_id)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StoreWarning)
+            damaged = os.path.lexists(path) and self.load(record.run_id) is None
+        if damaged:
+            with suppress(OSError):
+                os.replace(path, path.with_name(f"{path.name}.damaged"))
         write_atomically(path, encode(record))
         return path
 
     def records(self) -> list[RunRecord]:
-        """All readable records, sorted by run id; warnings name damaged files."""
-        paths = sorted(self.folder.glob("*.json"))
-        return [record for path in paths if (record := _read(path, path.stem)) is not None]
+        """All readable records, sorted by run id; warnings name damaged files.
+
+        UserError if the folder cannot be read; without the folder, there are none.
+        """
+        return [record for path in self._paths() if (record := _read(path, path.stem)) is not None]
+
+    def _paths(self) -> list[Path]:
+        try:
+            names = sorted(os.listdir(self.folder))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UserError(error.strerror or str(error), file=self.folder) from error
+        return [self.path(name[:-5]) for name in names if name.endswith(".json") and name[0] != "."]
 
     def find(self, name: str) -> RunRecord:
         """The record with this id, unique prefix of an id, or file name; UserError otherwise."""
         if name.endswith(".json"):
             return read_record_file(Path(name))
-        paths = sorted(self.folder.glob(f"{name}*.json")) if name.isalnum() else []
+        paths = [path for path in self._paths() if name and path.name.startswith(name)]
         if not paths:
             raise UserError(f"no run {name!r} in {self.folder}", hint="see --store")
         if len(paths) > 1:
@@ -64,27 +103,54 @@ class Store:
 
     def load_trial(self, trial_id: str) -> Trial | None:
         """A stored tuning trial; None if it is missing or damaged (a warning names the file)."""
-        path = self.folder / "trials" / f"{trial_id}.json"
+        path = self._trial_path(trial_id)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=Trial)
+            tree = msgspec.json.decode(_content(path), type=dict[str, Any])
+            if tree.pop("digest", None) != _trial_digest(trial_id, tree):
+                raise ValueError("its digest is not that of its content")
+            return msgspec.convert(tree, Trial)
         except FileNotFoundError:
             return None
-        except (msgspec.MsgspecError, OSError) as error:
+        except (ValueError, RecursionError, OSError) as error:
             warnings.warn(
                 f"{path}: ignored, not a tuning trial: {error}", StoreWarning, stacklevel=2
             )
             return None
 
     def save_trial(self, trial_id: str, trial: Trial) -> None:
-        """Store a tuning trial."""
-        path = self.folder / "trials" / f"{trial_id}.json"
-        write_atomically(path, msgspec.json.encode(trial) + b"\n")
+        """Store a tuning trial; one that cannot be written is left out, and is made again."""
+        tree = msgspec.to_builtins(trial)
+        content = {**tree, "digest": _trial_digest(trial_id, tree)}
+        with suppress(OSError):
+            write_atomically(self._trial_path(trial_id), msgspec.json.encode(content) + b"\n")
+
+    def _trial_path(self, trial_id: str) -> Path:
+        return self.folder / "trials" / f"{trial_id}.json"
+
+
+def _keeps_files(folder: Path) -> bool:
+    """Whether a new file, of the size of a record, has the same content under another name."""
+    remove_abandoned(folder, "probe")
+    before, after = (temporary_name(folder / "probe") for _ in range(2))
+    content = os.urandom(2**16)
+    try:
+        before.write_bytes(content)
+        os.replace(before, after)
+        return after.read_bytes() == content
+    finally:
+        for path in (before, after):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _trial_digest(trial_id: str, tree: dict[str, Any]) -> str:
+    return tree_digest({"trial": trial_id, **tree})
 
 
 def read_record_file(path: Path) -> RunRecord:
     """Read a record; UserError with the file name if it cannot be read."""
     try:
-        return decode(path.read_bytes())
+        return decode(_content(path))
     except UserError as error:
         raise UserError(error.message, file=path) from error
     except OSError as error:
@@ -93,7 +159,7 @@ def read_record_file(path: Path) -> RunRecord:
 
 def _read(path: Path, run_id: str) -> RunRecord | None:
     """The record of this run; None, with a warning, for a damaged file or another run's record."""
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     try:
         record = read_record_file(path)
@@ -103,3 +169,15 @@ def _read(path: Path, run_id: str) -> RunRecord | None:
         warnings.warn(f"{error}; ignored", StoreWarning, stacklevel=3)
         return None
     return record
+
+
+def _content(path: Path) -> bytes:
+    """OSError also for a pipe or device, and for a file that is too large for a record."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(0, "is a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(0, "not a regular file")
+    if status.st_size > _LARGEST:
+        raise OSError(0, f"a file of {status.st_size} bytes")
+    return path.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.claims import Claims
 from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.pool import OnStart, run_all
+from sslbench.experiment.execute.saving import Saving
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import skipped
 from sslbench.experiment.staleness import State, states
@@ -36,11 +38,13 @@ class GridResult:
     ----------
     records: in the order of the grid, each run once.
     stored: how many of them were in the store before; stored_failed: failed ones among these.
+    unsaved: run ids of records that the store did not take.
     """
 
     records: list[RunRecord] = field(default_factory=list)
     stored: int = 0
     stored_failed: int = 0
+    unsaved: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> list[RunRecord]:
@@ -54,7 +58,9 @@ class GridResult:
 
     @property
     def exit_status(self) -> Literal[0, 1, 2]:
-        """0: no run failed; 2: all failures are bad input; 1: other failures."""
+        """0: no run failed; 2: all failures are bad input; 1: other failures, unsaved records."""
+        if self.unsaved:
+            return 1
         if not self.failed:
             return 0
         return 2 if all(record.error_kind == "input" for record in self.failed) else 1
@@ -102,6 +108,14 @@ def run_grid(
 
     Failures by bad input (a missing file, a wrong parameter) are not stored: once the input is
     corrected, the same command runs them. Other failures are stored.
+
+    A store that cannot be written is refused before the first run. Where it becomes so during the
+    grid, records are kept in another folder (see `Saving`) and the grid goes on; it ends early,
+    with the records that it has, when they can be kept nowhere.
+
+    Raises
+    ------
+    UserError: the store cannot be written, and there is something to run.
     """
     grid = _Grid(store, options or GridOptions(), plugins or registry())
     with Claims(store.folder / "claims") as claims:
@@ -115,6 +129,7 @@ class _Grid:
         self.plugins = plugins
         self.result = GridResult()
         self.records: dict[str, RunRecord] = {}
+        self.saving = Saving(store)
         self._all_states: dict[str, State] | None = None
 
     def run(self, run_tasks: Sequence[RunTask], claims: Claims) -> GridResult:
@@ -125,14 +140,17 @@ class _Grid:
                 self.records[run_id] = skipped(run_task)
             elif run_id not in self.records and not self._stored(run_id):
                 todo.setdefault(run_id, run_task)
+        if todo:
+            self.store.probe()
         elsewhere = self._execute(todo, claims)
-        while elsewhere:
+        while elsewhere and not self.saving.lost:
             self.options.on_wait(len(elsewhere))
             while not any(claims.is_free(run_id) for run_id in elsewhere):
                 time.sleep(_POLL_SECONDS)
             elsewhere = self._execute(elsewhere, claims)
+        self.result.unsaved = self.saving.finish()
         run_ids = dict.fromkeys(run_task.spec.run_id for run_task in run_tasks)
-        self.result.records = [self.records[run_id] for run_id in run_ids]
+        self.result.records = [self.records[run_id] for run_id in run_ids if run_id in self.records]
         return self.result
 
     def _stored(self, run_id: str) -> bool:
@@ -163,9 +181,11 @@ class _Grid:
 
         def claimed() -> Iterator[RunTask]:
             for run_id, run_task in todo.items():
+                if self.saving.lost:
+                    return
                 if not claims.claim(run_id):
                     elsewhere[run_id] = run_task
-                elif self.store.path(run_id).exists() and self._stored(run_id):
+                elif os.path.exists(self.store.path(run_id)) and self._stored(run_id):
                     claims.release(run_id)  # another process has finished it since
                 else:
                     yield run_task
@@ -173,7 +193,7 @@ class _Grid:
         for record in self._results(claimed(), max((t.threads for t in todo.values()), default=1)):
             self.records[record.run_id] = record
             if record.error_kind != "input":
-                self.store.save(record)
+                self.saving.save(record)
             claims.release(record.run_id)
             self.options.on_end(record)
         return elsewhere

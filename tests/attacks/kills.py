@@ -1,0 +1,174 @@
+"""``kill -9`` at random moments of grids, then the same command again.
+
+The store must then hold the records of an undisturbed grid and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import psutil
+
+from attacks.command import SMALL, Process, Table, main, sslbench
+from sslbench.experiment.integrity import decode
+from sslbench.folders import cache_folder
+
+GRIDS = {
+    "plain": "--method supervised --method self_training --set self_training.rounds=1",
+    "with tuning": "--method supervised --method self_training --tune 2",
+    "with a graph": "--method graph_propagation --method graph_self_training",
+    "two processes": "--method supervised --method self_training --set self_training.rounds=1",
+}
+TARGETS = ("the command", "a child", "the process group")
+PER_STORE = 6  # kills before the grid is run to its end
+
+
+@dataclass
+class Grid:
+    """A command, how long it takes, and what its store holds at the end."""
+
+    name: str
+    arguments: list[str]
+    seconds: float
+    results: dict[str, object]
+
+
+def attack(number: int, seed: int) -> Table:
+    """`number` kills, shared out over the grids and what is killed."""
+    table, chance = Table(), random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        combinations = list(product(GRIDS, TARGETS))
+        grids: dict[str, Grid] = {}
+        for place, (name, target) in enumerate(combinations):
+            share = number // len(combinations) + (place < number % len(combinations))
+            if share and name not in grids:
+                grids[name] = undisturbed(name, Path(folder, name))
+            while share > 0:
+                with tempfile.TemporaryDirectory(dir=folder) as below:
+                    kills = min(share, PER_STORE)
+                    attack_store(grids[name], target, Path(below), kills, chance, table)
+                    share -= kills
+    return table
+
+
+def undisturbed(name: str, folder: Path) -> Grid:
+    words = [*GRIDS[name].split(), *SMALL, "--jobs", "2"]
+    began = time.monotonic()
+    result, problems = sslbench(*command(words, folder), variables=variables(folder))
+    assert result.status == 0, (result, problems)
+    return Grid(name, words, time.monotonic() - began, results(folder / "runs"))
+
+
+def command(words: list[str], folder: Path) -> list[str]:
+    return ["run", *words, "--retry", "--store", str(folder / "runs"), "--format", "json"]
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """A cache for graphs of its own; machine code is that of all processes."""
+    return {"SSLBENCH_CACHE": str(folder / "cache"), "NUMBA_CACHE_DIR": str(cache_folder())}
+
+
+def attack_store(
+    grid: Grid, target: str, folder: Path, kills: int, chance: random.Random, table: Table
+) -> None:
+    """Kill the grid so many times at random moments, then run it to its end."""
+    row = f"kill -9 of {target}, grid {grid.name}"
+    done = finished = 0
+    while done < kills:
+        left = 1 - len(list((folder / "runs").glob("*.json"))) / len(grid.results)
+        moment = chance.uniform(0.0, max(left, 0.3) * grid.seconds)
+        problems, was_killed = kill(grid, target, folder, moment, chance)
+        problems += damaged(folder / "runs")
+        if was_killed or problems:
+            done += 1
+            table.add(row, "records whole, no process left", problems)
+        elif (finished := finished + 1) == 2:  # nothing is left to be killed
+            finished = check_end(grid, row, folder, table)
+    check_end(grid, row, folder, table)
+
+
+def kill(
+    grid: Grid, target: str, folder: Path, moment: float, chance: random.Random
+) -> tuple[list[str], bool]:
+    """Start the grid and kill a part of it; the problems, and whether there was something left."""
+    number = 2 if grid.name == "two processes" else 1
+    started = [Process(command(grid.arguments, folder), variables(folder)) for _ in range(number)]
+    time.sleep(moment)
+    victim = chance.choice(started)
+    was_killed = victim.process.poll() is None
+    if target == "a child":
+        children = victim.children()
+        was_killed = bool(children)
+        with suppress(psutil.Error):
+            if children:
+                chance.choice(children).kill()
+    elif target == "the command":
+        victim.process.kill()
+    else:
+        victim.kill_group()
+    problems = []
+    for process in started:
+        result = process.wait()
+        if process is not victim or target == "a child":
+            problems += result.problems()
+    orphans = sum(process.orphans() for process in started)
+    return problems + ([f"{orphans} orphans"] if orphans else []), was_killed
+
+
+def check_end(grid: Grid, row: str, folder: Path, table: Table) -> int:
+    """Run the grid to its end, compare its store with the undisturbed one, and empty it."""
+    result, problems = sslbench(*command(grid.arguments, folder), variables=variables(folder))
+    store = folder / "runs"
+    if result.status != 0:
+        problems.append(f"status {result.status} at the end")
+    problems += damaged(store)
+    if not problems and results(store) != grid.results:
+        problems.append("other records than those of the undisturbed grid")
+    known = {"claims", "trials", "cache", "runs"}
+    extra = [p.name for p in folder.rglob("*") if p.suffix == ".tmp" or p.name.endswith("damaged")]
+    extra += [p.name for p in store.iterdir() if p.suffix != ".json" and p.name not in known]
+    extra += [p.name for p in (store / "claims").iterdir()]
+    problems += [f"{name} left" for name in extra]
+    table.add(f"{row}: run to its end", "same records, no other file, no claim", problems)
+    for path in store.glob("**/*.json"):
+        path.unlink()
+    return 0
+
+
+def results(store: Path, names: Iterable[str] | None = None) -> dict[str, object]:
+    """What must be the same in each run: everything but times, memory and the machine.
+
+    names: of the runs; None = all.
+    """
+    found = {}
+    paths = store.glob("*.json") if names is None else [store / f"{name}.json" for name in names]
+    for path in paths:
+        tree = json.loads(path.read_bytes())
+        keys = ("status", "params", "metrics", "counts", "predictions", "predictions_sha256")
+        tuning = [(trial["params"], trial["score"]) for trial in tree["tuning"]]
+        found[path.stem] = {**{key: tree[key] for key in keys}, "tuning": tuning}
+    return found
+
+
+def damaged(store: Path) -> list[str]:
+    """Records that are not whole."""
+    found = []
+    for path in store.glob("*.json"):
+        try:
+            if decode(path.read_bytes()).run_id != path.stem:
+                found.append(f"{path.name} has another name")
+        except Exception as error:
+            found.append(f"{path.name}: {error}")
+    return found
+
+
+if __name__ == "__main__":
+    main(attack, 200)

@@ -1,0 +1,43 @@
+"""A few of each of the attacks; the modules make many."""
+
+from __future__ import annotations
+
+import pytest
+
+from attacks import bits, kills, saves, stores
+from attacks.command import Table
+
+
+def show(table: Table) -> None:
+    print(table)
+    assert table.rows
+    assert table.bad == []
+
+
+@pytest.mark.slow
+def test_kills_of_grids() -> None:
+    show(kills.attack(2, 0))
+
+
+@pytest.mark.slow
+def test_kills_of_a_training_that_saves() -> None:
+    show(saves.attack(2, 0))
+
+
+def test_changed_bytes() -> None:
+    show(bits.attack(90, 0))
+
+
+def test_stores() -> None:
+    show(stores.attack(2, 0))
+
+
+def test_what_is_bad_is_counted() -> None:
+    table = Table()
+    table.add("a", "fine")
+    table.add("a", "fine", ["a traceback"])
+    assert table.bad == ["a: a traceback"]
+    assert str(table).splitlines()[2:] == [
+        "| a | 2 | fine: 1; BAD: a traceback: 1 |",
+        "| all | 2 | bad: 1 |",
+    ]
