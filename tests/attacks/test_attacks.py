@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from attacks import bits, kills, saves, stores
@@ -30,6 +33,15 @@ def test_changed_bytes() -> None:
 
 def test_stores() -> None:
     show(stores.attack(2, 0))
+
+
+def test_hostile_methods() -> None:
+    names = [
+        *("raise_unprintable", "raise_exit_0", "exit_now", "labels_repeated", "daemon", "grows"),
+        *("reads_the_file", "imports_the_generator", "replaces_the_scorer", "writes_a_record"),
+    ]
+    done = subprocess.run([sys.executable, "-m", "attacks.methods", *names], capture_output=True)
+    assert done.returncode == 0, done.stdout.decode() + done.stderr.decode()
 
 
 def test_what_is_bad_is_counted() -> None:

@@ -1,0 +1,118 @@
+"""A method's process: what it is kept from, and how its end is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sslbench.experiment.execute.pool import run_all
+from sslbench.experiment.runner import execute
+from sslbench.forked import ForkError, in_fork
+from sslbench.isolation import landlock
+from sslbench.isolation.audit import Watch
+from support.run_fakes import task
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")
+
+
+def in_child(call: object) -> str:
+    """What a call returns or raises in a forked process."""
+
+    def answer() -> bytes:
+        try:
+            return str(call()).encode()  # type: ignore[operator]
+        except Exception as error:
+            return type(error).__name__.encode()
+
+    return in_fork(answer, 20).decode()
+
+
+def restricted(hidden: list[Path], writable: list[Path], call: object) -> str:
+    def both() -> object:
+        if not landlock.restrict(hidden, writable):
+            return "not available"
+        return call()  # type: ignore[operator]
+
+    found = in_child(both)
+    if found == "not available":
+        pytest.skip("this kernel has no Landlock")
+    return found
+
+
+@linux
+def test_hidden_files_cannot_be_read_others_can(tmp_path: Path) -> None:
+    hidden, beside = tmp_path / "hidden", tmp_path / "beside"
+    hidden.mkdir()
+    (hidden / "gold").write_text("A B")
+    beside.write_text("text")
+    (tmp_path / "link").symlink_to(hidden / "gold")
+    for name in ("hidden/gold", "link"):
+        path = tmp_path / name
+        assert restricted([hidden], [], path.read_text) == "PermissionError"
+        assert restricted([], [], path.read_text) == "A B"
+    assert restricted([hidden], [], beside.read_text) == "text"
+    shell = f"import subprocess; print(subprocess.call(['cat', {str(hidden / 'gold')!r}]))"
+    run = lambda: subprocess.run([sys.executable, "-c", shell], capture_output=True).stdout  # noqa: E731
+    assert restricted([hidden], [], run) == str(b"1\n")
+
+
+@linux
+def test_writing_is_for_given_folders(tmp_path: Path) -> None:
+    (tmp_path / "given").mkdir()
+    for name, found in (("given/new", "1"), ("new", "PermissionError")):
+        path = tmp_path / name
+        assert restricted([], [tmp_path / "given"], lambda p=path: p.write_text("x")) == found
+    assert not (tmp_path / "new").exists()
+
+
+@linux
+def test_the_hook_notes_what_it_refuses(tmp_path: Path) -> None:
+    gold = tmp_path / "gold"
+    gold.write_text("A")
+
+    def look() -> list[str]:
+        watch = Watch()
+        watch.start([gold], ["sslbench_datasets.synth"])
+        for attempt in (gold.read_text, lambda: __import__("sslbench_datasets.synth.load")):
+            with pytest.raises(PermissionError):
+                attempt()
+        return watch.take()
+
+    sys.modules.pop("sslbench_datasets.synth.load", None)
+    found = in_child(look)
+    assert f"read {gold}" in found
+    assert "import sslbench_datasets.synth" in found
+
+
+@linux
+def test_a_forked_call_that_ends_or_hangs_is_an_error() -> None:
+    assert in_fork(lambda: b"x" * 10**6, 20) == b"x" * 10**6
+    with pytest.raises(ForkError, match="without a result"):
+        in_fork(lambda: os._exit(0), 20)
+    with pytest.raises(ForkError, match="more than"):
+        in_fork(lambda: subprocess.call(["sleep", "60"]) and b"", 0.3)
+
+
+@pytest.mark.usefixtures("fake_plugin")
+def test_the_process_changes_no_result() -> None:
+    asked = task(labeled=20, tune=3)
+    here, (apart,) = execute(asked), run_all([asked])
+    assert apart.status == "ok", apart.error
+    assert apart.predictions_sha256 == here.predictions_sha256
+    assert [each["score"] for each in apart.tuning] == [each["score"] for each in here.tuning]
+    assert apart.params == here.params
+    assert here.environment["isolation"] == "none"
+    assert apart.environment["isolation"] in ("landlock", "audit hook")
+
+
+@pytest.mark.usefixtures("fake_plugin")
+def test_a_run_beyond_its_memory_ends_and_the_others_go_on() -> None:
+    tasks = [task("hostile", params={"how": "large"}), task(labeled=20)]
+    large, other = sorted(run_all(tasks, memory=250 * 2**20), key=lambda r: r.method)
+    assert (large.status, large.error_kind) == ("memory", "memory")
+    assert "--memory" in str(large.error)
+    assert other.status == "ok"
