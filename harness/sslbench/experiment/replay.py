@@ -19,6 +19,22 @@ from sslbench.experiment.staleness import Group, State, Verification, canary_gro
 from sslbench.experiment.training import RunTask, data_fingerprint, load_dataset
 from sslbench.plugins import Registry
 
+#: parameters of records of schema 1
+_NAMES = {
+    "neighbours": "neighbors",
+    "normalise": "normalize",
+    "pairs": "feature_pruning",
+    "templates": "similarity",
+}
+_VALUES = {
+    ("pairs", "all"): "none",
+    ("pairs", "plausible"): "posterior",
+    ("templates", "hgt13"): "he2013",
+    ("templates", "spp10"): "subramanya2010",
+    ("templates", "zwct13"): "zeng2013",
+    ("transitions", "centred"): "centered",
+}
+
 
 def replay_task(record: RunRecord, plugins: Registry, threads: int) -> RunTask:
     """The task that makes a record again. Tuning trials are made again, too.
@@ -59,11 +75,21 @@ def _spec_today(record: RunRecord, plugins: Registry) -> RunSpec:
             what = "scorer" if spec.scorer != SCORER else f"templates of {spec.featurizer}"
             raise UserError(f"the {what} changed: the run of today is another one")
         return spec
-    params = method_description(plugins, spec.method, record.params).params
+    known = dict(_renamed(*each) for each in record.params.items())
+    params = method_description(plugins, spec.method, known).params
     protocol = msgspec.structs.replace(spec.protocol, tune=0, tune_cpu=None)
     return msgspec.structs.replace(
         spec, params=params, protocol=protocol, featurizer_digest=templates, scorer=SCORER
     )
+
+
+def _renamed(name: str, value: Any) -> tuple[str, Any]:
+    """A parameter of a record of schema 1 by its name and value of today."""
+    return _NAMES.get(name, name), _VALUES.get((name, value), value) if _plain(value) else value
+
+
+def _plain(value: Any) -> bool:
+    return isinstance(value, str | int | float | None)
 
 
 def verification(record: RunRecord, again: RunRecord) -> Verification:
