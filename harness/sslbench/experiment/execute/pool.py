@@ -23,6 +23,7 @@ from sslbench.experiment.execute.threads import thread_variables
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
+from sslbench.plugins import handover
 
 _POLL_SECONDS = 0.1
 _PR_SET_PDEATHSIG = 1
@@ -198,7 +199,7 @@ def _peak_rss_mb() -> float | None:
 @contextlib.contextmanager
 def _environment(threads: int) -> Iterator[None]:
     """Set the variables that numba and BLAS read at import, for processes that start here."""
-    variables = thread_variables(threads)
+    variables = {**thread_variables(threads), **handover()}
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
