@@ -27,6 +27,8 @@ from sslbench.registrations import Registration
 
 SECONDS_VARIABLE = "SSLBENCH_PLUGIN_SECONDS"
 SECONDS = 20.0
+_HANDOVER_VARIABLE = "SSLBENCH_PLUGINS_READ"
+_MOST_HANDED = 2**15  # characters, since a variable may have 128 KiB of UTF-8
 _MOST_ANSWER = 4 * 2**20  # bytes of registrations and errors
 _MOST_OUTPUT = 2**14  # bytes kept of what a plugin prints
 _BLOCK = 2**16
@@ -46,11 +48,51 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
     problems: list[str]
 
 
+class _Handed(msgspec.Struct):
+    """What a command has read, for the processes that it starts."""
+
+    entries: list[EntryPoint]
+    answers: list[_Answer]
+
+
+def handover(read: Sequence[tuple[EntryPoint, Found]]) -> dict[str, str]:
+    """The variable with which processes of this command need not read the plugins again.
+
+    Empty if there is nothing to hand over, or too much.
+    """
+    answers = [
+        _Answer(
+            [(kind, msgspec.Raw(msgspec.json.encode(info))) for kind, info in found.registrations],
+            found.problems,
+        )
+        for _, found in read
+    ]
+    try:
+        text = msgspec.json.encode(_Handed([entry for entry, _ in read], answers)).decode()
+    except UnicodeEncodeError:  # a name that is not UTF-8
+        return {}
+    return {_HANDOVER_VARIABLE: text} if read and len(text) < _MOST_HANDED else {}
+
+
+def _handed_over(entries: Sequence[EntryPoint]) -> list[Found] | None:
+    """What the parent process has read of the same plugins."""
+    try:
+        handed = msgspec.json.decode(os.environ.get(_HANDOVER_VARIABLE, ""), type=_Handed)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    if handed.entries != list(entries) or len(handed.answers) != len(entries):
+        return None
+    return [_found(answer, "") for answer in handed.answers]
+
+
 def read_apart(entries: Sequence[EntryPoint]) -> list[Found]:
     """What each plugin registers. A process that fails or takes too long is an error of its plugin.
 
     UserError for a time limit in $SSLBENCH_PLUGIN_SECONDS that is no positive number.
     """
+    handed = _handed_over(entries)
+    if handed is not None:
+        return handed
     seconds = _seconds()
     found: list[Found] = []
     for first in range(0, len(entries), _AT_ONCE):
@@ -132,13 +174,7 @@ class _Child:
             reason = "has other content" if self.answer else "is missing: its process has ended"
             found.problems.append(f"cannot be loaded: the list of its registrations {reason}")
             return found
-        found.problems.extend(answer.problems)
-        for kind, data in answer.registrations:
-            try:
-                found.registrations.append((kind, _decoded(kind, data)))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
-                found.problems.append(f"registration of {kind}: {problem}")
-        return found
+        return _found(answer, found.output)
 
     def end(self) -> None:
         """Kill the process, unless it ends itself soon."""
@@ -150,6 +186,16 @@ class _Child:
         self.process.wait()
         for stream, _, _ in self.streams():
             stream.close()
+
+
+def _found(answer: _Answer, output: str) -> Found:
+    found = Found([], list(answer.problems), output)
+    for kind, data in answer.registrations:
+        try:
+            found.registrations.append((kind, _decoded(kind, data)))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+            found.problems.append(f"registration of {kind}: {problem}")
+    return found
 
 
 def _decoded(kind: str, data: msgspec.Raw) -> Registration:

@@ -66,6 +66,7 @@ class Registry:
     blocked: plugins left out because of `BLOCK_VARIABLE`.
     origins: where each registration comes from, by (kind, name).
     loaded: versions of the distributions, other than sslbench, that register something, by name.
+    apart: what the processes of the other distributions' plugins have sent.
     """
 
     datasets: dict[str, DatasetInfo] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class Registry:
     blocked: list[Origin] = field(default_factory=list)
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
     loaded: dict[str, str] = field(default_factory=dict)
+    apart: list[tuple[EntryPoint, Found]] = field(default_factory=list, repr=False)
 
     def of_kind(self, kind: str) -> dict[str, Registration]:
         """The registrations of one of KINDS by name; UserError for another kind."""
@@ -142,6 +144,16 @@ def registry() -> Registry:
     return plugins
 
 
+def handover() -> dict[str, str]:
+    """Variables for processes of this command, which then read no plugin again."""
+    read = registry().apart
+    if not read:
+        return {}
+    from sslbench.plugin_process import handover
+
+    return handover(read)
+
+
 def load_plugins(entries: Iterable[EntryPoint], blocked: frozenset[str] = frozenset()) -> Registry:
     """Load plugins in a fixed order: those of sslbench first, then by distribution and name.
 
@@ -162,6 +174,7 @@ def load_plugins(entries: Iterable[EntryPoint], blocked: frozenset[str] = frozen
         from sslbench.plugin_process import read_apart  # a part of the start that few need
 
         for entry, found in zip(others, read_apart(others), strict=True):
+            plugins.apart.append((entry, found))
             _add_found(plugins, entry, found)
             if found.registrations:
                 plugins.loaded[entry.distribution] = entry.version

@@ -160,7 +160,7 @@ ATTACKS = {
         one("f'm{i}'").replace("M')]", "M') for i in range(10**5)]"),
         "over 4,194,304 bytes",
     ),
-    "1,000,000 wrong registrations": Attack(hook("return [1] * 10**6"), "over 4,194,304 bytes"),
+    "1,000,000 wrong registrations": Attack(hook("return [1] * 10**6"), "registrations"),
     "20 wrong registrations": Attack(hook("return [1] * 20"), "and 17 more errors"),
     "a name with an escape": Attack(one(r"'a\x1b[2Jb'"), "is not a usable name"),
     "a name with a line break": Attack(one(r"'a\nb'"), "is not a usable name"),

@@ -55,6 +55,7 @@ def test_a_record_tells_the_whole_run() -> None:
     assert record.data["sentences"] == {"labeled": 20, "unlabeled": 40, "test": 30}
     assert record.data["facts"] == {"fact": 1}
     assert record.environment["libraries"]["numpy"] == np.__version__
+    assert record.environment["plugins"] == {"run-fakes": "1.0"}
 
 
 def test_variants_of_a_fit_are_scored_too(monkeypatch: pytest.MonkeyPatch) -> None:

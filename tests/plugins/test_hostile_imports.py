@@ -79,3 +79,23 @@ def test_a_target_that_exits_or_prints_on_import_harms_nobody(tmp_path: Path) ->
     assert json.loads(done.stdout) == "method m: cannot load exits:M: SystemExit: 0"
     done = site.python("-c", code.format("chats"))
     assert (done.stdout, done.stderr) == ("", "hello\n")
+
+
+def test_processes_of_a_command_read_no_plugin_again(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    nice = "from sslbench import MethodInfo, hookimpl\n@hookimpl\ndef sslbench_methods():\n"
+    nice += "    return [MethodInfo(name='m', summary='s', reference='', target='a:b')]\n"
+    count = "import os; open(os.environ['SEEN'], 'a').write('x')\n"
+    site.install("nice-plugin", "nice", count + nice)
+    site.install("bad-plugin", "bad", count + "raise ValueError('x')")
+    inner = "from sslbench import registry as r; print(r().methods['m'], r().problems, r().loaded)"
+    code = (
+        "import os, subprocess, sys; from sslbench.plugins import handover, registry as r\n"
+        "print(r().methods['m'], r().problems, r().loaded, flush=True)\n"
+        f"subprocess.run([sys.executable, '-c', {inner!r}], env={{**os.environ, **handover()}})"
+    )
+    done = site.python("-c", code, SEEN=str(tmp_path / "seen"))
+    first, second = done.stdout.splitlines()
+    assert first == second
+    assert "ValueError: x" in first
+    assert (tmp_path / "seen").read_text() == "xx"

@@ -27,7 +27,7 @@ from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
 from sslbench.isolation.process import exit_message
 from sslbench.isolation.start import isolated
-from sslbench.plugins import registry
+from sslbench.plugins import handover, registry
 
 _POLL_SECONDS = 0.1
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
@@ -251,7 +251,7 @@ def _peak_rss_mb() -> float | None:
 @contextlib.contextmanager
 def _environment(threads: int) -> Iterator[None]:
     """Set the variables that numba and BLAS read at import, for processes that start here."""
-    variables = thread_variables(threads)
+    variables = {**thread_variables(threads), **handover()}
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
