@@ -18,6 +18,7 @@ from pathlib import Path
 HOME_VARIABLE = "SSLBENCH_DATA"
 CACHE_VARIABLE = "SSLBENCH_CACHE"
 _UNMAPPED = 65534
+_ALL_USERS = ["0", "0", "4294967295"]
 _TOLD_VARIABLE = "SSLBENCH_TOLD"  # set for child processes: what was said is not said again
 
 
@@ -37,8 +38,10 @@ def _folder(given: str | os.PathLike[str] | None, variable: str, below: str) -> 
         return Path(os.path.expanduser(chosen))
     from platformdirs import user_cache_path
 
-    folder = user_cache_path("sslbench", appauthor=False)
-    if not folder.is_absolute():  # "~/.cache": the user has no home
+    folder = Path()
+    with suppress(RuntimeError):  # no home; earlier versions return "~/.cache"
+        folder = user_cache_path("sslbench", appauthor=False)
+    if not folder.is_absolute():
         folder = temporary_folder()
         tell_once(f"no home folder; files are kept in {folder} ({variable} names another folder)")
     return folder / below
@@ -81,13 +84,19 @@ def others_can_write(folder: Path) -> Path | None:
     for each in dict.fromkeys([whole, real, *whole.parents, *real.parents]):
         status = each.stat()
         mode, above = status.st_mode, each not in (whole, real)
-        # Above, also the owner of what a user name space does not map.
-        if status.st_uid not in (os.getuid(), 0) and not (above and status.st_uid == _UNMAPPED):
+        if status.st_uid not in (os.getuid(), 0) and not (above and _is_unmapped(status.st_uid)):
             return each
         group = mode & stat.S_IWGRP and not _is_own_group(status.st_gid)
         if (group or mode & stat.S_IWOTH) and not (above and mode & stat.S_ISVTX):
             return each
     return None
+
+
+def _is_unmapped(user: int) -> bool:
+    """Whether this stands for all users outside of the user name space that the process is in."""
+    with suppress(OSError):
+        return user == _UNMAPPED and Path("/proc/self/uid_map").read_text().split() != _ALL_USERS
+    return False
 
 
 def _is_own_group(group: int) -> bool:

@@ -18,7 +18,7 @@ from attacks.command import SMALL, Result, Table, main, sslbench
 from attacks.kills import results
 from sslbench.folders import cache_folder
 
-NOBODY = 65534
+NOBODY = 12345  # a user who has no name
 METHODS = ["--method", "supervised", "--method", "graph_propagation"]
 WORDS = [*METHODS, *SMALL, "--format", "json"]
 
@@ -40,6 +40,10 @@ class Place:
     @property
     def store(self) -> Path:
         return self.folder / "runs"
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
 
     def files(self, pattern: str) -> list[Path]:
         return sorted(self.cache.rglob(pattern))
@@ -143,15 +147,12 @@ def spoiled(place: Place) -> None:
     """Marks attacks that change the cache before the run."""
 
 
-def temporary(place: Place, user: int = 0) -> dict[str, str]:
+def temporary(place: Place) -> dict[str, str | None]:
     """A temporary folder whose own cache is warm, since compiling all takes a minute."""
-    folder = place.folder / "tmp" / f"sslbench-{user}"
-    kernels = place.folder.parent / "warm" / "cache" / "kernels"
-    shutil.copytree(kernels, folder / "kernels")
-    place.folder.joinpath("tmp").chmod(0o1777)
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, user, user)
-    return {"TMPDIR": str(place.folder / "tmp")}
+    folder = place.folder / "tmp" / f"sslbench-{os.getuid()}"
+    shutil.copytree(place.folder.parent / "warm" / "cache" / "kernels", folder / "kernels")
+    folder.chmod(0o700)
+    return {"TMPDIR": str(folder.parent)}
 
 
 def run(
@@ -162,20 +163,21 @@ def run(
     return sslbench("run", *WORDS, "--store", place.store, variables=given, **more)
 
 
-def by_nobody(place: Place, **variables: str | None) -> tuple[Result, list[str]]:
-    """Run as a user who has no home, and who cannot write to the installation."""
-    os.umask(0o022)
-    given = {**temporary(place, NOBODY), "SSLBENCH_CACHE": None, "XDG_CACHE_HOME": None}
-    given["HOME"] = None
-    return run(place, {**given, **variables}, user=NOBODY, group=NOBODY, extra_groups=[])
+def without_rights(place: Place, **variables: str | None) -> tuple[Result, list[str]]:
+    """Run without the rights of the superuser, who may write to the folders of all users."""
+    place.store.mkdir()
+    for path in (place.home, place.cache):
+        path.mkdir(exist_ok=True)
+        os.chown(path, NOBODY, NOBODY)
+    given = {**temporary(place), "SSLBENCH_CACHE": None, "XDG_CACHE_HOME": None, **variables}
+    no = ("--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all")
+    return run(place, given, prefix=("setpriv", *no, "--"))
 
 
 BY_ROOT: dict[str, Callable[[Place], tuple[Result, list[str]]]] = {
-    "a home that is not there": lambda p: by_nobody(p, HOME="/nonexistent"),
-    "a home that cannot be written": lambda p: by_nobody(p, HOME="/root"),
-    "no $HOME": lambda p: by_nobody(p),
-    "a relative home": lambda p: by_nobody(p, HOME="~"),
-    "a cache of another user": lambda p: by_nobody(p, SSLBENCH_CACHE=str(p.cache)),
+    "a home that cannot be written": lambda p: without_rights(p, HOME=str(p.home)),
+    "a home that is not there": lambda p: without_rights(p, HOME=str(p.home / "x")),
+    "a cache of another user": lambda p: without_rights(p, SSLBENCH_CACHE=str(p.cache)),
 }
 
 if __name__ == "__main__":

@@ -57,13 +57,17 @@ class Process:
     """A running command and everything that it starts, found by a mark in their environment."""
 
     def __init__(
-        self, arguments: Sequence[str], variables: Mapping[str, str | None] = {}, **more: object
+        self,
+        arguments: Sequence[str],
+        variables: Mapping[str, str | None] = {},
+        prefix: Sequence[str] = (),
+        **more: object,
     ) -> None:
         self.mark = secrets.token_hex(8)
         chosen = {**os.environ, **variables, _MARK: self.mark}
         environment = {name: value for name, value in chosen.items() if value is not None}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "sslbench", *arguments],
+            [*prefix, sys.executable, "-m", "sslbench", *arguments],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attacks.command import SMALL, Process, Result, Table, main, sslbench
-from attacks.kills import results, variables
+from attacks.kills import Results, results, variables
 
 SEEDS = ("0", "1", "2")
 WORDS = ["--method", "supervised", *SMALL, *(word for s in SEEDS for word in ("--seed", s))]
@@ -107,7 +107,7 @@ def mounted(folder: Path) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def attack_grid(place: Place, change: Change, expected: dict[str, object], shown: str) -> list[str]:
+def attack_grid(place: Place, change: Change, expected: Results, shown: str) -> list[str]:
     process = Process(place.command(), variables(place.folder))
     while not list(place.store.glob("*.json")) and process.process.poll() is None:
         time.sleep(0.02)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import TypeAlias
 
 import psutil
 
@@ -30,6 +31,9 @@ GRIDS = {
 TARGETS = ("the command", "a child", "the process group")
 PER_STORE = 6  # kills before the grid is run to its end
 
+Results: TypeAlias = dict[str, dict[str, object]]
+"""What must be the same, by run id."""
+
 
 @dataclass
 class Grid:
@@ -38,7 +42,7 @@ class Grid:
     name: str
     arguments: list[str]
     seconds: float
-    results: dict[str, object]
+    results: Results
 
 
 def attack(number: int, seed: int) -> Table:
@@ -81,17 +85,18 @@ def attack_store(
 ) -> None:
     """Kill the grid so many times at random moments, then run it to its end."""
     row = f"kill -9 of {target}, grid {grid.name}"
-    done = finished = 0
+    done = 0
     while done < kills:
-        left = 1 - len(list((folder / "runs").glob("*.json"))) / len(grid.results)
-        moment = chance.uniform(0.0, max(left, 0.3) * grid.seconds)
+        whole = sum(record["status"] == "ok" for record in results(folder / "runs").values())
+        if whole == len(grid.results):  # nothing is left to be killed
+            check_end(grid, row, folder, table)
+            continue
+        moment = chance.uniform(0.0, grid.seconds * (1 - whole / len(grid.results)))
         problems, was_killed = kill(grid, target, folder, moment, chance)
         problems += damaged(folder / "runs")
         if was_killed or problems:
             done += 1
             table.add(row, "records whole, no process left", problems)
-        elif (finished := finished + 1) == 2:  # nothing is left to be killed
-            finished = check_end(grid, row, folder, table)
     check_end(grid, row, folder, table)
 
 
@@ -105,7 +110,8 @@ def kill(
     victim = chance.choice(started)
     was_killed = victim.process.poll() is None
     if target == "a child":
-        children = victim.children()
+        while not (children := victim.children()) and victim.process.poll() is None:
+            time.sleep(0.01)
         was_killed = bool(children)
         with suppress(psutil.Error):
             if children:
@@ -123,7 +129,7 @@ def kill(
     return problems + ([f"{orphans} orphans"] if orphans else []), was_killed
 
 
-def check_end(grid: Grid, row: str, folder: Path, table: Table) -> int:
+def check_end(grid: Grid, row: str, folder: Path, table: Table) -> None:
     """Run the grid to its end, compare its store with the undisturbed one, and empty it."""
     result, problems = sslbench(*command(grid.arguments, folder), variables=variables(folder))
     store = folder / "runs"
@@ -140,15 +146,14 @@ def check_end(grid: Grid, row: str, folder: Path, table: Table) -> int:
     table.add(f"{row}: run to its end", "same records, no other file, no claim", problems)
     for path in store.glob("**/*.json"):
         path.unlink()
-    return 0
 
 
-def results(store: Path, names: Iterable[str] | None = None) -> dict[str, object]:
+def results(store: Path, names: Iterable[str] | None = None) -> Results:
     """What must be the same in each run: everything but times, memory and the machine.
 
     names: of the runs; None = all.
     """
-    found = {}
+    found: Results = {}
     paths = store.glob("*.json") if names is None else [store / f"{name}.json" for name in names]
     for path in paths:
         tree = json.loads(path.read_bytes())

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attacks.command import SMALL, Result, Table, main, sslbench
-from attacks.kills import results
+from attacks.kills import Results, results
 
 
 @dataclass
@@ -150,7 +150,7 @@ def refused(place: Place) -> tuple[str, list[str]]:
     return "refused in one line", problems + more
 
 
-def executed(place: Place, expected: dict[str, object], named: bool) -> tuple[str, list[str]]:
+def executed(place: Place, expected: Results, named: bool) -> tuple[str, list[str]]:
     before, problems = board(place)
     result, more = run(place.store)
     problems += more
