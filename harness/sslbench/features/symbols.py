@@ -234,7 +234,7 @@ class PairSymbols:
         self._hash()
 
     def check_halves(self, left: int, right: int) -> None:
-        """ValueError unless both halves of every key are symbols; left, right: how many there are."""
+        """ValueError unless both halves of every key are symbols; left, right: their numbers."""
         highest = (self.keys >> 32).max(initial=-1), (self.keys & 0xFFFFFFFF).max(initial=-1)
         if highest[0] >= left or highest[1] >= right:
             raise ValueError(f"a pair of symbols {highest}, of {left} and {right}")
