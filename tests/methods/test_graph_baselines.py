@@ -284,7 +284,7 @@ def test_saved_and_restored(name: str, options: dict[str, Any], tmp_path: Path) 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"label": np.array([9, 9], np.int32)}, r"not int32 \(\d+,\)"),
+        ({"label": np.array([9, 9], np.int32)}, r"not int32 \[\d+\]"),
         ({"similarity": "spp99"}, "no similarity 'spp99'"),
         ({"outside": ["."]}, r"not int32"),
         ({"labels": ["A"]}, "outside of 0 to 0"),

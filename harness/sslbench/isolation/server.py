@@ -82,6 +82,8 @@ class _Server:
         run = self.context()
         trained = method.fit(problem, request.params, run)
         self.number += 1
+        if len(trained.tagger.labels) > messages.MAX_LABELS:
+            raise ValueError(f"the tagger has more than {messages.MAX_LABELS} labels")
         self.taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
         return messages.Fitted(
             labels={name: list(tagger.labels) for name, tagger in self.taggers.items()},

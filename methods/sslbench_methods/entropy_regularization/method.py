@@ -76,7 +76,7 @@ class EntropyRegularization(CRFMethod):
         ] = 200
         restarts: Annotated[
             int,
-            msgspec.Meta(ge=0, le=100_000, description="of L-BFGS at the point where it converged"),
+            msgspec.Meta(ge=0, le=20, description="of L-BFGS at the point where it converged"),
         ] = 1
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")

@@ -101,7 +101,7 @@ class GraphSelfTraining(CRFMethod):
         ] = 0.01
         steps: Annotated[
             int,
-            msgspec.Meta(ge=0, le=100_000, description="propagation steps; 0 = type_self_training"),
+            msgspec.Meta(ge=0, le=10_000, description="propagation steps; 0 = type_self_training"),
         ] = 10
         propagation: Annotated[
             Literal["steps", "optimum"],
