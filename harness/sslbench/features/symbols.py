@@ -234,11 +234,7 @@ class PairSymbols:
         self._hash()
 
     def check_halves(self, left: int, right: int) -> None:
-<<<<<<< HEAD
         """ValueError unless the halves of every key are below `left` and `right`."""
-=======
-        """ValueError unless both halves of every key are symbols; left, right: their numbers."""
->>>>>>> hard-a
         highest = (self.keys >> 32).max(initial=-1), (self.keys & 0xFFFFFFFF).max(initial=-1)
         if highest[0] >= left or highest[1] >= right:
             raise ValueError(f"a pair of symbols {highest}, of {left} and {right}")
