@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from sslbench.corpus import ChainedShards, Column, Corpus, CorpusShards, StoredShards, Vocabulary
 from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.runner import execute
 from sslbench.forked import ForkError, in_fork
 from sslbench.isolation import landlock
 from sslbench.isolation.audit import Watch
+from sslbench.isolation.text import portable
 from support.run_fakes import task
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")
@@ -95,6 +100,34 @@ def test_a_forked_call_that_ends_or_hangs_is_an_error() -> None:
         in_fork(lambda: os._exit(0), 20)
     with pytest.raises(ForkError, match="more than"):
         in_fork(lambda: subprocess.call(["sleep", "60"]) and b"", 0.3)
+
+
+class Generated:
+    """Text that only code of this module can make."""
+
+    n_sentences, n_tokens = 2, 3
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    def __iter__(self) -> Iterator[Corpus]:
+        for words in ("a b", "c"):
+            codes = self.vocabulary.encode(words.split())
+            yield Corpus({"word": Column(self.vocabulary, codes)}, np.array([0, len(codes)]))
+
+
+def test_generated_text_is_sent_as_words_with_the_same_codes(tmp_path: Path) -> None:
+    vocabulary = Vocabulary(["c"])
+    stored = CorpusShards(next(iter(Generated(vocabulary))))
+    found = portable(ChainedShards([stored, Generated(vocabulary)]), tmp_path)
+    assert isinstance(found, ChainedShards)
+    assert found.parts[0] is stored
+    assert type(found.parts[1]) is StoredShards
+    data = pickle.dumps((vocabulary, found))
+    assert b"Generated" not in data
+    words, text = pickle.loads(data)  # noqa: S301
+    assert [shard.column("word").codes.tolist() for shard in text] == [[1, 2], [1, 2], [0]]
+    assert all(shard.column("word").vocabulary is words for shard in text)
 
 
 @pytest.mark.usefixtures("fake_plugin")

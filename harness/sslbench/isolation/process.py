@@ -10,7 +10,7 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 import psutil
 
-from sslbench.corpus import Corpus
+from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.description import MethodDescription
@@ -27,6 +27,7 @@ from sslbench.experiment.problem import Problem
 from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
+from sslbench.isolation.text import portable
 from sslbench.types import I32
 
 _PR_SET_PDEATHSIG = 1
@@ -73,6 +74,8 @@ class MethodProcess:
         pidfd = getattr(os, "pidfd_open", None)
         self._ended = pidfd(self._process.pid) if pidfd else self._process.sentinel
         self._restrictions: messages.Restrict | None = restrictions
+        self._temporary = restrictions.temporary
+        self._texts: list[tuple[Shards, Shards]] = []
         self._fits = 0
         self.isolation = "none"
         self.violations: list[str] = []
@@ -91,7 +94,9 @@ class MethodProcess:
 
     def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
-        found = self._ask(messages.Fit(problem, dict(params)), messages.Fitted)
+        text = self._portable(problem.unlabeled)
+        request = messages.Fit(replace(problem, unlabeled=text), dict(params))
+        found = self._ask(request, messages.Fitted)
         self._fits += 1
         run.timing.update(found.timing)
         run.trace.update(_trace(found.trace))
@@ -102,6 +107,15 @@ class MethodProcess:
         tagger = taggers.pop("")
         tagger.variants.update(taggers)
         return FitResult(tagger, found.params, found.used_dev)
+
+    def _portable(self, text: Shards) -> Shards:
+        """See `portable`; the problem of all trials has the same text, which is stored once."""
+        known = [ours for theirs, ours in self._texts if theirs is text]
+        if not known:
+            folder = self._temporary / f"unlabeled-{len(self._texts)}"
+            self._texts.append((text, portable(text, folder)))
+            known = [self._texts[-1][1]]
+        return known[0]
 
     def predict(self, number: int, variant: str, corpus: Corpus) -> I32:
         """int32[N]: what the tagger of a training predicts for a corpus without labels."""
