@@ -52,7 +52,7 @@ class FolderOptions(CheckOptions, frozen=True, forbid_unknown_fields=True):
 def parse_options(dataset: str, options: Mapping[str, object], kind: type[Options]) -> Options:
     """The options of a dataset as its struct; UserError for an unknown option or a bad value."""
     try:
-        return typed_values(kind, options)
+        return typed_values(kind, options, strict=True)
     except msgspec.ValidationError as error:
         raise UserError(f"dataset {dataset}: {error}", hint=f"sslbench show {dataset}") from None
 

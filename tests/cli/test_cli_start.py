@@ -109,7 +109,7 @@ def test_a_file_that_cannot_be_written_is_the_users_to_mend(
 
 def test_show_tells_parameters_with_types_defaults_bounds_and_meaning() -> None:
     output = CliRunner().invoke(cli, ["show", "synth"]).output
-    assert re.search(r"train +integer +400 +>= 1 +labeled sentences", output)
+    assert re.search(r"train +integer +400 +>= 1\S* .*labeled sentences", output)
     assert re.search(r"shift +number +0 +>= 0, <= 1 ", output)
 
 

@@ -89,6 +89,16 @@ def test_hard_labels_are_the_special_case_of_every_target() -> None:
         same_up_to(nothing, 0.0, 1e-12)
 
 
+@pytest.mark.parametrize("name", ["all transitions", "columns"])
+def test_independent_targets_leave_out_forbidden_transitions(name: str) -> None:
+    c = case(name, 12)
+    targets = np.random.default_rng(12).dirichlet(np.ones(L), size=N)  # all transitions have mass
+    objective = c.objective(SoftTargets(targets))
+    value, gradient = evaluate(objective, c.weights)
+    assert np.isfinite(value)
+    same_up_to(gradient, slopes(lambda x: evaluate(objective, x)[0], c.weights), 1e-7)
+
+
 def test_scaling_the_evidence_of_a_token_changes_no_gradient() -> None:
     rng = np.random.default_rng(9)
     c = case("edges", 9)

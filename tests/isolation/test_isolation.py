@@ -80,6 +80,7 @@ def test_the_hook_notes_what_it_refuses(tmp_path: Path) -> None:
     gold.write_text("A")
 
     def look() -> list[str]:
+        sys.modules.pop("sslbench_datasets.synth.load", None)
         watch = Watch()
         watch.start([gold], ["sslbench_datasets.synth"])
         for attempt in (gold.read_text, lambda: __import__("sslbench_datasets.synth.load")):
@@ -87,7 +88,6 @@ def test_the_hook_notes_what_it_refuses(tmp_path: Path) -> None:
                 attempt()
         return watch.take()
 
-    sys.modules.pop("sslbench_datasets.synth.load", None)
     found = in_child(look)
     assert f"read {gold}" in found
     assert "import sslbench_datasets.synth" in found

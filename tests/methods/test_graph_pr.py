@@ -357,5 +357,5 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
     best = max(trials, key=lambda trial: trial.score or 0.0).params[
         "em_iters"
     ]  # the first of equals
-    assert trained.params.em_iters == best
+    assert trained.params["em_iters"] == best
     assert len(trained.run.trace["rounds"]) <= best

@@ -81,8 +81,8 @@ def test_a_method_that_peeks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def _with_all_of_train(honest: object) -> object:
     import numpy as np
 
-    def leaky(self: object, _sentences: object, method: str) -> object:
-        return honest(self, np.arange(self.dataset.splits["train"].n_sentences), method)
+    def leaky(self: object, _sentences: object) -> object:
+        return honest(self, np.arange(self.dataset.splits["train"].n_sentences))
 
     return leaky
 

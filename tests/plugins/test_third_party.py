@@ -106,7 +106,7 @@ def test_its_tagger_is_kept_and_used(site: Site, tmp_path: Path) -> None:
 
 def test_show_tells_its_parameters_and_origin(site: Site) -> None:
     done = site.python("-m", "sslbench", "show", "soft_self_training")
-    assert re.search(r"sigma2 +number +10 +> 0 +variance of the Gaussian", done.stdout)
+    assert re.search(r"sigma2 +number +10 +>= 1e-10\S* .*variance of the Gaussian", done.stdout)
     assert "plugin 'my_method' of my-method 1.2" in done.stdout
 
 

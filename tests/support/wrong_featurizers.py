@@ -76,7 +76,7 @@ def code_of_the_word() -> TemplateFeaturizer:
 def changes_words() -> TemplateFeaturizer:
     def dense(corpus: Corpus) -> np.ndarray:
         codes = corpus.column("word").codes
-        codes[:1] = codes.max(initial=0)
+        codes.base[:1] = codes.max(initial=0)  # codes are read-only
         return np.zeros((corpus.n_tokens, 1))
 
     return with_dense(dense)

@@ -191,7 +191,7 @@ class RestoresAnother(WordTable):
 class ChangesLabels(WordTable):
     def fit(self, problem: Problem, params: Any, run: RunContext) -> WordTagger:
         tagger = super().fit(problem, params, run)
-        problem.labeled.column("label").codes[:] = 0
+        problem.labeled.column("label").codes.base[:] = 0  # codes are read-only
         return tagger
 
 
@@ -204,7 +204,7 @@ class ChangesVocabulary(WordTable):
 class ChangingTagger(WordTagger):
     def predict(self, corpus: Corpus) -> np.ndarray:
         codes = super().predict(corpus)
-        corpus.column("word").codes[:1] = 0
+        corpus.column("word").codes.base[:1] = 0  # codes are read-only
         return codes
 
 

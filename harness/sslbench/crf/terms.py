@@ -147,7 +147,8 @@ class SoftTargets:
     """Expected log-likelihood under targets q: sum q phi - log Z, the cross-entropy to a chain.
 
     node: float64[N, L] node marginals of q; edge: float64[N, L, L] edge marginals (those of
-    first tokens are not used), or None for the independent targets q_{t-1} x q_t.
+    first tokens are not used), or None for the independent targets q_{t-1} x q_t. These leave out
+    transitions that the chain forbids, which would add -inf whatever the weights.
     """
 
     node: F64
@@ -158,8 +159,10 @@ class SoftTargets:
         batch = potentials.batch
         weight = weights_of(self.weights, batch)
         q_node = _rows_of(self.node, "targets", potentials)
-        q_edge = self._edges(batch, q_node)
         potentials = potentials.per_position()
+        q_edge = self._edges(batch, q_node)
+        if self.edge is None:
+            q_edge[np.isneginf(potentials.edge)] = 0.0
         expected = _dot(q_node, potentials.node) + _dot(q_edge, potentials.edge)
         triples = None
         if isinstance(potentials, SecondOrderPotentials):

@@ -13,13 +13,13 @@ S = TypeVar("S", bound=msgspec.Struct)
 GREATEST = 2**63 - 1
 
 
-def typed_values(struct: type[S], values: Mapping[str, Any]) -> S:
-    """The struct with these plain values, texts converted to the types of its fields.
+def typed_values(struct: type[S], values: Mapping[str, Any], *, strict: bool = False) -> S:
+    """The struct with these plain values; unless strict, texts are converted to the fields' types.
 
     msgspec.ValidationError names a field that does not fit. That is also a number that is not
     finite or an integer of more than 64 bits, in any field: a range may lack an end.
     """
-    made = msgspec.convert(dict(values), struct, strict=False)
+    made = msgspec.convert(dict(values), struct, strict=strict)
     for name in struct.__struct_fields__:
         for number in _numbers(getattr(made, name)):
             if not math.isfinite(number) if isinstance(number, float) else abs(number) > GREATEST:
