@@ -18,7 +18,9 @@ from sslbench.experiment.runner import execute
 from sslbench.forked import ForkError, in_fork
 from sslbench.isolation import landlock
 from sslbench.isolation.audit import Watch
+from sslbench.isolation.start import isolated
 from sslbench.isolation.text import portable
+from sslbench.plugins import registry
 from support.run_fakes import task
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")
@@ -140,6 +142,23 @@ def test_the_process_changes_no_result() -> None:
     assert apart.params == here.params
     assert here.environment["isolation"] == "none"
     assert apart.environment["isolation"] in ("landlock", "audit hook")
+
+
+@linux
+@pytest.mark.usefixtures("fake_plugin")
+def test_a_method_may_print_where_the_command_writes_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with (tmp_path / "log").open("w") as log:
+        monkeypatch.setattr(sys, "stdout", log)
+        method = isolated(task(labeled=20), registry(), tmp_path, None)
+        try:
+            record = execute(task(labeled=20), registry(), method)
+        finally:
+            method.close()
+    assert record.status == "ok", record.error
+    assert "a method that chats" in capfd.readouterr().err
+    assert (tmp_path / "log").read_text() == ""
 
 
 @pytest.mark.usefixtures("fake_plugin")

@@ -239,6 +239,9 @@ def _main(
             os._exit(1)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        # The streams of the command may be a notebook's, or write to a file that is closed next.
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
         kept = connection.fileno()
         os.closerange(3, kept)
         os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
