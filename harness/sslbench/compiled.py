@@ -11,8 +11,7 @@ be written, or can be written by other users, it is the user's temporary folder,
 a line on standard error says so. Only functions with these decorators are concerned.
 
 With ``SSLBENCH_BOUNDSCHECK=1`` every access to an array is checked: IndexError beyond its ends, in
-the operations of ``crf.simd.lanes``, too. Kernels then run in one thread, since numba loses
-exceptions of parallel loops. It is for tests: kernels take several times as long.
+the operations of ``crf.simd.lanes``, too. It is for tests: kernels take several times as long.
 """
 
 from __future__ import annotations
@@ -26,20 +25,23 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numba
 from llvmlite import binding  # type: ignore[import-untyped]
 
+from sslbench.compile_time import start_clock
 from sslbench.folders import cache_folder, others_can_write, tell_once, temporary_folder
 from sslbench.kernel_cache import KernelCache
+from sslbench.threads import share_out
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+start_clock()
 config: Any = numba.config
 ENGINE = "sslbench"
 #: of all kernels
@@ -54,8 +56,9 @@ _IS_KERNEL_SOURCE = re.compile(
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Compile a function as ``numba.njit`` does, with the same options."""
+    options = {"no_cfunc_wrapper": True, **options}  # for callers in C, of which there are none
     if BOUNDS:
-        options = {**options, "boundscheck": True, "parallel": False}
+        options = {**options, "boundscheck": True}
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         kernel: Any = numba.njit(**options)(function)
@@ -83,14 +86,34 @@ def inline_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return njit(**OPTIONS, inline="always")(function)
 
 
-def parallel_kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`; the rounds of its `prange` loops are shared out among threads.
+def parallel_kernel(
+    tasks: Callable[..., int],
+) -> Callable[[Callable[Concatenate[int, int, P], None]], Callable[P, None]]:
+    """As `kernel`, for a function of many tasks, which are shared out among threads.
 
-    A named tuple that such a loop reads must be an argument or be built in the same function.
-    Arrays of a named tuple that the loop writes to must be unpacked before the loop: numba takes
-    stores into ``out.array`` inside the loop for dead code and removes them.
+    Its first two arguments, begin and end, say which tasks to do: those from begin up to end. A
+    caller leaves them out.
+
+    Parameters
+    ----------
+    tasks: their number, of the arguments after begin and end.
     """
-    return njit(**OPTIONS, parallel=True)(function)
+
+    def decorate(function: Callable[Concatenate[int, int, P], None]) -> Callable[P, None]:
+        compiled = kernel(function)
+
+        @wraps(function)
+        def shared(*arguments: Any) -> None:
+            share_out(compiled, tasks(*arguments), *arguments)
+
+        return cast("Callable[P, None]", shared)
+
+    return decorate
+
+
+def chunks(length: int, size: int) -> int:
+    """How many chunks of this size make up the length; the last one may be shorter."""
+    return -(-length // size)
 
 
 @cache

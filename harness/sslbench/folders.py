@@ -19,7 +19,7 @@ HOME_VARIABLE = "SSLBENCH_DATA"
 CACHE_VARIABLE = "SSLBENCH_CACHE"
 _UNMAPPED = 65534
 _ALL_USERS = ["0", "0", "4294967295"]
-_TOLD_VARIABLE = "SSLBENCH_TOLD"  # set for child processes: what was said is not said again
+_TOLD_VARIABLE = "SSLBENCH_TOLD"  # words, for child processes: what was said is not said again
 
 
 def data_folder(given: str | os.PathLike[str] | None = None) -> Path:
@@ -65,10 +65,14 @@ def temporary_folder() -> Path:
     return Path(own)
 
 
-def tell_once(text: str) -> None:
-    """Write a line to standard error, unless this process or its parent has written one so."""
-    if _TOLD_VARIABLE not in os.environ:
-        os.environ[_TOLD_VARIABLE] = "1"
+def tell_once(text: str, about: str = "folders") -> None:
+    """Write a line to standard error, unless this process or its parent has written one about it.
+
+    about: a word.
+    """
+    told = os.environ.get(_TOLD_VARIABLE, "").split()
+    if about not in told:
+        os.environ[_TOLD_VARIABLE] = " ".join([*told, about])
         print(f"sslbench: {text}", file=sys.stderr, flush=True)
 
 

@@ -33,11 +33,16 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     ----------
     folder: of the machine code of the function's package. Its name has a hash of the sources.
     options: of the compiler, as text.
+
+    Attributes
+    ----------
+    folder: of all packages.
     """
 
     def __init__(self, folder: Path, function: Callable[..., Any], options: str) -> None:
         # Not that of the base class, which looks for a folder.
         self._py_func = function
+        self.folder = folder.parent
         self._cache_path = str(folder / function.__module__)
         name = "".join(c for c in function.__qualname__ if c not in "<>")
         self._stem = f"{name}-{function.__code__.co_firstlineno}"

@@ -22,6 +22,7 @@ from problem import ROUNDS, TEMPLATES, Figure, Text
 from sslbench.crf import HardLabels, Objective
 from sslbench.features import TemplateFeaturizer, load_template_file
 from sslbench.plugins import registry
+from sslbench.threads import number_of_threads
 
 pytest.importorskip(
     "pycrfsuite", reason="python-crfsuite is not installed: no peer to compare with"
@@ -265,7 +266,6 @@ def test_peak_memory(text: Text, figure: Figure, tmp_path: Path) -> None:
 def test_jess_cm_unlabeled_pass(
     benchmark: Any, text: Text, figure: Figure, chunk39: TemplateFeaturizer
 ) -> None:
-    import numba
 
     from sslbench.corpus import CorpusShards
     from sslbench.experiment.context import RunContext
@@ -291,7 +291,7 @@ def test_jess_cm_unlabeled_pass(
     trainer.round(1)  # tables that are not uniform
     trainer.fit_weights()
     seconds = timed(benchmark, lambda: models.expected_counts(crf, raw), min(ROUNDS, 3))
-    cores = min(numba.get_num_threads(), ours.cores())
+    cores = min(number_of_threads(), ours.cores())
     figure(
         "JESS-CM: one pass of unlabeled text",
         "us/token/core",

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from problem import OUT, ROUNDS, Figure
 from scipy import sparse
 
 from sslbench.graph.neighbors import nearest, predicted_cost
+from sslbench.threads import number_of_threads
 
 VERTICES = int(os.environ.get("SSLBENCH_BENCH_VERTICES", "50000" if OUT else "2000"))
 WORDS = 30_000
@@ -94,7 +94,7 @@ def test_neighbors_ours(benchmark: Any, figure: Figure, matrix: Any, k: int) -> 
 @pytest.mark.parametrize("k", KS)
 def test_neighbors_peer(benchmark: Any, figure: Figure, matrix: Any, k: int) -> None:
     peer = pytest.importorskip("sparse_dot_topn", reason="sparse_dot_topn is not installed")
-    transposed, threads = matrix.T.tocsr(), numba.get_num_threads()
+    transposed, threads = matrix.T.tocsr(), number_of_threads()
 
     def work() -> Any:  # one more than k: each row finds itself
         return peer.sp_matmul_topn(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainModel, HardLabels, Options, SymbolTables, TrainingParams
 from sslbench.features import TemplateFeaturizer
+from sslbench.threads import using_threads
 from sslbench.types import F64, I32
 from support.synth_text import synth_text
-from support.threads import THREADS, using
+from support.threads import THREADS
 
 TEMPLATES = [
     "word[0]",
@@ -22,8 +22,6 @@ TEMPLATES = [
     "edge: word.suffix1[-1]",
     "edge: word.suffix2[0]",
 ]
-
-pytestmark = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 
 
 def text() -> tuple[Corpus, I32, tuple[str, ...]]:
@@ -64,17 +62,17 @@ def counted() -> list[F64]:
 
 @pytest.mark.parametrize("support", ["all", "observed"])
 def test_training(support: str) -> None:
-    with using(1):
+    with using_threads(1):
         expected = trained(support)
     for threads in THREADS[1:]:
-        with using(threads):
+        with using_threads(threads):
             np.testing.assert_array_equal(trained(support), expected)
 
 
 def test_counts_of_symbol_tables() -> None:
-    with using(1):
+    with using_threads(1):
         expected = counted()
     for threads in THREADS[1:]:
-        with using(threads):
+        with using_threads(threads):
             for found, wanted in zip(counted(), expected, strict=True):
                 np.testing.assert_array_equal(found, wanted)

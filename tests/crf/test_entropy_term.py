@@ -9,19 +9,18 @@ import sys
 from dataclasses import replace
 from itertools import pairwise
 
-import numba
 import numpy as np
 import pytest
 
 from sslbench.crf import InfeasibleSentenceError, Potentials
 from sslbench.crf.entropy import BatchEntropy, Entropy
 from sslbench.crf.first_order.chain import negative_entropy
+from sslbench.threads import using_threads
 from sslbench.types import F64
 from support.chain_toys import LENGTHS, only_stay, random_chains
 from support.crf_oracle import INF, Enumeration, batch_of, random_models, same_up_to, slopes
 from support.nested_entropy import NestedEntropy, nested_entropy
 from support.objective_toys import CASES, case, evaluate, select
-from support.threads import using
 
 #: the chain of docs/specs/virtual_evidence.md, oracle V9
 V9 = Potentials(
@@ -330,7 +329,6 @@ def test_cuts_into_batches_change_nothing(position: bool) -> None:
     same_up_to(sum(p.labels for p in parts), whole.labels, 1e-12)
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 @EDGES
 def test_threads_change_no_bit(position: bool) -> None:
     rng = np.random.default_rng(12)
@@ -338,7 +336,7 @@ def test_threads_change_no_bit(position: bool) -> None:
     chains[5].node[0] -= [1000.0, 0.0, 0.0, 0.0, 0.0]  # one in log space
     results = []
     for threads in (1, 2):
-        with using(threads):
+        with using_threads(threads):
             results.append(found_for(chains))
     for name in ("entropy", "node", "edge", "labels"):
         np.testing.assert_array_equal(*(getattr(found, name) for found in results))

@@ -12,9 +12,10 @@ from sslbench.crf import InfeasibleSentenceError
 from sslbench.crf.first_order.batch import BatchPosterior
 from sslbench.crf.second_order import sparse
 from sslbench.crf.second_order.batch import SecondOrderPotentials
+from sslbench.threads import using_threads
 from sslbench.types import Bool
 from support.second_order_toys import LENGTHS, chains, check_sums, close, potentials_of
-from support.threads import THREADS, using
+from support.threads import THREADS
 
 #: labels in the encoding of Suzuki & Isozaki (2008): docs/specs/jess_cm.md, section 6
 TYPES = ("LOC", "MISC", "ORG", "PER")
@@ -151,7 +152,7 @@ def test_threads_change_no_bit() -> None:
         rng = np.random.default_rng(4)
         lengths = rng.integers(1, 30, 80).tolist()
         potentials = forbid(potentials_of(rng, lengths, 29), CODEC.transition_mask[:-1])
-        with using(n):
+        with using_threads(n):
             found.append(potentials.posterior())
     for other in found[1:]:
         assert other.triples is not None

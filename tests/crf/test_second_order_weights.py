@@ -33,12 +33,13 @@ from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, labeled_part, without_labels
 from sslbench.features import Attributes, TemplateFeaturizer
+from sslbench.threads import using_threads
 from sslbench.types import F64, I32, Bool
 from sslbench_methods.graph_self_training.method import TypeSelfTraining
 from support.crf_oracle import log_sum, random_attributes
 from support.second_order_toys import LENGTHS, close
 from support.synth_text import synth_text
-from support.threads import THREADS, using
+from support.threads import THREADS
 
 # -- from weights to potentials, and back to gradients ---------------------------------------------
 
@@ -222,7 +223,7 @@ def trained(order: int, iterations: int = 15) -> tuple[ChainCRF, EncodedCorpus, 
 def test_threads_change_no_bit() -> None:
     weights = []
     for n in THREADS[:3]:
-        with using(n):
+        with using_threads(n):
             weights.append(trained(2, 5)[0].weights)
     for other in weights[1:]:
         np.testing.assert_array_equal(weights[0], other)

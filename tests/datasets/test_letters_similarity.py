@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -19,6 +18,7 @@ from sslbench.graph.build import build_graph
 from sslbench.graph.options import GraphOptions
 from sslbench.graph.tokens import empirical
 from sslbench.graph.vertices import ngram_vertices
+from sslbench.threads import using_threads
 from sslbench_datasets.letters.emd import emd
 from sslbench_datasets.letters.search import BORDER
 from sslbench_datasets.letters.similarity import (
@@ -144,7 +144,6 @@ def test_edges_have_the_same_bits_in_both_directions(symmetry: str) -> None:
     assert not W.diagonal().any()
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 def test_results_are_independent_of_threads() -> None:
     text = text_of(random_words(9, 400))
     letters = vertex_images(text, ngram_vertices(text, "image"))
@@ -152,13 +151,10 @@ def test_results_are_independent_of_threads() -> None:
     np.testing.assert_array_equal(one.index, two.index)
     np.testing.assert_array_equal(one.similarity, two.similarity)
     P = np.repeat(np.stack([letters.high[1], letters.low[1]], axis=1), 8, axis=0)
-    before, result = numba.get_num_threads(), []
-    try:
-        for threads in (1, 2):
-            numba.set_num_threads(threads)
+    result = []
+    for threads in (1, 2):
+        with using_threads(threads):
             result.append(emd(P, P[::-1]))
-    finally:
-        numba.set_num_threads(before)
     np.testing.assert_array_equal(*result)
 
 

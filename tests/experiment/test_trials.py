@@ -18,9 +18,9 @@ from sslbench.experiment.runner import execute
 from sslbench.experiment.training import RunSetup, train
 from sslbench.experiment.trials import UNTUNED, Trials
 from sslbench.plugins import registry
+from sslbench.threads import using_threads
 from support import run_fakes
 from support.run_fakes import task, toy_splits
-from support.threads import using
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 
@@ -140,7 +140,7 @@ def test_the_same_trials_for_any_number_of_threads(method: str) -> None:
         common = {"dataset": "synth", "featurizer": "basic", "model": "crf1", "labeled": 12}
         options = DataSpec(options={"train": 40, "dev": 0, "test": 20})
         asked = replace_struct(task(method, tune=5, data=options, **common), threads=threads)
-        with using(threads):
+        with using_threads(threads):
             record = execute(asked)
         assert record.status == "ok", record.traceback
         found.append([(trial["params"], trial["score"]) for trial in record.tuning])

@@ -9,7 +9,6 @@ import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from scipy import sparse
@@ -203,7 +202,6 @@ def test_brute_force_with_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(result.similarity, sparse_only.similarity)
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 def test_g5_threads() -> None:
     X = zipfian(3000, 1)
     for max_df in (None, 50):

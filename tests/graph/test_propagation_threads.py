@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
@@ -12,10 +11,9 @@ from scipy.sparse import coo_array, csr_array
 from sslbench.graph.propagation.harmonic import harmonic, harmonic_descent
 from sslbench.graph.propagation.quadratic import propagate, propagate_optimum, roughness
 from sslbench.graph.propagation.sparse import propagate_unnormalized
+from sslbench.threads import using_threads
 from sslbench.types import F64, Bool
 from support.propagation_oracle import distributions
-
-pytestmark = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 
 Solver = Callable[[csr_array, F64, F64, Bool], F64]
 
@@ -44,14 +42,10 @@ def test_results_are_independent_of_threads(name: str) -> None:
     V, K = 5000, 7
     W, labeled = sparse_graph(V, 1), np.arange(V) % 9 == 0
     q, r = distributions(2, V, K), distributions(3, V, K)
-    before = numba.get_num_threads()
     result = []
-    try:
-        for threads in (1, 2, 3):
-            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    for threads in (1, 2, 3):
+        with using_threads(threads):
             result.append(SOLVERS[name](W, q, r, labeled))
-    finally:
-        numba.set_num_threads(before)
     assert np.isfinite(result[0]).all()
     for other in result[1:]:
         np.testing.assert_array_equal(other, result[0])

@@ -35,6 +35,7 @@ from sslbench import (
     Template,
     TemplateFeaturizer,
     Vocabulary,
+    compile_time,
     hookimpl,
     registry,
 )
@@ -203,6 +204,8 @@ class Hostile:
             np.ones(2**60)
         if params.how == "large":
             np.ones(300 * 2**17).sum()
+        if params.how == "compile":  # says that it has, for an hour
+            compile_time._spent = compile_time.Seconds(3600.0, 3600.0)
         table = np.zeros(len(problem.labeled.column("word").vocabulary), dtype=np.int64)
         return MajorityFit(problem.labels, table - (params.how == "negative"))
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from sslbench.compiled import njit
-from sslbench.types import F64, I32, I64
+from sslbench.compiled import chunks, njit, parallel_kernel
+from sslbench.types import F64, I32
 
 U64 = NDArray[np.uint64]
 
@@ -33,6 +33,7 @@ FAR = 3.0
 """The largest ground distance, and the cost of a unit of extra mass (Pele & Werman's default)."""
 
 PIXELS = 128
+BLOCK = 1024  # pairs of a task
 
 _ROOT2, _ROOT5 = np.sqrt(2.0), np.sqrt(5.0)
 # Distance of pixels |dy| and |dx| <= 2 apart, as (i, j, k) of E above; others are FAR apart.
@@ -278,12 +279,11 @@ def distance(p0: np.uint64, p1: np.uint64, q0: np.uint64, q1: np.uint64, s: Scra
     return ones + twos * _ROOT2 + fives * _ROOT5
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def _distances(P: U64, Q: U64, blocks: I64, out: F64) -> None:
-    for b in prange(len(blocks) - 1):
-        s = scratch()
-        for i in range(blocks[b], blocks[b + 1]):
-            out[i] = distance(P[i, 0], P[i, 1], Q[i, 0], Q[i, 1], s)
+@parallel_kernel(lambda P, *_: chunks(len(P), BLOCK))
+def _distances(begin: int, end: int, P: U64, Q: U64, out: F64) -> None:
+    s = scratch()
+    for i in range(begin * BLOCK, min(end * BLOCK, len(P))):
+        out[i] = distance(P[i, 0], P[i, 1], Q[i, 0], Q[i, 1], s)
 
 
 def emd(P: U64, Q: U64) -> F64:
@@ -294,6 +294,5 @@ def emd(P: U64, Q: U64) -> F64:
     if P.shape != Q.shape or P.shape[1:] != (2,):
         raise ValueError(f"images must be uint64[n, 2] twice, got {P.shape} and {Q.shape}")
     out = np.empty(len(P))
-    blocks = np.append(np.arange(0, len(P), 1024), len(P))
-    _distances(P.astype(np.uint64), Q.astype(np.uint64), blocks, out)
+    _distances(P.astype(np.uint64), Q.astype(np.uint64), out)
     return out

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
-from sslbench.compiled import njit
+from sslbench.compiled import njit, parallel_kernel
 from sslbench.graph.neighbor_kernels import best_first, offer
 from sslbench.types import F64, I32, I64
 from sslbench_datasets.letters.emd import U64, Scratch, at_least, count, distance, scratch
@@ -132,19 +131,27 @@ def _candidates(
     return n
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
 def search_blocks(
-    v: VertexImages, rows: I64, weight: float, closeness: F64, sims: F64, ids: I32
-) -> I64:
-    """Fill sims float64[V, k] and ids int32[V, k] for the rows; int64[blocks]: distances computed.
+    begin: int,
+    end: int,
+    v: VertexImages,
+    rows: I64,
+    weight: float,
+    closeness: F64,
+    sims: F64,
+    ids: I32,
+    compared: I64,
+) -> None:
+    """Fill sims float64[V, k] and ids int32[V, k] for the rows.
 
-    closeness: float64, exp(-E / SCALE) of whole E = 0, 1, ...
+    closeness: float64, exp(-E / SCALE) of whole E = 0, 1, ...; compared int64[blocks]: number of
+    distances computed for each ROWS rows.
     """
     V, k = v.lit.shape[1], sims.shape[1]
     width = (OWN_WEIGHT + 2 * weight) / (_BUCKETS - 1)
-    blocks = (len(rows) + ROWS - 1) // ROWS
-    compared = np.zeros(blocks, np.int64)
-    for b in prange(blocks):
+    for b in range(begin, end):
+        compared[b] = 0
         s, part = scratch(), np.empty(3)
         bound, order = np.empty(V), np.empty(V, np.int32)
         start = np.empty(_BUCKETS + 1, np.int64)
@@ -164,4 +171,3 @@ def search_blocks(
                     size = offer(sims[i], ids[i], size, sim, j)
                     floor = sims[i, 0] if size == k else 0.0
             best_first(sims[i], ids[i], size)
-    return compared

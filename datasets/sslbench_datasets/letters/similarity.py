@@ -21,13 +21,15 @@ from typing import Any
 
 import numpy as np
 
+from sslbench.compiled import chunks
 from sslbench.corpus import Corpus
 from sslbench.errors import UserError
-from sslbench.graph.neighbors import NeighborLists, using_threads
+from sslbench.graph.neighbors import NeighborLists
 from sslbench.graph.options import GraphOptions, Progress, silent
 from sslbench.graph.similarity import Similarity
 from sslbench.graph.vertices import Vertices
 from sslbench.graph.words import CodedForms, Windows
+from sslbench.threads import using_threads
 from sslbench_datasets.letters.emd import FAR, PIXELS, U64
 from sslbench_datasets.letters.search import ROWS, SCALE, VertexImages, search_blocks
 
@@ -136,7 +138,8 @@ def nearest_letters(
     with using_threads(threads):
         for start, end in zip(borders, np.append(borders[1:], n), strict=True):
             rows = np.arange(start, end)
-            computed = search_blocks(images, rows, neighbor_weight, closeness, sims, ids)
+            computed = np.zeros(chunks(len(rows), ROWS), np.int64)
+            search_blocks(images, rows, neighbor_weight, closeness, sims, ids, computed)
             distances += int(computed.sum())
             progress(f"graph: {end:,} of {n:,} letters, {distances:,} distances")
     return NeighborLists(ids, sims)

@@ -11,18 +11,24 @@ same bits for any number of threads, without copies of the tables.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from sslbench.compiled import njit
+from sslbench.compiled import chunks, kernel, parallel_kernel
 from sslbench.crf.simd import rows
-from sslbench.types import F64, I32, AnyArray, Bool
+from sslbench.types import F64, I32, I64, AnyArray, Bool
 
-CHUNK = 64  # tokens per parallel task
+CHUNK = 64  # tokens of a task
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
 def add_state_scores(
-    found: I32, owner: I32, weights: F64, table: AnyArray, lo: int, node: F64
+    begin: int,
+    end: int,
+    found: I32,
+    owner: I32,
+    weights: F64,
+    table: AnyArray,
+    lo: int,
+    node: F64,
 ) -> None:
     """node[n] += weight of the table * its log row, over the state slots.
 
@@ -31,15 +37,16 @@ def add_state_scores(
     """
     N, L = node.shape
     flat = node.reshape(N * L)
-    for c in prange((N + CHUNK - 1) // CHUNK):
-        row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
-        for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
-            count = _pick(found[lo + n], owner, weights, row, factor)
-            rows.add_weighted_rows(row, factor, count, table, 0, L, flat, n * L)
+    row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
+    for n in range(begin * CHUNK, min(N, end * CHUNK)):
+        count = _pick(found[lo + n], owner, weights, row, factor)
+        rows.add_weighted_rows(row, factor, count, table, 0, L, flat, n * L)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
 def add_arc_scores(
+    begin: int,
+    end: int,
     found: I32,
     owner: I32,
     weights: F64,
@@ -59,22 +66,21 @@ def add_arc_scores(
     N, L = node.shape
     K = L * L
     nodes, edges = node.reshape(N * L), edge.reshape(N * K)
-    for c in prange((N + CHUNK - 1) // CHUNK):
-        row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
-        for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
-            count = _pick(found[lo + n], owner, weights, row, factor)
-            if first[n]:
-                for b in range(L):
-                    node[n, b] += chain[K + b]
-                rows.add_weighted_rows(row, factor, count, table, K, L, nodes, n * L)
-            else:
-                for k in range(K):
-                    edges[n * K + k] += chain[k]
-                rows.add_weighted_rows(row, factor, count, table, 0, K, edges, n * K)
+    row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
+    for n in range(begin * CHUNK, min(N, end * CHUNK)):
+        count = _pick(found[lo + n], owner, weights, row, factor)
+        if first[n]:
+            for b in range(L):
+                node[n, b] += chain[K + b]
+            rows.add_weighted_rows(row, factor, count, table, K, L, nodes, n * L)
+        else:
+            for k in range(K):
+                edges[n * K + k] += chain[k]
+            rows.add_weighted_rows(row, factor, count, table, 0, K, edges, n * K)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _pick(found, owner, weights, row, factor):  # type: ignore[no-untyped-def]
+@kernel
+def _pick(found: I32, owner: I32, weights: F64, row: I64, factor: F64) -> int:
     """The rows that count at a token, with the weights of their tables; how many."""
     count = 0
     for s in range(found.shape[0]):
@@ -85,12 +91,14 @@ def _pick(found, owner, weights, row, factor):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def state_expectation(found: I32, table: AnyArray, lo: int, node: F64, out: F64) -> None:
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
+def state_expectation(
+    begin: int, end: int, found: I32, table: AnyArray, lo: int, node: F64, out: F64
+) -> None:
     """out[chunk, s] = sum over the chunk's tokens of omega . log row (float64[chunks, S])."""
     N, L = node.shape
     flat = node.reshape(N * L)
-    for c in prange(out.shape[0]):
+    for c in range(begin, end):
         out[c] = 0.0
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
             for s in range(found.shape[1]):
@@ -99,15 +107,23 @@ def state_expectation(found: I32, table: AnyArray, lo: int, node: F64, out: F64)
                     out[c, s] += rows.inner(flat, n * L, table, r * L, L)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
 def arc_expectation(
-    found: I32, table: AnyArray, lo: int, first: Bool, node: F64, edge: F64, out: F64
+    begin: int,
+    end: int,
+    found: I32,
+    table: AnyArray,
+    lo: int,
+    first: Bool,
+    node: F64,
+    edge: F64,
+    out: F64,
 ) -> None:
     """As `state_expectation` for arc rows; START rows meet node at first tokens."""
     N, L = node.shape
     K = L * L
     nodes, edges = node.reshape(N * L), edge.reshape(N * K)
-    for c in prange(out.shape[0]):
+    for c in range(begin, end):
         out[c] = 0.0
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
             for s in range(found.shape[1]):
@@ -120,28 +136,38 @@ def arc_expectation(
                     out[c, s] += rows.inner(edges, n * K, table, r, K)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def count_states(found: I32, shares: I32, lo: int, node: F64, counts: F64) -> None:
+@parallel_kernel(lambda found, shares, *_: len(shares) - 1)
+def count_states(
+    begin: int, end: int, found: I32, shares: I32, lo: int, node: F64, counts: F64
+) -> None:
     """counts[row] += mu: float64[R, L].  shares int32[T + 1]: slots that one thread counts."""
     N, L = node.shape
     flat = node.reshape(N * L)
-    for g in prange(shares.shape[0] - 1):
-        row = np.empty(found.shape[1], np.int64)
+    row = np.empty(found.shape[1], np.int64)
+    for g in range(begin, end):
         for n in range(N):
             count = _present(found[lo + n], shares[g], shares[g + 1], row)
             rows.add_to_rows(row, 0, count, flat, n * L, counts, 0, L)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel(lambda found, shares, *_: len(shares) - 1)
 def count_arcs(
-    found: I32, shares: I32, lo: int, first: Bool, node: F64, edge: F64, counts: F64
+    begin: int,
+    end: int,
+    found: I32,
+    shares: I32,
+    lo: int,
+    first: Bool,
+    node: F64,
+    edge: F64,
+    counts: F64,
 ) -> None:
     """counts[row] += xi (or mu from START at first tokens): float64[R, (L+1) L]."""
     N, L = node.shape
     K = L * L
     nodes, edges = node.reshape(N * L), edge.reshape(N * K)
-    for g in prange(shares.shape[0] - 1):
-        row = np.empty(found.shape[1], np.int64)
+    row = np.empty(found.shape[1], np.int64)
+    for g in range(begin, end):
         for n in range(N):
             count = _present(found[lo + n], shares[g], shares[g + 1], row)
             if first[n]:
@@ -150,8 +176,8 @@ def count_arcs(
                 rows.add_to_rows(row, 0, count, edges, n * K, counts, 0, K)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _present(found, begin, end, row):  # type: ignore[no-untyped-def]
+@kernel
+def _present(found: I32, begin: int, end: int, row: I64) -> int:
     """The rows of some slots at a token; how many."""
     count = 0
     for s in range(begin, end):

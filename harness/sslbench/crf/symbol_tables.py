@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numba import get_num_threads
 
 from sslbench.checked import Saved, check_array, joined, part_of, table
 from sslbench.corpus import Corpus, CorpusShards
@@ -22,6 +21,7 @@ from sslbench.crf import symbol_kernels as kernels
 from sslbench.crf.data import Batch
 from sslbench.crf.model import ChainCRF
 from sslbench.features import Streams, SymbolRows, Template
+from sslbench.threads import number_of_threads
 from sslbench.types import F64, I32, AnyArray, Arrays
 
 #: tokens per piece of text in memory at a time, and per batch of its inference
@@ -220,7 +220,7 @@ class BoundTables:
     def count(self, batch: Batch, node: F64, edge: F64, counts: SymbolCounts) -> None:
         """Add the expected counts of a batch, given mu float64[n, L] and xi float64[n, L, L]."""
         self._check(batch, node)
-        t, lo, threads = self.tables, batch.lo, get_num_threads()
+        t, lo, threads = self.tables, batch.lo, number_of_threads()
         K = t.n_labels**2
         counts.chain[:K] += edge.sum(axis=0).reshape(-1)
         counts.chain[K:] += node[batch.offsets[:-1]].sum(axis=0)

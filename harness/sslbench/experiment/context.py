@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sslbench.compile_time import compile_seconds
+
 if TYPE_CHECKING:
     from sslbench.crf import ChainCRF, TrainingResult
     from sslbench.types import F64
@@ -24,8 +26,8 @@ StopReason = Literal["converged", "cycle", "oscillating", "max_rounds", "nothing
 
 
 def cpu_seconds() -> float:
-    """User and system time of this process and its finished children."""
-    return sum(os.times()[:4])
+    """User and system time of this process and its finished children, without compilation."""
+    return sum(os.times()[:4]) - compile_seconds().cpu
 
 
 class RunContext:

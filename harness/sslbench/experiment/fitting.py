@@ -57,7 +57,11 @@ class RunMethod(Protocol):
 
     @property
     def cpu_s(self) -> float:
-        """CPU seconds that count for the run and that this process has not spent."""
+        """CPU seconds of another process, without compilation."""
+
+    @property
+    def compile_s(self) -> float:
+        """Wall seconds that another process has compiled kernels."""
 
     @property
     def isolation(self) -> str:
@@ -74,7 +78,7 @@ class RunMethod(Protocol):
 class LocalMethod:
     """The method in this process."""
 
-    cpu_s = 0.0
+    cpu_s = compile_s = 0.0
     isolation = "none"
 
     def __init__(self, spec: RunSpec, plugins: Registry) -> None:

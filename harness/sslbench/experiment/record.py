@@ -172,7 +172,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     sentence_ids: by split whose sentences depend on the seed (draws, folds), the number of each
         sentence in the corpus that is drawn from, packed (see `pack_numbers`).
     data: origin and sizes of the data, and a hash of the test split with its labels.
-    timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run.
+    timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run, without those in which
+        kernels were compiled, as they are once on a machine.
     peak_rss_mb: highest resident memory of the run's process in MiB; None = not measured.
     error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =
         the user can correct it.

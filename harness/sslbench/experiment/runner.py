@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from sslbench.compile_time import compile_seconds
 from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.audit import duplicates
@@ -48,7 +49,7 @@ def execute(
     method: where it is trained; None = in this process. KeyboardInterrupt and SystemExit of this
     process are raised: they are no failures of the run.
     """
-    began, cpu = time.perf_counter(), cpu_seconds()
+    began, cpu, compiled = time.perf_counter(), cpu_seconds(), compile_seconds().wall
     timer = RunContext(threads=run_task.threads, quiet=run_task.quiet)
     plugins = plugins or registry()
     method = method or LocalMethod(run_task.spec, plugins)
@@ -56,8 +57,9 @@ def execute(
         record = _perform(run_task, plugins, timer, method)
     except Exception as error:
         record = _failure(run_task, error)
-    record.timing = {**record.timing, **timer.timing}
-    record.wall_s = time.perf_counter() - began
+    compiling = compile_seconds().wall - compiled + method.compile_s
+    record.timing = {**record.timing, **timer.timing, "compile": compiling}
+    record.wall_s = max(0.0, time.perf_counter() - began - compiling)
     record.cpu_s = cpu_seconds() - cpu + method.cpu_s
     record.environment["isolation"] = method.isolation
     if method.violations:

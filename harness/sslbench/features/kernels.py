@@ -16,15 +16,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import prange
 
-from sslbench.compiled import njit
+from sslbench.compiled import chunks, njit, parallel_kernel
 from sslbench.types import I8, I32, I64
 
 UNRESOLVED = -2
 """In a table from vocabulary codes to symbols: the code has not occurred yet."""
 
-_CHUNK = 64  # tokens per parallel task
+_CHUNK = 64  # tokens of a task
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -204,8 +203,10 @@ def gather_bag(
                         out[row, n] = value
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel(lambda codes, position, *_: chunks(len(position), _CHUNK))
 def slot_rows(
+    begin: int,
+    end: int,
     codes: I32,
     position: I64,
     inside: I32,
@@ -221,12 +222,11 @@ def slot_rows(
     codes int32[P, padded]; position int64[n] padded position of the tokens; inside int32[n, 2]
     tokens to the left and to the right within the sentence; found int32[n, S] out.
     """
-    for c in prange((position.shape[0] + _CHUNK - 1) // _CHUNK):
-        for n in range(c * _CHUNK, min(position.shape[0], (c + 1) * _CHUNK)):
-            for s in range(stream.shape[0]):
-                o = offset[s]
-                if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
-                    found[n, s] = -1
-                    continue
-                code = codes[stream[s], position[n] + o] + unknown
-                found[n, s] = start[s] + code if code >= 0 else -1
+    for n in range(begin * _CHUNK, min(position.shape[0], end * _CHUNK)):
+        for s in range(stream.shape[0]):
+            o = offset[s]
+            if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
+                found[n, s] = -1
+                continue
+            code = codes[stream[s], position[n] + o] + unknown
+            found[n, s] = start[s] + code if code >= 0 else -1

@@ -21,9 +21,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
-from sslbench.compiled import njit
+from sslbench.compiled import chunks, njit, parallel_kernel
 from sslbench.types import F32, F64, I32, I64
 
 NEARLY_ZERO = 1e-300
@@ -38,7 +37,8 @@ SLACK = 1e-9
 CHUNK = 32  # sums that are compared with the k-th best at once
 HEAP = 16  # cost of a heap update, in multiply-adds
 COMPLETING = 16  # cost of completing a candidate, in multiply-adds
-ROWS = 64  # rows per block of the full search
+ROWS = 64  # rows of a task of the full search
+BLOCK = 1024  # rows of a task elsewhere
 
 
 class Index(NamedTuple):
@@ -221,49 +221,62 @@ def _by_rare_columns(
     return _best(touched, n, acc, i, sims, ids), n, floor
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel_kernel(lambda index, rows, *_: chunks(len(rows), BLOCK))
 def search_rare(
-    index: Index, rows: I64, budget: int, sims: F64, ids: I32, sizes: I32, floors: F64
+    begin: int,
+    end: int,
+    index: Index,
+    rows: I64,
+    budget: int,
+    sims: F64,
+    ids: I32,
+    sizes: I32,
+    floors: F64,
 ) -> None:
     """The k best of the rows by their rare columns; size -1 where the budget did not suffice."""
     n = len(index.ptr) - 1
-    block = 1024
-    for b in prange((len(rows) + block - 1) // block):
-        acc = np.zeros(n)
-        touched = np.empty(n, np.int32)
-        for r in range(b * block, min((b + 1) * block, len(rows))):
-            size, n_touched, floors[r] = _by_rare_columns(
-                index, rows[r], budget, acc, touched, sims[r], ids[r]
-            )
-            best_first(sims[r], ids[r], max(size, 0))
-            sizes[r] = size
-            for t in range(n_touched):
-                acc[touched[t]] = 0.0
+    acc = np.zeros(n)
+    touched = np.empty(n, np.int32)
+    for r in range(begin * BLOCK, min(end * BLOCK, len(rows))):
+        size, n_touched, floors[r] = _by_rare_columns(
+            index, rows[r], budget, acc, touched, sims[r], ids[r]
+        )
+        best_first(sims[r], ids[r], max(size, 0))
+        sizes[r] = size
+        for t in range(n_touched):
+            acc[touched[t]] = 0.0
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def search_cut(index: Index, rows: I64, columns: int, candidates: int, sims: F64, ids: I32) -> None:
+@parallel_kernel(lambda index, rows, *_: chunks(len(rows), BLOCK))
+def search_cut(
+    begin: int,
+    end: int,
+    index: Index,
+    rows: I64,
+    columns: int,
+    candidates: int,
+    sims: F64,
+    ids: I32,
+) -> None:
     """The k best among the `candidates` vertices that are best by the first `columns` columns."""
     n = len(index.ptr) - 1
-    block = 1024
-    for b in prange((len(rows) + block - 1) // block):
-        acc = np.zeros(n)
-        touched = np.empty(n, np.int32)
-        some = np.empty(candidates)
-        some_ids = np.empty(candidates, np.int32)
-        for r in range(b * block, min((b + 1) * block, len(rows))):
-            i = rows[r]
-            n_touched = 0
-            e = index.ptr[i]
-            while e < index.ptr[i + 1] and index.column[e] < columns:
-                value = np.float64(index.value[e])
-                n_touched = _add(index, index.column[e], value, acc, touched, n_touched)
-                e += 1
-            n_some = _best(touched, n_touched, acc, i, some, some_ids)
-            size = _finish(index, i, e, 0.0, some_ids, n_some, acc, sims[r], ids[r])
-            best_first(sims[r], ids[r], size)
-            for t in range(n_touched):
-                acc[touched[t]] = 0.0
+    acc = np.zeros(n)
+    touched = np.empty(n, np.int32)
+    some = np.empty(candidates)
+    some_ids = np.empty(candidates, np.int32)
+    for r in range(begin * BLOCK, min(end * BLOCK, len(rows))):
+        i = rows[r]
+        n_touched = 0
+        e = index.ptr[i]
+        while e < index.ptr[i + 1] and index.column[e] < columns:
+            value = np.float64(index.value[e])
+            n_touched = _add(index, index.column[e], value, acc, touched, n_touched)
+            e += 1
+        n_some = _best(touched, n_touched, acc, i, some, some_ids)
+        size = _finish(index, i, e, 0.0, some_ids, n_some, acc, sims[r], ids[r])
+        best_first(sims[r], ids[r], size)
+        for t in range(n_touched):
+            acc[touched[t]] = 0.0
 
 
 # -- in full ---------------------------------------------------------------------------------------
@@ -313,8 +326,10 @@ def _take_tile(acc: F64, low: int, width: int, floor: float, sims: F64, ids: I32
     return size
 
 
-@njit(cache=True, nogil=True, parallel=True)
+@parallel_kernel(lambda index, rows, *_: chunks(len(rows), ROWS))
 def search_full(
+    begin: int,
+    end: int,
     index: Index,
     rows: I64,
     floors: F64,
@@ -327,7 +342,7 @@ def search_full(
     """The exact k best of the rows, from all their similarities above the floors."""
     n = len(index.ptr) - 1
     widest = np.max(index.ptr[1:] - index.ptr[:-1])
-    for b in prange((len(rows) + ROWS - 1) // ROWS):
+    for b in range(begin, end):
         mine = rows[b * ROWS : (b + 1) * ROWS]
         acc = np.zeros(tile)
         sizes = np.zeros(len(mine), np.int64)
@@ -347,10 +362,10 @@ def search_full(
             best_first(sims[b * ROWS + r], ids[b * ROWS + r], sizes[r])
 
 
-@njit(cache=True, nogil=True, parallel=True)
-def similarities(index: Index, rows: I64, ids: I32, sims: F64) -> None:
+@parallel_kernel(lambda index, rows, *_: chunks(len(rows), BLOCK))
+def similarities(begin: int, end: int, index: Index, rows: I64, ids: I32, sims: F64) -> None:
     """sims[r, t] = similarity of rows[r] and ids[r, t]; 0 for -1 and for the row itself."""
-    for r in prange(len(rows)):
+    for r in range(begin * BLOCK, min(end * BLOCK, len(rows))):
         i = rows[r]
         for t in range(ids.shape[1]):
             j = ids[r, t]

@@ -6,8 +6,6 @@ norm below 1 lacks columns that no other row has. Only similarities above 0 coun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +16,7 @@ from sslbench.checked import check_array
 from sslbench.errors import UserError
 from sslbench.graph import neighbor_kernels as kernels
 from sslbench.graph.options import Progress, silent
+from sslbench.threads import number_of_threads, using_threads
 from sslbench.types import F32, F64, I32, I64
 
 Matrix: TypeAlias = "sparse.csr_matrix[Any] | sparse.csr_array[Any]"
@@ -76,7 +75,7 @@ def predicted_cost(X: Matrix, threads: int | None = None, k: int = 60) -> Cost:
     df = np.bincount(X.indices, minlength=X.shape[1]).astype(np.int64)
     shared = df[df > 1]
     adds = int(np.sum(shared * shared))
-    threads = _threads(threads)
+    threads = threads or number_of_threads()
     n = X.shape[0]
     dense = min(_MOST_DENSE, int(np.sum(shared * _DENSE >= n)))
     size = 40 * int(shared.sum()) + 12 * n * (k + threads) + 4 * n * dense
@@ -141,26 +140,6 @@ def _check(X: Matrix, k: int, max_df: int | None, search: str) -> None:
         raise UserError("max_df needs the exact search", hint="leave one of the two out")
     if X.shape[0] >= 2**31:
         raise UserError(f"{X.shape[0]:,} vertices are too many", hint="the limit is 2^31")
-
-
-def _threads(threads: int | None) -> int:
-    import numba
-
-    most = int(getattr(numba.config, "NUMBA_NUM_THREADS"))  # noqa: B009 - set at run time
-    return int(numba.get_num_threads()) if threads is None else max(1, min(threads, most))
-
-
-@contextmanager
-def using_threads(threads: int | None) -> Iterator[None]:
-    """Use this number of threads in kernels, or the maximum of the process if that is smaller."""
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(_threads(threads))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
 
 
 def build_index(X: Matrix) -> tuple[kernels.Index, I64]:

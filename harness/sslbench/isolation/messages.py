@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from sslbench.compile_time import Seconds
 from sslbench.corpus import Corpus
 from sslbench.experiment.description import MethodDescription
 from sslbench.experiment.problem import Problem
@@ -107,7 +108,11 @@ Answer = Restricted | Described | Fitted | Predicted | Failed
 
 
 class Reply(msgspec.Struct):
-    """violations: what the process has tried to read or import since the last reply."""
+    """violations: what the process has tried to read or import since the last reply.
+
+    compiled: what it has taken to compile kernels until now.
+    """
 
     answer: Answer
     violations: list[str] = []
+    compiled: Seconds = Seconds()

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 import psutil
 
+from sslbench.compile_time import Seconds
 from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
@@ -77,6 +78,7 @@ class MethodProcess:
         self._temporary = restrictions.temporary
         self._texts: list[tuple[Shards, Shards]] = []
         self._fits = 0
+        self._compiled = Seconds()
         self.isolation = "none"
         self.violations: list[str] = []
 
@@ -87,10 +89,16 @@ class MethodProcess:
 
     @property
     def cpu_s(self) -> float:
-        """User and system time of the process while it runs."""
+        """User and system time of the process while it runs, without compilation."""
         with contextlib.suppress(psutil.Error):
-            return sum(psutil.Process(self._process.pid).cpu_times()[:4])
+            spent = sum(psutil.Process(self._process.pid).cpu_times()[:4])
+            return max(0.0, spent - self._compiled.cpu)
         return 0.0
+
+    @property
+    def compile_s(self) -> float:
+        """See `RunMethod`."""
+        return self._compiled.wall
 
     def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
@@ -164,6 +172,7 @@ class MethodProcess:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise MethodError(f"the answer of the method's process is damaged: {error}") from None
         self.violations += reply.violations
+        self._compiled = reply.compiled
         found = reply.answer
         if isinstance(found, messages.Failed):
             if found.kind == "input":

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from sslbench.compile_time import compile_seconds
 from sslbench.errors import UserError, printable
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.fitting import LocalMethod
@@ -35,7 +36,7 @@ def serve(connection: Connection, method: LocalMethod, context: Callable[[], Run
         while True:
             request = pickle.loads(connection.recv_bytes())  # noqa: S301  # from our own side
             answer = server.answer(request)
-            reply = messages.Reply(answer, server.watch.take())
+            reply = messages.Reply(answer, server.watch.take(), compile_seconds())
             connection.send_bytes(msgspec.msgpack.encode(reply))
 
 

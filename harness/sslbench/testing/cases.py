@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-import numba
 import numpy as np
 
 from sslbench.corpus import Corpus
@@ -32,6 +31,7 @@ from sslbench.registrations import (
     ModelInfo,
     Registration,
 )
+from sslbench.threads import using_threads
 
 from .results import CheckFailure, CheckSkipped
 from .toys import toy_dataset, toy_featurizer
@@ -283,23 +283,6 @@ def predicted_labels(tagger: Tagger, corpus: Corpus) -> list[str]:
 def raw_prediction(tagger: Any, corpus: Corpus) -> Any:
     """What `predict` of a tagger returns for a corpus, unchecked."""
     return tagger.predict(without_labels(corpus))
-
-
-def max_threads() -> int:
-    """How many threads kernels may use in this process."""
-    n: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # set when imported
-    return n
-
-
-@contextmanager
-def using_threads(threads: int) -> Iterator[None]:
-    """Let compiled kernels use so many threads, at most those that the process was started with."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(min(threads, max_threads()))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)
 
 
 def require_same(found: Mapping[str, Any], expected: Mapping[str, Any], when: str) -> None:

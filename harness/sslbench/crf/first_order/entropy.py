@@ -28,7 +28,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from sslbench.compiled import kernel, parallel_kernel
 from sslbench.crf.data import SentenceGroups
@@ -199,7 +198,6 @@ def _shared_sentence(
     return status, entropy
 
 
-@parallel_kernel
 def shared(
     node: F64,
     edge: F64,
@@ -216,11 +214,29 @@ def shared(
     Out: entropy float64[s] in nats; node_slope float64[n, L]; edge_slopes float64[G, L, L], sums
     over the positions of a group; counts float64[G, L]; status int8[s].
     """
+    transitions = _transitions(edge[0])
+    _shared_groups(
+        sentences, transitions, node, edge, entropy, node_slope, edge_slopes, counts, status
+    )
+
+
+@parallel_kernel(lambda sentences, *_: len(sentences.groups) - 1)
+def _shared_groups(
+    begin: int,
+    end: int,
+    sentences: SentenceGroups,
+    transitions: _Transitions,
+    node: F64,
+    edge: F64,
+    entropy: F64,
+    node_slope: F64,
+    edge_slopes: F64,
+    counts: F64,
+    status: I8,
+) -> None:
     offsets, groups, weights = sentences
-    L = node.shape[1]
-    transitions = _Transitions(*_transitions(edge[0]))  # built here: see `parallel_kernel`
-    P = transitions.M.shape[2]
-    for g in prange(groups.shape[0] - 1):
+    L, P = node.shape[1], transitions.M.shape[2]
+    for g in range(begin, end):
         longest = 2
         for i in range(groups[g], groups[g + 1]):
             longest = max(longest, offsets[i + 1] - offsets[i])
@@ -343,8 +359,10 @@ def _varying_sentence(
     return status, entropy
 
 
-@parallel_kernel
+@parallel_kernel(lambda node, edge, sentences, *_: len(sentences.groups) - 1)
 def varying(
+    begin: int,
+    end: int,
     node: F64,
     edge: F64,
     sentences: SentenceGroups,
@@ -360,7 +378,7 @@ def varying(
     """
     offsets, groups, weights = sentences
     L = node.shape[1]
-    for g in prange(groups.shape[0] - 1):
+    for g in range(begin, end):
         longest = 0
         for i in range(groups[g], groups[g + 1]):
             longest = max(longest, offsets[i + 1] - offsets[i])

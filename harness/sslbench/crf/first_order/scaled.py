@@ -24,7 +24,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from sslbench.compiled import kernel, parallel_kernel
 from sslbench.crf.first_order import log_space
@@ -206,7 +205,8 @@ def _varying_sentence(
     beta, g = np.ones(L), np.empty(L)
     for t in range(T - 1, 0, -1):
         rows.multiply(mu[t], beta)
-        g[:] = beta
+        for b in range(L):  # without a slice, whose errors take two seconds to compile
+            g[b] = beta[b]
         rows.scale(g, 1.0 / scale[t])
         rows.edge_marginals(edge[t], mu[t - 1], g, beta)
         if zeros:
@@ -246,7 +246,6 @@ def _transitions(edge: F64) -> _Transitions:
     return _Transitions(E, ET, top, top - low, zeros)
 
 
-@parallel_kernel
 def shared(
     node: F64,
     edge: F64,
@@ -259,23 +258,42 @@ def shared(
 ) -> None:
     """All sentences of a batch under one transition matrix.
 
+    Kernels in log space are compiled when the first sentence needs them.
+
     node float64[n, L]; edge float64[1, L, L]; offsets int64[s+1] of the sentences;
     groups int64[G+1] sentence ranges that one thread handles at a time.
     Out: mu float64[n, L]; log_scale float64[n], sums to log Z over a sentence; edge_sums
     float64[G, L, L], edge marginals summed over the positions of a group; status int8[s].
     """
-    transitions = _Transitions(*_transitions(edge))  # built here: see `parallel_kernel`
-    for g in prange(groups.shape[0] - 1):
+    transitions = _transitions(edge)
+    _shared_groups(groups, offsets, transitions, node, mu, log_scale, edge_sums, status)
+    if (status == REDO).any():
+        _shared_again(groups, offsets, node, edge, mu, log_scale, edge_sums, status)
+
+
+@parallel_kernel(lambda groups, *_: len(groups) - 1)
+def _shared_groups(
+    begin: int,
+    end: int,
+    groups: I64,
+    offsets: I64,
+    transitions: _Transitions,
+    node: F64,
+    mu: F64,
+    log_scale: F64,
+    edge_sums: F64,
+    status: I8,
+) -> None:
+    for g in range(begin, end):
         first, last = groups[g], groups[g + 1]
         borders = offsets[first : last + 1]
         own = status[first:last]
-        _shared_group(node, edge, borders, transitions, mu, log_scale, edge_sums[g], own)
+        _shared_group(node, borders, transitions, mu, log_scale, edge_sums[g], own)
 
 
 @kernel
 def _shared_group(
     node: F64,
-    edge: F64,
     borders: I64,
     transitions: _Transitions,
     mu: F64,
@@ -297,37 +315,36 @@ def _shared_group(
         own[:] = 0.0
         scratch = _Scratch(x[:T], alpha[:T], beta[:T])
         s = _shared_sentence(node[lo:hi], transitions, scratch, mu[lo:hi], log_scale[lo:hi], own)
-        if s == REDO:
-            xi = np.zeros((1, L, L))
-            s = _log_space_sentence(node[lo:hi], edge, mu[lo:hi], log_scale[lo:hi], xi)
-            edge_sum += xi[0]
-        else:
+        if s == OK:
             for a in range(L):
                 for b in range(L):
                     edge_sum[a, b] += own[a, b] * transitions.E[a, b]
         status[i] = s
 
 
-@kernel
-def _one_varying(node: F64, edge: F64, mu: F64, log_scale: F64) -> int:
-    """One sentence, scaled if that is safe, else in log space; its status."""
-    T, L = node.shape
-    safe, zeros = prepare_varying(node, edge, log_scale)
-    status = REDO
-    saved = edge.copy() if zeros or not safe else np.empty((0, L, L))
-    if safe:
-        status = _varying_sentence(node, edge, zeros, mu, log_scale, np.empty(T))
-    if status == REDO:
-        first = np.zeros((T, L))  # `saved` includes the node potentials of the other positions
-        first[0] = node[0]
-        status = _log_space_sentence(first, saved, mu, log_scale, edge)
-    for a in range(L):
-        for b in range(L):
-            edge[0, a, b] = 0.0
-    return status
+@parallel_kernel(lambda groups, *_: len(groups) - 1)
+def _shared_again(
+    begin: int,
+    end: int,
+    groups: I64,
+    offsets: I64,
+    node: F64,
+    edge: F64,
+    mu: F64,
+    log_scale: F64,
+    edge_sums: F64,
+    status: I8,
+) -> None:
+    """Do the sentences of status REDO in log space."""
+    for g in range(begin, end):
+        for i in range(groups[g], groups[g + 1]):
+            if status[i] == REDO:
+                lo, hi = offsets[i], offsets[i + 1]
+                xi = np.zeros(edge.shape)
+                status[i] = _log_space_sentence(node[lo:hi], edge, mu[lo:hi], log_scale[lo:hi], xi)
+                edge_sums[g] += xi[0]
 
 
-@parallel_kernel
 def varying(
     node: F64, edge: F64, offsets: I64, groups: I64, mu: F64, log_scale: F64, status: I8
 ) -> None:
@@ -336,16 +353,81 @@ def varying(
     As `shared`, but edge is float64[n, L, L] and is replaced by the edge marginals xi (zero at the
     first token of each sentence).
     """
-    for g in prange(groups.shape[0] - 1):
-        for i in range(groups[g], groups[g + 1]):
+    _varying_groups(groups, offsets, node, edge, mu, log_scale, status)
+    if (status == REDO).any():
+        _varying_again(groups, offsets, node, edge, mu, log_scale, status)
+
+
+@parallel_kernel(lambda groups, *_: len(groups) - 1)
+def _varying_groups(
+    begin: int,
+    end: int,
+    groups: I64,
+    offsets: I64,
+    node: F64,
+    edge: F64,
+    mu: F64,
+    log_scale: F64,
+    status: I8,
+) -> None:
+    """`varying`, but edge of a sentence of status REDO has the potentials of both kinds."""
+    L = node.shape[1]
+    for i in range(groups[begin], groups[end]):
+        lo, hi = offsets[i], offsets[i + 1]
+        own, tops = edge[lo:hi], log_scale[lo:hi]
+        safe, zeros = prepare_varying(node[lo:hi], own, tops)
+        if not safe:
+            status[i] = REDO
+            continue
+        saved = own.copy() if zeros else own
+        status[i] = _varying_sentence(node[lo:hi], own, zeros, mu[lo:hi], tops, np.empty(hi - lo))
+        if status[i] == REDO:
+            _copy(saved, own)
+        else:
+            for a in range(L):
+                for b in range(L):
+                    own[0, a, b] = 0.0
+
+
+@kernel
+def _copy(source: F64, out: F64) -> None:
+    """float64[T, L, L].  An assignment of slices takes two seconds more to compile."""
+    T, L = source.shape[:2]
+    for t in range(T):
+        for a in range(L):
+            for b in range(L):
+                out[t, a, b] = source[t, a, b]
+
+
+@parallel_kernel(lambda groups, *_: len(groups) - 1)
+def _varying_again(
+    begin: int,
+    end: int,
+    groups: I64,
+    offsets: I64,
+    node: F64,
+    edge: F64,
+    mu: F64,
+    log_scale: F64,
+    status: I8,
+) -> None:
+    """Do the sentences of status REDO in log space."""
+    for i in range(groups[begin], groups[end]):
+        if status[i] == REDO:
             lo, hi = offsets[i], offsets[i + 1]
-            status[i] = _one_varying(node[lo:hi], edge[lo:hi], mu[lo:hi], log_scale[lo:hi])
+            first = np.zeros((hi - lo, node.shape[1]))  # `edge` has those of other positions
+            first[0] = node[lo]
+            own, prepared = edge[lo:hi], edge[lo:hi].copy()
+            status[i] = _log_space_sentence(first, prepared, mu[lo:hi], log_scale[lo:hi], own)
+            own[0] = 0.0
 
 
-@parallel_kernel
-def viterbi(node: F64, edge: F64, offsets: I64, path: I32, status: I8) -> None:
+@parallel_kernel(lambda node, edge, offsets, *_: len(offsets) - 1)
+def viterbi(
+    begin: int, end: int, node: F64, edge: F64, offsets: I64, path: I32, status: I8
+) -> None:
     """Best labels of every sentence; path int32[n]."""
-    for i in prange(offsets.shape[0] - 1):
+    for i in range(begin, end):
         lo, hi = offsets[i], offsets[i + 1]
         e = edge if edge.shape[0] == 1 else edge[lo:hi]
         score = log_space.viterbi(node[lo:hi], e, path[lo:hi])

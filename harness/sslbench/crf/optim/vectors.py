@@ -6,9 +6,8 @@ Sums run over chunks of a fixed length: the same bits for any number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from sslbench.compiled import kernel, parallel_kernel
+from sslbench.compiled import chunks, kernel, parallel_kernel
 from sslbench.crf.simd import lanes
 from sslbench.types import F64, I64
 
@@ -32,61 +31,65 @@ def _chunk_dot(x: F64, y: F64, lo: int, hi: int) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@parallel_kernel
 def dot(x: F64, y: F64) -> float:
     """Inner product of float64[n]."""
-    n = x.shape[0]
-    chunks = (n + CHUNK - 1) // CHUNK
-    partial = np.zeros(chunks)
-    for c in prange(chunks):
-        partial[c] = _chunk_dot(x, y, c * CHUNK, min(n, (c + 1) * CHUNK))
-    total = 0.0
-    for c in range(chunks):
-        total += partial[c]
-    return total
+    partial = np.empty(chunks(len(x), CHUNK))
+    _dots(x, y, partial)
+    return _in_order(partial)
 
 
-@parallel_kernel
-def combine(a: float, x: F64, b: float, y: F64, out: F64) -> None:
+@parallel_kernel(lambda x, y, partial: len(partial))
+def _dots(begin: int, end: int, x: F64, y: F64, partial: F64) -> None:
+    for c in range(begin, end):
+        partial[c] = _chunk_dot(x, y, c * CHUNK, min(x.shape[0], (c + 1) * CHUNK))
+
+
+def _in_order(partial: F64) -> float:
+    """Sum from first to last; `sum` of NumPy adds pairs."""
+    return float(np.add.accumulate(partial)[-1]) if len(partial) else 0.0
+
+
+@parallel_kernel(lambda a, x, *_: chunks(len(x), CHUNK))
+def combine(begin: int, end: int, a: float, x: F64, b: float, y: F64, out: F64) -> None:
     """out = a x + b y; out may be x or y."""
-    for i in prange(x.shape[0]):
+    for i in range(begin * CHUNK, min(x.shape[0], end * CHUNK)):
         out[i] = a * x[i] + b * y[i]
 
 
-@parallel_kernel
 def max_abs(x: F64) -> float:
     """Largest absolute value."""
-    n = x.shape[0]
-    chunks = (n + CHUNK - 1) // CHUNK
-    partial = np.zeros(chunks)
-    for c in prange(chunks):
+    partial = np.empty(chunks(len(x), CHUNK))
+    _largest(x, partial)
+    return float(partial.max(initial=0.0))
+
+
+@parallel_kernel(lambda x, partial: len(partial))
+def _largest(begin: int, end: int, x: F64, partial: F64) -> None:
+    for c in range(begin, end):
         top = 0.0
-        for i in range(c * CHUNK, min(n, (c + 1) * CHUNK)):
+        for i in range(c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)):
             top = max(top, abs(x[i]))
         partial[c] = top
-    return partial.max() if chunks > 0 else 0.0
 
 
-@parallel_kernel
 def subtract_prior(precision: F64, x: F64, gradient: F64) -> float:
     """gradient -= precision * x; return the sum of precision * x^2 / 2.  All float64[n]."""
-    n = x.shape[0]
-    chunks = (n + CHUNK - 1) // CHUNK
-    partial = np.zeros(chunks)
-    for c in prange(chunks):
+    partial = np.empty(chunks(len(x), CHUNK))
+    _subtract(precision, x, gradient, partial)
+    return _in_order(0.5 * partial)
+
+
+@parallel_kernel(lambda precision, x, gradient, partial: len(partial))
+def _subtract(begin: int, end: int, precision: F64, x: F64, gradient: F64, partial: F64) -> None:
+    for c in range(begin, end):
         total = 0.0
-        for i in range(c * CHUNK, min(n, (c + 1) * CHUNK)):
+        for i in range(c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)):
             pull = precision[i] * x[i]
             gradient[i] -= pull
             total += pull * x[i]
         partial[c] = total
-    half = 0.0
-    for c in range(chunks):  # numba would turn partial.sum() into a parallel sum
-        half += 0.5 * partial[c]
-    return half
 
 
-@parallel_kernel
 def pair_products(S: F64, Y: F64, rows: I64, new: int, gradient: F64, preconditioner: F64) -> F64:
     """Inner products float64[k, 5] of the pairs of L-BFGS, in one pass over them.
 
@@ -94,17 +97,34 @@ def pair_products(S: F64, Y: F64, rows: I64, new: int, gradient: F64, preconditi
     preconditioner float64[n], the diagonal D (empty = identity).
     Columns: s.y_new, y.s_new, y.D.y_new, s.gradient, y.D.gradient.
     """
-    n, k = gradient.shape[0], rows.shape[0]
-    chunks = (n + PAIR_CHUNK - 1) // PAIR_CHUNK
-    partial = np.zeros((chunks, k, 5))
-    for c in prange(chunks):
+    partial = np.empty((chunks(len(gradient), PAIR_CHUNK), len(rows), 5))
+    _pair_products(S, Y, rows, new, gradient, preconditioner, partial)
+    total: F64 = np.zeros((len(rows), 5))
+    for part in partial:
+        total += part
+    return total
+
+
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
+def _pair_products(
+    begin: int,
+    end: int,
+    S: F64,
+    Y: F64,
+    rows: I64,
+    new: int,
+    gradient: F64,
+    preconditioner: F64,
+    partial: F64,
+) -> None:
+    n = gradient.shape[0]
+    scaled_y, scaled_g = np.empty(PAIR_CHUNK), np.empty(PAIR_CHUNK)
+    for c in range(begin, end):
         lo, hi = c * PAIR_CHUNK, min(n, (c + 1) * PAIR_CHUNK)
-        scaled_y, scaled_g = Y[new, lo:hi].copy(), gradient[lo:hi].copy()
-        if preconditioner.shape[0]:
-            for i in range(hi - lo):
-                scaled_y[i] *= preconditioner[lo + i]
-                scaled_g[i] *= preconditioner[lo + i]
-        for j in range(k):
+        for i in range(lo, hi):
+            factor = preconditioner[i] if preconditioner.shape[0] else 1.0
+            scaled_y[i - lo], scaled_g[i - lo] = Y[new, i] * factor, gradient[i] * factor
+        for j in range(rows.shape[0]):
             _five_products(
                 S[rows[j], lo:hi],
                 Y[rows[j], lo:hi],
@@ -115,12 +135,6 @@ def pair_products(S: F64, Y: F64, rows: I64, new: int, gradient: F64, preconditi
                 scaled_g,
                 partial[c, j],
             )
-    total = np.zeros((k, 5))
-    for c in range(chunks):
-        for j in range(k):
-            for q in range(5):
-                total[j, q] += partial[c, j, q]
-    return total
 
 
 @kernel
@@ -142,8 +156,10 @@ def _five_products(
     out[3], out[4] = lanes.total(t3), lanes.total(t4)
 
 
-@parallel_kernel
+@parallel_kernel(lambda S, Y, rows, a, b, gradient, *_: chunks(len(gradient), PAIR_CHUNK))
 def combine_pairs(
+    begin: int,
+    end: int,
     S: F64,
     Y: F64,
     rows: I64,
@@ -156,16 +172,17 @@ def combine_pairs(
 ) -> None:
     """out = -(gamma D (gradient - sum_j a_j y_j) + sum_j b_j s_j); arrays as in `pair_products`."""
     n = gradient.shape[0]
-    for c in prange((n + PAIR_CHUNK - 1) // PAIR_CHUNK):
+    for c in range(begin, end):
         lo, hi = c * PAIR_CHUNK, min(n, (c + 1) * PAIR_CHUNK)
-        part = gradient[lo:hi].copy()
+        part = out[lo:hi]
+        for i in range(lo, hi):
+            out[i] = gradient[i]
         for j in range(rows.shape[0]):
             _add_multiple(-a[j], Y[rows[j], lo:hi], part)
-        for i in range(hi - lo):
-            part[i] *= -gamma if preconditioner.shape[0] == 0 else -gamma * preconditioner[lo + i]
+        for i in range(lo, hi):
+            out[i] *= -gamma if preconditioner.shape[0] == 0 else -gamma * preconditioner[i]
         for j in range(rows.shape[0]):
             _add_multiple(-b[j], S[rows[j], lo:hi], part)
-        out[lo:hi] = part
 
 
 @kernel

@@ -21,7 +21,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from sslbench.compiled import inline_kernel, kernel, parallel_kernel
 from sslbench.crf.data import LabelTriples, SentenceGroups
@@ -304,8 +303,10 @@ def sentence(
     return OK
 
 
-@parallel_kernel
+@parallel_kernel(lambda node, edge, triples, sentences, *_: len(sentences.groups) - 1)
 def varying(
+    begin: int,
+    end: int,
     node: F64,
     edge: F64,
     triples: LabelTriples,
@@ -319,9 +320,9 @@ def varying(
     out.edge float64[n, L, L]: marginals of the pairs, zero at first tokens.
     """
     offsets, groups, weights = sentences
-    mu, xi, begin, inner, end = out.node, out.edge, out.begin, out.inner, out.end
-    for k in prange(groups.shape[0] - 1):
-        begin[k], inner[k], end[k] = 0.0, 0.0, 0.0
+    mu, xi = out.node, out.edge
+    for k in range(begin, end):
+        out.begin[k], out.inner[k], out.end[k] = 0.0, 0.0, 0.0
         for i in range(groups[k], groups[k + 1]):
             lo, hi = offsets[i], offsets[i + 1]
             xi[lo:hi] = 0.0
@@ -334,20 +335,29 @@ def varying(
             )
 
 
-@parallel_kernel
+@parallel_kernel(lambda node, edge, triples, offsets, *_: len(offsets) - 1)
 def viterbi(
-    node: F64, edge: F64, triples: LabelTriples, offsets: I64, path: I32, status: I8
+    begin: int,
+    end: int,
+    node: F64,
+    edge: F64,
+    triples: LabelTriples,
+    offsets: I64,
+    path: I32,
+    status: I8,
 ) -> None:
     """Best labels of every sentence: path int32[n]."""
-    for i in prange(offsets.shape[0] - 1):
+    for i in range(begin, end):
         lo, hi = offsets[i], offsets[i + 1]
         own = edge if edge.shape[0] == 1 else edge[lo:hi]
         score = best_path(node[lo:hi], own, triples, path[lo:hi])
         status[i] = INFEASIBLE if score == -np.inf else OK
 
 
-@parallel_kernel
+@parallel_kernel(lambda node, edge, triples, sentences, *_: len(sentences.groups) - 1)
 def entropy(
+    begin: int,
+    end: int,
     node: F64,
     edge: F64,
     triples: LabelTriples,
@@ -363,9 +373,9 @@ def entropy(
     float64[0, L, L].
     """
     offsets, groups, weights = sentences
-    slope, slopes, begin, inner, end = out.node, out.edge, out.begin, out.inner, out.end
-    for k in prange(groups.shape[0] - 1):
-        begin[k], inner[k], end[k], counts[k] = 0.0, 0.0, 0.0, 0.0
+    slope, slopes = out.node, out.edge
+    for k in range(begin, end):
+        out.begin[k], out.inner[k], out.end[k], counts[k] = 0.0, 0.0, 0.0, 0.0
         for i in range(groups[k], groups[k + 1]):
             lo, hi = offsets[i], offsets[i + 1]
             own = edge if edge.shape[0] == 1 else edge[lo:hi]

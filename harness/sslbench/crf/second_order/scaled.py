@@ -28,7 +28,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from sslbench.compiled import kernel, parallel_kernel
 from sslbench.crf.data import LabelTriples, SentenceGroups
@@ -335,7 +334,6 @@ def _group(
     _add_inner(quad.sums, tables.forward, out.inner[group])
 
 
-@parallel_kernel
 def shared(
     node: F64,
     triples: LabelTriples,
@@ -352,8 +350,24 @@ def shared(
     log_scale float64[n] and out.node are set (log_scale sums to log Z over a sentence), the other
     arrays of `out` added to; out.edge is not wanted (float64[0, L, L]); status int8[s].
     """
+    prepared = tables(triples)
+    _groups(sentences, order, prepared, node, triples, log_scale, out, status)
+
+
+@parallel_kernel(lambda sentences, *_: len(sentences.groups) - 1)
+def _groups(
+    begin: int,
+    end: int,
+    sentences: SentenceGroups,
+    order: I64,
+    prepared: Tables,
+    node: F64,
+    triples: LabelTriples,
+    log_scale: F64,
+    out: BatchMarginals,
+    status: I8,
+) -> None:
     groups = sentences.groups
-    prepared = Tables(*tables(triples))  # built here: see `parallel_kernel`
-    for k in prange(groups.shape[0] - 1):
+    for k in range(begin, end):
         own = order[groups[k] : groups[k + 1]]
         _group(node, triples, prepared, sentences, own, k, log_scale, out, status)

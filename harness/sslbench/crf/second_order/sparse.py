@@ -21,7 +21,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from sslbench.compiled import kernel, parallel_kernel
 from sslbench.crf.data import LabelTriples, SentenceGroups
@@ -307,7 +306,6 @@ def _scatter(sums: _Sums, MT: F64, lists: PairLists, begin: F64, inner: F64, end
                 inner[label[start[b] + i, 0], b, c] += sums.triples[row + i] * MT[row + i]
 
 
-@parallel_kernel
 def shared(
     allowed: Bool,
     node: F64,
@@ -318,12 +316,28 @@ def shared(
     status: I8,
 ) -> None:
     """As `scaled.shared`, with labels a, b in a row only where allowed[a, b] (bool[L, L])."""
+    lists = pair_lists(allowed)
+    tables = _tables(triples, lists)
+    _groups(sentences, lists, tables, node, triples, log_scale, out, status)
+
+
+@parallel_kernel(lambda sentences, *_: len(sentences.groups) - 1)
+def _groups(
+    begin: int,
+    end: int,
+    sentences: SentenceGroups,
+    lists: PairLists,
+    tables: _Tables,
+    node: F64,
+    triples: LabelTriples,
+    log_scale: F64,
+    out: BatchMarginals,
+    status: I8,
+) -> None:
     offsets, groups, weights = sentences
     L, node_marginals = node.shape[1], out.node
-    lists = PairLists(*pair_lists(allowed))  # built here: see `parallel_kernel`
-    tables = _Tables(*_tables(triples, lists))
     n_pairs, n_triples = len(lists.label), len(tables.M)
-    for k in prange(groups.shape[0] - 1):
+    for k in range(begin, end):
         longest = 1
         for i in range(groups[k], groups[k + 1]):
             longest = max(longest, offsets[i + 1] - offsets[i])

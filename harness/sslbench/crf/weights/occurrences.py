@@ -15,12 +15,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads, prange
 
-from sslbench.compiled import kernel, parallel_kernel
+from sslbench.compiled import chunks, kernel, parallel_kernel
 from sslbench.crf.data import slot_groups
 from sslbench.crf.weights.rowtable import RowTable
+from sslbench.threads import number_of_threads
 from sslbench.types import I16, I32, I64
+
+CHUNK = 1024  # tokens of a task
 
 
 class Occurrences(NamedTuple):
@@ -50,7 +52,7 @@ class Occurrences(NamedTuple):
         spelled: spell lists out, which is faster for lists of one or two weights.
         ValueError if there are more than 2^31 - 1 occurrences.
         """
-        shares = get_num_threads()
+        shares = number_of_threads()
         slots = share_borders(ids, shares)
         codes = np.empty(0, np.int32) if number is None else number
         start = np.zeros(1, np.int64) if table is None else table.list_start
@@ -95,16 +97,24 @@ def _code(ids: I32, number: I32, s: int, n: int) -> int:
     return code
 
 
-@parallel_kernel
+@parallel_kernel(lambda ids, *_: chunks(ids.shape[1], CHUNK))
 def _count(
-    ids: I32, number: I32, slots: I32, list_start: I64, spelled: bool, n_rows: I32, n_lists: I32
+    begin: int,
+    end: int,
+    ids: I32,
+    number: I32,
+    slots: I32,
+    list_start: I64,
+    spelled: bool,
+    n_rows: I32,
+    n_lists: I32,
 ) -> None:
     """n_rows[n * G + g + 1], n_lists[...] += dense rows and lists of share g at token n.
 
     slots: int32[G + 1] borders of the shares; spelled: count the weights of the lists instead.
     """
     G = slots.shape[0] - 1
-    for n in prange(ids.shape[1]):
+    for n in range(begin * CHUNK, min(ids.shape[1], end * CHUNK)):
         for g in range(G):
             for s in range(slots[g], slots[g + 1]):
                 i = _code(ids, number, s, n)
@@ -115,13 +125,20 @@ def _count(
                     n_lists[n * G + g + 1] += size if spelled else min(size, 1)
 
 
-@parallel_kernel
+@parallel_kernel(lambda ids, *_: chunks(ids.shape[1], CHUNK))
 def _fill(
-    ids: I32, number: I32, list_start: I64, list_column: I16 | I32, spelled: bool, out: Occurrences
+    begin: int,
+    end: int,
+    ids: I32,
+    number: I32,
+    list_start: I64,
+    list_column: I16 | I32,
+    spelled: bool,
+    out: Occurrences,
 ) -> None:
     """Fill in row, item and extra; the borders of `out` are known."""
     row, item, extra = out.row, out.item, out.extra
-    for n in prange(ids.shape[1]):
+    for n in range(begin * CHUNK, min(ids.shape[1], end * CHUNK)):
         r, p = out.row_border[n * out.shares], out.list_border[n * out.shares]
         for s in range(ids.shape[0]):
             i = _code(ids, number, s, n)
@@ -129,11 +146,11 @@ def _fill(
                 row[r] = i
                 r += 1
             elif i < -1:
-                begin, end = list_start[-2 - i], list_start[-1 - i]
+                first, last = list_start[-2 - i], list_start[-1 - i]
                 if spelled:
-                    for k in range(begin, end):
+                    for k in range(first, last):
                         item[p], extra[p] = k, list_column[k]
                         p += 1
-                elif begin < end:
-                    item[p], extra[p] = begin, end - begin
+                elif first < last:
+                    item[p], extra[p] = first, last - first
                     p += 1

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+
+from sslbench.threads import set_number_of_threads
 
 # BLAS gets one thread, since its threads change the order of sums. The kernels of numba sum in a
 # fixed order.
@@ -22,15 +23,10 @@ def thread_variables(threads: int) -> dict[str, str]:
 def use_threads(threads: int | None) -> int:
     """Set the number of threads of this process and return it; None = all cores.
 
-    Variables have no effect on libraries that are already imported. If numba is, this thread's
-    kernels are limited instead, to at most the number that numba was started with.
+    Variables have no effect on libraries that are already imported.
     """
     threads = threads or os.cpu_count() or 1
-    if "numba" in sys.modules:
-        import numba
-
-        with suppress(ValueError):  # more than numba was started with
-            numba.set_num_threads(threads)
-    else:
+    if "numba" not in sys.modules:
         os.environ.update(thread_variables(threads))
+    set_number_of_threads(threads)
     return threads

@@ -8,12 +8,11 @@ have the same bits for any number of threads. Searches and sums over tokens are 
 from __future__ import annotations
 
 import numpy as np
-from numba import prange
 
-from sslbench.compiled import njit
+from sslbench.compiled import chunks, njit, parallel_kernel
 from sslbench.types import F32, F64, I32, I64, Bool
 
-CHUNK = 1024  # rows of a partial sum
+CHUNK = 1024  # rows of a task
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -29,8 +28,10 @@ def _add_neighbors(
             out[at, k] += w * q[v, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
+@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
 def jacobi_step(
+    begin: int,
+    end: int,
     indptr: I32,
     indices: I32,
     weights: F64,
@@ -48,7 +49,7 @@ def jacobi_step(
     keeps its row of q.
     """
     K = q.shape[1]
-    for u in prange(out.shape[0]):
+    for u in range(begin * CHUNK, min(end * CHUNK, out.shape[0])):
         if scale[u] == 0.0:
             for k in range(K):
                 out[u, k] = q[u, k]
@@ -60,10 +61,12 @@ def jacobi_step(
             out[u, k] *= scale[u]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def row_energy(indptr: I32, indices: I32, weights: F64, q: F64, out: F64) -> None:
+@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
+def row_energy(
+    begin: int, end: int, indptr: I32, indices: I32, weights: F64, q: F64, out: F64
+) -> None:
     """out_u = sum_v w_uv |q_u - q_v|^2; q float64[V, K], out float64[V]."""
-    for u in prange(q.shape[0]):
+    for u in range(begin * CHUNK, min(end * CHUNK, q.shape[0])):
         total = 0.0
         for e in range(indptr[u], indptr[u + 1]):
             v = indices[e]
@@ -74,16 +77,13 @@ def row_energy(indptr: I32, indices: I32, weights: F64, q: F64, out: F64) -> Non
         out[u] = total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
 def _chunk_sums(partial: F64, out: F64) -> None:
     """out[K] = sum over chunks of partial[chunks, K], in order."""
     out[:] = 0.0
-    for c in range(partial.shape[0]):
-        for k in range(partial.shape[1]):
-            out[k] += partial[c, k]
+    for part in partial:
+        out += part
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def system_product(
     indptr: I32,
     indices: I32,
@@ -98,20 +98,34 @@ def system_product(
 
     diagonal float64[V]; p, out float64[V, K]; dots float64[K].
     """
+    partial = np.zeros((chunks(len(p), CHUNK), p.shape[1]))
+    _system_product(indptr, indices, weights, coupling, diagonal, p, out, partial)
+    _chunk_sums(partial, dots)
+
+
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
+def _system_product(
+    begin: int,
+    end: int,
+    indptr: I32,
+    indices: I32,
+    weights: F64,
+    coupling: float,
+    diagonal: F64,
+    p: F64,
+    out: F64,
+    partial: F64,
+) -> None:
     V, K = p.shape
-    chunks = (V + CHUNK - 1) // CHUNK
-    partial = np.zeros((chunks, K))
-    for c in prange(chunks):
+    for c in range(begin, end):
         for u in range(c * CHUNK, min(V, (c + 1) * CHUNK)):
             for k in range(K):
                 out[u, k] = diagonal[u] * p[u, k]
             _add_neighbors(u, indptr, indices, weights, -coupling, p, out, u)
             for k in range(K):
                 partial[c, k] += p[u, k] * out[u, k]
-    _chunk_sums(partial, dots)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
 def advance(
     step: F64, p: F64, product: F64, inverse: F64, x: F64, residual: F64, dots: F64, squares: F64
 ) -> None:
@@ -121,10 +135,27 @@ def advance(
     . residual. step, dots, squares float64[K]; inverse float64[V]; the rest float64[V, K].
     """
     V, K = p.shape
-    chunks = (V + CHUNK - 1) // CHUNK
-    partial = np.zeros((chunks, 2 * K))
-    total = np.empty(2 * K)
-    for c in prange(chunks):
+    partial, total = np.zeros((chunks(V, CHUNK), 2 * K)), np.empty(2 * K)
+    _advance(step, p, product, inverse, x, residual, partial)
+    _chunk_sums(partial, total)
+    dots[:] = total[:K]
+    squares[:] = total[K:]
+
+
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
+def _advance(
+    begin: int,
+    end: int,
+    step: F64,
+    p: F64,
+    product: F64,
+    inverse: F64,
+    x: F64,
+    residual: F64,
+    partial: F64,
+) -> None:
+    V, K = p.shape
+    for c in range(begin, end):
         for u in range(c * CHUNK, min(V, (c + 1) * CHUNK)):
             for k in range(K):
                 x[u, k] += step[k] * p[u, k]
@@ -132,15 +163,12 @@ def advance(
                 residual[u, k] = left
                 partial[c, k] += left * left * inverse[u]
                 partial[c, K + k] += left * left
-    _chunk_sums(partial, total)
-    dots[:] = total[:K]
-    squares[:] = total[K:]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", parallel=True)
-def turn(inverse: F64, residual: F64, keep: F64, p: F64) -> None:
+@parallel_kernel(lambda inverse, residual, keep, p: chunks(len(p), CHUNK))
+def turn(begin: int, end: int, inverse: F64, residual: F64, keep: F64, p: F64) -> None:
     """The next direction: p = inverse residual + keep p; keep float64[K]."""
-    for u in prange(p.shape[0]):
+    for u in range(begin * CHUNK, min(end * CHUNK, p.shape[0])):
         for k in range(p.shape[1]):
             p[u, k] = inverse[u] * residual[u, k] + keep[k] * p[u, k]
 

@@ -1,0 +1,58 @@
+"""The time that this process has taken to compile kernels: it does not count for a run.
+
+Parallel loops of numba compile functions of their own within the compilation of a kernel, and so do
+calls of other kernels, so only the outermost one is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from sslbench.folders import tell_once
+
+
+class Seconds(NamedTuple):
+    """Wall seconds, and CPU seconds of the compiling thread."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+
+_spent = Seconds()
+
+
+def compile_seconds() -> Seconds:
+    """Of this process until now."""
+    return _spent
+
+
+def start_clock() -> None:
+    """Count from now on, and say on standard error, once, that kernels are compiled."""
+    from numba.core import event
+
+    register: Any = event.register
+
+    class Clock(event.Listener):
+        """Adds up the outermost compilations."""
+
+        depth = 0
+        began = Seconds()
+
+        def on_start(self, event: Any) -> None:
+            if self.depth == 0:
+                self.began = Seconds(time.perf_counter(), time.thread_time())
+                kept = getattr(event.data["dispatcher"]._cache, "folder", None)
+                if kept is not None:
+                    tell_once(f"compiling, once: machine code is kept in {kept}", "compiling")
+            self.depth += 1
+
+        def on_end(self, event: Any) -> None:
+            global _spent
+            self.depth -= 1
+            if self.depth == 0:
+                wall = time.perf_counter() - self.began.wall
+                cpu = time.thread_time() - self.began.cpu
+                _spent = Seconds(_spent.wall + wall, _spent.cpu + cpu)
+
+    register("numba:compile", Clock())

@@ -1,0 +1,88 @@
+"""Tasks of a compiled kernel in several threads.
+
+A kernel handles the tasks from `begin` up to `end`, its first two arguments. It must hold neither
+the interpreter lock nor write what another task reads or writes, so that results do not depend on
+the number of threads. (numba's own parallel loops compile three times as long, start their threads
+at import and wait for the slowest one.)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import pairwise
+
+PARTS = 4  # runs of tasks per thread: one that is held up leaves runs to the others
+_limit = 0  # 0: as the environment says
+
+
+def number_of_threads() -> int:
+    """How many threads a kernel uses: as set, else ``$NUMBA_NUM_THREADS``, else one per core."""
+    return _limit or int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1)
+
+
+def set_number_of_threads(number: int) -> None:
+    """Of this process, also for numba's parallel loops, which plugins may have.
+
+    ValueError if it is less than one.
+    """
+    global _limit
+    if number < 1:
+        raise ValueError(f"the number of threads must be at least 1, got {number}")
+    _limit = number
+    if "numba" in sys.modules:
+        import numba
+
+        with suppress(ValueError):  # more than numba was started with
+            numba.set_num_threads(number)
+
+
+@contextmanager
+def using_threads(number: int | None) -> Iterator[None]:
+    """Set the number of threads for a while; None = leave it."""
+    before = number_of_threads()
+    if number is not None:
+        set_number_of_threads(number)
+    try:
+        yield
+    finally:
+        if number is not None:
+            set_number_of_threads(before)
+
+
+def share_out(kernel: Callable[..., None], tasks: int, *arguments: object) -> None:
+    """Call kernel(begin, end, *arguments) for ranges that make up 0 to `tasks`."""
+    helpers = min(number_of_threads(), tasks) - 1
+    if helpers < 1:
+        kernel(0, tasks, *arguments)
+        return
+    parts = min(tasks, PARTS * (helpers + 1))
+    borders = [tasks * p // parts for p in range(parts + 1)]
+    ranges = iter(list(pairwise(borders)))
+
+    def work() -> None:
+        for begin, end in ranges:  # each thread takes the next one; `next` of a list is atomic
+            kernel(begin, end, *arguments)
+
+    pool = _pool(helpers)
+    jobs = [pool.submit(work) for _ in range(helpers)]
+    try:
+        work()
+    finally:
+        started = [job for job in jobs if not job.cancel()]
+        wait(started)
+    for job in started:
+        job.result()
+
+
+@cache
+def _pool(helpers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(helpers, "kernel")
+
+
+if hasattr(os, "register_at_fork"):  # the threads of a pool do not exist in a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)
