@@ -60,7 +60,7 @@ def _data_files(run_task: RunTask, plugins: Registry) -> Iterator[Path]:
 def _loader_modules(run_task: RunTask, plugins: Registry) -> list[str]:
     """The package of the dataset's loader, or its module if the package has other plugins too.
 
-    None if the module itself has them.
+    Empty if the module itself has them, or the data are the user's own.
     """
     if run_task.spec.data.columns is not None:
         return []

@@ -36,19 +36,20 @@ def run_on_dask(
     UserError: dask.distributed is not installed, or no scheduler answers.
     """
     try:
-        from distributed import Client, as_completed
+        import distributed
     except ImportError as error:
         raise UserError(
             "--executor dask needs dask.distributed", hint="pip install 'sslbench[dask]'"
         ) from error
-    with _client(Client, address) as client:
+    dask: Any = distributed  # its functions have no types
+    with _client(dask.Client, address) as client:
         futures = {}
         for run_task in run_tasks:
             on_start(run_task)
             # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
             future = client.submit(_on_worker, msgspec.json.encode(run_task), pure=False)
             futures[future] = run_task
-        for future in as_completed(list(futures)):
+        for future in dask.as_completed(list(futures)):
             yield _result(futures[future], future)
 
 
