@@ -102,6 +102,8 @@ def test_a_forked_call_that_ends_or_hangs_is_an_error() -> None:
         in_fork(lambda: os._exit(0), 20)
     with pytest.raises(ForkError, match="more than"):
         in_fork(lambda: subprocess.call(["sleep", "60"]) and b"", 0.3)
+    with pytest.raises(ForkError, match="more than 16,777,216 bytes"):
+        in_fork(lambda: b"x" * 2**25, 20)
 
 
 class Generated:
