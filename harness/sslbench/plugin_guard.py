@@ -18,6 +18,7 @@ from sslbench.errors import printable, shortened
 from sslbench.hooks import Found, described, read_plugin
 from sslbench.processes import (
     adopt_orphans,
+    descendants,
     end_descendants,
     limit_memory,
     signal_name,
@@ -68,14 +69,20 @@ def _answer(task: dict[str, Any], channel: int) -> NoReturn:
 
 
 def _tried(task: dict[str, Any]) -> Found:
-    target: str = task["target"]
+    """What is wrong with the import of a target: it fails, or leaves processes behind."""
+    target, process = task["target"], os.getpid()
     try:
         import_target(target)
     except BaseException as problem:
         with suppress(Exception):  # of an exception that cannot be printed
             traceback.print_exc()
         return Found([], [f"cannot load {target}: {described(problem)}"])
-    return Found([], [])
+    if os.getpid() != process:  # a fork that the import has made
+        os._exit(0)
+    left = len(descendants())
+    return Found(
+        [], [f"cannot load {target}: its import leaves processes ({left})"] if left else []
+    )
 
 
 def _encoded(found: Found) -> bytes:

@@ -25,6 +25,7 @@ def run_on_dask(
 
     Workers need the same version of sslbench and the data under the same paths. A worker thread
     executes one run at a time and cannot be stopped: the timeout of the command does not apply.
+    The run of a worker that is lost is made by another, and fails if that is lost several times.
 
     Parameters
     ----------
@@ -50,7 +51,9 @@ def run_on_dask(
             future = client.submit(_on_worker, msgspec.json.encode(run_task), pure=False)
             futures[future] = run_task
         for future in dask.as_completed(list(futures)):
-            yield _result(futures[future], future)
+            record = _result(futures.pop(future), future)
+            del future  # the cluster makes lost results again that somebody holds on to
+            yield record
 
 
 def _client(make: Any, address: str | None) -> Any:
