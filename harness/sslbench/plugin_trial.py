@@ -59,7 +59,9 @@ def _trial(target: str, printed: Callable[[str], None]) -> str | None:
 @contextmanager
 def _silent() -> Iterator[None]:
     """Drop what is written to standard output and error, also by compiled code."""
-    kept = [(number, os.dup(number)) for number in (1, 2)]
+    # Found before copies are made, which may get the number of one that the user has closed.
+    found = [number for number in (1, 2) if _is_open(number)]
+    kept = [(number, os.dup(number)) for number in found]
     _flush()
     try:
         with open(os.devnull, "wb") as nowhere:
@@ -73,6 +75,15 @@ def _silent() -> Iterator[None]:
             os.close(copy)
 
 
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        stream.flush()
+        if stream is not None:
+            stream.flush()
