@@ -243,6 +243,7 @@ SAYS_OF_TARGETS = {
     "closes every file": "cannot be loaded",
     "leaves 8 processes": "leaves processes (8)",
     "leaves a daemon of its own session": "leaves processes (1)",
+    "allocates without end": "cannot ",  # by the limit of memory or of time
     "forks 64 processes": "cannot ",  # by their number, or after the time limit
 }
 METHOD = """
