@@ -128,32 +128,30 @@ def test_another_version_of_a_library(
     assert compiled._key(compiled.ENGINE) != before
 
 
-def test_a_folder_that_cannot_be_written(
-    tmp_path: Path,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    """The user's temporary folder is used, and one line says so."""
+@pytest.fixture
+def no_cache(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of a cache that cannot be a folder; temporary files are in ``tmp``."""
     cache.write_text("a file")
     temporary(tmp_path / "tmp", monkeypatch)
+    return cache
+
+
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, no_cache: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The user's temporary folder is used, and one line says so."""
     assert call(write(tmp_path)) == Call(7.0, 0, 1)
     assert call(write(tmp_path)) == Call(7.0, 1, 0)
     (folder,) = (tmp_path / "tmp").glob(f"sslbench-*/kernels/{PACKAGE}-*")
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith(f"sslbench: {cache / 'kernels'}: Not a directory; compiled code is in ")
+    kernels = no_cache / "kernels"
+    assert line.startswith(f"sslbench: {kernels}: Not a directory; compiled code is in ")
     assert str(folder) in line
 
 
-def test_no_folder_can_be_written(
-    tmp_path: Path,
-    cache: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+@pytest.mark.usefixtures("no_cache")
+def test_no_folder_can_be_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Nothing is kept, and everything runs."""
-    cache.write_text("a file")
-    temporary(tmp_path / "tmp", monkeypatch)
     shutil.rmtree(tmp_path / "tmp")
     for _ in range(2):
         assert call(write(tmp_path)) == Call(7.0, 0, 1)

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from sslbench.processes import kill_group
+
 _MOST = 2**24  # bytes of a result
 _BLOCK = 2**16
 
 
 class ForkError(Exception):
-    """The process has ended without a result, or taken too long; the reason is one line."""
+    """No result: the process has ended, takes too long or sends too much. One line says which."""
 
 
 def in_fork(call: Callable[[], bytes], seconds: float) -> bytes:
@@ -22,7 +24,7 @@ def in_fork(call: Callable[[], bytes], seconds: float) -> bytes:
 
     What the call prints goes to standard error; what it changes or starts ends with it.
 
-    ForkError: no result within the time.
+    ForkError: no result within the time and the limit of 16 MiB.
     """
     if not hasattr(os, "fork"):
         return call()
@@ -32,16 +34,13 @@ def in_fork(call: Callable[[], bytes], seconds: float) -> bytes:
         _answer(call, writing)
     os.close(writing)
     try:
-        data = _read(reading, time.monotonic() + seconds)
+        data = _read(reading, seconds)
     finally:
         os.close(reading)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
+        kill_group(child)
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    if data is None:
-        raise ForkError(f"it took more than {seconds:g} s")
     if data[:1] != b"+":
         raise ForkError("the process ended without a result")
     return data[1:]
@@ -58,14 +57,14 @@ def _answer(call: Callable[[], bytes], writing: int) -> None:
         os._exit(0)
 
 
-def _read(reading: int, end: float) -> bytes | None:
-    """All bytes until the other side ends; None if it takes too long or sends too much."""
-    data = b""
-    while (
-        len(data) <= _MOST and select.select([reading], [], [], max(end - time.monotonic(), 0))[0]
-    ):
+def _read(reading: int, seconds: float) -> bytes:
+    """All bytes until the other side ends; ForkError if it takes too long or sends too much."""
+    data, end = bytearray(), time.monotonic() + seconds
+    while select.select([reading], [], [], max(end - time.monotonic(), 0))[0]:
         block = os.read(reading, _BLOCK)
         if not block:
-            return data
+            return bytes(data)
         data += block
-    return None
+        if len(data) > _MOST:
+            raise ForkError(f"its result has more than {_MOST:,} bytes")
+    raise ForkError(f"it took more than {seconds:g} s")

@@ -8,57 +8,81 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import sys
 import time
+import traceback
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from sslbench.entry_points import EntryPoint
 from sslbench.errors import printable, shortened
 from sslbench.hooks import Found, described, read_plugin
-from sslbench.registrations import RemoteFile
+from sslbench.processes import (
+    adopt_orphans,
+    descendants,
+    end_descendants,
+    limit_memory,
+    signal_name,
+    write_no_core_file,
+)
+from sslbench.registrations import RemoteFile, import_target
 
-_PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.002
 _MEMORY = 4 * 2**30  # bytes; a plugin may import a large library
 
 
 def main(task: dict[str, Any]) -> None:
-    """Read one plugin and write the answer.
+    """Read one plugin, or try the import of one target, and write the answer.
 
-    task: "path", "entry" (fields of an `EntryPoint`) and "seconds".
+    task: "path", "seconds", and "entry" (fields of an `EntryPoint`) or "target".
     """
     channel = os.dup(1)
     os.dup2(2, 1)
     child = os.fork()
     if child == 0:
-        _answer(EntryPoint(*task["entry"]), channel)
-    _adopt_orphans()
+        _answer(task, channel)
+    adopt_orphans()
     status = _wait(child, task["seconds"])
-    _end_descendants()
+    end_descendants()
     if status is None:
         problem = f"its import took more than {task['seconds']:g} s"
     elif os.WIFSIGNALED(status):
-        problem = f"its import ended the process with {_signal_name(os.WTERMSIG(status))}"
+        problem = f"its import ended the process with {signal_name(os.WTERMSIG(status))}"
     else:
         problem = f"its import ended the process (exit status {os.WEXITSTATUS(status)})"
     # The reader takes the first line: that of the child, if it has written one.
     _write(channel, _encoded(Found([], [f"cannot be loaded: {problem}"])))
 
 
-def _answer(entry: EntryPoint, channel: int) -> NoReturn:
-    """Import the plugin, write what it registers, and end without its exit handlers."""
+def _answer(task: dict[str, Any], channel: int) -> NoReturn:
+    """Import the code, write what it registers, and end without its exit handlers."""
     try:
-        _limit_resources()
+        limit_memory(min(_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2))
+        write_no_core_file()
         try:
-            found = read_plugin(entry)
+            found = read_plugin(EntryPoint(*task["entry"])) if "entry" in task else _tried(task)
         except BaseException as problem:
             found = Found([], [f"cannot be loaded: {described(problem)}"])
         _write(channel, _encoded(found))
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _tried(task: dict[str, Any]) -> Found:
+    """What is wrong with the import of a target: it fails, or leaves processes behind."""
+    target, process = task["target"], os.getpid()
+    try:
+        import_target(target)
+    except BaseException as problem:
+        with suppress(Exception):  # of an exception that cannot be printed
+            traceback.print_exc()
+        return Found([], [f"cannot load {target}: {described(problem)}"])
+    if os.getpid() != process:  # a fork that the import has made
+        os._exit(0)
+    left = len(descendants())
+    return Found(
+        [], [f"cannot load {target}: its import leaves processes ({left})"] if left else []
+    )
 
 
 def _encoded(found: Found) -> bytes:
@@ -90,20 +114,6 @@ def _write(channel: int, data: bytes) -> None:
             data = data[os.write(channel, data) :]
 
 
-def _limit_resources() -> None:
-    """Limit the memory, and write no core file."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    limit = min(_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
-    for what, most in ((resource.RLIMIT_DATA, limit), (resource.RLIMIT_CORE, 0)):
-        hard = resource.getrlimit(what)[1]
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(what, (most, most))
-
-
 def _wait(child: int, seconds: float) -> int | None:
     """The wait status of the child, killed after the time limit (None) or with the reader."""
     reader, ends = os.getppid(), time.monotonic() + seconds
@@ -113,34 +123,3 @@ def _wait(child: int, seconds: float) -> int | None:
             return status
         time.sleep(_POLL_SECONDS)
     return None
-
-
-def _adopt_orphans() -> None:
-    """Become the parent of the processes that the child leaves (Linux)."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def _end_descendants() -> None:
-    """Kill the child and the processes that it has started, also those of another session."""
-    while pids := _children():
-        for pid in pids:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        for pid in pids:
-            with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-
-
-def _children() -> list[int]:
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
-    except OSError:  # another system: the reader kills the process group
-        return []
-
-
-def _signal_name(number: int) -> str:
-    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

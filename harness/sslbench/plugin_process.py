@@ -1,4 +1,4 @@
-"""Plugins of other distributions, each imported by a process of its own.
+"""Code of other distributions, imported by processes of their own: plugins, and their targets.
 
 What a plugin does when it is imported, from an error to a crash or a flood of output, ends in that
 process (`plugin_guard`). It sends its registrations, which are plain data, as one line of JSON.
@@ -9,20 +9,20 @@ from __future__ import annotations
 import json
 import os
 import selectors
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
 from sslbench.entry_points import EntryPoint
 from sslbench.errors import UserError
 from sslbench.hooks import KINDS, Found
+from sslbench.processes import kill_group
 from sslbench.registrations import Registration
 
 SECONDS_VARIABLE = "SSLBENCH_PLUGIN_SECONDS"
@@ -93,17 +93,26 @@ def read_apart(entries: Sequence[EntryPoint]) -> list[Found]:
     handed = _handed_over(entries)
     if handed is not None:
         return handed
-    seconds = _seconds()
+    tasks = [{"entry": entry, "seconds": _seconds(SECONDS)} for entry in entries]
     found: list[Found] = []
-    for first in range(0, len(entries), _AT_ONCE):
-        found += _read_some(entries[first : first + _AT_ONCE], seconds)
+    for first in range(0, len(tasks), _AT_ONCE):
+        found += _read_some(tasks[first : first + _AT_ONCE])
     return found
 
 
-def _seconds() -> float:
+def try_apart(target: str, seconds: float) -> Found:
+    """What goes wrong when a target is imported, and what it prints.
+
+    seconds: the limit, if $SSLBENCH_PLUGIN_SECONDS does not give one.
+    """
+    (found,) = _read_some([{"target": target, "seconds": _seconds(seconds)}])
+    return found
+
+
+def _seconds(default: float) -> float:
     text = os.environ.get(SECONDS_VARIABLE, "")
     try:
-        seconds = float(text or SECONDS)
+        seconds = float(text or default)
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < 1e6:
@@ -111,10 +120,11 @@ def _seconds() -> float:
     return seconds
 
 
-def _read_some(entries: Sequence[EntryPoint], seconds: float) -> list[Found]:
+def _read_some(tasks: Sequence[dict[str, Any]]) -> list[Found]:
+    """The answers to tasks of `plugin_guard.main`, each without "path"."""
     children: list[_Child] = []
     try:
-        children.extend(_Child.start(entry, seconds) for entry in entries)
+        children.extend(map(_Child.start, tasks))
         _receive(children)
         return [child.found() for child in children]
     finally:
@@ -124,7 +134,7 @@ def _read_some(entries: Sequence[EntryPoint], seconds: float) -> list[Found]:
 
 @dataclass
 class _Child:
-    """The process of one plugin; ends: by time.monotonic(), if it does not end itself."""
+    """The process of one task; ends: by time.monotonic(), if it does not end itself."""
 
     process: subprocess.Popen[bytes]
     ends: float
@@ -132,17 +142,16 @@ class _Child:
     output: bytearray = field(default_factory=bytearray)
 
     @staticmethod
-    def start(entry: EntryPoint, seconds: float) -> _Child:
+    def start(task: dict[str, Any]) -> _Child:
         path = [folder for folder in sys.path if isinstance(folder, str)]
-        task = {"path": path, "entry": entry, "seconds": seconds}
         process = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(task)],
+            [sys.executable, "-c", _START, json.dumps({**task, "path": path})],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        return _Child(process, time.monotonic() + seconds + _GRACE_SECONDS)
+        return _Child(process, time.monotonic() + task["seconds"] + _GRACE_SECONDS)
 
     def streams(self) -> list[tuple[IO[bytes], bytearray, int]]:
         """Each stream, where its bytes go, and how many are kept."""
@@ -172,7 +181,7 @@ class _Child:
             answer = msgspec.json.decode(self.answer.partition(b"\n")[0], type=_Answer)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             reason = "has other content" if self.answer else "is missing: its process has ended"
-            found.problems.append(f"cannot be loaded: the list of its registrations {reason}")
+            found.problems.append(f"cannot be loaded: the answer {reason}")
             return found
         return _found(answer, found.output)
 
@@ -181,8 +190,7 @@ class _Child:
         if b"\n" in self.answer:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_GRACE_SECONDS)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        kill_group(self.process.pid)
         self.process.wait()
         for stream, _, _ in self.streams():
             stream.close()

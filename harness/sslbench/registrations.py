@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, ClassVar
@@ -22,24 +23,43 @@ _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
+Importing = Callable[[str, str], AbstractContextManager[None]]
+_importing: Importing = lambda target, what: nullcontext()  # noqa: E731
+
+
+def import_within(context: Importing) -> None:
+    """Enter a context for each later import of a target in this process.
+
+    context: called with the target and the registration; it may raise UserError.
+    """
+    global _importing
+    _importing = context
+
+
 def load_target(target: str, what: str) -> Any:
     """Import ``"module:attribute"`` and return the object that it names.
 
     what: the registration, for the message. What the import prints goes to standard error.
     UserError if the import fails; the original exception is its cause.
     """
+    with _importing(target, what):
+        try:
+            return import_target(target)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # a plugin's module may raise anything on import
+            raise UserError(
+                f"{what}: cannot load {target}: {type(problem).__name__}: {problem}"
+            ) from problem
+
+
+def import_target(target: str) -> Any:
+    """The object that ``"module:attribute"`` names. Exceptions of the import are not caught."""
     module, _, attribute = target.partition(":")
-    try:
-        with redirect_stdout(sys.stderr):
-            loaded: Any = import_module(module)
-            for part in attribute.split("."):
-                loaded = getattr(loaded, part)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as problem:  # a plugin's module may raise anything on import
-        raise UserError(
-            f"{what}: cannot load {target}: {type(problem).__name__}: {problem}"
-        ) from problem
+    with redirect_stdout(sys.stderr):
+        loaded: Any = import_module(module)
+        for part in attribute.split("."):
+            loaded = getattr(loaded, part)
     return loaded
 
 
@@ -95,6 +115,11 @@ class Registration:
     def load(self) -> Any:
         """Import the target; UserError if that fails."""
         return load_target(self.target, f"{self.kind} {self.name}")
+
+    def try_import(self) -> None:
+        """UserError if `import_within` refuses the target; it is not imported here."""
+        with _importing(self.target, f"{self.kind} {self.name}"):
+            pass
 
 
 def _check_tasks(registration: Registration, tasks: tuple[str, ...]) -> None:

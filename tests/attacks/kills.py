@@ -1,6 +1,8 @@
-"""``kill -9`` at random moments of grids, then the same command again.
+"""``kill -9`` at random moments of grids.
 
-The store must then hold the records of an undisturbed grid and nothing else.
+After each kill, every record in the store must be whole, and no process may be left. After several
+kills the same command runs to its end: the store must then hold the records of a grid that was
+never killed, and no other file.
 """
 
 from __future__ import annotations

@@ -2,9 +2,11 @@
 
     PYTHONPATH=tests python -m attacks.models --number 1200 --seed 0
 
-Each one must be refused in one line, or predict what the original does. The exit status is 1 if one
-predicts anything else, raises anything else, or ends the process. Edits make sizes disagree or
-give numbers out of range: a weight that is another possible weight is another model.
+A damaged model must be refused in one line, or predict what the original predicts. The exit status
+is 1 if one predicts anything else, raises anything else, or ends the process.
+
+Edits make sizes disagree, or put numbers out of their range. No edit replaces a weight by another
+number that a weight may have: the result would be a valid model with other predictions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """Plugins of other distributions that misbehave when they are imported.
 
-``python tests/attacks/plugin_imports.py`` prints a table: what each one does to ``sslbench list
-methods`` and to the state of a process that loads the registry, with a correct plugin beside it.
+    python tests/attacks/plugin_imports.py
+
+The first table: what each one does to ``sslbench list methods`` and to the state of a process that
+loads the registry, with a correct plugin beside it. The second: the same code in the module of a
+method, and what it does to each command that imports methods.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import sys
 import tempfile
 import time
 import uuid
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,15 +23,10 @@ import psutil
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.plugin_site import Site
+from sslbench.crf.persist import write_model
+from support.plugin_site import Site, one_method
 
-NICE = """
-from sslbench import MethodInfo, hookimpl
-
-@hookimpl
-def sslbench_methods():
-    return [MethodInfo(name="nice_method", summary="s", reference="r", target="nice:Method")]
-"""
+NICE = one_method("nice_method", "nice:Method")
 # What a plugin could change in the process that imports it.
 PROBE = """
 import builtins, json, os, signal, sys, threading
@@ -226,6 +225,73 @@ def _wrong(which, before, listed, probe, done, mark):
     return [name for name, right in checks.items() if not right]
 
 
+#: of ATTACKS: what an import can do that a command must not feel
+OF_TARGETS = [
+    *("raises", "raises a BaseException", "SystemExit(0)", "KeyboardInterrupt", "GeneratorExit"),
+    *("an exception without text", "an exception of 50 MB", "escapes in the exception"),
+    *("os._exit(0)", "os.abort()", "segmentation fault", "kills itself", "kills its group"),
+    *("kills its parent", "hangs", "hangs in compiled code", "ignores signals and hangs"),
+    *("leaves 8 processes", "leaves a daemon of its own session", "leaves daemons and hangs"),
+    *("forks 64 processes", "prints 100 MB", "prints without end", "prints JSON"),
+    *("closes standard output", "closes every file", "dup2 over standard output"),
+    *("writes to every file", "allocates without end", "endless recursion"),
+    "recursion in compiled code",
+]
+#: those that differ from the first table: the answer of a process with others is not believed
+SAYS_OF_TARGETS = {
+    "an exception without text": "cannot load hostile:M: E",
+    "closes every file": "cannot be loaded",
+    "leaves 8 processes": "leaves processes (8)",
+    "leaves a daemon of its own session": "leaves processes (1)",
+    "allocates without end": "cannot ",  # by the limit of memory or of time
+    "forks 64 processes": "cannot ",  # by their number, or after the time limit
+}
+METHOD = """
+import msgspec
+class M:
+    class Params(msgspec.Struct, frozen=True): pass
+    def fit(self, problem, params, run): raise ValueError("has no training")
+    @staticmethod
+    def restore(arrays, metadata): raise ValueError("has no tagger")
+"""
+SMALL = ["--dataset", "synth", "--labeled", "5", "--set", "synth.test=5", "--threads", "1"]
+COMMANDS = {
+    "show": ["show", "hostile_method"],
+    "check": ["check", "hostile_method", "--only", "parameters"],
+    "train": ["train", "--method", "hostile_method", *SMALL, "--save", "{folder}/new"],
+    "tag": ["tag", "{folder}/model", "{folder}/text"],
+    "run": ["run", "--method", "hostile_method", *SMALL, "--store", "{folder}/runs"],
+}
+
+
+def attack_target(name: str, command: str, folder: Path) -> Outcome:
+    """Install a method with this code in its module, and run a command that imports it."""
+    mark, which, site = uuid.uuid4().hex, ATTACKS[name], Site(folder)
+    site.install("hostile-plugin", "good", one_method("hostile_method", "hostile:M"))
+    (folder / "hostile.py").write_text(f"{which.code}\n{METHOD}", encoding="utf-8")
+    (folder / "text").write_text("a x\n\n")
+    write_model(folder / "model", "hostile_method", {}, {})
+    words = [word.format(folder=folder) for word in COMMANDS[command]]
+    variables = {"SSLBENCH_PLUGIN_SECONDS": str(SECONDS), "ATTACK": mark}
+    began = time.monotonic()
+    done = site.python("-m", "sslbench", *words, **variables)
+    seconds = time.monotonic() - began
+    says = SAYS_OF_TARGETS.get(name, which.says)
+    lines = [line for line in done.stderr.splitlines() if "hostile_method" in line]
+    limit = 300_000 if command == "run" else 2500  # what the process of a method prints is shown
+    checks = {
+        f"status {done.returncode}": done.returncode in (0, 1, 2),
+        "silent": command == "show" or done.returncode != 0,
+        "the number of lines": len(lines) == 1 or not says,
+        "the message": says in done.stderr and len(done.stderr) < limit,
+        "the answer": len(done.stdout) < 2500 and "Traceback" not in done.stderr,
+        "printable": (done.stdout + done.stderr).replace("\n", "").isprintable(),
+        "time": seconds < SECONDS + 30,
+        "orphans": not orphans(mark),
+    }
+    return Outcome("; ".join(n for n, right in checks.items() if not right), done.stderr, seconds)
+
+
 def orphans(mark: str) -> list[int]:
     """Processes that the plugins have left: those with the mark in their environment."""
     found = []
@@ -239,16 +305,22 @@ def orphans(mark: str) -> list[int]:
 
 
 def main() -> int:
-    """Print the table; the exit status is 1 if an attack had an effect."""
-    failed = 0
-    for name, which in ATTACKS.items():
+    """Print the tables; the exit status is 1 if an attack had an effect."""
+    failed, done = 0, 0
+    rows = [(name, partial(attack, which)) for name, which in ATTACKS.items()]
+    rows += [
+        (f"{command}: {name}", partial(attack_target, name, command))
+        for command in COMMANDS
+        for name in OF_TARGETS
+    ]
+    for name, each in rows:
         with tempfile.TemporaryDirectory() as folder:
-            outcome = attack(which, Path(folder))
-        failed += bool(outcome.problems)
+            outcome = each(Path(folder))
+        failed, done = failed + bool(outcome.problems), done + 1
         warning = outcome.warning.strip().removeprefix("sslbench: warning: ") or "no warning"
         result = f"WRONG: {outcome.problems}" if outcome.problems else "held"
-        print(f"{result} {name:36} {outcome.seconds:5.1f} s  {warning[:110]}", flush=True)
-    print(f"{len(ATTACKS)} attacks, {len(ATTACKS) - failed} held, {failed} had an effect")
+        print(f"{result} {name:43} {outcome.seconds:5.1f} s  {warning[:110]}", flush=True)
+    print(f"{done} attacks, {done - failed} held, {failed} had an effect")
     return int(failed > 0)
 
 

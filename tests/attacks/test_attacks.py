@@ -40,6 +40,7 @@ def test_stores() -> None:
 def test_hostile_methods() -> None:
     names = [
         *("raise_unprintable", "raise_exit_0", "exit_now", "labels_repeated", "daemon", "grows"),
+        "variants_many",
         *("reads_the_file", "imports_the_generator", "replaces_the_scorer", "writes_a_record"),
     ]
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])

@@ -1,9 +1,12 @@
-"""Damaged CoNLL files, read by sslbench and by a parser that shares no code with it.
+"""Damaged CoNLL files, damaged CRF++ templates, and runs on damaged test files.
 
-``python tests/attacks/texts.py [N]`` damages a text N times in each of the ways below (default 60)
-and prints a line per way: how many files were read, with the same sentences by both, and how many
-both refuse, for the same line. Then it does so with template files of CRF++, and recomputes the
-accuracy of runs on damaged test files.
+    python tests/attacks/texts.py [N]
+
+CoNLL files: a text is damaged N times (default 60) in each way of a list. sslbench reads the
+result, and so does `parse`, which shares no code with it. Both must find the same sentences, or
+refuse the same line. The output has a line per way: files read, files refused.
+Templates: each file is read, or refused in one line.
+Runs: the accuracy of the record must be the one that is computed here.
 """
 
 from __future__ import annotations

@@ -16,18 +16,15 @@ from hypothesis import strategies as st
 from sslbench.cli import cli
 from sslbench.corpus import Column, Corpus, CorpusShards
 from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.metrics import coverage, pool, score
 from sslbench.experiment.predictions import pack_numbers, unpack_numbers
-from sslbench.experiment.protocol import draw, fold_draws, folds
+from sslbench.experiment.protocol import fold_draws, folds
 from sslbench.experiment.record import ProtocolSpec, RunRecord
 from sslbench.experiment.runner import execute
-from sslbench.experiment.training import RunSetup
 from sslbench.plugins import registry
 from support import run_fakes
-from support.run_fakes import Majority, MajorityFit, task, toy_splits
+from support.run_fakes import Majority, MajorityFit, setup_of, task, toy_splits
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 FOLDS = 4
@@ -38,18 +35,6 @@ def drawn_folds(labeled: int | str = "all", seed: int = 0, k: int = FOLDS) -> li
     order = np.random.default_rng([seed, 0x6C61626C]).permutation(60)
     sample = order[: 60 if labeled == "all" else labeled]
     return [sorted(sample[fold::k].tolist()) for fold in range(k)]
-
-
-def setup_of(data: Dataset, **protocol: object) -> RunSetup:
-    asked = task(**protocol)
-    return RunSetup(
-        asked,
-        registry(),
-        data,
-        draw(data, asked.spec.protocol),
-        RunContext(),
-        LocalMethod(asked.spec, registry()),
-    )
 
 
 def keys(corpus: Corpus) -> list[str]:

@@ -9,33 +9,21 @@ import numpy as np
 import pytest
 from msgspec.structs import replace as replace_struct
 
-from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import DataSpec
 from sslbench.experiment.runner import execute
 from sslbench.experiment.training import RunSetup, train
 from sslbench.experiment.trials import UNTUNED, Trials
-from sslbench.plugins import registry
 from sslbench.threads import using_threads
 from support import run_fakes
-from support.run_fakes import task, toy_splits
+from support.run_fakes import setup_of, task, toy_splits
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
 def opened(*, dev: bool = False, **changes: object) -> RunSetup:
     data = Dataset("toy", "tagging", "accuracy", None, toy_splits(dev=dev))
-    asked = task(**changes)
-    return RunSetup(
-        asked,
-        registry(),
-        data,
-        draw(data, asked.spec.protocol),
-        RunContext(),
-        LocalMethod(asked.spec, registry()),
-    )
+    return setup_of(data, **changes)
 
 
 @pytest.mark.parametrize("weight", [0.01, 1.0, 100.0])

@@ -21,7 +21,7 @@ from sslbench.isolation.audit import Watch
 from sslbench.isolation.start import isolated
 from sslbench.isolation.text import portable
 from sslbench.plugins import registry
-from support.run_fakes import task
+from support.run_fakes import install, task
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")
 
@@ -102,6 +102,18 @@ def test_a_forked_call_that_ends_or_hangs_is_an_error() -> None:
         in_fork(lambda: os._exit(0), 20)
     with pytest.raises(ForkError, match="more than"):
         in_fork(lambda: subprocess.call(["sleep", "60"]) and b"", 0.3)
+    with pytest.raises(ForkError, match="more than 16,777,216 bytes"):
+        in_fork(lambda: b"x" * 2**25, 20)
+
+
+def test_a_run_without_a_usable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, each run failed: the folder could not be made."""
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
+    install(tmp_path, monkeypatch)
+    (record,) = run_all([task(labeled=20)])
+    registry.cache_clear()
+    assert record.status == "ok", record.error
 
 
 class Generated:

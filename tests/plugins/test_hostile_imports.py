@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from attacks.plugin_imports import ATTACKS, attack
-from support.plugin_site import Site
+from attacks.plugin_imports import ATTACKS, COMMANDS, OF_TARGETS, attack, attack_target
+from support.plugin_site import Site, one_method
 
 QUICK = [
     "raises a BaseException",
@@ -37,6 +37,50 @@ def test_a_hostile_import_has_no_effect(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [name for name in ATTACKS if name not in QUICK])
 def test_every_other_hostile_import_has_no_effect(name: str, tmp_path: Path) -> None:
     assert attack(ATTACKS[name], tmp_path).problems == ""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_import_that_ends_its_process_does_not_end_the_command(
+    command: str, tmp_path: Path
+) -> None:
+    assert attack_target("os._exit(0)", command, tmp_path).problems == ""
+
+
+@pytest.mark.parametrize("name", ["hangs", "segmentation fault", "leaves 8 processes"])
+def test_other_imports_of_a_target(name: str, tmp_path: Path) -> None:
+    assert attack_target(name, "show", tmp_path).problems == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", OF_TARGETS)
+def test_every_hostile_import_of_a_target(name: str, command: str, tmp_path: Path) -> None:
+    assert attack_target(name, command, tmp_path).problems == ""
+
+
+def test_debug_shows_where_the_import_of_a_target_failed(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.install("my-plugin", "mine", one_method("m", "target:M"))
+    (tmp_path / "target.py").write_text("def far(): raise ValueError('x')\nfar()")
+    quiet = site.python("-m", "sslbench", "show", "m")
+    debug = site.python("-m", "sslbench", "--debug", "show", "m")
+    assert quiet.stdout == debug.stdout
+    warning = "sslbench: warning: method m: cannot load target:M: ValueError: x\n"
+    assert quiet.stderr == warning
+    assert debug.stderr.endswith(warning)
+    assert "in far" in debug.stderr
+
+
+def test_a_target_is_tried_once_and_imported_silently(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.install("my-plugin", "mine", one_method("m", "target:M"))
+    count = "import os; open(os.environ['SEEN'], 'a').write('x'); os.write(1, b'chat')\n"
+    code = "import msgspec\nclass M:\n    class Params(msgspec.Struct): rate: float = 0.5\n"
+    (tmp_path / "target.py").write_text(count + code)
+    done = site.python("-m", "sslbench", "show", "m", SEEN=str(tmp_path / "seen"))
+    assert "rate" in done.stdout
+    assert "chat" not in done.stdout + done.stderr
+    assert (tmp_path / "seen").read_text() == "xx"  # on trial, and here
 
 
 def test_debug_shows_what_a_broken_plugin_printed(tmp_path: Path) -> None:

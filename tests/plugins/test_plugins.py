@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.plugin_site import Site
-
-GOOD = """
-from sslbench import MethodInfo, hookimpl
-
-@hookimpl
-def sslbench_methods():
-    return [MethodInfo(name="{name}", summary="s", reference="r", target="{module}:Method")]
-"""
+from support.plugin_site import Site, one_method
 
 DUMP = """
 import json
@@ -45,7 +37,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def good(name: str, module: str) -> str:
-    return GOOD.format(name=name, module=module)
+    return one_method(name, f"{module}:Method")
 
 
 def problem_of(found: Any, plugin: str) -> tuple[str, str]:

@@ -241,6 +241,14 @@ def _answering(name: str, make: Callable[[Problem], Any]) -> None:
     BEHAVIORS[name] = lambda problem, run: make(problem)
 
 
+def _with_variants(problem: Problem, n_labels: int) -> Constant:
+    """Two variants, each with fewer labels than a tagger may have."""
+    tagger = Constant(problem.labels)
+    many = [f"l{i}" for i in range(n_labels)]
+    tagger.variants = {name: Constant(many) for name in "ab"}  # type: ignore[attr-defined]
+    return tagger
+
+
 def _same(value: Callable[[int], Any]) -> Callable[[Problem], Any]:
     return lambda problem: Constant(problem.labels, lambda corpus: value(corpus.n_tokens))
 
@@ -251,6 +259,7 @@ for _name, _answer in {
     "labels_surrogates": lambda problem: Constant(("\ud800",)),
     "labels_many": lambda problem: Constant([f"l{i}" for i in range(10**6)]),
     "labels_none": lambda problem: Constant(()),
+    "variants_many": lambda problem: _with_variants(problem, 60_000),
     "a_list": _same(lambda n: [0] * n),
     "too_short": _same(lambda n: np.zeros(n - 1, np.int32)),
     "too_long": _same(lambda n: np.zeros(10**8, np.int32)),

@@ -8,6 +8,17 @@ import sys
 from pathlib import Path
 
 
+def one_method(name: str, target: str) -> str:
+    """The code of a plugin that registers one method."""
+    return f"""
+from sslbench import MethodInfo, hookimpl
+
+@hookimpl
+def sslbench_methods():
+    return [MethodInfo(name={name!r}, summary="s", reference="r", target={target!r})]
+"""
+
+
 class Site:
     """A folder of fake installed distributions, and a process that sees them."""
 

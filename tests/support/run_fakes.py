@@ -41,8 +41,10 @@ from sslbench import (
 )
 from sslbench.corpus import CorpusShards, sentence_ids
 from sslbench.experiment.context import RunContext
+from sslbench.experiment.fitting import LocalMethod
+from sslbench.experiment.protocol import draw
 from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.training import RunSetup, RunTask
 
 LABELS = ("A", "B", "C")
 NAP = "import time; time.sleep(60)"
@@ -265,6 +267,19 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     monkeypatch.setenv("RUN_FAKES_MARK", str(folder))  # marks grandchildren of this process
     registry.cache_clear()
+
+
+def setup_of(data: Dataset, **changes: object) -> RunSetup:
+    """A run on a dataset, opened in this process; changes: see `task`."""
+    asked = task(**changes)
+    return RunSetup(
+        asked,
+        registry(),
+        data,
+        draw(data, asked.spec.protocol),
+        RunContext(),
+        LocalMethod(asked.spec, registry()),
+    )
 
 
 def task(method: str = "majority", store: Path | None = None, **changes: object) -> RunTask:

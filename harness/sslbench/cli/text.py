@@ -60,9 +60,14 @@ def percentages(metrics: Mapping[str, float]) -> str:
 
 def warn_of_problems(plugins: Registry) -> None:
     """Write a warning to standard error for each plugin with errors; --debug: and its output."""
-    context = click.get_current_context(silent=True)
-    debug = context is not None and context.find_root().params.get("debug")
     for problem in plugins.problems:
         echo(f"sslbench: warning: {problem}", err=True)
-        if debug and problem.output:
-            echo(f"it printed:\n{problem.output.rstrip()}", err=True)
+        if problem.output:
+            show_printed(problem.output)
+
+
+def show_printed(output: str) -> None:
+    """With --debug: write to standard error what the import of a plugin has printed."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.find_root().params.get("debug"):
+        echo(f"it printed:\n{output.rstrip()}", err=True)

@@ -1,6 +1,7 @@
-"""Memory that the engine would need, compared with what there is, before anything is allocated.
+"""Estimates of the memory that the engine needs, compared with what there is.
 
-A system that promises more memory than it has ends the process when the memory is used.
+A system may promise more memory than it has, and then end the process that uses it. So the engine
+asks here before it allocates.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ def check_memory(needed: int, what: str, hint: str) -> None:
 
 
 def most_memory() -> int:
-    """Bytes of the machine's memory, or the limit of the process where that is lower."""
+    """Bytes of the machine's memory, or the lowest limit of the process (see `--memory`)."""
     total = int(psutil.virtual_memory().total)
     if sys.platform == "win32":
         return total
     import resource
 
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return total if limit == resource.RLIM_INFINITY else min(total, limit)
+    limits = [resource.getrlimit(what)[0] for what in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return min([total, *(limit for limit in limits if limit != resource.RLIM_INFINITY)])
 
 
 def check_sentence(tokens: int, n_labels: int, order: int) -> None:

@@ -28,6 +28,7 @@ from sslbench.crf.weights import scores
 from sslbench.crf.weights.deduplicate import Deduplication
 from sslbench.crf.weights.layout import Layout, Tables
 from sslbench.crf.weights.occurrences import Occurrences
+from sslbench.crf.work import tell_of_work
 from sslbench.types import F64, I32, I64, Bool
 
 #: most tokens per batch when all positions share one transition matrix, and when each has its own
@@ -289,6 +290,8 @@ class Objective:
         counts, size = self.expected_counts, self.layout.size
         if counts is not None:
             check_array(counts, "expected counts", np.float64, (size,))
+        lengths = [data.lengths for data, _ in self.parts]
+        tell_of_work(np.concatenate([np.empty(0), *lengths]), self.layout, self.transition_mask)
 
     @cached_property
     def n_tokens(self) -> float:

@@ -79,6 +79,7 @@ def _apart(plugins: Registry, what: tuple[str, str], call: Callable[[], T], kind
         return call()
     plural, name = what
     where = f"{KINDS[plural].kind} {name!r} of {origin.distribution}"
+    plugins.get(plural, name).try_import()
     try:
         data = in_fork(lambda: msgspec.json.encode(_answer(call)), SECONDS)
         answer = msgspec.json.decode(data, type=_Answer)

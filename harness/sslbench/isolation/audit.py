@@ -16,7 +16,7 @@ _MOST = 20  # notes in a reply
 
 
 class Watch:
-    """Refuses from `start` on; `take` gives the notes since the last call."""
+    """Opening and importing: what is refused from `start` on, and notes of the attempts."""
 
     def __init__(self) -> None:
         self._notes: list[str] = []
@@ -24,14 +24,17 @@ class Watch:
         self._modules: tuple[str, ...] = ()
 
     def start(self, hidden: Iterable[Path], modules: Iterable[str]) -> None:
-        """hidden: files and folders that may not be opened; modules: that may not be
-        imported, with all that is in them."""
+        """Refuse from now on.
+
+        hidden: files and folders that may not be opened.  modules: that may not be imported, with
+        all that is in them.
+        """
         self._hidden = tuple(str(path.resolve()) for path in hidden)
         self._modules = tuple(modules)
         sys.addaudithook(self._check)
 
     def take(self) -> list[str]:
-        """The notes, each once."""
+        """The notes since the last call, each once."""
         notes, self._notes = list(dict.fromkeys(self._notes)), []
         return notes[:_MOST]
 

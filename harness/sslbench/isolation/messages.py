@@ -19,7 +19,7 @@ from sslbench.experiment.problem import Problem
 
 MAX_REPLY = 2**29  # bytes
 MAX_TRACE = 2**22  # bytes, as JSON
-MAX_LABELS = 100_000
+MAX_LABELS = 100_000  # of a tagger and its variants together
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import pickle
@@ -29,9 +28,9 @@ from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
 from sslbench.isolation.text import portable
+from sslbench.processes import descendants, exit_message, kill, signal_at_end_of_parent
 from sslbench.types import I32
 
-_PR_SET_PDEATHSIG = 1
 _END_SECONDS = 0.2
 A = TypeVar("A", bound=messages.Answer)
 
@@ -64,7 +63,7 @@ class MethodProcess:
         start: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self._connection, theirs = start.Pipe()
         self._output = Output()
-        self._others = _descendants()
+        self._others = descendants()
         self._process = start.Process(
             target=_main, args=(theirs, self._output.writing, method, context, os.getpid())
         )
@@ -135,9 +134,7 @@ class MethodProcess:
         """End the process and all that it has started."""
         self._connection.close()
         wait([self._ended], _END_SECONDS)
-        for member in _descendants() - self._others:
-            with contextlib.suppress(psutil.Error):
-                member.kill()
+        kill(descendants() - self._others)
         self._process.join()
         self._output.close()
 
@@ -211,27 +208,11 @@ class RemoteTagger:
         return self.process.predict(self.number, self.name, corpus)
 
 
-def exit_message(exitcode: int | None) -> str:
-    """How a process ended, in one line."""
-    if exitcode is None or exitcode >= 0:
-        return f"the process ended without a result (exit status {exitcode})"
-    name = signal.Signals(-exitcode).name if -exitcode in set(signal.Signals) else str(-exitcode)
-    hint = "; out of memory?" if name == "SIGKILL" else ""
-    return f"the process was killed by signal {name}{hint}"
-
-
 def _trace(data: bytes) -> dict[str, Any]:
     if len(data) > messages.MAX_TRACE:
         return {"dropped": f"a trace of {len(data)} bytes"}
     found = msgspec.json.decode(data)
     return found if isinstance(found, dict) else {}
-
-
-def _descendants() -> set[psutil.Process]:
-    """Of this process; orphans of them are among its children where it is their subreaper."""
-    with contextlib.suppress(psutil.Error):
-        return set(psutil.Process().children(recursive=True))
-    return set()
 
 
 def _main(
@@ -243,7 +224,7 @@ def _main(
 ) -> None:
     """Body of the process. Files of the run, its pipe to the command among them, are closed."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal_at_end_of_parent(signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
         os.dup2(output, 1)

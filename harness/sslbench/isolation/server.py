@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from sslbench.experiment.record import TRACEBACK_LINES, jsonable
 from sslbench.hooks import described
 from sslbench.isolation import landlock, messages
 from sslbench.isolation.audit import Watch
+from sslbench.processes import limit_memory
 
 _LINE = 500  # characters of a line of a traceback
 
@@ -70,7 +70,7 @@ class _Server:
     def restrict(self, request: messages.Restrict) -> messages.Answer:
         os.environ["TMPDIR"] = tempfile.tempdir = str(request.temporary)
         if request.memory is not None:
-            _limit_memory(request.memory)
+            limit_memory(request.memory)
         self.watch.start(request.hidden, request.modules)
         if landlock.restrict(request.hidden, request.writable):
             return messages.Restricted("landlock")
@@ -83,11 +83,14 @@ class _Server:
         run = self.context()
         trained = method.fit(problem, request.params, run)
         self.number += 1
-        if len(trained.tagger.labels) > messages.MAX_LABELS:
-            raise ValueError(f"the tagger has more than {messages.MAX_LABELS} labels")
-        self.taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
+        taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
+        if sum(len(tagger.labels) for tagger in taggers.values()) > messages.MAX_LABELS:
+            raise ValueError(
+                f"the tagger and its variants have more than {messages.MAX_LABELS} labels"
+            )
+        self.taggers = taggers
         return messages.Fitted(
-            labels={name: list(tagger.labels) for name, tagger in self.taggers.items()},
+            labels={name: list(tagger.labels) for name, tagger in taggers.items()},
             params=trained.params,
             timing=run.timing,
             trace=msgspec.json.encode(jsonable(run.trace)),
@@ -108,16 +111,6 @@ def _failed(kind: Any, error: BaseException, text: str) -> messages.Failed:
     except Exception:  # an exception that cannot be printed
         tail = []
     return messages.Failed(kind, text, [printable(line[:_LINE]) for line in tail])
-
-
-def _limit_memory(limit: int) -> None:
-    """Allocations beyond the limit raise MemoryError; children have the same limit each."""
-    if sys.platform != "linux":
-        return
-    import resource
-
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
 def as_codes(data: bytes) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -15,6 +16,7 @@ from sslbench.experiment.data.home import DataHome
 from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.training import RunTask, training_context
+from sslbench.folders import others_can_write, temporary_folder
 from sslbench.isolation.messages import Restrict
 from sslbench.isolation.process import MethodProcess
 from sslbench.plugins import Registry
@@ -33,17 +35,27 @@ def isolated(
     hidden = [*_data_files(run_task, plugins), *_sources(loader)]
     if run_task.store is not None:
         hidden.append(Path(run_task.store))
-    cache = DataHome().cache
-    cache.mkdir(parents=True, exist_ok=True)
     restrictions = Restrict(
         hidden=[path for path in hidden if path.exists()],
-        writable=[cache, user_cache_path("numba"), temporary, *_DEVICES],
+        writable=[*_derived(), user_cache_path("numba"), temporary, *_DEVICES],
         modules=loader,
         temporary=temporary,
         memory=memory,
     )
     method = LocalMethod(run_task.spec, plugins)
     return MethodProcess(method, partial(training_context, run_task), restrictions)
+
+
+def _derived() -> Iterator[Path]:
+    """The folder of derived data, and the one that takes its place where it cannot be used."""
+    cache = DataHome().cache
+    with suppress(OSError):
+        cache.mkdir(parents=True, exist_ok=True)
+        yield cache
+        if os.access(cache, os.W_OK) and others_can_write(cache) is None:
+            return
+    with suppress(OSError):
+        yield temporary_folder()
 
 
 def _data_files(run_task: RunTask, plugins: Registry) -> Iterator[Path]:
@@ -60,7 +72,7 @@ def _data_files(run_task: RunTask, plugins: Registry) -> Iterator[Path]:
 def _loader_modules(run_task: RunTask, plugins: Registry) -> list[str]:
     """The package of the dataset's loader, or its module if the package has other plugins too.
 
-    None if the module itself has them.
+    Empty if the module itself has them, or the data are the user's own.
     """
     if run_task.spec.data.columns is not None:
         return []

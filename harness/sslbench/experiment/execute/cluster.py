@@ -25,6 +25,7 @@ def run_on_dask(
 
     Workers need the same version of sslbench and the data under the same paths. A worker thread
     executes one run at a time and cannot be stopped: the timeout of the command does not apply.
+    The run of a worker that is lost is made by another, and fails if that is lost several times.
 
     Parameters
     ----------
@@ -36,20 +37,23 @@ def run_on_dask(
     UserError: dask.distributed is not installed, or no scheduler answers.
     """
     try:
-        from distributed import Client, as_completed
+        import distributed
     except ImportError as error:
         raise UserError(
             "--executor dask needs dask.distributed", hint="pip install 'sslbench[dask]'"
         ) from error
-    with _client(Client, address) as client:
+    dask: Any = distributed  # its functions have no types
+    with _client(dask.Client, address) as client:
         futures = {}
         for run_task in run_tasks:
             on_start(run_task)
             # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
             future = client.submit(_on_worker, msgspec.json.encode(run_task), pure=False)
             futures[future] = run_task
-        for future in as_completed(list(futures)):
-            yield _result(futures[future], future)
+        for future in dask.as_completed(list(futures)):
+            record = _result(futures.pop(future), future)
+            del future  # the cluster makes lost results again that somebody holds on to
+            yield record
 
 
 def _client(make: Any, address: str | None) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
 import os
 import shutil
@@ -25,12 +24,18 @@ from sslbench.experiment.execute.threads import thread_variables
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
-from sslbench.isolation.process import exit_message
 from sslbench.isolation.start import isolated
 from sslbench.plugins import handover, registry
+from sslbench.processes import (
+    adopt_orphans,
+    descendants,
+    exit_message,
+    kill,
+    kill_group,
+    signal_at_end_of_parent,
+)
 
 _POLL_SECONDS = 0.1
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MEGA = 2**20
 
 OnStart = Callable[[RunTask], None]
@@ -136,8 +141,8 @@ class _Child:
         if self.process is None or self.future.done():
             return
         used = 0
+        self.descendants |= descendants(self.process)
         with contextlib.suppress(psutil.Error):
-            self.descendants.update(self.process.children(recursive=True))
             used = self.process.memory_info().rss
         for member in self.descendants:
             with contextlib.suppress(psutil.Error):
@@ -174,14 +179,9 @@ class _Child:
         shutil.rmtree(self.temporary, ignore_errors=True)
         if self.process is None:
             return
-        with contextlib.suppress(psutil.Error):
-            self.descendants.update(self.process.children(recursive=True))
-        if hasattr(os, "killpg"):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-        for member in (self.process, *self.descendants):
-            with contextlib.suppress(psutil.Error):
-                member.kill()
+        self.descendants |= descendants(self.process)
+        kill_group(self.process.pid)
+        kill((self.process, *self.descendants))
 
 
 def _child_main(encoded: bytes, temporary: str, memory: int, parent: int) -> bytes:
@@ -207,21 +207,16 @@ def _exit_with(parent: int) -> None:
     the parent; elsewhere it is noticed within a second.
     """
     if sys.platform == "linux":
-        libc = ctypes.CDLL(None)
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        adopt_orphans()
+        signal_at_end_of_parent(signal.SIGTERM)
         signal.signal(signal.SIGTERM, lambda *_: _end())
     threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
 
 
 def _end() -> None:
     """Kill all descendants, and this process."""
-    with contextlib.suppress(psutil.Error):
-        for member in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                member.kill()
-    if hasattr(os, "killpg"):
-        os.killpg(0, signal.SIGKILL)
+    kill(descendants())
+    kill_group(0)
     os._exit(1)
 
 

@@ -1,0 +1,64 @@
+"""How long an evaluation of an objective takes, told before a long one starts.
+
+The constants are of one core of a server of 2024, for 10 to 300 labels. An estimate is within a
+factor of three there: it says whether to wait minutes or days.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from sslbench.crf.weights.layout import Layout
+from sslbench.types import F64, Bool
+
+#: per token and combination of adjacent labels (pairs, or triples with a second-order model)
+PER_COMBINATION = {1: 2e-10, 2: 4e-10}
+#: per token and pair of labels in long sentences of a second-order model, whose messages fit into
+#: no cache
+PER_LONG_PAIR, LONG = 6e-8, 500
+TOLD_FROM = 5.0
+
+
+def combinations(n_labels: int, order: int, transition_mask: Bool | None) -> int:
+    """Allowed pairs (order 1) or triples (order 2) of adjacent labels; mask: bool[L+1, L]."""
+    if transition_mask is None:
+        return int(n_labels ** (order + 1))
+    pairs = transition_mask[:n_labels].astype(np.int64)
+    return int(pairs.sum() if order == 1 else pairs.sum(axis=0) @ pairs.sum(axis=1))
+
+
+def evaluation_seconds(lengths: F64, n_labels: int, order: int, combined: int) -> float:
+    """CPU seconds. lengths: tokens of each sentence; combined: see `combinations`."""
+    seconds = PER_COMBINATION[order] * combined * float(lengths.sum())
+    if order == 2:
+        seconds += PER_LONG_PAIR * n_labels**2 * float(lengths[lengths > LONG].sum())
+    return seconds
+
+
+def tell_of_work(lengths: F64, layout: Layout, transition_mask: Bool | None) -> None:
+    """Write a line to standard error if an evaluation takes long, once per process.
+
+    lengths: tokens of each sentence.
+    """
+    n_labels, order = layout.n_labels, layout.order
+    combined = combinations(n_labels, order, transition_mask)
+    seconds = evaluation_seconds(lengths, n_labels, order, combined)
+    if seconds >= TOLD_FROM:
+        kind = "triples" if order == 2 else "pairs"
+        hint = "; --model crf1 is faster" if order == 2 else ""
+        _tell(
+            f"warning: each step of the training takes about {seconds:,.0f} CPU seconds"
+            f" ({lengths.sum():,.0f} tokens, {combined:,} {kind} of labels), and there may be"
+            f" hundreds of steps{hint}"
+        )
+
+
+_told: list[str] = []
+
+
+def _tell(text: str) -> None:
+    if not _told:
+        _told.append(text)
+        print(f"sslbench: {text}", file=sys.stderr, flush=True)
