@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -61,6 +63,19 @@ def test_text_to_columns_and_back() -> None:
     for columns in ({}, {"word": SENTENCES, "length": [*lengths[:2], ["3"]]}):
         with pytest.raises(ValueError, match="columns"):
             Corpus.from_sentences(columns)
+
+
+def test_a_vocabulary_is_freed_with_its_last_reference() -> None:
+    """Not by the garbage collector later: text is tagged in parts, each with its vocabulary."""
+    vocabulary = Vocabulary(["one", "two"])
+    vocabulary.derived("suffix", lambda string: string[-1]).codes()
+    known = weakref.ref(vocabulary)
+    gc.disable()
+    try:
+        del vocabulary
+        assert known() is None
+    finally:
+        gc.enable()
 
 
 def test_derived_is_called_once_per_entry_and_grows_with_its_base() -> None:

@@ -89,7 +89,7 @@ class Vocabulary:
     def derived(self, name: str, fn: Callable[[str], str]) -> Derived:
         """The values `fn(string)` of this vocabulary, cached by `name`: the first `fn` is used."""
         if name not in self._derived:
-            self._derived[name] = Derived(self, fn)
+            self._derived[name] = Derived(self.strings, fn)
         return self._derived[name]
 
 
@@ -103,15 +103,16 @@ class Derived:
     vocabulary: the distinct values.
     """
 
-    def __init__(self, base: Vocabulary, fn: Callable[[str], str]) -> None:
+    def __init__(self, strings: list[str], fn: Callable[[str], str]) -> None:
+        """strings: the list of the base, not the base itself: a cycle would outlive its corpus."""
         self.vocabulary = Vocabulary()
-        self._base = base
+        self._strings = strings
         self._fn = fn
         self._codes: I32 = np.empty(0, dtype=np.int32)
 
     def codes(self) -> I32:
         """int32[len(base)]: code in `vocabulary` of the value of each entry of the base."""
-        new = self._base.strings[len(self._codes) :]
+        new = self._strings[len(self._codes) :]
         if new:
             self._codes = np.concatenate([self._codes, self.vocabulary.encode(map(self._fn, new))])
         return self._codes

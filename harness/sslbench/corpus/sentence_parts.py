@@ -10,7 +10,7 @@ from sslbench.errors import UserError
 
 MAX_LINE = 10 * 2**20  # bytes
 MAX_SENTENCE = 2**26  # bytes
-_PART = 2**21  # bytes
+_PART = 2**20  # bytes
 _BLANK = re.compile(rb"\n[ \t\r\v\f]*(?=\n)")
 
 
