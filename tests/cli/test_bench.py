@@ -27,7 +27,20 @@ def test_the_table_gives_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[0].strip() == "CoNLL-2000, 9 sentences, 1 thread"
     rows = [line.split() for line in lines]
     assert ["training", "s", "0.5", "2", "4.00"] in rows
-    assert ["a", "pass", "us/token", "4.25", "tenfold", "4.5"] in rows
+    assert ["a", "pass", "us/token", "4.25"] in rows
+    assert lines[-1] == "a pass: tenfold 4.5"
+
+
+def test_the_table_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "JESS-CM: one pass of the unlabeled text, then of ten times the text, peak memory"
+    many = {"unit": "us/token/core", "ours": 1234.5, "peer": 123456.0, "bound": 1.0, "bytes": 2.0}
+    monkeypatch.setattr(bench, "measure", lambda **asked: {**FOUND, "figures": {name: many}})
+    lines = CliRunner().invoke(cli, ["bench"]).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 12
+    assert any(
+        line.split()[-4:] == ["us/token/core", "1,234", "123,456", "100.00"] for line in lines
+    )
 
 
 def test_options_reach_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +48,7 @@ def test_options_reach_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "measure", lambda **given: asked.update(given) or FOUND)
     words = ["bench", "--rounds", "2", "--threads", "3", "--sentences", "40", "--format", "json"]
     assert CliRunner().invoke(cli, words).exit_code == 0
-    assert asked == {"rounds": 2, "threads": 3, "sentences": 40}
+    assert asked == {"rounds": 2, "threads": 3, "sentences": 40, "everything": False}
 
 
 def test_a_failing_benchmark_is_one_clear_line(

@@ -13,35 +13,53 @@ from sslbench.cli.text import counted, echo
 from sslbench.errors import UserError
 
 _FOLDER = Path("tests", "benchmarks")
+_BESIDE_PEER = "test_benchmarks.py"
+_WIDTH = 80  # of a table that goes to a file
 _COLUMNS = "--benchmark-columns=min,median,max,rounds"
 
 
 @click.command("bench")
-@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--threads", type=click.IntRange(min=1), help="Of the engine. Default: all cores.")
 @click.option(
     "--sentences",
-    type=click.IntRange(min=1),
-    help="Default: the whole corpus (minutes).",
+    type=click.IntRange(min=0),
+    default=2000,
+    show_default=True,
+    help="Of the training text; 0 = the whole corpus (10 minutes and more).",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Also graphs, posterior regularization, second order, memory, start-up (minutes).",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
-def command(rounds: int, threads: int | None, sentences: int | None, form: str) -> None:
+def command(rounds: int, threads: int | None, sentences: int, everything: bool, form: str) -> None:
     """Time the engine and python-crfsuite on the same sentences, attributes and weights.
 
     On CoNLL-2000 if it is in the data home, otherwise on generated text of the same size. Needs the
     source checkout and pip install 'sslbench[bench]'. Times are medians of --rounds; trainings run
     once.
     """
-    threads = threads or os.cpu_count() or 1
-    report = measure(rounds=rounds, threads=threads, sentences=sentences)
+    report = measure(
+        rounds=rounds,
+        threads=threads or os.cpu_count() or 1,
+        sentences=sentences,
+        everything=everything,
+    )
     if form == "json":
         echo(json.dumps(report, indent=1))
     else:
         _print_table(report)
 
 
-def measure(*, rounds: int, threads: int, sentences: int | None = None) -> dict[str, Any]:
+def measure(
+    *, rounds: int, threads: int, sentences: int = 0, everything: bool = False
+) -> dict[str, Any]:
     """Run the benchmarks in a separate process.
+
+    sentences: 0 = all.  everything: not only those beside python-crfsuite.
 
     Returns
     -------
@@ -63,11 +81,12 @@ def measure(*, rounds: int, threads: int, sentences: int | None = None) -> dict[
         out = Path(scratch, "figures.json")
         variables = {
             **thread_variables(threads),
-            "SSLBENCH_BENCH_SENTENCES": str(sentences or 0),
+            "SSLBENCH_BENCH_SENTENCES": str(sentences),
             "SSLBENCH_BENCH_ROUNDS": str(rounds),
             "SSLBENCH_BENCH_OUT": str(out),
         }
-        words = ["-m", "pytest", str(folder), "-q", "-rs", "--benchmark-enable", _COLUMNS]
+        files = folder if everything else folder / _BESIDE_PEER
+        words = ["-m", "pytest", str(files), "-q", "-rs", "--benchmark-enable", _COLUMNS]
         done = subprocess.run(
             [sys.executable, *words, f"--rootdir={folder.parents[1]}"],
             env={**os.environ, **variables},
@@ -87,7 +106,7 @@ def find_benchmarks() -> Path:
     """The folder tests/benchmarks of the checkout; UserError if there is none."""
     places = [Path.cwd(), Path(__file__).resolve().parents[3]]
     for place in places:
-        if (place / _FOLDER / "test_benchmarks.py").is_file():
+        if (place / _FOLDER / _BESIDE_PEER).is_file():
             return place / _FOLDER
     raise UserError(
         f"no folder {_FOLDER.as_posix()}: the benchmarks are in the source checkout only",
@@ -96,24 +115,30 @@ def find_benchmarks() -> Path:
 
 
 def _print_table(report: dict[str, Any]) -> None:
+    """The ratios, then what else was measured, a line per figure."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     title = f"{report['text']}, {counted(report['threads'], 'thread')}"
     table = Table(title=title, box=box.SIMPLE_HEAD)
-    for heading in ("", "unit", "sslbench", "python-crfsuite", "peer / ours"):
+    for heading in ("", "unit", "sslbench", "peer", "peer / ours"):
         justify: Any = "left" if heading in ("", "unit") else "right"
         table.add_column(heading, justify=justify, no_wrap=heading != "")  # numbers are not broken
+    notes = []
     for name, values in report["figures"].items():
         ours, peer = values.get("ours"), values.get("peer")
         ratio = f"{peer / ours:.2f}" if ours and peer else ""
-        others = {key: x for key, x in values.items() if key not in ("unit", "ours", "peer")}
-        ratio += ", ".join(f"{key} {_number(x)}" for key, x in others.items())
         table.add_row(name, values["unit"], _number(ours), _number(peer), ratio)
+        others = {key: x for key, x in values.items() if key not in ("unit", "ours", "peer")}
+        if others:
+            facts = ", ".join(f"{key.replace('_', ' ')} {_number(x)}" for key, x in others.items())
+            notes.append(f"{name}: {facts}")
     terminal = Console()
-    console = terminal if terminal.is_terminal else Console(width=120)  # of a pipe
+    console = terminal if terminal.is_terminal else Console(width=_WIDTH)
     console.print(table)
+    for note in notes:
+        console.print(note, markup=False, highlight=False)
 
 
 def _number(value: float | None) -> str:
