@@ -113,6 +113,13 @@ def test_show_tells_parameters_with_types_defaults_bounds_and_meaning() -> None:
     assert re.search(r"shift +number +0 +>= 0, <= 1 ", output)
 
 
+def test_show_tells_what_is_searched() -> None:
+    output = CliRunner().invoke(cli, ["show", "jess_cm"]).output
+    searched = output[output.index("searched by --tune") :].splitlines()
+    assert "sigma2            0.01 to 10000, log scale" in map(str.strip, searched)
+    assert "sign              nonneg, free" in map(str.strip, searched)
+
+
 def test_show_prints_the_templates_of_a_similarity() -> None:
     output = CliRunner().invoke(cli, ["show", "he2013"]).output
     assert "trigrams of tokens in the form number" in output

@@ -49,7 +49,10 @@ def _show(plugins: Registry, info: Registration) -> None:
         else:
             if isinstance(info, MethodInfo):
                 _show_method(info)
-            _show_parameters(getattr(info.load(), "Params", None), "parameters")
+            params = getattr(info.load(), "Params", None)
+            _show_parameters(params, "parameters")
+            if isinstance(info, MethodInfo) and params is not None:
+                _show_search(params)
     except UserError as problem:
         echo(f"sslbench: warning: {problem}", err=True)
 
@@ -117,3 +120,14 @@ def _show_parameters(struct: object, title: str) -> None:
     rows = [(p.name, p.type, p.default, p.bounds, p.meaning) for p in parameters]
     echo(f"  {title}")
     echo(table([head, *rows], indent="    "))
+
+
+def _show_search(params: type) -> None:
+    from sslbench.experiment.space import search_space
+
+    axes = search_space(params)
+    if not axes:
+        echo("  nothing to tune")
+        return
+    echo("  searched by --tune")
+    echo(table([("name", "values"), *((a.param, a.describe()) for a in axes)], indent="    "))
