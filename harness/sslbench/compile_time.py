@@ -1,7 +1,6 @@
 """The time that this process has taken to compile kernels: it does not count for a run.
 
-Parallel loops of numba compile functions of their own within the compilation of a kernel, and so do
-calls of other kernels, so only the outermost one is timed.
+The compilation of a kernel includes those of the kernels that it calls: the outermost is timed.
 """
 
 from __future__ import annotations

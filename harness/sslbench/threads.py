@@ -1,9 +1,9 @@
 """Tasks of a compiled kernel in several threads.
 
-A kernel handles the tasks from `begin` up to `end`, its first two arguments. It must hold neither
-the interpreter lock nor write what another task reads or writes, so that results do not depend on
-the number of threads. (numba's own parallel loops compile three times as long, start their threads
-at import and wait for the slowest one.)
+The first two arguments of a kernel, begin and end, say which tasks to do. It must release the
+interpreter lock. No task may write what another one reads or writes, so that results do not depend
+on the number of threads. numba's own parallel loops take three times as long to compile, and wait
+for a thread that is held up.
 """
 
 from __future__ import annotations
