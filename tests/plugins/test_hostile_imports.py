@@ -59,6 +59,26 @@ def test_every_hostile_import_of_a_target(name: str, tmp_path: Path) -> None:
     assert attack_target(name, command, tmp_path).problems == ""
 
 
+HANGING_DATASET = """
+from sslbench import DatasetInfo, hookimpl
+@hookimpl
+def sslbench_datasets():
+    texts = dict(summary="", reference="", licence="", protocol="", featurizer="basic")
+    info = DatasetInfo(name="d", target="target:load", task="tagging", metric="accuracy", **texts)
+    return [info]
+"""
+
+
+def test_a_run_on_a_dataset_whose_import_hangs_ends(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.install("my-plugin", "mine", HANGING_DATASET)
+    (tmp_path / "target.py").write_text("import time; time.sleep(60)")
+    words = ["run", "--method", "supervised", "--dataset", "d", "--store", str(tmp_path / "runs")]
+    done = site.python("-m", "sslbench", *words, SSLBENCH_PLUGIN_SECONDS="2")
+    assert done.returncode == 2
+    assert "dataset d: cannot be loaded: its import took more than 2 s\n" in done.stderr
+
+
 def test_debug_shows_where_the_import_of_a_target_failed(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.install("my-plugin", "mine", one_method("m", "target:M"))

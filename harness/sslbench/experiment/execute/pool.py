@@ -25,6 +25,7 @@ from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
 from sslbench.isolation.start import isolated
+from sslbench.plugin_trial import guard_imports
 from sslbench.plugins import handover, registry
 from sslbench.processes import (
     adopt_orphans,
@@ -191,6 +192,7 @@ def _child_main(encoded: bytes, temporary: str, memory: int, parent: int) -> byt
         os.setpgrp()
     # Before this process has threads and data, which a fork would share.
     method = isolated(run_task, plugins, Path(temporary), memory)
+    guard_imports(lambda printed: None)  # of the dataset; the method's process is on its own
     _exit_with(parent)
     # Standard output is for the results of the command: what a dataset prints goes to stderr.
     os.dup2(2, 1)
