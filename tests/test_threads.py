@@ -33,8 +33,15 @@ def test_each_task_is_done_once(threads: int, tasks: int) -> None:
 
 def test_several_threads_work_at_the_same_time() -> None:
     meeting = threading.Barrier(2, timeout=20)
+    met: list[int] = []
+
+    def kernel(begin: int, end: int) -> None:
+        meeting.wait()  # an error if the other one does not come
+        met.extend(range(begin, end))
+
     with using_threads(2):
-        share_out(lambda begin, end: meeting.wait(), 2)
+        share_out(kernel, 2)
+    assert sorted(met) == [0, 1]
 
 
 def test_an_error_is_raised_after_all_threads_have_stopped() -> None:

@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
 def signal_at_end_of_parent(number: int) -> None:
-    """Get this signal when the thread that has started this process ends (Linux)."""
+    """Have this signal sent to this process when the thread that started it ends (Linux)."""
     _prctl(_PR_SET_PDEATHSIG, number)
 
 
@@ -68,7 +68,7 @@ def end_descendants() -> None:
 
 
 def limit_memory(most: int) -> None:
-    """Let allocations beyond so many bytes fail, here and in each process that starts here."""
+    """Make allocations beyond this many bytes fail, in this process and those that it starts."""
     if sys.platform != "win32":
         import resource
 

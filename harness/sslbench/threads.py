@@ -2,8 +2,8 @@
 
 The first two arguments of a kernel, begin and end, say which tasks to do. It must release the
 interpreter lock. No task may write what another one reads or writes, so that results do not depend
-on the number of threads. numba's own parallel loops take three times as long to compile, and wait
-for a thread that is held up.
+on the number of threads. numba's own parallel loops take longer to compile, and wait for a thread
+that is held up.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ SAYS_OF_TARGETS = {
     "leaves 8 processes": "leaves processes (8)",
     "leaves a daemon of its own session": "leaves processes (1)",
     "allocates without end": "cannot ",  # by the limit of memory or of time
-    "forks 64 processes": "cannot ",  # by their number, or after the time limit
+    "forks 64 processes": "cannot ",  # the limit of processes or that of time
 }
 METHOD = """
 import msgspec

@@ -32,7 +32,7 @@ _COLUMNS = "--benchmark-columns=min,median,max,rounds"
     "--all",
     "everything",
     is_flag=True,
-    help="Also graphs, posterior regularization, second order, memory, start-up (minutes).",
+    help="Also graphs, posterior regularization, second order, reading, streaming (minutes).",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
 def command(rounds: int, threads: int | None, sentences: int, everything: bool, form: str) -> None:

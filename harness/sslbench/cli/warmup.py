@@ -30,8 +30,9 @@ def command(
 ) -> None:
     """Compile what runs need, so that the first one does not wait: for images and servers.
 
-    Each method is trained on a little generated text. Machine code is kept in the cache folder
-    (SSLBENCH_CACHE) and fits this processor and these versions of Python, numba and sslbench.
+    Each method is trained on a little text of each dataset that needs no files. Machine code is
+    kept in the cache folder (SSLBENCH_CACHE); it fits this processor and these versions of Python,
+    numba and sslbench.
     """
     from sslbench.cli.messages import tell
     from sslbench.folders import tell_once
@@ -40,7 +41,8 @@ def command(
     tell_once("compiling what runs need", "compiling")
     known = registry()
     warn_of_problems(known)
-    result = _run(methods or tuple(known.methods), models or tuple(known.models), jobs)
+    datasets = tuple(d.name for d in known.datasets.values() if not (d.files or d.own))
+    result = _run(methods or tuple(known.methods), datasets, models or tuple(known.models), jobs)
     for record in result.failed:
         tell(f"{record.method}: {record.error}")
     seconds = sum(record.timing.get("compile", 0.0) for record in result.records)
@@ -50,7 +52,9 @@ def command(
     ctx.exit(result.exit_status)
 
 
-def _run(methods: Sequence[str], models: Sequence[str], jobs: int) -> GridResult:
+def _run(
+    methods: Sequence[str], datasets: Sequence[str], models: Sequence[str], jobs: int
+) -> GridResult:
     from sslbench.cli.messages import GridProgress, tell
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.plan import Request, plan
@@ -62,16 +66,12 @@ def _run(methods: Sequence[str], models: Sequence[str], jobs: int) -> GridResult
             task
             for model in models
             for task in plan(
-                Request(methods, ("synth",), (0,), LABELED, UNLABELED, model=model, jobs=jobs),
+                Request(methods, datasets, (0,), LABELED, UNLABELED, model=model, jobs=jobs),
                 store=store,
                 notice=tell,
             )
         ]
         n_runs = sum(task.skip_reason is None for task in tasks)
         with GridProgress(n_runs) as progress:
-            options = GridOptions(
-                jobs=jobs,
-                on_start=progress.start,
-                on_end=progress.end,
-            )
+            options = GridOptions(jobs=jobs, on_start=progress.start, on_end=progress.end)
             return run_grid(tasks, store, options)

@@ -15,8 +15,8 @@ from sslbench.types import F64, Bool
 
 #: per token and combination of adjacent labels (pairs, or triples with a second-order model)
 PER_COMBINATION = {1: 2e-10, 2: 4e-10}
-#: per token and pair of labels in long sentences of a second-order model, whose messages fit into
-#: no cache
+#: second order, sentences of more than LONG tokens: per token and pair of labels, since messages of
+#: such a sentence do not fit into the processor's caches
 PER_LONG_PAIR, LONG = 6e-8, 500
 TOLD_FROM = 5.0
 

@@ -60,7 +60,8 @@ def execute(
     compiling = compile_seconds().wall - compiled + method.compile_s
     record.timing = {**record.timing, **timer.timing, "compile": compiling}
     record.wall_s = max(0.0, time.perf_counter() - began - compiling)
-    record.cpu_s = cpu_seconds() - cpu + method.cpu_s
+    # CPU time of processes is counted in ticks, that of compilation is exact.
+    record.cpu_s = max(0.0, cpu_seconds() - cpu) + method.cpu_s
     record.environment["isolation"] = method.isolation
     if method.violations:
         record.audit = {**record.audit, "violations": method.violations}

@@ -72,7 +72,7 @@ def _data_files(run_task: RunTask, plugins: Registry) -> Iterator[Path]:
 def _loader_modules(run_task: RunTask, plugins: Registry) -> list[str]:
     """The package of the dataset's loader, or its module if the package has other plugins too.
 
-    Empty if the module itself has them, or the data are the user's own.
+    An empty list if that module also has other plugins, and for the user's own data.
     """
     if run_task.spec.data.columns is not None:
         return []

@@ -205,7 +205,7 @@ def _varying_sentence(
     beta, g = np.ones(L), np.empty(L)
     for t in range(T - 1, 0, -1):
         rows.multiply(mu[t], beta)
-        for b in range(L):  # without a slice, whose errors take two seconds to compile
+        for b in range(L):  # a slice assignment takes long to compile
             g[b] = beta[b]
         rows.scale(g, 1.0 / scale[t])
         rows.edge_marginals(edge[t], mu[t - 1], g, beta)
@@ -391,7 +391,7 @@ def _varying_groups(
 
 @kernel
 def _copy(source: F64, out: F64) -> None:
-    """float64[T, L, L].  An assignment of slices takes two seconds more to compile."""
+    """float64[T, L, L].  A slice assignment takes longer to compile."""
     T, L = source.shape[:2]
     for t in range(T):
         for a in range(L):

@@ -21,7 +21,7 @@ import psutil
 from pebble import ProcessExpired, concurrent
 
 from sslbench.experiment.execute.threads import thread_variables
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.record import ErrorKind, RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
 from sslbench.isolation.start import isolated
@@ -159,20 +159,22 @@ class _Child:
         try:
             record = msgspec.json.decode(self.future.result(), type=RunRecord)
         except TimeoutError:
-            message = f"stopped after {limits.timeout:g} s (--timeout)"
-            record = failed(self.run_task, "timeout", message)
+            record = self._failed("timeout", f"stopped after {limits.timeout:g} s (--timeout)")
         except ProcessExpired as error:
             if self.peak > limits.memory:
                 message = f"stopped at {limits.memory / _MEGA:,.0f} MiB of memory (--memory)"
-                record = failed(self.run_task, "memory", message)
+                record = self._failed("memory", message)
             else:
-                record = failed(self.run_task, "process", exit_message(error.exitcode))
+                record = self._failed("process", exit_message(error.exitcode))
         except Exception as error:  # the process could not start, or its result not be read
-            record = failed(self.run_task, "process", f"{type(error).__name__}: {error}")
-        if record.wall_s == 0.0:
-            record.wall_s = time.perf_counter() - self.began
+            record = self._failed("process", f"{type(error).__name__}: {error}")
         peaks = [mb for mb in (record.peak_rss_mb, self.peak / _MEGA) if mb]
         record.peak_rss_mb = round(max(peaks), 1) if peaks else None
+        return record
+
+    def _failed(self, kind: ErrorKind, message: str) -> RunRecord:
+        record = failed(self.run_task, kind, message)
+        record.wall_s = time.perf_counter() - self.began
         return record
 
     def kill(self) -> None:
@@ -192,7 +194,7 @@ def _child_main(encoded: bytes, temporary: str, memory: int, parent: int) -> byt
         os.setpgrp()
     # Before this process has threads and data, which a fork would share.
     method = isolated(run_task, plugins, Path(temporary), memory)
-    guard_imports(lambda printed: None)  # of the dataset; the method's process is on its own
+    guard_imports(lambda printed: None)  # for the dataset; the method has its process already
     _exit_with(parent)
     # Standard output is for the results of the command: what a dataset prints goes to stderr.
     os.dup2(2, 1)
