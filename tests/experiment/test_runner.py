@@ -189,15 +189,15 @@ def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
     tasks = planned(tmp_path, methods=["majority", "hostile"], labeled=20)
     tasks += planned(tmp_path, datasets=["missing"])
     first = run_grid(tasks, store)
-    assert ran == ["majority", "hostile", "majority"]
+    assert ran == ["majority", "hostile"]  # the data of the third could not be loaded
     assert [r.error_kind for r in first.records] == [None, "method", "input"]
     assert first.exit_status == 1
     assert len(store.records()) == 2  # bad input is to be mended, not remembered
     again = run_grid(tasks[:2], store)
-    assert (again.stored, again.stored_failed, len(ran)) == (2, 1, 3)
+    assert (again.stored, again.stored_failed, len(ran)) == (2, 1, 2)
     assert again.exit_status == 1
     retried = run_grid(tasks[:2], store, GridOptions(retry=True))
-    assert (retried.stored, ran[3:]) == (1, ["hostile"])
+    assert (retried.stored, ran[2:]) == (1, ["hostile"])
     assert run_grid(tasks[2:], store).exit_status == 2
     with pytest.raises(UserError, match="executor"):
         run_grid(planned(tmp_path, seeds=[9]), store, GridOptions(executor="cloud"))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -126,6 +126,17 @@ class _PlannedDataset:
     files: dict[str, str]
 
 
+class _Loaded(NamedTuple):
+    """Of loaded data: their fingerprint, and where unlabeled text comes from.
+
+    error: why they could not be loaded, if the user can mend it; the fingerprint is "" then.
+    """
+
+    fingerprint: str
+    text: TextSource
+    error: str | None = None
+
+
 class _Planner:
     """Makes the tasks of a request; what several tasks share is made once."""
 
@@ -136,7 +147,7 @@ class _Planner:
         self.threads = request.threads or max(1, (os.cpu_count() or 1) // request.jobs)
         self.data_path = None if request.data_path is None else str(request.data_path.resolve())
         self.store = None if store is None else str(store.folder.resolve())
-        self._known: dict[str, tuple[str, TextSource]] = {}
+        self._known: dict[str, _Loaded] = {}
         self._featurizers: dict[str, str] = {}
         self._described: dict[tuple[str, bool], tuple[dict[str, Any], str]] = {}
 
@@ -186,7 +197,9 @@ class _Planner:
         )
         if task.skip_reason is not None:
             return task
-        found, text = self._loaded(task)
+        found, text, error = self._loaded(task)
+        if error is not None:
+            return msgspec.structs.replace(task, load_error=error)
         data = msgspec.structs.replace(task.spec.data, fingerprint=found)
         if self._draws(task.spec):
             first = self._loaded(_with_protocol(task, seed=0))[0]
@@ -243,12 +256,8 @@ class _Planner:
             self._featurizers[name] = featurizer_digest(self.plugins, name)
         return self._featurizers[name]
 
-    def _loaded(self, task: RunTask) -> tuple[str, TextSource]:
-        """Fingerprint of the data, and where unlabeled text comes from.
-
-        The fingerprint is "" if they cannot be loaded: the run will fail with the reason. UserError
-        for text or folds that there cannot be.
-        """
+    def _loaded(self, task: RunTask) -> _Loaded:
+        """What is known of the data. UserError for text or folds that there cannot be."""
         request, protocol = self.request, task.spec.protocol
         seed = protocol.seed if self._draws(task.spec) else 0
         shared = msgspec.structs.replace(protocol, seed=seed, tune=0, tune_cpu=None)
@@ -257,15 +266,18 @@ class _Planner:
             return self._known[key]
         try:
             dataset = load_dataset(task, self.plugins)
-        except Exception:
-            self._known[key] = "", request.text or "rest"
+        except UserError as error:
+            self._known[key] = _Loaded("", request.text or "rest", str(error))
+            return self._known[key]
+        except Exception:  # the process of the run will meet it again, and keep the traceback
+            self._known[key] = _Loaded("", request.text or "rest")
             return self._known[key]
         if request.folds:
             n_train = dataset.splits["train"].n_sentences
             folds(labeled_size(request.labeled, n_train), request.folds)
         text = resolve_text(dataset, request.labeled, request.text)
         found = data_fingerprint(dataset, _with_protocol(task, text=text), self.plugins)
-        self._known[key] = found, text
+        self._known[key] = _Loaded(found, text)
         return self._known[key]
 
     def _draws(self, spec: RunSpec) -> bool:

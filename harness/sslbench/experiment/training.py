@@ -48,6 +48,7 @@ class RunTask(msgspec.Struct, frozen=True):
     threads: of the run; results do not depend on their number.
     quiet: no progress messages of the method.
     skip_reason: why the run is skipped (its method does not fit the task or model); None = it runs.
+    load_error: why the data could not be loaded when the run was planned: it fails; None = it runs.
     cut: hold out a fifth of train if the user's own data have no test file and there are no folds.
     code: digests of the code when the run was planned, by component; {} = not checked.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
@@ -60,6 +61,7 @@ class RunTask(msgspec.Struct, frozen=True):
     threads: int = 1
     quiet: bool = True
     skip_reason: str | None = None
+    load_error: str | None = None
     cut: bool = True
     code: dict[str, str] = {}
     files: dict[str, str] = {}

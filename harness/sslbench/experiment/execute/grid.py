@@ -14,7 +14,7 @@ from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.saving import Saving
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import skipped
+from sslbench.experiment.runner import failed, skipped
 from sslbench.experiment.staleness import State, states
 from sslbench.experiment.store import Store
 from sslbench.experiment.training import RunTask
@@ -138,6 +138,10 @@ class _Grid:
             run_id = run_task.spec.run_id
             if run_task.skip_reason is not None:
                 self.records[run_id] = skipped(run_task)
+            elif run_task.load_error is not None:
+                if run_id not in self.records:
+                    self.records[run_id] = failed(run_task, "input", run_task.load_error)
+                    self.options.on_end(self.records[run_id])
             elif run_id not in self.records and not self._stored(run_id):
                 todo.setdefault(run_id, run_task)
         if todo:

@@ -25,7 +25,6 @@ from sslbench.experiment.record import ErrorKind, RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
 from sslbench.isolation.start import isolated
-from sslbench.plugin_trial import guard_imports
 from sslbench.plugins import handover, registry
 from sslbench.processes import (
     adopt_orphans,
@@ -194,7 +193,6 @@ def _child_main(encoded: bytes, temporary: str, memory: int, parent: int) -> byt
         os.setpgrp()
     # Before this process has threads and data, which a fork would share.
     method = isolated(run_task, plugins, Path(temporary), memory)
-    guard_imports(lambda printed: None)  # for the dataset; the method has its process already
     _exit_with(parent)
     # Standard output is for the results of the command: what a dataset prints goes to stderr.
     os.dup2(2, 1)
