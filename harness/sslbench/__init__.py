@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from sslbench.api import compare, load_tagger, results, run, train
     from sslbench.corpus import Column, Corpus, Shards, Vocabulary
     from sslbench.errors import UserError
     from sslbench.experiment.context import RunContext
@@ -53,6 +54,7 @@ _HOMES = {
     "sslbench.experiment.problem": ("Problem", "Tagger"),
     "sslbench.experiment.space": ("SearchAxis",),
     # These import numba.
+    "sslbench.api": ("compare", "load_tagger", "results", "run", "train"),
     "sslbench.method": ("CRFMethod", "GraphCRFParams", "GraphParams", "TrainingParams"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -85,8 +87,13 @@ __all__ = [
     "UserError",
     "Vocabulary",
     "__version__",
+    "compare",
     "hookimpl",
+    "load_tagger",
     "registry",
+    "results",
+    "run",
+    "train",
 ]
 
 

@@ -12,7 +12,7 @@ from sslbench.checked import Saved
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF, SavedModel
 from sslbench.graph.lookup import NgramScores
-from sslbench.types import I32, Arrays
+from sslbench.types import F64, I32, Arrays
 
 Decoding = Annotated[
     Literal["posterior", "viterbi"],
@@ -48,10 +48,13 @@ class PosteriorTagger(CRFTagger):
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: label codes of a corpus."""
-        extra = None if self.extra is None else self.extra.of(corpus)
-        found = self.crf.marginals(self.crf.encode(corpus), extra)
-        best: I32 = found.argmax(axis=1).astype(np.int32)
+        best: I32 = self.predict_marginals(corpus).argmax(axis=1).astype(np.int32)
         return best
+
+    def predict_marginals(self, corpus: Corpus) -> F64:
+        """float64[N, L]: the probability of each label for each token."""
+        extra = None if self.extra is None else self.extra.of(corpus)
+        return self.crf.marginals(self.crf.encode(corpus), extra)
 
     def arrays(self) -> Saved:
         arrays, facts = self.crf.arrays()

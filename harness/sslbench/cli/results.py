@@ -7,7 +7,6 @@ import io
 import json
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -15,26 +14,7 @@ from sslbench.cli.text import echo, table
 from sslbench.errors import shortened
 from sslbench.experiment.record import RunRecord, encode
 from sslbench.report.escape import csv_cell
-
-_FIXED = (
-    "run_id",
-    "status",
-    "method",
-    "dataset",
-    "featurizer",
-    "model",
-    "params",
-    "labeled",
-    "unlabeled",
-    "seed",
-    "tune",
-    "tune_cpu",
-    "primary_metric",
-    "wall_s",
-    "cpu_s",
-    "peak_rss_mb",
-    "error",
-)
+from sslbench.report.flat import flat_rows
 
 
 def print_results(records: Sequence[RunRecord], form: str) -> None:
@@ -79,21 +59,9 @@ def _row(record: RunRecord) -> list[str]:
 
 
 def _csv(records: Sequence[RunRecord]) -> str:
-    flat = [_flat(record) for record in records]
-    names = list(dict.fromkeys([*_FIXED, *sorted({key for row in flat for key in row})]))
+    names, rows = flat_rows(records)
     out = io.StringIO()
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({key: csv_cell(value) for key, value in row.items()} for row in flat)
+    writer.writerows({key: csv_cell(value) for key, value in row.items()} for row in rows)
     return out.getvalue()
-
-
-def _flat(record: RunRecord) -> dict[str, Any]:
-    protocol = record.spec.protocol
-    row = {name: getattr(record, name, None) for name in _FIXED}
-    names = ("labeled", "unlabeled", "seed", "tune", "tune_cpu")
-    row |= {name: getattr(protocol, name) for name in names}
-    row["params"] = " ".join(f"{key}={value}" for key, value in sorted(record.params.items()))
-    for split, metrics in record.metrics.items():
-        row |= {f"{split}_{name}": value for name, value in metrics.items()}
-    return row

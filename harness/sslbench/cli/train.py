@@ -12,7 +12,7 @@ from sslbench.cli.text import counted, percentages, warn_of_problems
 from sslbench.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.experiment.training import RunSetup, Trained
+    from sslbench.experiment.train_one import TrainedTagger
 
 
 @click.command("train")
@@ -42,19 +42,8 @@ def command(**given: Any) -> None:
     target: Path = given["target"]
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
-    setup, trained = _train(given)
-    from sslbench.experiment.saved import save_tagger
-
-    save_tagger(target, setup, trained)
-    _report(target, setup, trained)
-
-
-def _train(given: dict[str, Any]) -> tuple[RunSetup, Trained]:
     from sslbench.cli.messages import tell
-    from sslbench.experiment.context import RunContext
-    from sslbench.experiment.plan import plan
-    from sslbench.experiment.training import RunSetup, train
-    from sslbench.plugins import registry
+    from sslbench.experiment.train_one import train_tagger
 
     request = request_of(
         given,
@@ -64,35 +53,24 @@ def _train(given: dict[str, Any]) -> tuple[RunSetup, Trained]:
         cut=False,
         quiet=False,
     )
-    (run_task,) = plan(request, store=None, notice=tell)
-    if run_task.skip_reason is not None:
-        method, dataset = run_task.spec.method, run_task.spec.dataset
-        raise UserError(
-            f"{method} cannot be trained on {dataset}: it is {run_task.skip_reason}",
-            hint=f"see sslbench show {method}",
-        )
-    timer = RunContext(threads=run_task.threads, quiet=False)
-    setup = RunSetup.open(run_task, registry(), timer)
-    return setup, train(setup)
+    tagger = train_tagger(request, notice=tell)
+    tagger.save(target)
+    _report(target, tagger)
 
 
-def _report(target: Path, setup: RunSetup, trained: Trained) -> None:
+def _report(target: Path, tagger: TrainedTagger) -> None:
     """A line with the scores on each of dev and test, and one on the training."""
     from sslbench.cli.messages import tell
-    from sslbench.experiment.training import predict, score_labels
 
-    dataset, tagger, problem = setup.dataset, trained.tagger, trained.problem
+    setup, trained = tagger.setup, tagger.trained
     for line in trained.warnings:
         tell(f"warning: {line}")
-    for name in ("dev", "test"):
-        if name in dataset.splits:
-            corpus = dataset.splits[name]
-            codes = predict(tagger, corpus)
-            scores = score_labels(dataset.task, dataset.encoding, corpus, tagger, codes)
-            size = counted(corpus.n_sentences, "sentence")
-            tell(f"{name}, {size}: {percentages(scores.metrics)}")
+    for name, metrics in tagger.scores.items():
+        size = counted(setup.dataset.splits[name].n_sentences, "sentence")
+        tell(f"{name}, {size}: {percentages(metrics)}")
+    labeled, unlabeled = trained.problem.labeled, trained.problem.unlabeled
     tell(
-        f"{setup.spec.method} trained on {problem.labeled.n_sentences} labeled and"
-        f" {problem.unlabeled.n_sentences} unlabeled sentences in"
+        f"{setup.spec.method} trained on {labeled.n_sentences} labeled and"
+        f" {unlabeled.n_sentences} unlabeled sentences in"
         f" {setup.timer.timing['fit']:.1f} s; saved to {target}"
     )

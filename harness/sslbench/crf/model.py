@@ -247,6 +247,10 @@ class ChainCRF(SavedModel):
         """Viterbi labels of a corpus, int32[N] codes in the order of `labels`."""
         return self.decode(self.encode(corpus))
 
+    def predict_marginals(self, corpus: Corpus) -> F64:
+        """Probability of each label for each token of a corpus, float64[N, L]."""
+        return self.marginals(self.encode(corpus))
+
     # -- saving ------------------------------------------------------------------------------
     def arrays(self) -> Saved:
         """Arrays and JSON-able metadata that `from_arrays` restores the tagger from."""

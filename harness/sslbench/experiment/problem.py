@@ -10,9 +10,10 @@ import numpy as np
 
 from sslbench.corpus import Column, Corpus, LabelCodec, LabelConstraint, Shards, Vocabulary
 from sslbench.dev_labels import DevLabels, HoldsDev, unseen
+from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
-from sslbench.types import I32, I64, Bool
+from sslbench.types import F64, I32, I64, Bool
 
 if TYPE_CHECKING:
     from sslbench.crf import ChainCRF, ChainModel, EncodedProblem, TrainingParams
@@ -148,7 +149,8 @@ class Tagger(Protocol):
     Optional: ``variants``, other fits of the same training by name (its first round, say), whose
     primary metric the record tells as well, as ``accuracy_NAME``; and ``decodes_sequences = False``
     for a tagger that labels each token on its own, so that the labels of neighboring tokens may
-    form a forbidden transition.
+    form a forbidden transition; and ``predict_marginals(corpus)``, the probability of each label
+    for each token, float64[N, L].
     """
 
     @property
@@ -176,6 +178,14 @@ class DecodedTagger:
         table = np.array([number[tag] for tag in self.tags], dtype=np.int32)
         return table[predicted(self.tagger, corpus)]
 
+    def predict_marginals(self, corpus: Corpus) -> F64:
+        """float64[N, L]: the probability of each of `labels`."""
+        own = predicted_marginals(self.tagger, corpus)
+        found = np.zeros((len(own), len(self.labels)))
+        for column, tag in zip(own.T, self.tags, strict=True):
+            found[:, self.labels.index(tag)] += column
+        return found
+
 
 def predicted(tagger: Tagger, corpus: Corpus) -> I32:
     """int32[N]: what a tagger predicts for a corpus without labels; RuntimeError when it is no code
@@ -194,6 +204,20 @@ def predicted(tagger: Tagger, corpus: Corpus) -> I32:
     if codes.size and not 0 <= codes.min() <= codes.max() < len(labels):
         raise RuntimeError(f"predict() gave codes outside 0..{len(labels) - 1}")
     return codes.astype(np.int32)
+
+
+def predicted_marginals(tagger: Tagger, corpus: Corpus) -> F64:
+    """float64[N, L]: the probability of each label for each token of a corpus without labels.
+
+    UserError if the tagger has no ``predict_marginals``, RuntimeError when it gives something else.
+    """
+    function = getattr(tagger, "predict_marginals", None)
+    if function is None:
+        raise UserError("this tagger gives labels without probabilities")
+    found, shape = np.asarray(function(corpus)), (corpus.n_tokens, len(tagger.labels))
+    if found.shape != shape or found.dtype != np.float64 or not np.isfinite(found).all():
+        raise RuntimeError(f"predict_marginals() gave no finite float64{list(shape)}")
+    return found
 
 
 class Method(Protocol):

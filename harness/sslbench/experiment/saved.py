@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,14 +14,15 @@ import numpy as np
 
 from sslbench.atomic import folder_beside
 from sslbench.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
+from sslbench.corpus.tokens import Token, corpus_of
 from sslbench.crf import ChainCRF, add_facts, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import SentenceCounts
-from sslbench.experiment.problem import DecodedTagger, Tagger
+from sslbench.experiment.problem import DecodedTagger, Tagger, predicted_marginals
 from sslbench.experiment.record import jsonable
 from sslbench.experiment.training import RunSetup, Trained, predict, score_labels
 from sslbench.plugins import Registry
-from sslbench.types import I32
+from sslbench.types import F64, I32
 
 #: kinds of saved models that are not named after the method that restores them
 _ENGINE_KINDS = {"chain_crf": ChainCRF.from_arrays}
@@ -54,7 +56,7 @@ def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
     if save is None:
         raise UserError(f"{failure}: the object that fit() returns has no save()")
     metadata = {
-        _CORPUS: msgspec.to_builtins(_training_corpus(setup, trained)),
+        _CORPUS: msgspec.to_builtins(training_corpus(setup, trained)),
         "trained": {**msgspec.to_builtins(spec), "params": trained.params},
     }
     with folder_beside(path) as folder:
@@ -72,7 +74,7 @@ def _model(tagger: Tagger) -> Tagger:
     return tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
 
 
-def _training_corpus(setup: RunSetup, trained: Trained) -> TrainingCorpus:
+def training_corpus(setup: RunSetup, trained: Trained) -> TrainingCorpus:
     dataset = setup.dataset
     columns = setup.spec.data.columns or tuple(dataset.splits["train"].columns)
     scheme = dataset.metadata.get("source_scheme", dataset.encoding)
@@ -102,6 +104,38 @@ class SavedTagger:
         """
         parts = [predict(self.tagger, shard) for shard in CorpusShards(corpus, _SHARD_TOKENS)]
         return np.concatenate([np.empty(0, np.int32), *parts])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of `predict_proba`, in its order."""
+        return tuple(self.tagger.labels)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the tagger reads of a token, e.g. ("word", "pos")."""
+        trained = ("word",) if self.corpus is None else self.corpus.columns
+        return tuple(name for name in trained if name not in ("label", "_"))
+
+    def predict(self, sentences: Sequence[Sequence[Token]]) -> list[list[str]]:
+        """A label for each token, in the scheme of the training file.
+
+        sentences: lists of tokens; a token is a text, or a text for each of `columns`.
+        """
+        corpus = self._read(sentences)
+        texts = iter(self.texts(corpus, self.tag(corpus)))
+        return [list(islice(texts, len(sentence))) for sentence in sentences]
+
+    def predict_proba(self, sentences: Sequence[Sequence[Token]]) -> list[F64]:
+        """Probability of each of `labels` for each token: float64[n, L] by sentence.
+
+        UserError if the tagger of the method gives labels only.
+        """
+        found = predicted_marginals(self.tagger, self._read(sentences))
+        borders = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
+        return [found[first:last] for first, last in pairwise(borders)]
+
+    def _read(self, sentences: Sequence[Sequence[Token]]) -> Corpus:
+        return corpus_of([sentence for sentence in sentences if len(sentence)], self.columns)
 
     def texts(self, corpus: Corpus, codes: I32) -> list[str]:
         """The label of each token as text, in the scheme of the training file; codes: int32[N]."""

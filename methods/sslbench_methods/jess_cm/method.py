@@ -50,6 +50,10 @@ class JessCMTagger(CRFTagger):
         """int32[N]."""
         return self.crf.decode(self.crf.encode(corpus, self.models.bind(corpus)))
 
+    def predict_marginals(self, corpus: Corpus) -> F64:
+        """float64[N, L]: the probability of each label for each token."""
+        return self.crf.marginals(self.crf.encode(corpus, self.models.bind(corpus)))
+
     def arrays(self) -> Saved:
         (arrays, facts), (tables, more) = self.crf.arrays(), self.models.arrays()
         return arrays | tables, facts | more

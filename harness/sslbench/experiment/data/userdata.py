@@ -147,7 +147,7 @@ def load_user_data(
             f"{path}: no test file; {splits['test'].n_sentences} sentences of train, a fixed fifth,"
             " are held out for the test"
         )
-    task, encoding, splits = _recognize(splits, scheme)
+    task, encoding, splits = recognize(splits, scheme)
     raw = files.get("unlabeled")
     return Dataset(
         name=dataset_name(path),
@@ -204,10 +204,13 @@ def _share(labels: Counter[str], scheme: Scheme) -> float:
     return legal / max(1, labels.total())
 
 
-def _recognize(
+def recognize(
     splits: dict[str, Corpus], scheme: Scheme | None
 ) -> tuple[str, str | None, dict[str, Corpus]]:
-    """Task, encoding, and the splits in that encoding."""
+    """Task, encoding, and the splits in that encoding.
+
+    scheme: of the labels as they are; None for plain tags.
+    """
     if scheme is None:
         return "tagging", None, splits
     labels = splits["train"].column("label").vocabulary.strings
@@ -230,10 +233,17 @@ def dataset_name(path: Path) -> str:
 def fitting_featurizer(
     infos: Mapping[str, FeaturizerInfo], task: str, columns: Sequence[str]
 ) -> str:
-    """Name of the first featurizer for this task whose columns exist; UserError without any."""
-    for name, info in infos.items():
-        if task in info.tasks and set(info.columns) <= set(columns):
-            return name
+    """Name of the featurizer for this task that reads most of the columns, of equals the first.
+
+    UserError if none fits.
+    """
+    fitting = {
+        name: len(set(info.columns))
+        for name, info in infos.items()
+        if task in info.tasks and set(info.columns) <= set(columns)
+    }
+    if fitting:
+        return max(fitting, key=fitting.__getitem__)  # the first of equals
     raise UserError(
         f"no featurizer fits the task {task} with the columns {', '.join(columns)}",
         hint="give one with --featurizer (see sslbench list featurizers)",

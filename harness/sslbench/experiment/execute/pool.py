@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 import psutil
@@ -129,7 +130,8 @@ class _Child:
             mp_context=spawn,
         )
         task, folder = msgspec.json.encode(run_task), tempfile.mkdtemp(prefix="sslbench-run-")
-        future: Future[bytes] = launch(_child_main)(task, folder, limits.memory, os.getpid())
+        with _without_main():
+            future: Future[bytes] = launch(_child_main)(task, folder, limits.memory, os.getpid())
         pids = [child.pid for child in multiprocessing.active_children() if child.name == name]
         process = None
         with contextlib.suppress(psutil.Error, IndexError):
@@ -184,6 +186,17 @@ class _Child:
         self.descendants |= descendants(self.process)
         kill_group(self.process.pid)
         kill((self.process, *self.descendants))
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Let new processes not import the user's script, which would start the runs once more."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _child_main(encoded: bytes, temporary: str, memory: int, parent: int) -> bytes:

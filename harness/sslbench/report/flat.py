@@ -1,0 +1,46 @@
+"""Run records as the rows of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sslbench.experiment.record import RunRecord
+
+_FIXED = (
+    "run_id",
+    "status",
+    "method",
+    "dataset",
+    "featurizer",
+    "model",
+    "params",
+    "labeled",
+    "unlabeled",
+    "seed",
+    "tune",
+    "tune_cpu",
+    "primary_metric",
+    "wall_s",
+    "cpu_s",
+    "peak_rss_mb",
+    "error",
+)
+
+
+_PROTOCOL = ("labeled", "unlabeled", "seed", "tune", "tune_cpu")
+
+
+def flat_rows(records: Sequence[RunRecord]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Names of columns, and a row per record; a metric is a column called ``SPLIT_METRIC``."""
+    rows = [_row(record) for record in records]
+    return list(dict.fromkeys([*_FIXED, *sorted({key for row in rows for key in row})])), rows
+
+
+def _row(record: RunRecord) -> dict[str, Any]:
+    row = {name: getattr(record, name, None) for name in _FIXED}
+    row |= {name: getattr(record.spec.protocol, name) for name in _PROTOCOL}
+    row["params"] = " ".join(f"{key}={value}" for key, value in sorted(record.params.items()))
+    for split, metrics in record.metrics.items():
+        row |= {f"{split}_{name}": value for name, value in metrics.items()}
+    return row

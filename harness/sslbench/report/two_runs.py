@@ -1,0 +1,91 @@
+"""The difference between the taggers of two runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sslbench.errors import UserError
+from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
+from sslbench.experiment.record import RunRecord
+from sslbench.report.significance import compare_taggers, count_table
+
+
+@dataclass(frozen=True)
+class RunComparison:
+    """A paired test of two taggers on the same test sentences (docs/statistics.md).
+
+    It says nothing on the methods: whether they differ is a question for several draws.
+
+    Attributes
+    ----------
+    runs: the two run ids.  metric: its name.  scores: of the two runs, in [0, 1].
+    difference: first minus second.  low, high: 95 % interval.  p_value: of no difference.
+    n_sentences: of the test.
+    warnings: what else differs between the runs.
+    """
+
+    runs: tuple[str, str]
+    metric: str
+    scores: tuple[float, float]
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    n_sentences: int
+    warnings: tuple[str, ...]
+
+
+def compare_runs(a: RunRecord, b: RunRecord, *, metric: str | None = None) -> RunComparison:
+    """Test the difference between two taggers, sentence by sentence.
+
+    metric: None = the primary metric of the first run.
+    UserError for runs that have failed or have different test sentences.
+    """
+    _check(a, b)
+    ours, theirs = count_table([a]), count_table([b])
+    name = metric or a.primary_metric
+    paired = compare_taggers(ours, theirs, name)
+    return RunComparison(
+        runs=(a.run_id, b.run_id),
+        metric=name,
+        scores=(_score(a, name), _score(b, name)),
+        difference=paired.difference,
+        low=paired.low,
+        high=paired.high,
+        p_value=paired.p_value,
+        n_sentences=ours.rows.shape[1],
+        warnings=tuple(_differences(a, b)),
+    )
+
+
+def _score(run: RunRecord, metric: str) -> float:
+    return metrics_from_counts(SentenceCounts.from_lists(run.counts["test"]))[metric]
+
+
+def _check(a: RunRecord, b: RunRecord) -> None:
+    """UserError unless both runs were successful on the same test sentences."""
+    for run in (a, b):
+        if run.status != "ok" or "test" not in run.counts:
+            raise UserError(f"run {run.run_id} ({run.method}) is {run.status}: nothing to compare")
+    if a.data.get("test_sha256") != b.data.get("test_sha256"):
+        raise UserError(
+            f"runs {a.run_id} and {b.run_id} have different test sets",
+            hint="a paired test needs the same sentences",
+        )
+
+
+def _differences(a: RunRecord, b: RunRecord) -> list[str]:
+    """Differences besides the method, which may also explain the difference of the scores."""
+    sides = {
+        "datasets": (a.dataset, b.dataset),
+        "featurizers": (a.featurizer, b.featurizer),
+        "models": (a.model, b.model),
+        "seeds": (a.spec.protocol.seed, b.spec.protocol.seed),
+        "protocols": (a.spec.protocol.describe(), b.spec.protocol.describe()),
+    }
+    lines = [f"the {what} differ: {x} and {y}" for what, (x, y) in sides.items() if x != y]
+    components = sorted(name for name in {*a.code, *b.code} if a.code.get(name) != b.code.get(name))
+    other = [name for name in components if name != "method" or a.method == b.method]
+    if other:
+        lines.append(f"the code differs: {', '.join(other)}")
+    return lines
