@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
 from sslbench.corpus import detect_scheme, read_conll, tag_fits
-from sslbench.corpus.annotate import append_column, n_columns
+from sslbench.corpus.annotate import append_columns, n_columns
 from sslbench.crf import ChainCRF, read_model
 from sslbench.experiment.saved import load_tagger
 from sslbench.plugins import registry
@@ -246,14 +246,16 @@ def test_appending_agrees_with_reading(tmp_path: Path) -> None:
     text = "\ufeffa\tb\n \n\nc d e\r\n-DOCSTART-\n-DOCSTART-s x\n".encode()
     assert n_columns(text) == 2
     assert n_columns(b"\n-DOCSTART- x\n") == 0
-    done = append_column(text, ["1", "2", "3"])
+    done = append_columns(text, [["1"], ["2"], ["3"]])
     assert done == b"a\tb\t1\n \n\nc d e 2\r\n-DOCSTART-\n-DOCSTART-s x 3\n"
     (tmp_path / "f").write_text("a 1\n\n-DOCSTART- x\n\nb 2\n")
     corpus = read_conll(tmp_path / "f", ("word", "label"))
     raw = (tmp_path / "f").read_bytes()
-    (tmp_path / "g").write_bytes(append_column(raw, corpus.column("word").strings()))
+    (tmp_path / "g").write_bytes(
+        append_columns(raw, [[word] for word in corpus.column("word").strings()])
+    )
     wider = read_conll(tmp_path / "g", ("word", "label", "copy"))
     assert wider.column("copy").strings() == ["a", "b"]
     assert wider.offsets.tolist() == corpus.offsets.tolist()
     with pytest.raises(ValueError, match="zip"):
-        append_column(raw, ["1"])
+        append_columns(raw, [["1"]])

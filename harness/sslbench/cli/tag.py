@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from sslbench.corpus import Corpus
     from sslbench.corpus.sentence_parts import Part
     from sslbench.experiment.saved import SavedTagger
+    from sslbench.tagging.annotated import Annotator, Sentence
+    from sslbench.tagging.forms import Form
     from sslbench.types import I32, I64
 
 _BLOCK = 2**20
@@ -27,10 +30,31 @@ _BLOCK = 2**20
 @click.argument("file")
 @click.option("--out", type=click.Path(path_type=Path), help="Default: standard output.")
 @click.option("--columns", help="Of FILE. Default: of the training file; label may be missing.")
+@click.option("--raw", is_flag=True, help="FILE is text with one sentence per line.")
+@click.option(
+    "--split",
+    type=click.Choice(["words", "rules", "english", "characters"]),
+    help="With --raw: at white space; punctuation apart; English clitics, too; characters."
+    " Default: characters for segmentation, else rules.",
+)
+@click.option("--marginals", is_flag=True, help="Write the probability of each label.")
+@click.option(
+    "--nbest",
+    type=click.IntRange(min=0, max=1000),
+    default=0,
+    metavar="K",
+    help="Write the K best label sequences of each sentence.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["conll", "jsonl", "html"]),
+    default="conll",
+    show_default=True,
+    help="A token per line; a JSON object per sentence; a page with colored spans.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
-def command(
-    model: Path, file: str, out: Path | None, columns: str | None, threads: int | None
-) -> None:
+def command(**given: Any) -> None:
     """Tag FILE ("-" = standard input) with a saved tagger, which adds a column to every line.
 
     FILE has the columns of the training file; the label column may be missing. Otherwise the scores
@@ -39,13 +63,18 @@ def command(
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
 
-    use_threads(threads)
+    if given["split"] and not given["raw"]:
+        raise UserError("--split is for raw text", hint="give --raw, too")
+    use_threads(given["threads"])
     plugins = registry()
     warn_of_problems(plugins)
     from sslbench.atomic import replacing
     from sslbench.experiment.saved import load_tagger
+    from sslbench.tagging.annotated import Annotator
 
-    work = _Tagging(load_tagger(model, plugins), _name(file), columns)
+    file, out = given["file"], given["out"]
+    annotator = Annotator(load_tagger(given["model"], plugins), given["marginals"], given["nbest"])
+    work = _Tagging(annotator, _name(file), given)
     if out is None:
         work.write_to(sys.stdout.buffer, _blocks(file))
     else:
@@ -69,11 +98,12 @@ def _blocks(file: str) -> Iterator[bytes]:
 class _Tagging:
     """The tagging of one file in parts, and the sums of its scores.
 
-    given: columns of the file, None = those of the training file.
+    given: the options of the command.
     """
 
-    def __init__(self, tagger: SavedTagger, name: str, given: str | None) -> None:
-        self._tagger, self._name, self._given = tagger, name, given
+    def __init__(self, annotator: Annotator, name: str, given: dict[str, Any]) -> None:
+        self._annotator, self._name, self._given = annotator, name, given
+        self._tagger = annotator.tagger
         self._columns: tuple[str, ...] = ()
         self._sentences = 0
         self._fields: tuple[str, ...] = ()
@@ -83,37 +113,99 @@ class _Tagging:
 
     def write_to(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
         """Tag the text and write it; UserError for text that cannot be read."""
-        from sslbench.corpus.annotate import append_column, n_columns
+        if self._given["form"] == "conll" and not self._given["raw"]:
+            self._extend(target, blocks)
+        else:
+            form = self._form()
+            head = form.head()  # written once there is a sentence
+            corpora = self._raw(blocks) if self._given["raw"] else self._parts(blocks)
+            for corpus in corpora:
+                target.write(head + form.body(self._tag(corpus)))
+                head = b""
+            target.write(head + form.foot() if self._sentences else b"")
+        if not self._sentences:
+            raise UserError("no token in the file: it is empty", file=self._name)
+
+    def _form(self) -> Form:
+        from sslbench.tagging.forms import Columns, JsonLines, Page
+
+        match self._given["form"]:
+            case "jsonl":
+                return JsonLines()
+            case "html":
+                return Page(self._name)
+        return Columns(self._given["nbest"])
+
+    def _extend(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
+        """Write the file itself with more columns."""
+        from sslbench.corpus.annotate import append_columns, n_columns
         from sslbench.corpus.sentence_parts import MAX_SENTENCE, sentence_parts
 
         blank = b""  # written once there is a sentence
         for part in sentence_parts(blocks, self._name):
-            labels = self._tag(part) if n_columns(part.text) else []
-            blank += append_column(part.text, labels)
+            values: list[list[str]] = []
+            if n_columns(part.text):
+                values = self._values(self._corpus(part))
+            blank += append_columns(part.text, values)
             if self._sentences:
                 target.write(blank)
                 blank = b""
             elif len(blank) > MAX_SENTENCE:
                 message = f"no token in the first {MAX_SENTENCE:,} bytes"
                 raise UserError(message, file=self._name)
-        if not self._sentences:
-            raise UserError("no token in the file: it is empty", file=self._name)
 
-    def _tag(self, part: Part) -> list[str]:
+    def _values(self, corpus: Corpus) -> list[list[str]]:
+        """The new columns of each token."""
+        from sslbench.tagging.forms import columns_of
+
+        n_best = self._given["nbest"]
+        if not n_best and not self._given["marginals"]:  # without an object for each sentence
+            return [[text] for text in self._tagger.texts(corpus, self._codes(corpus))]
+        return list(chain.from_iterable(columns_of(s, n_best) for s in self._tag(corpus)))
+
+    def _parts(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
+        from sslbench.corpus.annotate import n_columns
+        from sslbench.corpus.sentence_parts import sentence_parts
+
+        for part in sentence_parts(blocks, self._name):
+            if n_columns(part.text):
+                yield self._corpus(part)
+
+    def _corpus(self, part: Part) -> Corpus:
         from sslbench.corpus import RawBytes, read_conll
 
-        self._columns = self._columns or _columns(self._tagger, part.text, self._name, self._given)
+        given = self._given["columns"]
+        self._columns = self._columns or _columns(self._tagger, part.text, self._name, given)
         try:
-            corpus = read_conll(RawBytes(self._name, part.text), self._columns)
+            return read_conll(RawBytes(self._name, part.text), self._columns)
         except UserError as error:
             if error.line is not None:
                 error.line += part.lines_before
             raise
+
+    def _raw(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
+        from sslbench.corpus.tokens import corpus_of
+        from sslbench.tagging.raw import default_split, raw_parts
+
+        self._columns = columns = self._tagger.columns
+        if len(columns) != 1:
+            message = f"the tagger reads {', '.join(columns)} of a token, raw text has words only"
+            raise UserError(message, hint="give a file with these columns, or another tagger")
+        task = self._tagger.corpus.task if self._tagger.corpus else ""
+        split = self._given["split"] or default_split(task)
+        for sentences in raw_parts(blocks, split, self._name):
+            yield corpus_of(sentences, columns)
+
+    def _tag(self, corpus: Corpus) -> Iterator[Sentence]:
+        return self._annotator.sentences(corpus, self._codes(corpus))
+
+    def _codes(self, corpus: Corpus) -> I32:
+        """Tag, and add to the scores if there are labels."""
         codes = self._tagger.tag(corpus)
         self._sentences += corpus.n_sentences
         if "label" in self._columns and self._unscored is None:
             self._score(corpus, codes)
-        return self._tagger.texts(corpus, codes)
+        return codes
 
     def _score(self, corpus: Corpus, codes: I32) -> None:
         try:

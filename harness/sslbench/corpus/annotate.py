@@ -1,4 +1,4 @@
-"""CoNLL files as bytes: the number of columns, and the same file with one more column."""
+"""CoNLL files as bytes: the number of columns, and the same file with more columns."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def n_columns(text: bytes) -> int:
     return 0
 
 
-def append_column(text: bytes, values: Sequence[str]) -> bytes:
-    """The file with one more column; blank lines, document marks and line ends are unchanged.
+def append_columns(text: bytes, values: Sequence[Sequence[str]]) -> bytes:
+    """The file with more columns; blank lines, document marks and line ends are unchanged.
 
-    The new column follows a tab if the line has tabs, else a space.
+    A new column follows a tab if the line has tabs, else a space.
 
     text: a file as `read_conll` reads it with its default separator.
-    values: of the new column, one per token; ValueError if their number differs.
+    values: of the new columns, for each token; ValueError if their number differs.
     """
     lines = text.removeprefix(BYTE_ORDER_MARK).split(b"\n")
     tokens = [number for number, line in enumerate(lines) if _is_token(line)]
@@ -32,7 +32,7 @@ def append_column(text: bytes, values: Sequence[str]) -> bytes:
         body = line.rstrip()
         separator = b"\t" if b"\t" in body else b" "
         end = b"\r" if line.endswith(b"\r") else b""
-        lines[number] = body + separator + value.encode() + end
+        lines[number] = separator.join([body, *(text.encode() for text in value)]) + end
     return b"\n".join(lines)
 
 

@@ -7,6 +7,7 @@ from sslbench.crf.encoded import EncodedProblem, split_tokens
 from sslbench.crf.entropy import BatchEntropy, Entropy
 from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.crf.first_order.chain import InfeasibleSentenceError, Potentials
+from sslbench.crf.first_order.nbest import NBest
 from sslbench.crf.model import (
     ChainCRF,
     ChainModel,
@@ -46,6 +47,7 @@ __all__ = [
     "HardLabels",
     "InfeasibleSentenceError",
     "LogPartition",
+    "NBest",
     "Objective",
     "Options",
     "PartialLabels",

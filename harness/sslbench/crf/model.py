@@ -26,6 +26,7 @@ from sslbench.checked import (
 from sslbench.corpus import Corpus, LabelConstraint
 from sslbench.crf.data import batches
 from sslbench.crf.first_order.batch import BatchPotentials
+from sslbench.crf.first_order.nbest import NBest, n_best
 from sslbench.crf.memory import check_weights
 from sslbench.crf.objective import (
     SHARED_BATCH,
@@ -250,6 +251,17 @@ class ChainCRF(SavedModel):
     def predict_marginals(self, corpus: Corpus) -> F64:
         """Probability of each label for each token of a corpus, float64[N, L]."""
         return self.marginals(self.encode(corpus))
+
+    def n_best(self, data: EncodedCorpus, number: int) -> list[NBest]:
+        """The best label sequences of each sentence; UserError for second-order chains."""
+        if self.layout.order != 1:
+            raise UserError("several best sequences need a first-order chain", hint="--model crf1")
+        self._check_finite()
+        return [best for batch in self.potentials(data) for best in n_best(batch, number)]
+
+    def predict_n_best(self, corpus: Corpus, number: int) -> list[NBest]:
+        """As `n_best`, of a corpus."""
+        return self.n_best(self.encode(corpus), number)
 
     # -- saving ------------------------------------------------------------------------------
     def arrays(self) -> Saved:

@@ -16,7 +16,7 @@ from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64, I32, I64, Bool
 
 if TYPE_CHECKING:
-    from sslbench.crf import ChainCRF, ChainModel, EncodedProblem, TrainingParams
+    from sslbench.crf import ChainCRF, ChainModel, EncodedProblem, NBest, TrainingParams
     from sslbench.experiment.problem_graph import HasGraphParams, ProblemGraph
 
 
@@ -149,8 +149,9 @@ class Tagger(Protocol):
     Optional: ``variants``, other fits of the same training by name (its first round, say), whose
     primary metric the record tells as well, as ``accuracy_NAME``; and ``decodes_sequences = False``
     for a tagger that labels each token on its own, so that the labels of neighboring tokens may
-    form a forbidden transition; and ``predict_marginals(corpus)``, the probability of each label
-    for each token, float64[N, L].
+    form a forbidden transition; ``predict_marginals(corpus)``, the probability of each label for
+    each token, float64[N, L]; and ``predict_n_best(corpus, number)``, a list with the best label
+    sequences of each sentence (`sslbench.crf.NBest`).
     """
 
     @property
@@ -174,16 +175,20 @@ class DecodedTagger:
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: codes into `labels`."""
+        return self.table[predicted(self.tagger, corpus)]
+
+    @property
+    def table(self) -> I32:
+        """int32: the tag of each label of `tagger`, a code into `labels`."""
         number = {tag: code for code, tag in enumerate(self.labels)}
-        table = np.array([number[tag] for tag in self.tags], dtype=np.int32)
-        return table[predicted(self.tagger, corpus)]
+        return np.array([number[tag] for tag in self.tags], dtype=np.int32)
 
     def predict_marginals(self, corpus: Corpus) -> F64:
         """float64[N, L]: the probability of each of `labels`."""
         own = predicted_marginals(self.tagger, corpus)
         found = np.zeros((len(own), len(self.labels)))
-        for column, tag in zip(own.T, self.tags, strict=True):
-            found[:, self.labels.index(tag)] += column
+        for column, tag in zip(own.T, self.table, strict=True):
+            found[:, tag] += column
         return found
 
 
@@ -217,6 +222,18 @@ def predicted_marginals(tagger: Tagger, corpus: Corpus) -> F64:
     found, shape = np.asarray(function(corpus)), (corpus.n_tokens, len(tagger.labels))
     if found.shape != shape or found.dtype != np.float64 or not np.isfinite(found).all():
         raise RuntimeError(f"predict_marginals() gave no finite float64{list(shape)}")
+    return found
+
+
+def predicted_n_best(tagger: Tagger, corpus: Corpus, number: int) -> list[NBest]:
+    """The best label sequences of each sentence; UserError if the tagger cannot give them."""
+    inner = tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
+    function = getattr(inner, "predict_n_best", None)
+    if function is None:
+        raise UserError("this tagger gives one label sequence only")
+    found: list[NBest] = function(corpus, number)
+    if isinstance(tagger, DecodedTagger):
+        return [best._replace(labels=tagger.table[best.labels]) for best in found]
     return found
 
 

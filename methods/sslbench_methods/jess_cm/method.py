@@ -28,7 +28,7 @@ import numpy as np
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.checked import Saved
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, HardLabels, SymbolCounts, SymbolTables, TrainingResult
+from sslbench.crf import ChainCRF, HardLabels, NBest, SymbolCounts, SymbolTables, TrainingResult
 from sslbench.taggers import CRFTagger
 from sslbench.types import F64, I32, Arrays
 
@@ -53,6 +53,10 @@ class JessCMTagger(CRFTagger):
     def predict_marginals(self, corpus: Corpus) -> F64:
         """float64[N, L]: the probability of each label for each token."""
         return self.crf.marginals(self.crf.encode(corpus, self.models.bind(corpus)))
+
+    def predict_n_best(self, corpus: Corpus, number: int) -> list[NBest]:
+        """The best label sequences of each sentence."""
+        return self.crf.n_best(self.crf.encode(corpus, self.models.bind(corpus)), number)
 
     def arrays(self) -> Saved:
         (arrays, facts), (tables, more) = self.crf.arrays(), self.models.arrays()

@@ -1,0 +1,151 @@
+"""Forms of tagged text: columns, JSON lines, a page with colored spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any, Protocol
+
+import msgspec
+
+from sslbench.tagging.annotated import Sentence, Span
+
+COLORS = (
+    "#ffd6a5", "#a0e7e5", "#cdb4db", "#b9fbc0", "#ffadad", "#bde0fe", "#fdffb6", "#d8c3a5",
+)  # fmt: skip
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 16px/1.9 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+p { margin: 0 0 .6rem; }
+mark { color: #111; border-radius: .3em; padding: .1em .25em; white-space: pre-wrap; }
+mark small, span small { font-size: .65em; margin-left: .35em; opacity: .75; }
+"""
+
+
+class Form(Protocol):
+    """Writes sentences; what it returns is UTF-8."""
+
+    def head(self) -> bytes:
+        """Before the first sentence."""
+
+    def body(self, sentences: Iterable[Sentence]) -> bytes:
+        """Some sentences."""
+
+    def foot(self) -> bytes:
+        """After the last sentence."""
+
+
+class Columns:
+    """One token per line: the token, then `columns_of` it; a blank line after each sentence."""
+
+    def __init__(self, n_best: int = 0) -> None:
+        self._n_best = n_best
+
+    def head(self) -> bytes:
+        return b""
+
+    def body(self, sentences: Iterable[Sentence]) -> bytes:
+        lines: list[str] = []
+        for sentence in sentences:
+            rows = zip(sentence.tokens, columns_of(sentence, self._n_best), strict=True)
+            lines += ["\t".join((token, *values)) for token, values in rows]
+            lines.append("")
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def foot(self) -> bytes:
+        return b""
+
+
+def columns_of(sentence: Sentence, n_best: int = 0) -> list[list[str]]:
+    """New columns of each token: label, its probability if known, labels of further sequences.
+
+    n_best: number of sequences; of a sentence that has fewer, the last one is repeated.
+    """
+    columns = [sentence.labels]
+    if sentence.confidence is not None:
+        columns.append([f"{p:.4f}" for p in sentence.confidence])
+    others = sentence.alternatives
+    columns += [others[min(rank, len(others) - 1)].labels for rank in range(1, n_best)]
+    return [list(values) for values in zip(*columns, strict=True)]
+
+
+class JsonLines:
+    """One object per sentence and line; docs/tagging.md names its keys."""
+
+    def head(self) -> bytes:
+        return b""
+
+    def body(self, sentences: Iterable[Sentence]) -> bytes:
+        return b"".join(msgspec.json.encode(_plain(each)) + b"\n" for each in sentences)
+
+    def foot(self) -> bytes:
+        return b""
+
+
+def _plain(sentence: Sentence) -> dict[str, Any]:
+    found: dict[str, Any] = {"tokens": sentence.tokens, "labels": sentence.labels}
+    if sentence.confidence is not None and sentence.marginals is not None:
+        found["confidence"] = sentence.confidence
+        rows = sentence.marginals.tolist()
+        found["marginals"] = [dict(zip(sentence.names, row, strict=True)) for row in rows]
+    if sentence.spans is not None:
+        found["spans"] = [_plain_span(span, sentence.tokens) for span in sentence.spans]
+    if sentence.alternatives:
+        found["alternatives"] = [other._asdict() for other in sentence.alternatives]
+    return found
+
+
+def _plain_span(span: Span, tokens: list[str]) -> dict[str, Any]:
+    found = {name: value for name, value in span._asdict().items() if value is not None}
+    return {**found, "tokens": tokens[span.start : span.end]}
+
+
+class Page:
+    """One HTML file without scripts: spans in the color of their type, other labels as small text.
+
+    The title of a span shows its type and confidence.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._colors: dict[str, str] = {}
+
+    def head(self) -> bytes:
+        title = escape(self._title)
+        return (
+            "<!doctype html>\n<html><head><meta charset='utf-8'>"
+            "<meta name='viewport' content='width=device-width'>"
+            f"<title>{title}</title><style>{_STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+        ).encode()
+
+    def body(self, sentences: Iterable[Sentence]) -> bytes:
+        return "".join(f"<p>{self._sentence(each)}</p>\n" for each in sentences).encode()
+
+    def foot(self) -> bytes:
+        return b"</body></html>\n"
+
+    def _sentence(self, sentence: Sentence) -> str:
+        if sentence.spans is None:
+            known = sentence.confidence
+            spans = [
+                Span(i, i + 1, label, None if known is None else known[i])
+                for i, label in enumerate(sentence.labels)
+            ]
+        else:
+            spans = sentence.spans
+        parts: list[str] = []
+        done = 0
+        for span in spans:
+            parts += map(escape, sentence.tokens[done : span.start])
+            parts.append(self._mark(span, " ".join(sentence.tokens[span.start : span.end])))
+            done = span.end
+        return " ".join([*parts, *map(escape, sentence.tokens[done:])])
+
+    def _mark(self, span: Span, text: str) -> str:
+        color = self._colors.setdefault(span.type, COLORS[len(self._colors) % len(COLORS)])
+        known = "" if span.confidence is None else f" {span.confidence:.2f}"
+        kind = escape(span.type)
+        small = f"<small>{kind}</small>" if kind else ""
+        return (
+            f"<mark style='background:{color}' title='{kind}{known}'>{escape(text)}{small}</mark>"
+        )
