@@ -45,8 +45,41 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
+class SeedRange(click.ParamType):  # type: ignore[type-arg]  # newer versions of click
+    """Seeds as a text such as "0-4,7"; a tuple of numbers."""
+
+    name = "seeds"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
+        """A usage error for another text, or more than 10,000 seeds."""
+        if isinstance(value, tuple):
+            return value
+        found: list[int] = []
+        for part in value.split(","):
+            ends = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", part.strip())
+            first = int(ends[1]) if ends else 1
+            last = int(ends[2] or first) if ends else 0
+            if not 0 <= last - first < 10_000:
+                self.fail(f"{value!r} is no list of seeds such as 0-4 or 0,1,7", param, ctx)
+            found += range(first, last + 1)
+        return tuple(found)
+
+
 SECONDS = _Seconds(min=0, min_open=True)
 SEED = click.IntRange(min=0, max=2**63 - 1)
+
+
+def named(plural: str) -> Callable[[Any, Any, str], list[str]]:
+    """Completion in the shell of names of this kind of plugin, e.g. "methods"."""
+
+    def complete(_ctx: Any, _param: Any, typed: str) -> list[str]:
+        from sslbench.plugins import registry
+
+        return [name for name in getattr(registry(), plural) if name.startswith(typed)]
+
+    return complete
+
+
 _OPTIONS = (
     click.option(
         "--labeled",
@@ -71,10 +104,19 @@ _OPTIONS = (
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Parameter of all methods that have it; METHOD.KEY, DATASET.KEY: of one. May repeat.",
+        help="Parameter of all methods that have it; METHOD.KEY, DATASET.KEY: of one. May repeat."
+        " run: VALUE,VALUE is a run for each.",
     ),
-    click.option("--featurizer", help="Default: that of the dataset."),
-    click.option("--model", help="Default: the first of sslbench list models."),
+    click.option(
+        "--featurizer",
+        help="Default: that of the dataset.",
+        shell_complete=named("featurizers"),
+    ),
+    click.option(
+        "--model",
+        help="Default: the first of sslbench list models.",
+        shell_complete=named("models"),
+    ),
     click.option(
         "--data",
         "data_path",

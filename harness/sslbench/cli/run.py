@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import SECONDS, SEED, MemorySize, problem_options, request_of
+from sslbench.cli.dry_run import show_price
+from sslbench.cli.options import (
+    SECONDS,
+    SEED,
+    MemorySize,
+    SeedRange,
+    named,
+    problem_options,
+    request_of,
+)
 from sslbench.cli.text import counted, echo, warn_of_problems
 from sslbench.errors import shortened
 
@@ -18,19 +27,25 @@ if TYPE_CHECKING:
     from sslbench.experiment.training import RunTask
 
 
-def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(values)) or (0,)
-
-
 @click.command("run")
 @click.option(
-    "--method", "methods", multiple=True, required=True, help="Name of a method. May repeat."
+    "--method",
+    "methods",
+    multiple=True,
+    required=True,
+    help="Name of a method, or all. May repeat.",
+    shell_complete=named("methods"),
 )
 @click.option(
-    "--dataset", "datasets", multiple=True, help="Name of a dataset. May repeat; or give --data."
+    "--dataset",
+    "datasets",
+    multiple=True,
+    help="Name of a dataset. May repeat; or give --data.",
+    shell_complete=named("datasets"),
 )
 @problem_options
 @click.option("--seed", "seeds", type=SEED, multiple=True, help="May repeat. Default: 0.")
+@click.option("--seeds", "ranges", type=SeedRange(), default=(), help="Several, e.g. 0-4 or 0,1,7.")
 @click.option(
     "--folds",
     type=int,
@@ -47,6 +62,9 @@ def _seeds(values: tuple[int, ...]) -> tuple[int, ...]:
     "--memory",
     type=MemorySize(),
     help="Per run, e.g. 8G or 500M. Default: 80 % of the machine's, divided by --jobs.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Show the runs and what they would cost, by stored records."
 )
 @click.option("--retry", is_flag=True, help="Run again what failed earlier.")
 @click.option(
@@ -77,7 +95,11 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
     warn_of_problems(registry())
     with plain_warnings():
-        result = _run(given)
+        tasks = _tasks(given)
+        if given["dry_run"]:
+            show_price(tasks, given)
+            return
+        result = _run(tasks, given)
     print_results(result.records, given["form"])
     for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
         tell(f"warning: {warning}")
@@ -89,24 +111,34 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     ctx.exit(result.exit_status)
 
 
-def _run(given: dict[str, Any]) -> GridResult:
-    from sslbench.cli.messages import GridProgress, tell
-    from sslbench.experiment.execute.grid import GridOptions, run_grid
+def _tasks(given: dict[str, Any]) -> list[RunTask]:
+    from sslbench.cli.messages import tell
     from sslbench.experiment.plan import plan
     from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
 
+    methods = given["methods"]
+    if "all" in methods:
+        methods = (*methods, *registry().methods)
     request = request_of(
         given,
-        methods=tuple(dict.fromkeys(given["methods"])),
+        methods=tuple(name for name in dict.fromkeys(methods) if name != "all"),
         datasets=tuple(dict.fromkeys(given["datasets"])),
-        seeds=_seeds(given["seeds"]),
+        seeds=tuple(dict.fromkeys([*given["seeds"], *given["ranges"]])) or (0,),
         folds=given["folds"],
         jobs=given["jobs"],
     )
-    store = Store(given["store"])
-    run_tasks = plan(request, store=store, notice=tell)
+    run_tasks = plan(request, store=Store(given["store"]), notice=tell)
     for line in dict.fromkeys(_skip_line(task) for task in run_tasks if task.skip_reason):
         echo(line, err=True)
+    return run_tasks
+
+
+def _run(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> GridResult:
+    from sslbench.cli.messages import GridProgress
+    from sslbench.experiment.execute.grid import GridOptions, run_grid
+    from sslbench.experiment.store import Store
+
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:
         options = GridOptions(
@@ -121,7 +153,7 @@ def _run(given: dict[str, Any]) -> GridResult:
             on_end=progress.end,
             on_wait=progress.wait,
         )
-        return run_grid(run_tasks, store, options)
+        return run_grid(run_tasks, Store(given["store"]), options)
 
 
 def _show_tracebacks(records: Sequence[RunRecord]) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from sslbench.experiment.protocol import folds, labeled_size, resolve_text
 from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
 from sslbench.experiment.settings import (
     check_settings,
+    combinations,
     dataset_options,
     method_params,
     parse_settings,
@@ -91,7 +92,7 @@ def plan(
     plugins: Registry | None = None,
     notice: Callable[[str], None],
 ) -> list[RunTask]:
-    """The runs of a request, ordered by dataset, then seed, then method.
+    """The runs of a request, ordered by values of settings, dataset, seed and method.
 
     Each dataset is loaded, since its content is part of the identity of a run. One that cannot be
     loaded does not stop the others: its runs will fail with the reason. A run whose method does not
@@ -100,17 +101,17 @@ def plan(
     store: shares tuning trials between runs; None = they are not kept.
     notice: called with messages for the user.
     """
-    planner = _Planner(request, plugins or registry(), store)
+    plugins, known = plugins or registry(), dict[str, _Loaded]()
     for name in request.methods:
-        planner.plugins.method(name)
+        plugins.method(name)
+    tasks: dict[str, RunTask] = {}
     # What plugins print is no result.
     with contextlib.redirect_stdout(sys.stderr):
-        datasets = [planner.registered(name) for name in request.datasets]
-        if not datasets:
-            datasets = [planner.users_own(notice)]
-        check_settings(request.settings, planner.plugins, request.methods, request.datasets)
-        cells = product(datasets, request.seeds, request.methods)
-        return [planner.task(dataset, seed, method) for dataset, seed, method in cells]
+        for settings in combinations(request.settings):
+            planner = _Planner(replace(request, settings=settings), plugins, store, known)
+            for task in planner.tasks(notice):
+                tasks.setdefault(task.spec.run_id, task)  # the values may be of another method
+    return list(tasks.values())
 
 
 @dataclass(frozen=True)
@@ -138,18 +139,38 @@ class _Loaded(NamedTuple):
 
 
 class _Planner:
-    """Makes the tasks of a request; what several tasks share is made once."""
+    """Makes the tasks of a request; what several tasks share is made once.
 
-    def __init__(self, request: Request, plugins: Registry, store: Store | None) -> None:
+    known: of data, for the planners of other values of the settings.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        plugins: Registry,
+        store: Store | None,
+        known: dict[str, _Loaded],
+    ) -> None:
         self.request = request
         self.plugins = plugins
         self.model = request.model or _default_model(plugins)
         self.threads = request.threads or max(1, (os.cpu_count() or 1) // request.jobs)
         self.data_path = None if request.data_path is None else str(request.data_path.resolve())
         self.store = None if store is None else str(store.folder.resolve())
-        self._known: dict[str, _Loaded] = {}
+        self._known = known
         self._featurizers: dict[str, str] = {}
         self._described: dict[tuple[str, bool], tuple[dict[str, Any], str]] = {}
+
+    def tasks(self, notice: Callable[[str], None]) -> list[RunTask]:
+        """One per dataset, seed and method; UserError for what does not fit."""
+        request = self.request
+        datasets = [self.registered(name) for name in request.datasets]
+        if not datasets:
+            # What is noticed on files is the same for all values of the settings.
+            datasets = [self.users_own((lambda text: None) if self._known else notice)]
+        check_settings(request.settings, self.plugins, request.methods, request.datasets)
+        cells = product(datasets, request.seeds, request.methods)
+        return [self.task(dataset, seed, method) for dataset, seed, method in cells]
 
     def registered(self, name: str) -> _PlannedDataset:
         """A registered dataset; UserError for a wrong option."""

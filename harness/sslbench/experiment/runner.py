@@ -18,7 +18,7 @@ from sslbench.experiment.convergence import convergence_warnings
 from sslbench.experiment.cross_validation import pooled
 from sslbench.experiment.fitting import LocalMethod, MethodEndedError, MethodError, RunMethod
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
-from sslbench.experiment.metrics import Coverage, Scores, coverage
+from sslbench.experiment.metrics import Coverage, Scores, SentenceCounts, coverage
 from sslbench.experiment.predictions import Predictions, pack_numbers, predictions_sha256
 from sslbench.experiment.problem import Problem
 from sslbench.experiment.protocol import folds_in_order
@@ -29,6 +29,7 @@ from sslbench.experiment.record import (
     Status,
     jsonable,
 )
+from sslbench.experiment.score_warnings import score_warnings
 from sslbench.experiment.training import (
     RunSetup,
     RunTask,
@@ -149,6 +150,7 @@ def _perform(
     _check_unchanged(setup, code, "since the run was planned")
     record = _cross_validated(setup) if setup.spec.protocol.folds else _run(setup)[0]
     record.code = code
+    record.warnings += score_warnings(SentenceCounts.from_lists(record.counts["test"]))
     _check_unchanged(setup, code_digests(setup.spec, plugins), "during the run")
     return record
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,6 +32,20 @@ def parse_settings(texts: Sequence[str]) -> Iterator[Setting]:
             raise UserError(f"--set {text!r}", hint="write --set key=value")
         owner, _, key = name.rpartition(".")
         yield Setting(owner, key, value)
+
+
+def combinations(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    """Settings with one value each, from settings with values separated by commas.
+
+    ``["a=1,2", "b=3"]`` gives ``("a=1", "b=3")`` and ``("a=2", "b=3")``. A list or mapping, written
+    as JSON, is one value.
+    """
+    choices = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        parts = [value] if value[:1] in ("[", "{") else value.split(",")
+        choices.append([f"{name}{equals}{part}" for part in parts])
+    return list(product(*choices))
 
 
 def method_params(texts: Sequence[str], plugins: Registry, method: str) -> dict[str, Any]:

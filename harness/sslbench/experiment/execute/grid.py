@@ -122,6 +122,11 @@ def run_grid(
         return grid.run(run_tasks, claims)
 
 
+def is_stored(run_task: RunTask, store: Store, options: GridOptions) -> bool:
+    """Whether `run_grid` would take the record of a run from the store."""
+    return _Grid(store, options, registry()).stored(run_task.spec.run_id)
+
+
 class _Grid:
     def __init__(self, store: Store, options: GridOptions, plugins: Registry) -> None:
         self.store = store
@@ -142,7 +147,7 @@ class _Grid:
                 if run_id not in self.records:
                     self.records[run_id] = failed(run_task, "input", run_task.load_error)
                     self.options.on_end(self.records[run_id])
-            elif run_id not in self.records and not self._stored(run_id):
+            elif run_id not in self.records and not self.stored(run_id):
                 todo.setdefault(run_id, run_task)
         if todo:
             self.store.probe()
@@ -157,7 +162,7 @@ class _Grid:
         self.result.records = [self.records[run_id] for run_id in run_ids if run_id in self.records]
         return self.result
 
-    def _stored(self, run_id: str) -> bool:
+    def stored(self, run_id: str) -> bool:
         """Take a record from the store; False if there is none that may be used."""
         record = self.store.load(run_id)
         if record is None or (self.options.retry and record.status != "ok"):
@@ -189,7 +194,7 @@ class _Grid:
                     return
                 if not claims.claim(run_id):
                     elsewhere[run_id] = run_task
-                elif os.path.exists(self.store.path(run_id)) and self._stored(run_id):
+                elif os.path.exists(self.store.path(run_id)) and self.stored(run_id):
                     claims.release(run_id)  # another process has finished it since
                 else:
                     yield run_task

@@ -1,0 +1,94 @@
+"""Several seeds, values and methods in one word; the price of a grid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from sslbench.cli import cli
+from sslbench.cli.options import SeedRange, named
+from sslbench.experiment.settings import combinations
+from sslbench.plugins import registry
+
+SMALL = ["--dataset", "synth", "--featurizer", "basic", "--labeled", "20", "--unlabeled", "20"]
+
+
+def run(*words: str, store: Path) -> Result:
+    return CliRunner().invoke(cli, ["run", *words, *SMALL, "--store", str(store)])
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"),
+    [("3", (3,)), ("0-2", (0, 1, 2)), ("0-1,7", (0, 1, 7)), ("5-5, 1", (5, 1))],
+)
+def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
+    assert SeedRange().convert(text, None, None) == seeds
+
+
+@pytest.mark.parametrize("text", ["", "a", "2-1", "1-", "-1", "0-99999", "1..2"])
+def test_what_is_no_list_of_seeds(text: str) -> None:
+    with pytest.raises(click.UsageError, match="no list of seeds"):
+        SeedRange().convert(text, None, None)
+
+
+def test_values_are_combined() -> None:
+    assert combinations(["a=1,2", "b=[1,2]", "c=x"]) == [
+        ("a=1", "b=[1,2]", "c=x"),
+        ("a=2", "b=[1,2]", "c=x"),
+    ]
+    assert combinations([]) == [()]
+
+
+def test_a_grid_of_values_and_seeds(tmp_path: Path) -> None:
+    words = [
+        "--method",
+        "supervised",
+        "--method",
+        "self_training",
+        "--set",
+        "rounds=1,2",
+        "--seeds",
+        "0-1",
+    ]
+    result = run(*words, "--format", "json", store=tmp_path)
+    records = json.loads(result.stdout)
+    cells = [(r["method"], r["params"].get("rounds"), r["protocol"]["seed"]) for r in records]
+    # supervised has no rounds: it is run once for both values
+    assert sorted(cells, key=str) == [
+        ("self_training", 1, 0),
+        ("self_training", 1, 1),
+        ("self_training", 2, 0),
+        ("self_training", 2, 1),
+        ("supervised", None, 0),
+        ("supervised", None, 1),
+    ]
+
+
+def test_a_dry_run_runs_nothing_and_tells_the_price(tmp_path: Path) -> None:
+    words = ("--method", "supervised", "--seeds", "0-2")
+    before = run(*words, "--dry-run", store=tmp_path)
+    assert before.exit_code == 0, before.output
+    assert before.stdout.endswith("3 runs: 0 s of CPU, without 3 runs like no stored one\n")
+    assert not list(tmp_path.glob("*.json"))
+    run("--method", "supervised", store=tmp_path)
+    after = run(*words, "--dry-run", store=tmp_path)
+    row = after.stdout.splitlines()[1].split()
+    assert row[:3] == ["supervised", "synth", "20"]
+    assert row[-3:-1] == ["3", "1"]
+    assert "like no stored one" not in after.stdout
+
+
+def test_all_methods(tmp_path: Path) -> None:
+    shown = run("--method", "all", "--dry-run", store=tmp_path)
+    rows = [line.split()[0] for line in shown.stdout.splitlines()[1:-1]]
+    fitting = [name for name, info in registry().methods.items() if "tagging" in info.tasks]
+    assert rows == fitting
+    assert "skipped: pipeline_st on synth" in shown.stderr
+
+
+def test_names_are_completed() -> None:
+    assert named("methods")(None, None, "graph_p") == ["graph_propagation", "graph_pr"]
