@@ -259,3 +259,27 @@ def test_appending_agrees_with_reading(tmp_path: Path) -> None:
     assert wider.offsets.tolist() == corpus.offsets.tolist()
     with pytest.raises(ValueError, match="zip"):
         append_columns(raw, [["1"]])
+
+
+def test_show_tells_what_a_saved_tagger_is(tmp_path: Path) -> None:
+    model = str(tmp_path / "model")
+    words = [
+        "--method",
+        "supervised",
+        "--dataset",
+        "synth",
+        "--labeled",
+        "20",
+        "--set",
+        "state_support=observed",
+    ]
+    assert CliRunner().invoke(cli, ["train", *words, "--save", model]).exit_code == 0
+    shown = CliRunner().invoke(cli, ["show", model])
+    assert shown.exit_code == 0, shown.output
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    assert ["trained", "on", "synth,", "labeled", "20"] in lines
+    assert "state_support=observed" in shown.stdout
+    assert any(line[:3] == ["on", "test", "accuracy"] for line in lines)
+    crf = load_tagger(model, registry()).tagger
+    top = crf.weights[: crf.layout.bounds[1]].max()
+    assert f"{top:+.2f}" in shown.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from sslbench.cli.text import EXTRA_NOTE, echo, labeled, table, warn_of_problems
@@ -19,14 +21,20 @@ from sslbench.registrations import (
 
 
 @click.command("show")
-@click.argument("name")
+@click.argument("name", metavar="NAME|MODEL")
 def command(name: str) -> None:
-    """Show the registration of NAME: parameters, reference, licence, files.
+    """Show the registration of NAME: parameters, reference, licence, files; or a saved tagger.
 
-    If its code cannot be imported, a warning says so and the parameters are not shown.
+    MODEL: a file that `sslbench train` has saved. If the code of a registration cannot be imported,
+    a warning says so and the parameters are not shown.
     """
     plugins = registry()
     warn_of_problems(plugins)
+    if os.path.isfile(name):
+        from sslbench.cli.show_model import show_model
+
+        show_model(name, plugins)
+        return
     for number, info in enumerate(plugins.find(name)):
         if number:
             echo()

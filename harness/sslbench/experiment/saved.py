@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import msgspec
@@ -45,8 +46,15 @@ class TrainingCorpus(msgspec.Struct, frozen=True):
     tags: tuple[str, ...] | None = None
 
 
-def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
+def save_tagger(
+    path: Path,
+    setup: RunSetup,
+    trained: Trained,
+    scores: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+) -> None:
     """Write a trained tagger to a file, atomically.
+
+    scores: metrics by split, which are kept with it.
 
     UserError if the tagger has no ``save``, or cannot be read back.
     """
@@ -58,6 +66,7 @@ def save_tagger(path: Path, setup: RunSetup, trained: Trained) -> None:
     metadata = {
         _CORPUS: msgspec.to_builtins(training_corpus(setup, trained)),
         "trained": {**msgspec.to_builtins(spec), "params": trained.params},
+        "scores": {split: dict(metrics) for split, metrics in scores.items()},
     }
     with folder_beside(path) as folder:
         file = os.path.join(folder, "model")

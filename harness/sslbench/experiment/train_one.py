@@ -28,7 +28,7 @@ class TrainedTagger(SavedTagger):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tagger to a file, for `load_tagger`; UserError if the method cannot save it."""
-        save_tagger(Path(path), self.setup, self.trained)
+        save_tagger(Path(path), self.setup, self.trained, self.scores)
 
     @cached_property
     def scores(self) -> dict[str, dict[str, float]]:

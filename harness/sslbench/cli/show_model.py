@@ -1,0 +1,70 @@
+"""``sslbench show MODEL``: what a saved tagger is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sslbench.cli.text import echo, labeled, percentages, table
+from sslbench.crf import ChainCRF, read_model
+from sslbench.experiment.saved import load_tagger
+from sslbench.plugins import Registry
+
+LARGEST = 5  # weights shown of each label
+
+
+def show_model(path: str, plugins: Registry) -> None:
+    """Write the method, data, scores, labels and largest weights of a saved tagger.
+
+    UserError if the file is no saved tagger, or its method is not installed.
+    """
+    kind, _, metadata = read_model(path)
+    saved = load_tagger(path, plugins)
+    trained = metadata.get("trained", {})
+    echo(f"tagger {path}: {trained.get('method', kind)}")
+    if saved.corpus is not None:
+        encoding = f", labels in {saved.corpus.scheme}" if saved.corpus.scheme else ""
+        echo(labeled("task", saved.corpus.task + encoding))
+        echo(labeled("reads", ", ".join(saved.columns)))
+    if trained:
+        _show_training(trained)
+    for split, metrics in metadata.get("scores", {}).items():
+        echo(labeled(f"on {split}", percentages(metrics)))
+    echo(labeled("labels", ", ".join(saved.labels)))
+    inner = getattr(saved.tagger, "tagger", saved.tagger)
+    crf = getattr(inner, "crf", inner)
+    if isinstance(crf, ChainCRF):
+        _show_weights(crf)
+
+
+def _show_training(trained: dict[str, Any]) -> None:
+    protocol = trained["protocol"]
+    echo(labeled("trained on", f"{trained['dataset']}, labeled {protocol['labeled']}"))
+    echo(labeled("features", f"{trained['featurizer']}, model {trained['model']}"))
+    values = (f"{name}={value}" for name, value in sorted(trained["params"].items()))
+    echo(labeled("parameters", " ".join(values)))
+
+
+def _show_weights(crf: ChainCRF) -> None:
+    n_attributes = crf.index.n_node + crf.index.n_edge
+    echo(labeled("weights", f"{crf.layout.size:,} of {n_attributes:,} attributes"))
+    attribute, label, weight = _state_weights(crf)
+    rows = []
+    for code, name in enumerate(crf.labels):
+        own = np.flatnonzero(label == code)
+        largest = own[np.argsort(-weight[own], kind="stable")[:LARGEST]]
+        texts = (f"{crf.index.node_text(int(attribute[i]))} {weight[i]:+.2f}" for i in largest)
+        rows.append((name, "   ".join(texts)))
+    echo(f"  largest weights of each label\n{table(rows, indent='    ')}")
+
+
+def _state_weights(crf: ChainCRF) -> tuple[Any, Any, Any]:
+    """Attribute, label and value of each weight of an attribute and a label."""
+    layout, L = crf.layout, len(crf.labels)
+    weights = layout.part(crf.weights, "state")
+    if layout.state_start is None or layout.state_label is None:
+        attribute, label = np.divmod(np.arange(len(weights)), L)
+        return attribute, label, weights
+    counts = np.diff(layout.state_start)
+    return np.repeat(np.arange(len(counts)), counts), layout.state_label, weights
