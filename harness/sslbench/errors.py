@@ -43,6 +43,10 @@ class UserError(Exception):
         return f"{text}; {shortened(self.hint)}" if self.hint else text
 
 
+class InputWarning(UserWarning):
+    """Something in the input that a user should know; the command line shows it in one line."""
+
+
 def shortened(text: str) -> str:
     """The text as `printable`, cut in the middle to about 1000 characters."""
     if len(text) > _LONGEST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sslbench.errors import UserError
-from sslbench.features import load_featurizer, load_template_file
+from sslbench.features import Template, load_featurizer, load_template_file
 
 COLUMNS = ("word", "pos")
 
@@ -92,13 +92,11 @@ def test_form_is_recognized(tmp_path):
         ("U01:%y[0,0]", "cannot parse %y[0,0]"),
         ("U01:%x[@1,0]", "absolute and indirect positions"),
         ("U01:%x[*0,0]", "absolute and indirect positions"),
-        ('U01:%m[0,0,"[aeiou]*"]', "this expression is not supported; %m takes"),
-        ('U01:%t[0,0,"^\\u.*ing$"]', "this expression is not supported; %t takes"),
+        ('U01:%m[0,0,"a**"]', "'*' repeats nothing in the expression 'a**'"),
         ("U01:%t[0,0]", "cannot parse %t[0,0]"),
         ('U01:%x[0,0,"^."]', "cannot parse %x"),
         ("X01:%x[0,0]", "begins with U"),
         ("U00:%x[1,0]", "has the identifier of line 1"),
-        ("U02:%x[0,0]", "repeats line 1"),
         ("U02:%x[0,0]/%x[0,", "cannot parse a macro in '%x[0,'"),
     ],
 )
@@ -107,4 +105,29 @@ def test_errors_name_file_and_line(tmp_path, line, message):
         texts(tmp_path, f"U00:%x[0,0]\n\n{line}\n")
     assert str(caught.value).startswith(f"{tmp_path / 'template'}:3: ")
     assert message in str(caught.value)
-    assert "; " in str(caught.value)
+
+
+def test_a_repeated_template_counts_once(tmp_path):
+    with pytest.warns(UserWarning, match=r"template:2: 'U02:%x\[0,0\]' repeats line 1"):
+        assert texts(tmp_path, "U00:%x[0,0]\nU02:%x[0,0]\nB\n") == ["word[0]"]
+
+
+def test_any_expression_is_a_column(tmp_path):
+    """Names of other expressions hold their UTF-8 as hex digits."""
+    (text,) = texts(tmp_path, r'U1:%t[0,0,".\p."]/%M[-1,1,"n*"]' + "\n")
+    assert text == "word.test-2e5c702e[0]|pos.match-6e2a.lower[-1]"
+    assert bytes.fromhex("2e5c702e") == rb".\p."
+    assert str(Template.parse(text)) == text
+
+
+def test_the_file_that_comes_with_wapiti(tmp_path):
+    """The lines of its dat/nppattern.txt that differ in kind."""
+    lines = r"""
+*
+U:wrd-1LL=%X[-2,0]
+*:Pos-1 X=%x[ 0,1]
+*:Suf-2 X=%m[ 0,0,".?.?$"]
+*:AllC? X=%t[ 0,0,"^\u*$"]
+*:InsP? X=%t[ 0,0,".\p."]
+"""
+    assert len(texts(tmp_path, lines)) == 10

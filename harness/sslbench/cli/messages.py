@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sslbench.cli.text import counted
-from sslbench.errors import printable, shortened
+from sslbench.errors import InputWarning, printable, shortened
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -26,18 +26,17 @@ def tell(text: str) -> None:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Show warnings on damaged files as one line each, without the source line that Python adds."""
-    from sslbench.experiment.store import StoreWarning
+    """Show warnings on the input as one line each, without the source line that Python adds."""
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
-        if issubclass(category, StoreWarning):
+        if issubclass(category, InputWarning):
             tell(f"warning: {message}")
         else:
             default(message, category, *rest, **more)
 
     with warnings.catch_warnings():
         default: Callable[..., Any] = warnings.showwarning
-        warnings.simplefilter("always", StoreWarning)
+        warnings.simplefilter("always", InputWarning)
         warnings.showwarning = show
         yield
 

@@ -42,7 +42,7 @@ def command(**given: Any) -> None:
     target: Path = given["target"]
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
-    from sslbench.cli.messages import tell
+    from sslbench.cli.messages import plain_warnings, tell
     from sslbench.experiment.train_one import train_tagger
 
     request = request_of(
@@ -53,7 +53,8 @@ def command(**given: Any) -> None:
         cut=False,
         quiet=False,
     )
-    tagger = train_tagger(request, notice=tell)
+    with plain_warnings():
+        tagger = train_tagger(request, notice=tell)
     tagger.save(target)
     _report(target, tagger)
 

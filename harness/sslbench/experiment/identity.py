@@ -25,6 +25,7 @@ from sslbench.experiment.sources import (
     plugin_digest,
     uses_graph,
 )
+from sslbench.experiment.template_file import FILE_PREFIX
 
 if TYPE_CHECKING:
     from sslbench.experiment.record import RunSpec
@@ -43,9 +44,10 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
     method = plugins.method(spec.method).target
     targets = {
         "method": method,
-        "featurizer": plugins.featurizer(spec.featurizer).target,
         "model": plugins.model(spec.model).target,
     }
+    if not spec.featurizer.startswith(FILE_PREFIX):  # the templates of a file are in the identity
+        targets["featurizer"] = plugins.featurizer(spec.featurizer).target
     if spec.data.columns is None:
         targets["dataset"] = plugins.dataset(spec.dataset).target
     similarity = spec.params.get("similarity")

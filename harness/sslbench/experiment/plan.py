@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from sslbench.errors import UserError
+from sslbench.experiment.data import DataHome
 from sslbench.experiment.data.userdata import (
     all_files,
     dataset_name,
@@ -36,10 +37,17 @@ from sslbench.experiment.settings import (
 )
 from sslbench.experiment.space import search_digest
 from sslbench.experiment.store import Store
+from sslbench.experiment.template_file import (
+    file_name,
+    is_template_file,
+    read_templates,
+    with_templates,
+)
 from sslbench.experiment.training import (
     RunTask,
     data_fingerprint,
     load_dataset,
+    load_registered,
 )
 from sslbench.plugins import Registry, registry
 
@@ -55,7 +63,8 @@ class Request:
     text: see `ProtocolSpec`; None = the default of the dataset.
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
-    featurizer, model: None = the dataset's featurizer, the default model.
+    featurizer: name, or path of a template file; None = the dataset's.
+    model: None = the default one.
     tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
     tune_cpu: CPU seconds of tuning per method; None = no limit.
     data_path: file or folder of the data, instead of the data home.
@@ -116,12 +125,16 @@ def plan(
 
 @dataclass(frozen=True)
 class _PlannedDataset:
-    """What the plan needs of a dataset: name, task, metric, defaults, its identity and files."""
+    """What the plan needs of a dataset: name, task, metric, features, its identity and files.
+
+    templates: of a featurizer that is a file of the user; () for a registered one.
+    """
 
     name: str
     task: str
     metric: str
     featurizer: str
+    templates: tuple[str, ...]
     tune: int
     data: DataSpec
     files: dict[str, str]
@@ -158,7 +171,7 @@ class _Planner:
         self.data_path = None if request.data_path is None else str(request.data_path.resolve())
         self.store = None if store is None else str(store.folder.resolve())
         self._known = known
-        self._featurizers: dict[str, str] = {}
+        self._featurizers: dict[tuple[str, tuple[str, ...]], str] = {}
         self._described: dict[tuple[str, bool], tuple[dict[str, Any], str]] = {}
 
     def tasks(self, notice: Callable[[str], None]) -> list[RunTask]:
@@ -180,9 +193,14 @@ class _Planner:
         if request.data_path is not None and not info.files:
             files = file_hashes(request.data_path, all_files(request.data_path))
         data = DataSpec(options=dataset_options(info, values))
-        return _PlannedDataset(
-            name, info.task, info.metric, info.featurizer, info.tune, data, files
-        )
+
+        def columns() -> tuple[str, ...]:
+            home = DataHome(self.data_path, dataset=name)
+            dataset = load_registered(info, home, data.options, request.seeds[0])
+            return tuple(dataset.splits["train"].columns)
+
+        features = self._features(request.featurizer or info.featurizer, columns)
+        return _PlannedDataset(name, info.task, info.metric, *features, info.tune, data, files)
 
     def users_own(self, notice: Callable[[str], None]) -> _PlannedDataset:
         """The user's own data; UserError, with file and line, if they cannot be read."""
@@ -201,12 +219,22 @@ class _Planner:
         files = file_hashes(path, find_files(path).values())
         data = DataSpec(columns=request.columns)
         name = dataset_name(path)
-        return _PlannedDataset(name, dataset.task, dataset.metric, featurizer, 0, data, files)
+        features = self._features(featurizer, lambda: request.columns)
+        return _PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files)
+
+    def _features(
+        self, featurizer: str, columns: Callable[[], tuple[str, ...]]
+    ) -> tuple[str, tuple[str, ...]]:
+        """Name and templates, () of a registered featurizer. columns: gives those of the data."""
+        if not is_template_file(featurizer, self.plugins):
+            return featurizer, ()
+        return file_name(featurizer), read_templates(featurizer, columns())
 
     def task(self, dataset: _PlannedDataset, seed: int, method: str) -> RunTask:
         """One run. UserError for a parameter that does not fit."""
         task = RunTask(
             spec=self._spec(dataset, seed, method),
+            templates=dataset.templates,
             metric=dataset.metric,
             data_path=self.data_path,
             store=self.store,
@@ -239,17 +267,16 @@ class _Planner:
             tune=self._tune(dataset),
             tune_cpu=request.tune_cpu,
         )
-        featurizer = request.featurizer or dataset.featurizer
         params, search = self._params(method, protocol.tuned)
         return RunSpec(
             method=method,
             dataset=dataset.name,
-            featurizer=featurizer,
+            featurizer=dataset.featurizer,
             model=self.model,
             params=params,
             protocol=protocol,
             data=dataset.data,
-            featurizer_digest=self._featurizer_digest(featurizer),
+            featurizer_digest=self._featurizer_digest(dataset),
             search=search,
             scorer=SCORER,
         )
@@ -272,10 +299,12 @@ class _Planner:
             self._described[key] = params, search_digest(axes)
         return self._described[key]
 
-    def _featurizer_digest(self, name: str) -> str:
-        if name not in self._featurizers:
-            self._featurizers[name] = featurizer_digest(self.plugins, name)
-        return self._featurizers[name]
+    def _featurizer_digest(self, dataset: _PlannedDataset) -> str:
+        name, templates = key = dataset.featurizer, dataset.templates
+        if key not in self._featurizers:
+            plugins = with_templates(self.plugins, name, templates)
+            self._featurizers[key] = featurizer_digest(plugins, name)
+        return self._featurizers[key]
 
     def _loaded(self, task: RunTask) -> _Loaded:
         """What is known of the data. UserError for text or folds that there cannot be."""

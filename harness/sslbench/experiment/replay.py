@@ -16,6 +16,7 @@ from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import resolve_text
 from sslbench.experiment.record import SCHEMA, RunRecord, RunSpec
 from sslbench.experiment.staleness import Group, State, Verification, canary_group
+from sslbench.experiment.template_file import with_templates
 from sslbench.experiment.training import RunTask, data_fingerprint, load_dataset
 from sslbench.plugins import Registry
 
@@ -48,10 +49,17 @@ def replay_task(record: RunRecord, plugins: Registry, threads: int) -> RunTask:
     """
     if record.status != "ok":
         raise UserError(f"the run is {record.status}: there are no predictions to compare")
+    templates = tuple(record.data.get("templates", ()))
+    plugins = with_templates(plugins, record.spec.featurizer, templates)
     spec = _spec_today(record, plugins)
     files = record.data.get("files", {})
     task = RunTask(
-        spec, record.primary_metric, record.data.get("path"), threads=threads, files=files
+        spec,
+        record.primary_metric,
+        record.data.get("path"),
+        threads=threads,
+        files=files,
+        templates=templates,
     )
     dataset = load_dataset(task, plugins)
     if record.schema != SCHEMA:  # it does not say where the unlabeled text came from

@@ -52,7 +52,7 @@ def execute(
     """
     began, cpu, compiled = time.perf_counter(), cpu_seconds(), compile_seconds().wall
     timer = RunContext(threads=run_task.threads, quiet=run_task.quiet)
-    plugins = plugins or registry()
+    plugins = run_task.registry(plugins or registry())
     method = method or LocalMethod(run_task.spec, plugins)
     try:
         record = _perform(run_task, plugins, timer, method)
@@ -125,7 +125,8 @@ def _blank(run_task: RunTask, status: Status) -> RunRecord:
 
 def _origin(run_task: RunTask) -> dict[str, Any]:
     path = {"path": run_task.data_path} if run_task.data_path else {}
-    return {**path, **({"files": run_task.files} if run_task.files else {})}
+    templates = {"templates": list(run_task.templates)} if run_task.templates else {}
+    return {**path, **({"files": run_task.files} if run_task.files else {}), **templates}
 
 
 def _check_unchanged(setup: RunSetup, code: dict[str, str], when: str) -> None:

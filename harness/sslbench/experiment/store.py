@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from sslbench.atomic import remove_abandoned, temporary_name, write_atomically
-from sslbench.errors import UserError
+from sslbench.errors import InputWarning, UserError
 from sslbench.experiment.integrity import decode
 from sslbench.experiment.record import RunRecord, encode, tree_digest
 from sslbench.experiment.tune import Trial
@@ -20,7 +20,7 @@ from sslbench.experiment.tune import Trial
 _LARGEST = 2**30  # bytes of a file that is read; records have kilobytes
 
 
-class StoreWarning(UserWarning):
+class StoreWarning(InputWarning):
     """A file in a store cannot be read or written. None is ever deleted."""
 
 

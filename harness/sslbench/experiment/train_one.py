@@ -57,7 +57,7 @@ def train_tagger(request: Request, notice: Callable[[str], None]) -> TrainedTagg
             hint=f"see sslbench show {method}",
         )
     timer = RunContext(threads=run_task.threads, quiet=run_task.quiet)
-    return _trained(RunSetup.open(run_task, registry(), timer))
+    return _trained(RunSetup.open(run_task, run_task.registry(registry()), timer))
 
 
 def train_on(

@@ -30,6 +30,7 @@ from sslbench.experiment.problem import (
 from sslbench.experiment.protocol import Draw, draw, fold_draws, no_text, unlabeled_text
 from sslbench.experiment.record import RunSpec
 from sslbench.experiment.sources import core_digest, plugin_digest
+from sslbench.experiment.template_file import with_templates
 from sslbench.experiment.trials import tune, tuning_warnings
 from sslbench.experiment.tune import Tuning
 from sslbench.plugins import Registry
@@ -52,6 +53,7 @@ class RunTask(msgspec.Struct, frozen=True):
     cut: hold out a fifth of train if the user's own data have no test file and there are no folds.
     code: digests of the code when the run was planned, by component; {} = not checked.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
+    templates: of the featurizer, if it is a file of the user; () for a registered one.
     """
 
     spec: RunSpec
@@ -65,6 +67,11 @@ class RunTask(msgspec.Struct, frozen=True):
     cut: bool = True
     code: dict[str, str] = {}
     files: dict[str, str] = {}
+    templates: tuple[str, ...] = ()
+
+    def registry(self, plugins: Registry) -> Registry:
+        """The plugins of the run: with the user's templates, if it has any."""
+        return with_templates(plugins, self.spec.featurizer, self.templates)
 
 
 @dataclass

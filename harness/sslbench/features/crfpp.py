@@ -15,6 +15,8 @@ in the file                 template
 ``%t[0,0,"\\d"]``            ``word.has_digit[0]``; ``"^\\l*$"`` all_lower
 =========================== =======================================================================
 
+A template that stands twice counts once; a warning names its line.
+
 Differences from Wapiti: characters are Unicode characters, not bytes, and outside of the sentence
 every macro gives the pad (``_B-1``), where Wapiti applies it to the text of the pad. CRF++ has
 transitions only with a line B.
@@ -27,7 +29,9 @@ import re
 from collections.abc import Sequence
 
 from sslbench.errors import UserError
+from sslbench.features.derived import pattern_name
 from sslbench.features.index import TemplateFeaturizer
+from sslbench.features.patterns import parse
 from sslbench.features.templates import Atom, Template, load_templates, parse_file, read_lines
 
 _MACRO = re.compile(
@@ -67,11 +71,11 @@ def load_template_file(path: str | os.PathLike[str], columns: Sequence[str]) -> 
     """
     line_of: dict[str, int] = {}
 
-    def parse(number: int, line: str) -> list[Template]:
+    def of_line(number: int, line: str) -> list[Template]:
         _check_identifier(line, number, line_of)
         return _parse_line(line, columns)
 
-    templates = parse_file(path, parse)
+    templates = parse_file(path, of_line, repeats="warn")
     if not templates:
         raise UserError(
             "only the transition template B in this file",
@@ -143,31 +147,28 @@ def _parse_macro(match: re.Match[str], columns: Sequence[str]) -> Atom:
             f"cannot parse {text}", hint='write %x[0,0], %m[0,0,"^..."] or %t[0,0,"^\\u"]'
         )
     if kind.lower() == "m":
-        name += "." + _affix(text, regex)
+        name += "." + _affix(regex)
     elif kind.lower() == "t":
-        name += "." + _test(text, regex)
+        name += "." + _test(regex)
     if kind in "XM":  # upper-case macros fold case; the values of %T are true and false
         name += ".lower"
     return Atom(name, int(match["offset"]))
 
 
-def _affix(text: str, regex: str) -> str:
+def _affix(regex: str) -> str:
     for pattern, name, width in _AFFIXES:
         if match := pattern.fullmatch(regex):
             return f"{name}{len(match[1]) // width}"
-    raise UserError(
-        f"{text}: this expression is not supported",
-        hint='%m takes "^...", "...$", "^.?.?" and ".?.?$" (any length); '
-        "put other matches into a column of their own",
-    )
+    return _other("match", regex)
 
 
-def _test(text: str, regex: str) -> str:
+def _test(regex: str) -> str:
     for pattern, name in _TESTS:
         if match := pattern.fullmatch(regex):
             return f"{name}_{_CLASS_NAMES[match[1]]}"
-    raise UserError(
-        f"{text}: this expression is not supported",
-        hint=r'%t takes "^\u", "\u$", "\u" and "^\u*$" with one of \u \l \d \a \w \p \s; '
-        "put other tests into a column of their own",
-    )
+    return _other("test", regex)
+
+
+def _other(kind: str, regex: str) -> str:
+    parse(regex)  # UserError for what is no expression
+    return pattern_name(kind, regex)

@@ -13,6 +13,8 @@ prefixN suffixN first / last N characters; ``<short>`` if the value has fewer
 headN tailN     first / last N characters; the whole value if it has fewer
 Q_C             ``true`` or ``false``: Q of first, last, has, all; C of upper, lower, digit, alpha,
                 alnum, punct, dash, period, space, as in ``first_upper`` or ``has_digit``
+match-X test-X  first match of the expression X (``<none>`` without one), or ``true`` or ``false``;
+                X as in `pattern_name` (see `sslbench.features.patterns`)
 =============== ================================================================================
 """
 
@@ -27,26 +29,20 @@ from functools import lru_cache
 
 from sslbench.corpus import Column, Corpus
 from sslbench.errors import UserError
+from sslbench.features.characters import CLASSES
+from sslbench.features.patterns import parse
 
 SHORT = "<short>"
 """Prefix or suffix of a value that has too few characters."""
 
+NO_MATCH = "<none>"
+
+_PATTERN = re.compile(r"(match|test)-((?:[0-9a-f]{2})*)")
 _AFFIX = re.compile(r"(prefix|suffix|head|tail)([1-9]\d?)")
 _TEST = re.compile(r"(first|last|has|all)_([a-z]+)")
-_CLASSES: dict[str, Callable[[str], bool]] = {
-    "upper": str.isupper,
-    "lower": str.islower,
-    "digit": str.isdigit,
-    "alpha": str.isalpha,
-    "alnum": str.isalnum,
-    "punct": lambda c: c in string.punctuation or unicodedata.category(c).startswith("P"),
-    "dash": lambda c: unicodedata.category(c) == "Pd",
-    "period": lambda c: c == ".",
-    "space": str.isspace,
-}
 _EXAMPLES = [
     *("lower", "shape", "prefix1", "prefix3", "suffix1", "suffix3", "head3", "tail3"),
-    *(f"{q}_{c}" for q in ("first", "last", "has", "all") for c in _CLASSES),
+    *(f"{q}_{c}" for q in ("first", "last", "has", "all") for c in CLASSES),
 ]
 
 _CAMEL = re.compile(r"[A-Z][a-z]+[A-Z][A-Za-z]*")
@@ -118,6 +114,23 @@ def _test(where: str, member: Callable[[str], bool]) -> Callable[[str], str]:
     return test
 
 
+def pattern_name(kind: str, expression: str) -> str:
+    """The operation "match" or "test" with an expression, whose UTF-8 is written as hex digits."""
+    return f"{kind}-{expression.encode().hex()}"
+
+
+def _pattern(kind: str, expression: str) -> Callable[[str], str]:
+    pattern = parse(expression)
+
+    def apply(value: str) -> str:
+        found = pattern.first_match(value)
+        if kind == "match":
+            return NO_MATCH if found is None else found
+        return "false" if found is None else "true"
+
+    return apply
+
+
 @lru_cache(maxsize=256)
 def operation(name: str) -> Callable[[str], str]:
     """The function of an operation such as ``lower`` or ``suffix3``.
@@ -130,9 +143,11 @@ def operation(name: str) -> Callable[[str], str]:
         return word_type
     if affix := _AFFIX.fullmatch(name):
         return _affix(affix[1], int(affix[2]))
+    if pattern := _PATTERN.fullmatch(name):
+        return _pattern(pattern[1], bytes.fromhex(pattern[2]).decode())
     test = _TEST.fullmatch(name)
-    if test and test[2] in _CLASSES:
-        return _test(test[1], _CLASSES[test[2]])
+    if test and test[2] in CLASSES:
+        return _test(test[1], CLASSES[test[2]])
     near = difflib.get_close_matches(name, _EXAMPLES, n=3, cutoff=0.5)
     hint = (
         "did you mean " + ", ".join(near) + "?" if near else "lower, shape, prefixN, suffixN, ..."

@@ -11,11 +11,13 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from sslbench.corpus import read_text
-from sslbench.errors import UserError
+from sslbench.errors import InputWarning, UserError
 
 _NAME = re.compile(r"[^\[\]|\s:]+")
 _ATOM = re.compile(r"(?P<column>[^\[\]|\s:]+)\[\s*(?P<offset>[+-]?\d{1,9})\s*\]")
@@ -197,12 +199,16 @@ def read_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
 
 
 def parse_file(
-    path: str | os.PathLike[str], parse: Callable[[int, str], Iterable[Template]]
+    path: str | os.PathLike[str],
+    parse: Callable[[int, str], Iterable[Template]],
+    *,
+    repeats: Literal["refuse", "warn"] = "refuse",
 ) -> tuple[Template, ...]:
     """The templates of a file, in order.
 
     parse: gives the templates of a line, given its number and text; its UserError needs no file.
-    UserError with file and line for a line that cannot be parsed or repeats a template.
+    repeats: what is done about a line that repeats a template.
+    UserError with file and line for a line that cannot be parsed, or repeats a template.
     """
     line_of: dict[Template, int] = {}
     for number, line in read_lines(path):
@@ -210,8 +216,11 @@ def parse_file(
             for template in parse(number, line):
                 if template in line_of:
                     message = f"{line!r} repeats line {line_of[template]}"
-                    raise UserError(message, hint="remove one of the two")
-                line_of[template] = number
+                    if repeats == "refuse":
+                        raise UserError(message, hint="remove one of the two")
+                    text = f"{path}:{number}: {message}: it counts once"
+                    warnings.warn(text, InputWarning, stacklevel=2)
+                line_of.setdefault(template, number)
         except UserError as error:
             raise UserError(error.message, file=path, line=number, hint=error.hint) from error
     return tuple(line_of)

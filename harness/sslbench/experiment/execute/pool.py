@@ -201,7 +201,8 @@ def _without_main() -> Iterator[None]:
 
 def _child_main(encoded: bytes, temporary: str, memory: int, parent: int) -> bytes:
     """Body of a run's process: returns the record as JSON."""
-    run_task, plugins = msgspec.json.decode(encoded, type=RunTask), registry()
+    run_task = msgspec.json.decode(encoded, type=RunTask)
+    plugins = run_task.registry(registry())
     if hasattr(os, "setpgrp"):
         os.setpgrp()
     # Before this process has threads and data, which a fork would share.
