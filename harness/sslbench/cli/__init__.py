@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("sslbench.cli.verify", "Replay records on today's code, bit for bit."),
     "errors": ("sslbench.cli.errors", "Show the errors of a run, or of two side by side."),
     "warmup": ("sslbench.cli.warmup", "Compile what runs need, so that the first does not wait."),
+    "doctor": ("sslbench.cli.doctor", "Look at versions, folders, memory and plugins."),
     "bench": ("sslbench.cli.bench", "Time the engine beside python-crfsuite."),
     "graph": ("sslbench.cli.graph", "Show statistics of the similarity graph of a dataset."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),

@@ -28,6 +28,13 @@ _TCP = 0b11  # bind and connect, from version 4
 _SCOPES = 0b11  # abstract sockets and signals of other processes, from version 6
 
 
+def is_available() -> bool:
+    """Whether this system has Landlock."""
+    if sys.platform != "linux":
+        return False
+    return bool(ctypes.CDLL(None).syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG) >= 1)
+
+
 def restrict(hidden: Iterable[Path], writable: Iterable[Path]) -> bool:
     """Give up TCP, reading of `hidden`, and writing outside of `writable`; False: not available.
 
