@@ -27,7 +27,7 @@ from sslbench.crf import ChainCRF
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.data.userdata import fitting_featurizer, recognize
+from sslbench.experiment.data.userdata import fitting_featurizers, recognize
 from sslbench.experiment.execute.threads import use_threads
 from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.problem import Problem, predicted_marginals
@@ -185,7 +185,8 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             raise UserError(f"{self.method} does not fit: it is {misfit}")
         featurizer = self.featurizer
         if featurizer is None and self._features is None:
-            featurizer = fitting_featurizer(plugins.featurizers, dataset.task, self.columns)
+            fitting = fitting_featurizers(plugins.featurizers, dataset.task, self.columns)
+            featurizer = fitting[0]
         spec = RunSpec(
             method=self.method,
             dataset=dataset.name,

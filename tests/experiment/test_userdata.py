@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from sslbench.cli import cli
 from sslbench.errors import UserError
-from sslbench.experiment.data.userdata import fitting_featurizer, load_user_data
+from sslbench.experiment.data.userdata import fitting_featurizers, load_user_data
 from sslbench.plugins import registry
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
@@ -75,9 +75,11 @@ def test_plain_tags_are_tagging_and_errors_name_the_place(tmp_path: Path) -> Non
 
 def test_the_default_featurizer_fits_task_and_columns() -> None:
     infos = registry().featurizers
-    assert fitting_featurizer(infos, "spans", ("word", "pos", "label")) in infos
+    found = fitting_featurizers(infos, "spans", ("word", "pos", "label"))
+    widths = [len(infos[name].columns) for name in found]
+    assert widths == sorted(widths, reverse=True)
     with pytest.raises(UserError, match="no featurizer fits"):
-        fitting_featurizer({}, "spans", ("word",))
+        fitting_featurizers({}, "spans", ("word",))
 
 
 def test_a_users_file_runs(tmp_path: Path) -> None:

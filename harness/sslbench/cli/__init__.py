@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("sslbench.cli.doctor", "Look at versions, folders, memory and plugins."),
     "bench": ("sslbench.cli.bench", "Time the engine beside python-crfsuite."),
     "graph": ("sslbench.cli.graph", "Show statistics of the similarity graph of a dataset."),
+    "choose": ("sslbench.cli.choose", "Find features and a method for your own data."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),
     "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
     "new": ("sslbench.cli.new", "Write a plugin package to start from."),

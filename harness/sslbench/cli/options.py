@@ -33,6 +33,21 @@ class MemorySize(click.ParamType):  # type: ignore[type-arg]  # newer versions o
         return size
 
 
+class Duration(click.ParamType):  # type: ignore[type-arg]  # newer versions of click
+    """A time such as 90s, 10m or 1.5h; seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """A usage error for another text."""
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh])", value)
+        if not found or not float(found[1]):
+            self.fail(f"{value!r} is no time such as 90s, 10m or 1.5h", param, ctx)
+        return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
 class _Seconds(click.FloatRange):
     """A number of seconds above 0; the range of click lets NaN pass."""
 

@@ -20,7 +20,7 @@ from sslbench.experiment.data.userdata import (
     dataset_name,
     file_hashes,
     find_files,
-    fitting_featurizer,
+    fitting_featurizers,
     load_user_data,
 )
 from sslbench.experiment.description import featurizer_digest, method_description
@@ -210,8 +210,9 @@ class _Planner:
         # Loaded once here, so that a bad line is reported before any run starts.
         cut = request.cut and not request.folds
         dataset = load_user_data(path, request.columns, notice, cut=cut)
-        featurizer = request.featurizer or fitting_featurizer(
-            self.plugins.featurizers, dataset.task, request.columns
+        featurizer = (
+            request.featurizer
+            or fitting_featurizers(self.plugins.featurizers, dataset.task, request.columns)[0]
         )
         scheme = str(dataset.metadata["source_scheme"])
         labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"

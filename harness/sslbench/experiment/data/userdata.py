@@ -230,24 +230,24 @@ def dataset_name(path: Path) -> str:
     return printable(path.resolve().name.split(".")[0]) or "data"
 
 
-def fitting_featurizer(
+def fitting_featurizers(
     infos: Mapping[str, FeaturizerInfo], task: str, columns: Sequence[str]
-) -> str:
-    """Name of the featurizer for this task that reads most of the columns, of equals the first.
+) -> list[str]:
+    """Names of the featurizers for this task whose columns exist, those of most columns first.
 
     UserError if none fits.
     """
-    fitting = {
-        name: len(set(info.columns))
+    fitting = [
+        name
         for name, info in infos.items()
         if task in info.tasks and set(info.columns) <= set(columns)
-    }
-    if fitting:
-        return max(fitting, key=fitting.__getitem__)  # the first of equals
-    raise UserError(
-        f"no featurizer fits the task {task} with the columns {', '.join(columns)}",
-        hint="give one with --featurizer (see sslbench list featurizers)",
-    )
+    ]
+    if not fitting:
+        raise UserError(
+            f"no featurizer fits the task {task} with the columns {', '.join(columns)}",
+            hint="give one with --featurizer (see sslbench list featurizers)",
+        )
+    return sorted(fitting, key=lambda name: -len(infos[name].columns))
 
 
 def _split_of(file: Path) -> str:

@@ -1,0 +1,169 @@
+"""Which features and which method for a user's data: cross-validation within a time budget.
+
+Features first, with the supervised CRF; then the methods that read unlabeled text, with the best
+features. A method is chosen over the supervised CRF only if a paired test of their taggers speaks
+for it (docs/statistics.md), with Bonferroni's correction for the number of methods.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from sslbench.errors import UserError
+from sslbench.experiment.data.userdata import fitting_featurizers
+from sslbench.experiment.execute.grid import GridOptions, run_grid
+from sslbench.experiment.plan import Request, plan
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.store import Store
+from sslbench.experiment.training import load_dataset
+from sslbench.plugins import Registry, registry
+from sslbench.report.two_runs import RunComparison, compare_runs
+
+LEVEL = 0.05
+#: of the time that is left, what one candidate may take
+SHARE = 0.5
+HALF = "50%"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method with features."""
+
+    method: str
+    featurizer: str
+
+    def __str__(self) -> str:
+        return f"{self.method} with {self.featurizer}"
+
+
+@dataclass
+class Choice:
+    """What was tried, and what it says.
+
+    Attributes
+    ----------
+    tried: records by candidate, in the order of their scores, best first.
+    left_out: candidates without a record, and why.
+    against_baseline: of each method, its difference to the baseline.
+    half: score of the chosen one with half of the labeled sentences; None = not tried.
+    """
+
+    tried: dict[Candidate, RunRecord] = field(default_factory=dict)
+    left_out: dict[Candidate, str] = field(default_factory=dict)
+    against_baseline: dict[Candidate, RunComparison] = field(default_factory=dict)
+    half: float | None = None
+
+    @property
+    def baseline(self) -> Candidate:
+        """The supervised CRF with the best features."""
+        return next(each for each in self.tried if each not in self.against_baseline)
+
+    @property
+    def chosen(self) -> Candidate:
+        """The best method that is clearly better than the baseline, or the baseline."""
+        clear = (each for each in self.tried if each in self.against_baseline and self._wins(each))
+        return next(clear, self.baseline)
+
+    @property
+    def close(self) -> list[Candidate]:
+        """Methods that cannot be told apart from the baseline."""
+        found = self.against_baseline.items()
+        return [each for each, paired in found if paired.p_value * len(found) > LEVEL]
+
+    def _wins(self, candidate: Candidate) -> bool:
+        paired = self.against_baseline[candidate]
+        return paired.difference > 0 and candidate not in self.close
+
+
+@dataclass
+class _Search:
+    request: Request
+    store: Store
+    plugins: Registry
+    ends: float  # by time.monotonic()
+    notice: Callable[[str], None]
+    choice: Choice = field(default_factory=Choice)
+
+    def try_all(self, candidates: Sequence[Candidate]) -> None:
+        """Cross-validate candidates while there is time."""
+        for number, candidate in enumerate(candidates, 1):
+            left = self.ends - time.monotonic()
+            if left <= 0:
+                self.choice.left_out[candidate] = "no time was left"
+                continue
+            self.notice(f"{number} of {len(candidates)}: {candidate}, {left:.0f} s left")
+            record = self._record(candidate, self.request, left)
+            if record.status == "ok" and record.score is not None:
+                self.choice.tried[candidate] = record
+                self.notice(f"{candidate}: {record.primary_metric} {100 * record.score:.2f}")
+            else:
+                self.choice.left_out[candidate] = str(record.error)
+                self.notice(f"{candidate}: {record.error}")
+        ranked = sorted(self.choice.tried.items(), key=lambda item: -(item[1].score or 0.0))
+        self.choice.tried = dict(ranked)
+
+    def try_half(self, candidate: Candidate) -> None:
+        """Cross-validate with half of the labeled sentences, if there is time."""
+        left = self.ends - time.monotonic()
+        if left > 0:
+            self.notice(f"{candidate}, with half of the labels, {left:.0f} s left")
+            record = self._record(candidate, replace(self.request, labeled=HALF), left)
+            self.choice.half = record.score
+
+    def _record(self, candidate: Candidate, request: Request, left: float) -> RunRecord:
+        request = replace(request, methods=(candidate.method,), featurizer=candidate.featurizer)
+        tasks = plan(request, store=self.store, plugins=self.plugins, notice=lambda text: None)
+        options = GridOptions(timeout=max(1.0, left * SHARE), retry=True)
+        return run_grid(tasks, self.store, options, self.plugins).records[0]
+
+
+def choose(
+    request: Request,
+    *,
+    budget: float,
+    store: Store,
+    notice: Callable[[str], None] = lambda text: None,
+) -> Choice:
+    """Compare features and methods on a user's own data, by cross-validation.
+
+    Parameters
+    ----------
+    request: data, columns, folds and threads; its methods are those to compare, () = all that fit;
+        its featurizer, if it has one, is the only one.
+    budget: seconds; a run that has begun may take half of what is left.
+    notice: called with a line per step.
+
+    Raises
+    ------
+    UserError: the data cannot be read, or no features could be trained on.
+    """
+    plugins = registry()
+    baseline = next(name for name, info in plugins.methods.items() if info.baseline)
+    first = replace(request, methods=(baseline,))
+    (task,) = plan(first, store=None, plugins=plugins, notice=notice)
+    dataset = load_dataset(task, plugins)
+    search = _Search(request, store, plugins, time.monotonic() + budget, notice)
+    features = [request.featurizer] if request.featurizer else None
+    if features is None:
+        features = fitting_featurizers(plugins.featurizers, dataset.task, request.columns)
+    search.try_all([Candidate(baseline, name) for name in features])
+    choice = search.choice
+    if not choice.tried:
+        raise UserError(f"nothing could be trained: {'; '.join(choice.left_out.values())}")
+    best, own = next(iter(choice.tried.items()))
+    methods = request.methods or _fitting(plugins, dataset.task, task.spec.model)
+    if dataset.external is None:
+        notice("no file of unlabeled text: only features are compared")
+        methods = ()
+    search.try_all([Candidate(name, best.featurizer) for name in methods if name != baseline])
+    for candidate, record in choice.tried.items():
+        if candidate.method != baseline:
+            choice.against_baseline[candidate] = compare_runs(record, own)
+    search.try_half(choice.chosen)
+    return choice
+
+
+def _fitting(plugins: Registry, task: str, model: str) -> list[str]:
+    return [name for name, info in plugins.methods.items() if info.misfit(task, model) is None]

@@ -1,0 +1,123 @@
+"""``sslbench choose``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sslbench.cli.options import Duration, column_names, named
+from sslbench.cli.text import echo, table, warn_of_problems
+
+if TYPE_CHECKING:
+    from sslbench.choosing import Candidate, Choice
+    from sslbench.experiment.plan import Request
+
+
+@click.command("choose")
+@click.option(
+    "--data",
+    "data_path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Your own CoNLL file, or folder with train and unlabeled files.",
+)
+@click.option("--columns", default="word,pos,label", show_default=True, help="Of your files.")
+@click.option("--budget", type=Duration(), default="10m", show_default=True, help="E.g. 90s or 1h.")
+@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True)
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    help="To compare. May repeat. Default: all that fit.",
+    shell_complete=named("methods"),
+)
+@click.option(
+    "--featurizer",
+    help="Name or template file. Default: all that fit.",
+    shell_complete=named("featurizers"),
+)
+@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
+@click.option(
+    "--save",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="MODEL",
+    help="Train the chosen method on all labeled sentences and keep the tagger.",
+)
+def command(**given: Any) -> None:
+    """Find features and a method for your own data, by cross-validation within a time budget.
+
+    First the features are compared, with the supervised CRF, then the methods that learn from the
+    unlabeled file. A method is chosen only if it is clearly better than the supervised CRF.
+    """
+    from sslbench.choosing import choose
+    from sslbench.cli.messages import plain_warnings, tell
+    from sslbench.experiment.execute.threads import use_threads
+    from sslbench.experiment.plan import Request
+    from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
+
+    threads = use_threads(given["threads"])
+    warn_of_problems(registry())
+    request = Request(
+        methods=given["methods"],
+        folds=given["folds"],
+        featurizer=given["featurizer"],
+        data_path=given["data_path"],
+        columns=column_names(given["columns"]),
+        threads=threads,
+    )
+    with plain_warnings():
+        choice = choose(request, budget=given["budget"], store=Store(given["store"]), notice=tell)
+    _show(choice)
+    if given["target"] is not None:
+        _save(request, choice, given["target"])
+
+
+def _show(choice: Choice) -> None:
+    record = choice.tried[choice.chosen]
+    rows: list[tuple[str, ...]] = [
+        ("method", "features", record.primary_metric, "to supervised", "CPU s")
+    ]
+    rows += [_row(choice, candidate) for candidate in choice.tried]
+    rows += [(c.method, c.featurizer, "-", why, "") for c, why in choice.left_out.items()]
+    echo(table(rows, indent=""))
+    echo()
+    echo(f"use {choice.chosen}: {record.primary_metric} {100 * (record.score or 0):.2f}")
+    sentences = record.data["sentences"]["labeled"]
+    if choice.close:
+        names = ", ".join(each.method for each in choice.close)
+        echo(f"{sentences} sentences cannot tell {names} from supervised")
+    if choice.half is not None and record.score is not None:
+        gain = 100 * (record.score - choice.half)
+        echo(
+            f"with half of the labels: {100 * choice.half:.2f}; if it goes on like this, twice as"
+            f" many labels bring {gain:+.1f}"
+        )
+
+
+def _row(choice: Choice, candidate: Candidate) -> tuple[str, ...]:
+    record, paired = choice.tried[candidate], choice.against_baseline.get(candidate)
+    difference = ""
+    if paired is not None:
+        ends = f"{100 * paired.low:+.1f} to {100 * paired.high:+.1f}"
+        difference = f"{100 * paired.difference:+.1f} ({ends})"
+    score = f"{100 * (record.score or 0):.2f}"
+    return candidate.method, candidate.featurizer, score, difference, f"{record.cpu_s or 0:.0f}"
+
+
+def _save(request: Request, choice: Choice, target: Path) -> None:
+    from dataclasses import replace
+
+    from sslbench.cli.messages import tell
+    from sslbench.experiment.train_one import train_tagger
+
+    chosen = choice.chosen
+    whole = replace(
+        request, methods=(chosen.method,), featurizer=chosen.featurizer, folds=0, cut=False
+    )
+    train_tagger(whole, notice=lambda text: None).save(target)
+    tell(f"{chosen}, trained on all labeled sentences, is saved to {target}")

@@ -1,0 +1,105 @@
+"""Features and a method for a user's own data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import sslbench
+from sslbench.choosing import Candidate, Choice
+from sslbench.cli import cli
+from sslbench.cli.options import Duration
+from sslbench.report.two_runs import RunComparison
+from support.synth_text import synth_text
+
+
+def write(folder: Path, *names: str) -> Path:
+    folder.mkdir()
+    for seed, name in enumerate(names):
+        text = synth_text(40, seed)
+        rows = zip(text.sentences("word"), text.sentences("label"), strict=True)
+        lines = ["".join(f"{w} {t}\n" for w, t in zip(*row, strict=True)) for row in rows]
+        (folder / f"{name}.txt").write_text("\n".join(lines))
+    return folder
+
+
+def choose(folder: Path, *words: str) -> str:
+    given = ("--columns", "word,label", "--folds", "2", "--store", str(folder.parent / "runs"))
+    result = CliRunner().invoke(cli, ["choose", "--data", str(folder), *given, *words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_an_answer_and_a_tagger(tmp_path: Path) -> None:
+    folder, model = write(tmp_path / "mine", "train", "unlabeled"), tmp_path / "model"
+    only = ("--featurizer", "basic", "--method", "self_training", "--save", str(model))
+    shown = choose(folder, *only)
+    rows = [line.split()[:2] for line in shown.splitlines()[1:3]]
+    assert sorted(rows) == [["self_training", "basic"], ["supervised", "basic"]]
+    assert "use su" in shown or "use self" in shown
+    assert "with half of the labels" in shown
+    tagger = sslbench.load_tagger(model)
+    assert tagger.columns == ("word",)
+    again = choose(folder, *only)
+    assert again.splitlines()[-3:] == shown.splitlines()[-3:]  # the runs are in the store
+
+
+def test_without_unlabeled_text_features_are_compared(tmp_path: Path) -> None:
+    shown = choose(write(tmp_path / "mine", "train"))
+    methods = {line.split()[0] for line in shown.split("\n\n")[0].splitlines()[1:]}
+    assert methods == {"supervised"}
+    assert len(shown.split("\n\n")[0].splitlines()) > 2
+
+
+def test_what_there_is_no_time_for_is_told(tmp_path: Path) -> None:
+    folder = str(write(tmp_path / "mine", "train"))
+    words = ("--columns", "word,label", "--budget", "1s", "--store", str(tmp_path / "runs"))
+    result = CliRunner().invoke(cli, ["choose", "--data", folder, *words])
+    if result.exit_code == 0:  # a very fast machine
+        assert "no time was left" in result.stdout or "stopped after" in result.stdout
+    else:
+        assert result.exit_code == 2
+        assert "nothing could be trained: stopped after 1 s" in result.output
+
+
+def compared(difference: float, p: float) -> RunComparison:
+    return RunComparison(("a", "b"), "f1", (0.5, 0.5), difference, -1.0, 1.0, p, 100, ())
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "chosen"),
+    [
+        ((0.1, 0.001), (0.2, 0.9), "a"),  # b is better, but by chance
+        ((0.1, 0.04), (0.2, 0.9), "supervised"),  # two methods: 0.04 is not enough
+        ((-0.1, 0.001), (-0.2, 0.001), "supervised"),
+        ((0.1, 0.001), (0.2, 0.001), "b"),
+    ],
+)
+def test_a_method_must_be_clearly_better(
+    a: tuple[float, float], b: tuple[float, float], chosen: str
+) -> None:
+    record = cast(Any, None)
+    candidates = {name: Candidate(name, "basic") for name in ("supervised", "a", "b")}
+    gains = {"supervised": 0.0, "a": a[0], "b": b[0]}
+    ranked = sorted(candidates, key=lambda name: -gains[name])
+    choice = Choice(
+        tried={candidates[name]: record for name in ranked},
+        against_baseline={candidates["a"]: compared(*a), candidates["b"]: compared(*b)},
+    )
+    assert choice.chosen == candidates[chosen]
+    assert choice.baseline == candidates["supervised"]
+
+
+def test_times() -> None:
+    assert [Duration().convert(text, None, None) for text in ("90s", "10m", "1.5h")] == [
+        90.0,
+        600.0,
+        5400.0,
+    ]
+    for text in ("10", "0s", "-1m", "1d"):
+        with pytest.raises(click.UsageError, match="no time such as"):
+            Duration().convert(text, None, None)
