@@ -29,6 +29,7 @@ from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.memory import check_weights
 from sslbench.crf.objective import (
     SHARED_BATCH,
+    BundleSums,
     EncodedCorpus,
     FactorFeatures,
     Objective,
@@ -165,9 +166,10 @@ class ChainCRF(SavedModel):
         batch_tokens: least tokens per batch; None: as training has them.
         """
         tables = Tables.unpack(self.layout, self.weights if weights is None else weights)
+        sums = BundleSums.of_weights(tables, data)
         cut = data.batches if batch_tokens is None else batches(data.offsets, batch_tokens)
         for batch in cut:
-            yield batch_potentials(tables, data, batch, self.transition_mask)
+            yield batch_potentials(tables, data, batch, self.transition_mask, sums)
 
     def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:
         """Values of the terms, float64[S], one per sentence of the parts, in order; no prior.

@@ -99,8 +99,9 @@ def _shared_sentence(
 ) -> int:
     """One sentence under one transition matrix; its status.
 
-    node float64[T, L]; out: mu float64[T, L] and log_scale float64[T]; edge_sum float64[L, P] gets
-    the sum over positions of alpha_{t-1}(a) x_t(b) beta_t(b), still to be multiplied by E.
+    node float64[T, L]; out: mu float64[T, L] and log_scale float64[T]; to edge_sum float64[L, P] is
+    added the sum over positions of alpha_{t-1}(a) x_t(b) beta_t(b), still to be multiplied by E,
+    unless the status is REDO.
     The scale is applied one step late: alpha_t stays as the product leaves it and c_{t-1} divides
     x_t, so that nothing waits for a division; beta carries 1 / c_t, so that alpha_t beta_t are the
     marginals.
@@ -132,10 +133,12 @@ def _shared_sentence(
         rows.vector_matrix(x[t], ET, beta[t - 1])
         if zeros:
             smallest = min(smallest, smallest_positive(beta[t - 1]))
+    if zeros and smallest < TINY:
+        return REDO
     rows.add_outer(alpha[: T - 1], x[1:], edge_sum)
     for t in range(T):
         rows.product(alpha[t], beta[t], mu[t])
-    return REDO if zeros and smallest < TINY else OK
+    return OK
 
 
 @kernel
@@ -308,18 +311,16 @@ def _shared_group(
         longest = max(longest, borders[i + 1] - borders[i])
     x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
     beta, own = rows.aligned(longest, P), rows.aligned(L, P)
-    edge_sum[:] = 0.0
     for i in range(len(status)):
         lo, hi = borders[i], borders[i + 1]
         T = hi - lo
-        own[:] = 0.0
         scratch = _Scratch(x[:T], alpha[:T], beta[:T])
-        s = _shared_sentence(node[lo:hi], transitions, scratch, mu[lo:hi], log_scale[lo:hi], own)
-        if s == OK:
-            for a in range(L):
-                for b in range(L):
-                    edge_sum[a, b] += own[a, b] * transitions.E[a, b]
-        status[i] = s
+        status[i] = _shared_sentence(
+            node[lo:hi], transitions, scratch, mu[lo:hi], log_scale[lo:hi], own
+        )
+    for a in range(L):
+        for b in range(L):
+            edge_sum[a, b] = own[a, b] * transitions.E[a, b]
 
 
 @parallel_kernel(lambda groups, *_: len(groups) - 1)
