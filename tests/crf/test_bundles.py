@@ -9,11 +9,11 @@ import pytest
 
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF, ChainModel, HardLabels
-from sslbench.crf.model import SecondOrderModel
+from sslbench.crf.chain_model import SecondOrderModel
 from sslbench.crf.objective import EncodedCorpus, evaluate_terms
 from sslbench.crf.weights import bundles
 from sslbench.crf.weights.bundles import Bundled, TokenSums
-from sslbench.crf.weights.layout import Tables
+from sslbench.crf.weights.tables import Tables
 from sslbench.features import TemplateFeaturizer
 from sslbench.threads import using_threads
 from sslbench.types import F64, I32

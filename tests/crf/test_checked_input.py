@@ -24,7 +24,7 @@ from sslbench.crf import (
     best_sequences,
 )
 from sslbench.crf import memory as crf_memory
-from sslbench.crf.model import SecondOrderModel
+from sslbench.crf.chain_model import SecondOrderModel
 from sslbench.crf.prune import prune
 from sslbench.crf.weights.occurrences import Occurrences
 from sslbench.crf.weights.rowtable import RowTable

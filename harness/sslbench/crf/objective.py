@@ -27,7 +27,8 @@ from sslbench.crf.terms import PotentialGradient, Term
 from sslbench.crf.weights import scores
 from sslbench.crf.weights.bundles import Bundled
 from sslbench.crf.weights.deduplicate import Deduplication
-from sslbench.crf.weights.layout import Layout, Tables
+from sslbench.crf.weights.layout import Layout
+from sslbench.crf.weights.tables import Tables
 from sslbench.crf.work import tell_of_work
 from sslbench.types import F64, I32, I64, Bool
 

@@ -27,8 +27,8 @@ EDGE_CHUNK = 16
 AHEAD, ITEMS_AHEAD, LISTS_AHEAD = 8, 24, 6
 #: dense columns: tokens per task for scores, and shares of the columns for gradients
 COLUMN_TOKENS, COLUMN_SHARES = 256, 4
-#: column 0, not as a literal, for which functions would be compiled once more
-FIRST: int = cast("int", np.int64(0))
+#: 64 bits: functions would be compiled once more for a literal, or for places of 32 bits
+ZERO: int = cast("int", np.int64(0))
 
 
 class EdgeWeights(NamedTuple):
@@ -47,7 +47,6 @@ class EdgeWeights(NamedTuple):
     lists: F64
 
 
-@kernel
 def _blocks(lo: int, n: int) -> int:
     """Number of blocks that tokens lo up to lo + n are in."""
     return (lo + n + BLOCK - 1) // BLOCK - lo // BLOCK
@@ -87,9 +86,11 @@ def node_scores(
             if n % AHEAD == 0:
                 start, stop = min(n + AHEAD, N), min(n + 2 * AHEAD, N)
                 _prefetch_rows(bundles, start * G, stop * G, sums)
-                _prefetch_rows(row, row_border[start * shares], row_border[stop * shares], table)
-            b, e, i = row_border[n * shares], row_border[(n + 1) * shares], (n - lo) * L
-            rows.sum_rows(bundles, n * G, (n + 1) * G, sums, row, b, e, table, FIRST, L, flat, i)
+                b, e = row_border[start * shares] + ZERO, row_border[stop * shares] + ZERO
+                _prefetch_rows(row, b, e, table)
+            i = (n - lo) * L
+            b, e = row_border[n * shares] + ZERO, row_border[(n + 1) * shares] + ZERO
+            rows.sum_rows(bundles, n * G, (n + 1) * G, sums, row, b, e, table, ZERO, L, flat, i)
         # Apart: a number just written as part of a row is slow to read again.  A loop per token
         # would be slow, too: the processor cannot predict its length.
         for g in range(shares):
@@ -108,18 +109,21 @@ def node_gradient(
     L = slope.shape[1]
     flat, bundles = slope.reshape(slope.shape[0] * L), bundle.reshape(N * G)
     for g in range(begin, end):
-        for c in range(lo // BLOCK, lo // BLOCK + _blocks(lo, len(slope))):
+        for c in range(lo // BLOCK, (lo + len(slope) - 1) // BLOCK + 1):
             first, last = max(lo, c * BLOCK), min(lo + len(slope), (c + 1) * BLOCK)
             for n in range(first, last):
                 ahead, i = min(n + AHEAD, N - 1), (n - lo) * L
                 b, e = ahead * G + cut[g], ahead * G + cut[g + 1]
                 _prefetch_rows(bundles, b, e, sums)
-                b, e = row_border[ahead * shares + g], row_border[ahead * shares + g + 1]
+                b, e = (
+                    row_border[ahead * shares + g] + ZERO,
+                    row_border[ahead * shares + g + 1] + ZERO,
+                )
                 _prefetch_rows(row, b, e, table)
                 b, e = n * G + cut[g], n * G + cut[g + 1]
-                rows.add_to_rows(bundles, b, e, flat, i, sums, FIRST, L)
-                b, e = row_border[n * shares + g], row_border[n * shares + g + 1]
-                rows.add_to_rows(row, b, e, flat, i, table, FIRST, L)
+                rows.add_to_rows(bundles, b, e, flat, i, sums, ZERO, L)
+                b, e = row_border[n * shares + g] + ZERO, row_border[n * shares + g + 1] + ZERO
+                rows.add_to_rows(row, b, e, flat, i, table, ZERO, L)
             for e in range(list_border[g * N + first], list_border[g * N + last]):
                 _prefetch_list(item, e + ITEMS_AHEAD, lists)
                 lists[item[e]] += flat[(c * BLOCK - lo) * L + cell[e]]
@@ -152,8 +156,8 @@ def _sum_edges(
     flat, bundles = out.reshape(out.shape[0] * K), bundle.reshape(N * G)
     for n in range(lo + begin, lo + end):
         low, high = _columns(first, n - lo, weights)
-        b, e, at = row_border[n * shares], row_border[(n + 1) * shares], (n - lo - begin) * K + low
-        w = high - low
+        b, e = row_border[n * shares] + ZERO, row_border[(n + 1) * shares] + ZERO
+        at, w = (n - lo - begin) * K + low, high - low
         rows.sum_rows(bundles, n * G, (n + 1) * G, sums, row, b, e, table, low, w, flat, at)
     for g in range(shares):
         for n in range(lo + begin, lo + end):  # apart, as in `node_scores`
@@ -186,7 +190,8 @@ def _add_edges(
         at, i = (n - lo - begin) * K + low, n * shares + share
         b, e = n * G + cut[share], n * G + cut[share + 1]
         rows.add_to_rows(bundles, b, e, flat, at, sums, low, high - low)
-        rows.add_to_rows(row, row_border[i], row_border[i + 1], flat, at, table, low, high - low)
+        b, e = row_border[i] + ZERO, row_border[i + 1] + ZERO
+        rows.add_to_rows(row, b, e, flat, at, table, low, high - low)
     for n in range(lo + begin, lo + end):
         at, i = (n - lo - begin) * K, share * N + n
         for e in range(list_border[i], list_border[i + 1]):
