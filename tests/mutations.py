@@ -45,10 +45,17 @@ FAULTS = (
     ),
     Fault(
         "edges into the first token are kept",
-        "harness/sslbench/crf/first_order/scaled.py",
-        "edge[0, a, b] = 0.0",
-        "edge[0, a, b] = 1.0",
+        "harness/sslbench/crf/first_order/varying.py",
+        "own[0, a, b] = 0.0",
+        "own[0, a, b] = 1.0",
         ("tests/crf/test_batch.py::test_one_and_two_tokens[True]",),
+    ),
+    Fault(
+        "slopes of bundles are not spread to their attributes",
+        "harness/sslbench/crf/objective.py",
+        "            slopes.spread(gradient, data)",
+        "            pass",
+        ("tests/crf/test_bundles.py::test_scores_and_gradients_are_those_without_bundles",),
     ),
     Fault(
         "stop scores are missing",

@@ -24,7 +24,7 @@ from sslbench.crf import (
     best_sequences,
 )
 from sslbench.crf import memory as crf_memory
-from sslbench.crf.model import SecondOrderModel
+from sslbench.crf.chain_model import SecondOrderModel
 from sslbench.crf.prune import prune
 from sslbench.crf.weights.occurrences import Occurrences
 from sslbench.crf.weights.rowtable import RowTable
@@ -286,7 +286,7 @@ def test_columns_of_wide_tables_are_not_cut_to_16_bits() -> None:
     assert table.list_column.tolist() == [40_000, 90_299]
     ids = np.zeros((1, 1), np.int32)
     found = Occurrences.build(ids, table.code, table, spelled=True)
-    assert found.extra.tolist() == [40_000, 90_299]
+    assert found.extra.tolist() == [40_000, 90_299]  # of the first token of a block
 
 
 def test_memory_is_estimated_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,10 +44,11 @@ def test_sums_of_rows_and_back(L: int) -> None:
         row = np.array(picked, np.int32)
         table, whole = framed(rng.normal(size=(6, K)))
         out, out_whole = framed(np.full(L, 7.0))
-        rows.sum_rows(row, 0, len(row), table, column, L, out_whole, 1)
-        np.testing.assert_allclose(
-            out, table[row, column : column + L].sum(axis=0), rtol=1e-14, atol=1e-14
-        )
+        other = rng.normal(size=(2, K))
+        n, second = len(row), np.array([1, 0, 1], np.int32)
+        rows.sum_rows(row, 0, n, table, second, 1, 3, other, column, L, out_whole, 1)
+        summed = np.concatenate([table[row], other[second[1:]]])[:, column : column + L]
+        np.testing.assert_allclose(out, summed.sum(axis=0), rtol=1e-14, atol=1e-14)
         expected = table.copy()
         for r in row:
             expected[r, column : column + L] += out

@@ -10,7 +10,7 @@ from sslbench.crf.data import Batch, LabelTriples
 from sslbench.crf.entropy import Entropy
 from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.crf.second_order.batch import SecondOrderPotentials
-from sslbench.crf.weights.layout import SecondOrder
+from sslbench.crf.weights.tables import SecondOrder
 from support.nested_entropy import as_pairs, nested_entropy
 from support.second_order_toys import LENGTHS, Chain, chains, check_sums, close, potentials_of
 from support.worked_chain import E, U, W

@@ -25,8 +25,8 @@ from sslbench.crf import (
     Term,
     TrainingParams,
 )
+from sslbench.crf.chain_model import SecondOrderModel
 from sslbench.crf.entropy import Entropy
-from sslbench.crf.model import SecondOrderModel
 from sslbench.crf.persist import read_model
 from sslbench.crf.weights.layout import Layout, build_layout
 from sslbench.errors import UserError

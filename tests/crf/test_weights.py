@@ -11,7 +11,8 @@ import pytest
 from sslbench.crf import HardLabels
 from sslbench.crf.data import slot_groups
 from sslbench.crf.weights import layout as layout_module
-from sslbench.crf.weights.layout import Tables, build_layout
+from sslbench.crf.weights.layout import build_layout
+from sslbench.crf.weights.tables import Tables
 from sslbench.errors import UserError
 from support.crf_oracle import Probe, places, same_up_to
 from support.objective_toys import CASES, LENGTHS, L, N, case, evaluate

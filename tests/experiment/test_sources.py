@@ -94,7 +94,7 @@ def test_a_single_file_and_a_target_of_the_core(
     before = plugin_digest("lonelyplugin:A")
     module.write_text("A = 2")
     assert plugin_digest("lonelyplugin:A") != before
-    assert plugin_digest("sslbench.crf.model:ChainModel") == ""
+    assert plugin_digest("sslbench.crf.chain_model:ChainModel") == ""
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sslbench.corpus import Column, CorpusShards, Vocabulary, first_tokens
 from sslbench.crf import ChainCRF, ChainModel, HardLabels, Objective, VirtualEvidence
 from sslbench.crf.objective import EncodedCorpus, batch_potentials
-from sslbench.crf.weights.layout import Tables
+from sslbench.crf.weights.tables import Tables
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.metrics import coverage, score
 from sslbench.experiment.problem import Problem, relabeled

@@ -11,7 +11,7 @@ import pytest
 
 from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import ChainModel, read_model
-from sslbench.crf.model import SecondOrderModel
+from sslbench.crf.chain_model import SecondOrderModel
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from sslbench.crf.chain_model import ChainModel
 from sslbench.crf.data import Batch
 from sslbench.crf.encoded import EncodedProblem, split_tokens
 from sslbench.crf.entropy import BatchEntropy, Entropy
 from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.crf.first_order.chain import InfeasibleSentenceError, Potentials
 from sslbench.crf.first_order.nbest import NBest
-from sslbench.crf.model import (
-    ChainCRF,
-    ChainModel,
-    Expectation,
-    Parts,
-    TrainingResult,
-    best_sequences,
-)
+from sslbench.crf.model import ChainCRF, Expectation, Parts, TrainingResult, best_sequences
 from sslbench.crf.objective import EncodedCorpus, FactorFeatures, Objective
 from sslbench.crf.optim.lbfgs import STRICT, Options
 from sslbench.crf.params import TrainingParams

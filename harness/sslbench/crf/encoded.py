@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -87,5 +87,6 @@ class EncodedProblem(HoldsDev):
         dev: tuple[EncodedCorpus, I32] | None = unseen(self)
         if dev is not None:
             dev = small.reencode(dev[0]), dev[1]
-        unlabeled = [small.reencode(x) for x in self.unlabeled]
+        # methods over a graph score this text in every step
+        unlabeled = [replace(small.reencode(x), reused=True) for x in self.unlabeled]
         return small, EncodedProblem(gold, unlabeled, dev, self.dev_labels)

@@ -1,13 +1,12 @@
 """The linear-chain CRF: from a corpus to weights, from weights to labels.
 
-`ChainModel` is the model plugin ``crf1``, `SecondOrderModel` is ``crf2``: they index the attributes
-of the labeled corpus and lay out the weights.  `ChainCRF` holds these, trains on any sum of terms,
-decodes, and is saved.
+`ChainCRF` holds the index of the attributes and the weights, which `chain_model` lays out.  It
+trains on any sum of terms, decodes, and is saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -27,9 +26,9 @@ from sslbench.corpus import Corpus, LabelConstraint
 from sslbench.crf.data import batches
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.first_order.nbest import NBest, n_best
-from sslbench.crf.memory import check_weights
 from sslbench.crf.objective import (
     SHARED_BATCH,
+    BundleSums,
     EncodedCorpus,
     FactorFeatures,
     Objective,
@@ -41,9 +40,10 @@ from sslbench.crf.params import TrainingParams
 from sslbench.crf.persist import SavedModel
 from sslbench.crf.terms import Term
 from sslbench.crf.weights.deduplicate import Deduplication
-from sslbench.crf.weights.layout import Layout, Support, Tables, build_layout, saved_layout
+from sslbench.crf.weights.layout import Layout, saved_layout
+from sslbench.crf.weights.tables import Tables
 from sslbench.errors import UserError
-from sslbench.features import AttributeIndex, TemplateFeaturizer
+from sslbench.features import AttributeIndex
 from sslbench.types import F64, I32, I64, Arrays, Bool
 
 Parts: TypeAlias = Sequence[tuple[EncodedCorpus, Term]]
@@ -166,9 +166,10 @@ class ChainCRF(SavedModel):
         batch_tokens: least tokens per batch; None: as training has them.
         """
         tables = Tables.unpack(self.layout, self.weights if weights is None else weights)
+        sums = BundleSums.of_weights(tables, data)
         cut = data.batches if batch_tokens is None else batches(data.offsets, batch_tokens)
         for batch in cut:
-            yield batch_potentials(tables, data, batch, self.transition_mask)
+            yield batch_potentials(tables, data, batch, self.transition_mask, sums)
 
     def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:
         """Values of the terms, float64[S], one per sentence of the parts, in order; no prior.
@@ -329,85 +330,6 @@ class TrainingResult:
     def record(self) -> dict[str, Any]:
         """For the run record."""
         return dict(vars(self))
-
-
-@dataclass(frozen=True)
-class _After:
-    """A corpus, then the shards of some text; can be iterated over again."""
-
-    corpus: Corpus
-    text: Iterable[Corpus]
-
-    def __iter__(self) -> Iterator[Corpus]:
-        yield self.corpus
-        yield from self.text
-
-
-@dataclass(frozen=True)
-class ChainModel:
-    """Linear-chain CRF with state and observation-dependent transition features.
-
-    order 2: with weights of three labels in a row, and the back-offs of `layout`.
-    """
-
-    order: int = 1
-
-    def prepare(
-        self,
-        featurizer: TemplateFeaturizer,
-        corpus: Corpus,
-        label_codes: I32,
-        labels: Sequence[str],
-        *,
-        min_count: int = 1,
-        state_support: Support = "all",
-        transition_support: Support = "observed",
-        n_factors: int = 0,
-        transition_mask: Bool | None = None,
-        label_constraint: LabelConstraint | None = None,
-        use_start: bool = True,
-        use_stop: bool = True,
-        text: Iterable[Corpus] = (),
-    ) -> ChainCRF:
-        """Index the attributes of a labeled corpus and lay out zero weights.
-
-        label_codes: int32[N] gold labels as numbers into `labels`.
-        state_support "all" gives every attribute a weight for every label, which SSL needs:
-        unlabeled text may move a pair that the labels never show.  "observed" keeps the pairs
-        seen in the labels.
-        use_start, use_stop: weights for the label of the first and of the last token.
-        text: unlabeled text whose attributes are indexed too (iterated twice).
-        ValueError for labels or a mask of other types or shapes, UserError for a model that does
-        not fit into memory.
-        """
-        L = len(labels)
-        if transition_mask is not None:
-            check_array(transition_mask, "the transition mask", np.bool_, (L + 1, L))
-        index = featurizer.index(_After(corpus, text), min_count)
-        layout = build_layout(
-            index.encode(corpus),
-            label_codes,
-            L,
-            n_node=index.n_node,
-            n_edge=index.n_edge,
-            state_support=state_support,
-            transition_support=transition_support,
-            n_factors=n_factors,
-            use_start=use_start,
-            use_stop=use_stop,
-            order=self.order,
-        )
-        check_weights(layout.size, L, self.order)
-        return ChainCRF(
-            tuple(labels), index, layout, np.zeros(layout.size), transition_mask, label_constraint
-        )
-
-
-class SecondOrderModel(ChainModel):
-    """`ChainModel` of order 2, as a plugin's target."""
-
-    def __init__(self) -> None:
-        super().__init__(order=2)
 
 
 def best_sequences(scores: F64, offsets: I64, transition_mask: Bool) -> I32:

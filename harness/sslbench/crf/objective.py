@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from sslbench.crf.optim.vectors import combine, dot, subtract_prior
 from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.crf.terms import PotentialGradient, Term
 from sslbench.crf.weights import scores
+from sslbench.crf.weights.bundles import Bundled
 from sslbench.crf.weights.deduplicate import Deduplication
-from sslbench.crf.weights.layout import Layout, Tables
-from sslbench.crf.weights.occurrences import Occurrences
+from sslbench.crf.weights.layout import Layout
+from sslbench.crf.weights.tables import Tables
 from sslbench.crf.work import tell_of_work
 from sslbench.types import F64, I32, I64, Bool
 
@@ -77,6 +78,7 @@ class EncodedCorpus:
 
     number: int32[A + 1] engine code of every attribute id, -1 for id -1; None = the id itself.
     forced_labels: int32[N] the one label that a token may have, -1 = any; None = any for all.
+    reused: potentials are computed many times, so that `Bundled` is worth the time it takes.
 
     ValueError for arrays that do not fit the layout or each other: kernels read them unchecked.
     UserError for a sentence too long for the memory.
@@ -87,6 +89,7 @@ class EncodedCorpus:
     number: I32 | None
     factors: FactorFeatures | None = None
     forced_labels: I32 | None = None
+    reused: bool = False
 
     def __post_init__(self) -> None:
         layout, found = self.layout, self.attributes
@@ -129,19 +132,19 @@ class EncodedCorpus:
             raise ValueError("the corpus was encoded for another model")
 
     def deduplicated(self, deduplication: Deduplication) -> EncodedCorpus:
-        """The same corpus for the reduced layout."""
-        return replace(self, layout=deduplication.reduced, number=deduplication.codes)
+        """The same corpus for the reduced layout, to train on."""
+        layout, number = deduplication.reduced, deduplication.codes
+        return replace(self, layout=layout, number=number, reused=True)
 
     @cached_property
-    def states(self) -> Occurrences:
-        return Occurrences.build(
-            self.attributes.node, self.number, self.layout.states, spelled=True
-        )
+    def states(self) -> Bundled:
+        node, rows, width = self.attributes.node, self.layout.states, self.layout.n_labels
+        return Bundled.build(node, self.number, rows, width, spelled=True, reused=self.reused)
 
     @cached_property
-    def edges(self) -> Occurrences:
-        rows = self.layout.edges
-        return Occurrences.build(self.attributes.edge, rows.code, rows, spelled=False)
+    def edges(self) -> Bundled:
+        edge, rows = self.attributes.edge, self.layout.edges
+        return Bundled.build(edge, rows.code, rows, rows.width, spelled=False, reused=self.reused)
 
     @property
     def dense(self) -> F64 | None:
@@ -170,17 +173,60 @@ class EncodedCorpus:
         return np.diff(self.offsets).astype(np.float64)
 
 
+class BundleSums(NamedTuple):
+    """Sums of the weights of bundles, or of the slopes of their tokens; the last row is for none.
+
+    node: float64[B + 1, L]; edge: float64[B' + 1, K], of edge attributes.
+    """
+
+    node: F64
+    edge: F64
+
+    @classmethod
+    def zeros(cls, tables: Tables, data: EncodedCorpus) -> BundleSums:
+        n_edges = data.edges.n_bundles if data.varying else 0
+        node = np.zeros((data.states.n_bundles + 1, tables.layout.n_labels))
+        return cls(node, np.zeros((n_edges + 1, len(tables.edges.transitions))))
+
+    @classmethod
+    def of_weights(cls, tables: Tables, data: EncodedCorpus) -> BundleSums:
+        sums = cls.zeros(tables, data)
+        node, edge = sums.node[:-1], sums.edge[:-1]
+        if len(node):
+            members = data.states.members
+            scores.node_scores(members, 0, tables.table, tables.lists, sums.node[-1:], node)
+        if len(edge):
+            scores.edge_sums(data.edges.members, tables.edges, sums.edge[-1:], edge)
+        return sums
+
+    def spread(self, gradient: Tables, data: EncodedCorpus) -> None:
+        """Add the slopes to the gradient of the attributes of each bundle."""
+        node, edge = self.node[:-1], self.edge[:-1]
+        if len(node):
+            members, none = data.states.members, self.node[-1:]
+            scores.node_gradient(members, 0, node, gradient.table, gradient.lists, none)
+        if len(edge):
+            scores.spread_edge_sums(data.edges.members, edge, gradient.edges, self.edge[-1:])
+
+
 def batch_potentials(
-    tables: Tables, data: EncodedCorpus, batch: Batch, transition_mask: Bool | None = None
+    tables: Tables,
+    data: EncodedCorpus,
+    batch: Batch,
+    transition_mask: Bool | None = None,
+    sums: BundleSums | None = None,
 ) -> BatchPotentials:
     """Log-potentials of a batch under the given weights.
 
     transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
+    sums: `BundleSums.of_weights`, the same for all batches; None = compute them.
     """
     L = tables.layout.n_labels
     data.check_layout(tables.layout)
+    sums = sums or BundleSums.of_weights(tables, data)
     node = np.empty((batch.n_tokens, L))
-    scores.node_scores(data.states, batch.lo, tables.table, tables.lists, node)
+    entries = data.states.tokens
+    scores.node_scores(entries, batch.lo, tables.table, tables.lists, sums.node, node)
     if data.dense is not None:
         scores.column_scores(data.dense[batch.tokens], tables.columns, node)
     w = tables.transitions
@@ -191,7 +237,8 @@ def batch_potentials(
     edge = np.ascontiguousarray(w[None, :L])
     if data.varying:
         edge = np.empty((batch.n_tokens, L, L))
-        scores.edge_scores(data.edges, batch.lo, batch.first, tables.edges, w[:L], node, edge)
+        edges, first = data.edges.tokens, batch.first
+        scores.edge_scores(edges, batch.lo, first, tables.edges, sums.edge, w[:L], node, edge)
     if data.factors is not None:
         data.factors.add_scores(tables.factors, batch, node, edge)
     if tables.second is not None:
@@ -213,17 +260,24 @@ def force_labels(labels: I32, node: F64) -> None:
 
 
 def add_gradient(
-    gradient: Tables, data: EncodedCorpus, batch: Batch, by_potential: PotentialGradient
+    gradient: Tables,
+    data: EncodedCorpus,
+    batch: Batch,
+    by_potential: PotentialGradient,
+    sums: BundleSums,
 ) -> None:
     """Add to the gradient of the weights: the sum over factors c of omega_c f(c).
 
     by_potential: omega, the derivative of a term with respect to the potentials of a batch.
+    sums: gets the slopes of bundles, to be spread after the last batch.
     """
     layout, L = gradient.layout, gradient.layout.n_labels
     by_potential.check(batch.n_tokens, L)
-    scores.node_gradient(data.states, batch.lo, by_potential.node, gradient.table, gradient.lists)
+    node, edge, lo = by_potential.node, by_potential.edge, batch.lo
+    entries = data.states.tokens
+    scores.node_gradient(entries, lo, node, gradient.table, gradient.lists, sums.node)
     if data.dense is not None:
-        scores.column_gradient(data.dense[batch.tokens], by_potential.node, gradient.columns)
+        scores.column_gradient(data.dense[batch.tokens], node, gradient.columns)
     gradient.transitions[:L] += by_potential.edge.sum(axis=0)
     gradient.transitions[L] += by_potential.node[batch.offsets[:-1]].sum(axis=0)
     gradient.stop[:] += by_potential.node[batch.offsets[1:] - 1].sum(axis=0)
@@ -232,9 +286,8 @@ def add_gradient(
         single = by_potential.node[batch.single].sum(axis=0)
         gradient.second.add(by_potential.triples, first, single)
     if data.varying and layout.n_edge:
-        scores.edge_gradient(
-            data.edges, batch.lo, batch.first, by_potential.node, by_potential.edge, gradient.edges
-        )
+        edges, first = data.edges.tokens, batch.first
+        scores.edge_gradient(edges, lo, first, node, edge, gradient.edges, sums.edge)
     if data.factors is not None:
         expected = data.factors.expectation(batch, by_potential.node, by_potential.edge)
         check_array(expected, "expectations of factor features", np.float64, (layout.n_factors,))
@@ -254,11 +307,15 @@ def evaluate_terms(
     """
     tables, values = Tables.unpack(layout, weights), []
     for data, term in parts:
+        sums = BundleSums.of_weights(tables, data)
+        slopes = None if gradient is None else BundleSums.zeros(gradient, data)
         for batch in data.batches:
-            found = term.evaluate(batch_potentials(tables, data, batch, transition_mask))
-            if gradient is not None:
-                add_gradient(gradient, data, batch, found)
+            found = term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
+            if gradient is not None and slopes is not None:
+                add_gradient(gradient, data, batch, found, slopes)
             values.append(found.value)
+        if gradient is not None and slopes is not None:
+            slopes.spread(gradient, data)
     return values
 
 

@@ -6,11 +6,10 @@ factor of three there: it says whether to wait minutes or days.
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 
 from sslbench.crf.weights.layout import Layout
+from sslbench.folders import tell_once
 from sslbench.types import F64, Bool
 
 #: per token and combination of adjacent labels (pairs, or triples with a second-order model)
@@ -38,7 +37,7 @@ def evaluation_seconds(lengths: F64, n_labels: int, order: int, combined: int) -
 
 
 def tell_of_work(lengths: F64, layout: Layout, transition_mask: Bool | None) -> None:
-    """Write a line to standard error if an evaluation takes long, once per process.
+    """Write a line to standard error if an evaluation takes long, once for all processes of a run.
 
     lengths: tokens of each sentence.
     """
@@ -48,17 +47,9 @@ def tell_of_work(lengths: F64, layout: Layout, transition_mask: Bool | None) -> 
     if seconds >= TOLD_FROM:
         kind = "triples" if order == 2 else "pairs"
         hint = "; --model crf1 is faster" if order == 2 else ""
-        _tell(
+        tell_once(
             f"warning: each step of the training takes about {seconds:,.0f} CPU seconds"
             f" ({lengths.sum():,.0f} tokens, {combined:,} {kind} of labels), and there may be"
-            f" hundreds of steps{hint}"
+            f" hundreds of steps{hint}",
+            "work",
         )
-
-
-_told: list[str] = []
-
-
-def _tell(text: str) -> None:
-    if not _told:
-        _told.append(text)
-        print(f"sslbench: {text}", file=sys.stderr, flush=True)

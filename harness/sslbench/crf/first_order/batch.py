@@ -11,7 +11,7 @@ import numpy as np
 
 from sslbench.checked import check_array
 from sslbench.crf.data import Batch, LabelTriples
-from sslbench.crf.first_order import paths, scaled
+from sslbench.crf.first_order import paths, scaled, varying
 from sslbench.crf.first_order.chain import InfeasibleSentenceError
 from sslbench.types import F64, I8, I32, Bool
 
@@ -82,7 +82,7 @@ class BatchPotentials:
             edge = sums.sum(axis=0, keepdims=True)
         else:
             edge = self.edge
-            scaled.varying(self.node, edge, batch.offsets, groups, mu, log_scale, status)
+            varying.varying(self.node, edge, batch.offsets, groups, mu, log_scale, status)
         check_feasible(batch, status)
         return BatchPosterior(batch, log_scale, mu, edge)
 

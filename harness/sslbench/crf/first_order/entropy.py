@@ -39,9 +39,9 @@ from sslbench.crf.first_order.scaled import (
     REDO,
     TINY,
     is_safe,
-    prepare_varying,
     smallest_positive,
 )
+from sslbench.crf.first_order.varying import prepare_varying
 from sslbench.crf.simd import dual_rows as dual
 from sslbench.crf.simd import rows
 from sslbench.types import F64, I8

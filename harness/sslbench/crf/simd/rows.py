@@ -22,13 +22,25 @@ WIDE = 2 * WIDTH
 
 @kernel
 def sum_rows(
-    rows: I32 | I64, begin: int, end: int, table: F64, column: int, width: int, out: F64, i: int
+    rows: I32 | I64,
+    begin: int,
+    end: int,
+    table: F64,
+    more: I32 | I64,
+    start: int,
+    stop: int,
+    second: F64,
+    column: int,
+    width: int,
+    out: F64,
+    i: int,
 ) -> None:
-    """out[i:i+width] = sum over begin <= e < end of table[rows[e], column:column+width].
+    """out[i:i+width] = sum over begin <= e < end of table[rows[e], column:column+width], and over
+    start <= e < stop of second[more[e], column:column+width].
 
-    table float64[R, K]; out flat.
+    Tables float64[R, K]; out flat.
     """
-    K = table.shape[1]
+    K = table.shape[1]  # arguments are no tuples of arrays: these cost as much as the sums
     k = 0
     while width - k > WIDE:
         tail = lanes.first(width - k - 16)
@@ -38,6 +50,11 @@ def sum_rows(
             s0 = lanes.add(s0, lanes.load(table, r))
             s1 = lanes.add(s1, lanes.load(table, r + 8))
             s2 = lanes.add(s2, lanes.load_first(table, r + 16, tail, 0.0))
+        for e in range(start, stop):
+            r = more[e] * K + column + k
+            s0 = lanes.add(s0, lanes.load(second, r))
+            s1 = lanes.add(s1, lanes.load(second, r + 8))
+            s2 = lanes.add(s2, lanes.load_first(second, r + 16, tail, 0.0))
         lanes.store(out, i + k, s0)
         lanes.store(out, i + k + 8, s1)
         lanes.store_first(out, i + k + 16, tail, s2)
@@ -48,6 +65,9 @@ def sum_rows(
         for e in range(begin, end):
             r = rows[e] * K + column + k
             s0 = lanes.add(s0, lanes.load_first(table, r, tail, 0.0))
+        for e in range(start, stop):
+            r = more[e] * K + column + k
+            s0 = lanes.add(s0, lanes.load_first(second, r, tail, 0.0))
         lanes.store_first(out, i + k, tail, s0)
         k += WIDTH
 

@@ -23,6 +23,7 @@ from sslbench.threads import number_of_threads
 from sslbench.types import I16, I32, I64
 
 CHUNK = 1024  # tokens of a task
+BLOCK = 256
 
 
 class Occurrences(NamedTuple):
@@ -30,16 +31,17 @@ class Occurrences(NamedTuple):
 
     row_border: int32[N * shares + 1]: share g of token n has the dense rows row[e] for e from
     row_border[n * shares + g] up to the next border.
-    list_border: int32[N * shares + 1], likewise for lists: item[e] is the position of the first
-    weight of a list and extra[e] the length of the list.  If lists are spelled out: item[e] is the
-    position of one weight and extra[e] its column.
+    list_border: int32[N * shares + 1], likewise for lists, but share by share: from
+    list_border[g * N + n] up to the next border.  item[e] is the position of the first weight of a
+    list and extra[e] the length of the list.  If lists are spelled out: item[e] is the position of
+    one weight and extra[e] its cell in a block of tokens, (n % BLOCK) * width + column.
     """
 
     row_border: I32
     row: I32
     list_border: I32
     item: I32
-    extra: I16 | I32
+    extra: I32
     shares: int
 
     @classmethod
@@ -57,6 +59,7 @@ class Occurrences(NamedTuple):
         codes = np.empty(0, np.int32) if number is None else number
         start = np.zeros(1, np.int64) if table is None else table.list_start
         column: I16 | I32 = np.empty(0, np.int16) if table is None else table.list_column
+        width = table.width if table is not None and spelled else 0
         rows, lists = (np.zeros(ids.shape[1] * shares + 1, np.int32) for _ in range(2))
         _count(ids, codes, slots, start, spelled, rows, lists)
         for border in (rows, lists):
@@ -64,10 +67,9 @@ class Occurrences(NamedTuple):
             if total[-1] > np.iinfo(np.int32).max:
                 raise ValueError(f"{total[-1]:,} occurrences in one piece of text; cut it")
             border[:] = total
-        row, item = np.empty(rows[-1], np.int32), np.empty(lists[-1], np.int32)
-        extra = np.empty(lists[-1], column.dtype)
+        row, item, extra = (np.empty(n, np.int32) for n in (rows[-1], lists[-1], lists[-1]))
         occurrences = cls(rows, row, lists, item, extra, shares)
-        _fill(ids, codes, start, column, spelled, occurrences)
+        _fill(ids, codes, slots, start, column, width, occurrences)
         return occurrences
 
 
@@ -109,12 +111,12 @@ def _count(
     n_rows: I32,
     n_lists: I32,
 ) -> None:
-    """n_rows[n * G + g + 1], n_lists[...] += dense rows and lists of share g at token n.
+    """n_rows[n * G + g + 1], n_lists[g * N + n + 1] += dense rows, lists of share g at token n.
 
     slots: int32[G + 1] borders of the shares; spelled: count the weights of the lists instead.
     """
-    G = slots.shape[0] - 1
-    for n in range(begin * CHUNK, min(ids.shape[1], end * CHUNK)):
+    G, N = slots.shape[0] - 1, ids.shape[1]
+    for n in range(begin * CHUNK, min(N, end * CHUNK)):
         for g in range(G):
             for s in range(slots[g], slots[g + 1]):
                 i = _code(ids, number, s, n)
@@ -122,7 +124,7 @@ def _count(
                     n_rows[n * G + g + 1] += 1
                 elif i < -1:
                     size = list_start[-1 - i] - list_start[-2 - i]
-                    n_lists[n * G + g + 1] += size if spelled else min(size, 1)
+                    n_lists[g * N + n + 1] += size if spelled else min(size, 1)
 
 
 @parallel_kernel(lambda ids, *_: chunks(ids.shape[1], CHUNK))
@@ -131,26 +133,33 @@ def _fill(
     end: int,
     ids: I32,
     number: I32,
+    slots: I32,
     list_start: I64,
     list_column: I16 | I32,
-    spelled: bool,
+    width: int,
     out: Occurrences,
 ) -> None:
-    """Fill in row, item and extra; the borders of `out` are known."""
+    """Fill in row, item and extra; the borders of `out` are known.
+
+    width: number of columns if lists are spelled out, else 0.
+    """
     row, item, extra = out.row, out.item, out.extra
-    for n in range(begin * CHUNK, min(ids.shape[1], end * CHUNK)):
-        r, p = out.row_border[n * out.shares], out.list_border[n * out.shares]
-        for s in range(ids.shape[0]):
-            i = _code(ids, number, s, n)
-            if i >= 0:
-                row[r] = i
-                r += 1
-            elif i < -1:
-                first, last = list_start[-2 - i], list_start[-1 - i]
-                if spelled:
-                    for k in range(first, last):
-                        item[p], extra[p] = k, list_column[k]
+    N = ids.shape[1]
+    for n in range(begin * CHUNK, min(N, end * CHUNK)):
+        r, cell = out.row_border[n * out.shares], n % BLOCK * width
+        for g in range(out.shares):
+            p = out.list_border[g * N + n]
+            for s in range(slots[g], slots[g + 1]):
+                i = _code(ids, number, s, n)
+                if i >= 0:
+                    row[r] = i
+                    r += 1
+                elif i < -1:
+                    first, last = list_start[-2 - i], list_start[-1 - i]
+                    if width > 0:
+                        for k in range(first, last):
+                            item[p], extra[p] = k, cell + list_column[k]
+                            p += 1
+                    elif first < last:
+                        item[p], extra[p] = first, last - first
                         p += 1
-                elif first < last:
-                    item[p], extra[p] = first, last - first
-                    p += 1

@@ -1,8 +1,12 @@
 """Scores of tokens from weights, and gradients of the weights from potential gradients.
 
 A slope is the derivative of the value by a log-potential.  The weights of a token come as
-`Occurrences`; rows and lists are those of `RowTable`.  Gradients are parallel over shares, of which
+`TokenSums`; rows and lists are those of `RowTable`.  Gradients are parallel over shares, of which
 each weight is in one: the same bits for any number of threads.
+
+`sums` float64[B, K] is the table of the bundles: sums of the weights of each, or, in a gradient,
+sums of the slopes of its tokens.  The functions that fill it or spread it take the members of the
+bundles for tokens.
 """
 
 from __future__ import annotations
@@ -13,17 +17,18 @@ import numpy as np
 
 from sslbench.compiled import chunks, kernel, parallel_kernel
 from sslbench.crf.simd import lanes, rows
-from sslbench.crf.weights.occurrences import Occurrences
+from sslbench.crf.weights.bundles import TokenSums
+from sslbench.crf.weights.occurrences import BLOCK
 from sslbench.types import F64, I16, I32, Bool
 
-#: tokens per parallel task; of edges fewer, so that their sums stay in the first-level cache
-CHUNK, EDGE_CHUNK = 256, 16
-#: how many lists ahead are fetched into the cache
-LISTS_AHEAD = 6
+#: tokens of edges per parallel task: few, so that their sums stay in the first-level cache
+EDGE_CHUNK = 16
+#: how many tokens, weights and lists ahead these are fetched into the cache
+AHEAD, ITEMS_AHEAD, LISTS_AHEAD = 8, 24, 6
 #: dense columns: tokens per task for scores, and shares of the columns for gradients
 COLUMN_TOKENS, COLUMN_SHARES = 256, 4
-#: column 0, not as a literal, for which functions would be compiled once more
-FIRST: int = cast("int", np.int64(0))
+#: 64 bits: functions would be compiled once more for a literal, or for places of 32 bits
+ZERO: int = cast("int", np.int64(0))
 
 
 class EdgeWeights(NamedTuple):
@@ -42,68 +47,189 @@ class EdgeWeights(NamedTuple):
     lists: F64
 
 
-@parallel_kernel(lambda entries, lo, table, lists, out: chunks(len(out), CHUNK))
+def _blocks(lo: int, n: int) -> int:
+    """Number of blocks that tokens lo up to lo + n are in."""
+    return (lo + n + BLOCK - 1) // BLOCK - lo // BLOCK
+
+
+@kernel
+def _prefetch_rows(row: I32, begin: int, end: int, table: F64) -> None:
+    """Fetch rows of weights that are needed soon."""
+    K = table.shape[1]
+    for e in range(begin, end):
+        for k in range(0, K, 8):
+            lanes.prefetch(table, row[e] * K + k)
+
+
+@kernel
+def _prefetch_list(item: I32, e: int, lists: F64) -> None:
+    """Fetch the beginning of a list that is needed soon."""
+    lanes.prefetch(lists, item[min(e, item.shape[0] - 1)])
+
+
+@parallel_kernel(lambda entries, lo, *others: _blocks(lo, len(others[-1])))
 def node_scores(
-    begin: int, end: int, entries: Occurrences, lo: int, table: F64, lists: F64, out: F64
+    begin: int, end: int, entries: TokenSums, lo: int, table: F64, lists: F64, sums: F64, out: F64
 ) -> None:
     """out[n, :] = sum of the weights of the attributes of token lo + n.
 
     entries: with lists spelled out; table float64[D, L] dense rows; lists float64[K];
     out float64[n, L].
     """
-    row_border, row, list_border, item, column, shares = entries
-    N, L = out.shape
-    flat = out.reshape(N * L)
-    for c in range(begin, end):
-        tokens = range(c * CHUNK, min(N, (c + 1) * CHUNK))
-        for n in tokens:
-            i = (lo + n) * shares
-            first, last = row_border[i], row_border[i + shares]
-            rows.sum_rows(row, first, last, table, FIRST, L, flat, n * L)
-        # in a loop of its own: a number just written as part of a row is slow to read again
-        for n in tokens:
-            i = (lo + n) * shares
-            for e in range(list_border[i], list_border[i + shares]):
-                flat[n * L + column[e]] += lists[item[e]]
+    bundle, _, row_border, row, list_border, item, cell, shares = entries
+    N, G = bundle.shape
+    L = out.shape[1]
+    flat, bundles = out.reshape(out.shape[0] * L), bundle.reshape(N * G)
+    for c in range(lo // BLOCK + begin, lo // BLOCK + end):
+        first, last = max(lo, c * BLOCK), min(lo + len(out), (c + 1) * BLOCK)
+        for n in range(first, last):
+            if n % AHEAD == 0:
+                start, stop = min(n + AHEAD, N), min(n + 2 * AHEAD, N)
+                _prefetch_rows(bundles, start * G, stop * G, sums)
+                b, e = row_border[start * shares] + ZERO, row_border[stop * shares] + ZERO
+                _prefetch_rows(row, b, e, table)
+            i = (n - lo) * L
+            b, e = row_border[n * shares] + ZERO, row_border[(n + 1) * shares] + ZERO
+            rows.sum_rows(bundles, n * G, (n + 1) * G, sums, row, b, e, table, ZERO, L, flat, i)
+        # Apart: a number just written as part of a row is slow to read again.  A loop per token
+        # would be slow, too: the processor cannot predict its length.
+        for g in range(shares):
+            for e in range(list_border[g * N + first], list_border[g * N + last]):
+                _prefetch_list(item, e + ITEMS_AHEAD, lists)
+                flat[(c * BLOCK - lo) * L + cell[e]] += lists[item[e]]
 
 
 @parallel_kernel(lambda entries, *_: entries.shares)
 def node_gradient(
-    begin: int, end: int, entries: Occurrences, lo: int, slope: F64, table: F64, lists: F64
+    begin: int, end: int, entries: TokenSums, lo: int, slope: F64, table: F64, lists: F64, sums: F64
 ) -> None:
     """Transpose of `node_scores`: add slope float64[n, L] to the weights of each token."""
-    row_border, row, list_border, item, column, shares = entries
-    N, L = slope.shape
-    flat = slope.reshape(N * L)
+    bundle, cut, row_border, row, list_border, item, cell, shares = entries
+    N, G = bundle.shape
+    L = slope.shape[1]
+    flat, bundles = slope.reshape(slope.shape[0] * L), bundle.reshape(N * G)
     for g in range(begin, end):
-        for c in range(0, N, CHUNK):
-            tokens = range(c, min(N, c + CHUNK))
-            for n in tokens:
-                i = (lo + n) * shares + g
-                first, last = row_border[i], row_border[i + 1]
-                rows.add_to_rows(row, first, last, flat, n * L, table, FIRST, L)
-            for n in tokens:
-                i = (lo + n) * shares + g
-                for e in range(list_border[i], list_border[i + 1]):
-                    lists[item[e]] += flat[n * L + column[e]]
+        for c in range(lo // BLOCK, (lo + len(slope) - 1) // BLOCK + 1):
+            first, last = max(lo, c * BLOCK), min(lo + len(slope), (c + 1) * BLOCK)
+            for n in range(first, last):
+                ahead, i = min(n + AHEAD, N - 1), (n - lo) * L
+                b, e = ahead * G + cut[g], ahead * G + cut[g + 1]
+                _prefetch_rows(bundles, b, e, sums)
+                b, e = (
+                    row_border[ahead * shares + g] + ZERO,
+                    row_border[ahead * shares + g + 1] + ZERO,
+                )
+                _prefetch_rows(row, b, e, table)
+                b, e = n * G + cut[g], n * G + cut[g + 1]
+                rows.add_to_rows(bundles, b, e, flat, i, sums, ZERO, L)
+                b, e = row_border[n * shares + g] + ZERO, row_border[n * shares + g + 1] + ZERO
+                rows.add_to_rows(row, b, e, flat, i, table, ZERO, L)
+            for e in range(list_border[g * N + first], list_border[g * N + last]):
+                _prefetch_list(item, e + ITEMS_AHEAD, lists)
+                lists[item[e]] += flat[(c * BLOCK - lo) * L + cell[e]]
 
 
 @kernel
-def _prefetch_list(item: I32, e: int, lists: F64) -> None:
-    """Fetch the weights of a list that comes soon: lists are short and anywhere in memory."""
-    k = item[min(e + LISTS_AHEAD, item.shape[0] - 1)]
-    lanes.prefetch(lists, k)
-    lanes.prefetch(lists, k + 8)
+def _columns(first: Bool, n: int, weights: EdgeWeights) -> tuple[int, int]:
+    """Columns that token n reads: those of START, or the others; all where nothing is `first`."""
+    K = weights.transitions.shape[0]
+    if first.shape[0] == 0:
+        return 0, K
+    return (weights.inner, K) if first[n] else (0, weights.inner)
 
 
-@parallel_kernel(lambda entries, lo, first, weights, w, node, edge: chunks(len(node), EDGE_CHUNK))
+@kernel
+def _sum_edges(
+    entries: TokenSums,
+    lo: int,
+    begin: int,
+    end: int,
+    first: Bool,
+    weights: EdgeWeights,
+    sums: F64,
+    out: F64,
+) -> None:
+    """out float64[n, K]: a row for each of the tokens lo + begin to lo + end."""
+    bundle, _, row_border, row, list_border, item, size, shares = entries
+    column, table, lists = weights.list_column, weights.table, weights.lists
+    K, (N, G) = out.shape[1], bundle.shape
+    flat, bundles = out.reshape(out.shape[0] * K), bundle.reshape(N * G)
+    for n in range(lo + begin, lo + end):
+        low, high = _columns(first, n - lo, weights)
+        b, e = row_border[n * shares] + ZERO, row_border[(n + 1) * shares] + ZERO
+        at, w = (n - lo - begin) * K + low, high - low
+        rows.sum_rows(bundles, n * G, (n + 1) * G, sums, row, b, e, table, low, w, flat, at)
+    for g in range(shares):
+        for n in range(lo + begin, lo + end):  # apart, as in `node_scores`
+            at = (n - lo - begin) * K
+            for e in range(list_border[g * N + n], list_border[g * N + n + 1]):
+                _prefetch_list(item, e + LISTS_AHEAD, lists)
+                for k in range(item[e], item[e] + size[e]):
+                    flat[at + column[k]] += lists[k]
+
+
+@kernel
+def _add_edges(
+    entries: TokenSums,
+    lo: int,
+    begin: int,
+    end: int,
+    share: int,
+    first: Bool,
+    slope: F64,
+    gradient: EdgeWeights,
+    sums: F64,
+) -> None:
+    """Transpose of `_sum_edges` for one share: slope float64[n, K] has a row for each token."""
+    bundle, cut, row_border, row, list_border, item, size, shares = entries
+    column, table, lists = gradient.list_column, gradient.table, gradient.lists
+    K, (N, G) = slope.shape[1], bundle.shape
+    flat, bundles = slope.reshape(slope.shape[0] * K), bundle.reshape(N * G)
+    for n in range(lo + begin, lo + end):
+        low, high = _columns(first, n - lo, gradient)
+        at, i = (n - lo - begin) * K + low, n * shares + share
+        b, e = n * G + cut[share], n * G + cut[share + 1]
+        rows.add_to_rows(bundles, b, e, flat, at, sums, low, high - low)
+        b, e = row_border[i] + ZERO, row_border[i + 1] + ZERO
+        rows.add_to_rows(row, b, e, flat, at, table, low, high - low)
+    for n in range(lo + begin, lo + end):
+        at, i = (n - lo - begin) * K, share * N + n
+        for e in range(list_border[i], list_border[i + 1]):
+            _prefetch_list(item, e + LISTS_AHEAD, lists)
+            for k in range(item[e], item[e] + size[e]):
+                lists[k] += flat[at + column[k]]
+
+
+@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), EDGE_CHUNK))
+def edge_sums(
+    begin: int, end: int, members: TokenSums, weights: EdgeWeights, none: F64, out: F64
+) -> None:
+    """out float64[B, K]: sums of the bundles of edge attributes; none: float64[1, K]."""
+    everything = np.empty(0, np.bool_)
+    for n in range(begin * EDGE_CHUNK, min(len(out), end * EDGE_CHUNK), EDGE_CHUNK):
+        stop = min(len(out), n + EDGE_CHUNK)
+        _sum_edges(members, 0, n, stop, everything, weights, none, out[n:])
+
+
+@parallel_kernel(lambda members, *_: members.shares)
+def spread_edge_sums(
+    begin: int, end: int, members: TokenSums, sums: F64, gradient: EdgeWeights, none: F64
+) -> None:
+    """Transpose of `edge_sums`: sums float64[B, K] of slopes."""
+    everything = np.empty(0, np.bool_)
+    for share in range(begin, end):
+        _add_edges(members, 0, 0, len(sums), share, everything, sums, gradient, none)
+
+
+@parallel_kernel(lambda entries, lo, first, weights, *_: chunks(len(first), EDGE_CHUNK))
 def edge_scores(
     begin: int,
     end: int,
-    entries: Occurrences,
+    entries: TokenSums,
     lo: int,
     first: Bool,
     weights: EdgeWeights,
+    sums: F64,
     w: F64,
     node: F64,
     edge: F64,
@@ -113,78 +239,54 @@ def edge_scores(
     entries: with lists not spelled out; first bool[n]: is the token the first of its sentence?
     w float64[L, L]; node float64[n, L]; edge float64[n, L, L].
     """
-    row_border, row, list_border, item, size, shares = entries
-    transitions, inner, table, list_column, lists = weights
+    transitions, inner = weights.transitions, weights.inner
     N, L = node.shape
     K = transitions.shape[0]
-    sums = np.empty((EDGE_CHUNK, K))
-    flat = sums.reshape(EDGE_CHUNK * K)
+    own = np.empty((EDGE_CHUNK, K))
     for c in range(begin, end):
-        chunk = c * EDGE_CHUNK
-        tokens = range(chunk, min(N, chunk + EDGE_CHUNK))
-        for n in tokens:
-            i, q = (lo + n) * shares, inner if first[n] else 0
-            lowest, highest = row_border[i], row_border[i + shares]
-            width, at = (K if first[n] else inner) - q, (n - chunk) * K + q
-            rows.sum_rows(row, lowest, highest, table, q, width, flat, at)
-        for n in tokens:  # apart, as in `node_scores`
-            i, here = (lo + n) * shares, (n - chunk) * K
-            for e in range(list_border[i], list_border[i + shares]):
-                _prefetch_list(item, e, lists)
-                for k in range(item[e], item[e] + size[e]):
-                    flat[here + list_column[k]] += lists[k]
-        for n in tokens:
+        chunk, stop = c * EDGE_CHUNK, min(N, (c + 1) * EDGE_CHUNK)
+        _sum_edges(entries, lo, chunk, stop, first, weights, sums, own)
+        for n in range(chunk, stop):
+            scores = own[n - chunk]
             for a in range(L):
                 for b in range(L):
                     edge[n, a, b] = w[a, b]
             if first[n]:
                 for k in range(inner, K):
-                    node[n, transitions[k] - L * L] += sums[n - chunk, k]
+                    node[n, transitions[k] - L * L] += scores[k]
             else:
                 out = edge[n].reshape(L * L)
                 for k in range(inner):
-                    out[transitions[k]] += sums[n - chunk, k]
+                    out[transitions[k]] += scores[k]
 
 
 @parallel_kernel(lambda entries, *_: entries.shares)
 def edge_gradient(
     begin: int,
     end: int,
-    entries: Occurrences,
+    entries: TokenSums,
     lo: int,
     first: Bool,
     node_slope: F64,
     edge_slope: F64,
     gradient: EdgeWeights,
+    sums: F64,
 ) -> None:
     """Transpose of `edge_scores`: add the slopes to the weights of each token."""
-    row_border, row, list_border, item, size, shares = entries
-    transitions, inner, table, list_column, lists = gradient
+    transitions, inner = gradient.transitions, gradient.inner
     N, L = node_slope.shape
     K = transitions.shape[0]
     slope = np.zeros((EDGE_CHUNK, K))
-    flat = slope.reshape(EDGE_CHUNK * K)
-    for g in range(begin, end):
+    for share in range(begin, end):
         for chunk in range(0, N, EDGE_CHUNK):
-            tokens = range(chunk, min(N, chunk + EDGE_CHUNK))
-            for n in tokens:
-                source = edge_slope[n].reshape(L * L)
+            stop = min(N, chunk + EDGE_CHUNK)
+            for n in range(chunk, stop):
+                own, source = slope[n - chunk], edge_slope[n].reshape(L * L)
                 for k in range(inner):
-                    slope[n - chunk, k] = 0.0 if first[n] else source[transitions[k]]
+                    own[k] = 0.0 if first[n] else source[transitions[k]]
                 for k in range(inner, K):
-                    start = transitions[k] - L * L
-                    slope[n - chunk, k] = node_slope[n, start] if first[n] else 0.0
-            for n in tokens:
-                i, q = (lo + n) * shares + g, inner if first[n] else 0
-                lowest, highest = row_border[i], row_border[i + 1]
-                width, at = (K if first[n] else inner) - q, (n - chunk) * K + q
-                rows.add_to_rows(row, lowest, highest, flat, at, table, q, width)
-            for n in tokens:
-                i, here = (lo + n) * shares + g, (n - chunk) * K
-                for e in range(list_border[i], list_border[i + 1]):
-                    _prefetch_list(item, e, lists)
-                    for k in range(item[e], item[e] + size[e]):
-                        lists[k] += flat[here + list_column[k]]
+                    own[k] = node_slope[n, transitions[k] - L * L] if first[n] else 0.0
+            _add_edges(entries, lo, chunk, stop, share, first, slope, gradient, sums)
 
 
 @kernel
