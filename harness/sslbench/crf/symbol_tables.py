@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from itertools import pairwise
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -20,25 +21,35 @@ from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import symbol_kernels as kernels
 from sslbench.crf.data import Batch
 from sslbench.crf.model import ChainCRF
+from sslbench.crf.objective import VARYING_CELLS
+from sslbench.crf.symbol_kernels import ROWS, RowCounts
 from sslbench.features import Streams, SymbolRows, Template
 from sslbench.threads import number_of_threads
 from sslbench.types import F64, I32, AnyArray, Arrays
 
-#: tokens per piece of text in memory at a time, and per batch of its inference
-PIECE, BATCH = 65_536, 256
+#: tokens per piece of text in memory at a time
+PIECE = 65_536
+#: rows of symbols with more occurrences are counted in float64 (see `RowCounts`)
+FREQUENT = 4096
 
 
 @dataclass
 class SymbolCounts:
-    """Expected counts over text: chain float64[(L+1) L], state [R, L], arc [R, (L+1) L].
+    """Expected counts over text: chain float64[(L+1) L]; of the rows of state and arc tables.
 
     log_z: sum of the log-partitions.
     """
 
     chain: F64
-    state: F64
-    arc: F64
+    state: RowCounts
+    arc: RowCounts
     log_z: float = 0.0
+
+    def clear(self) -> None:
+        """Back to zero."""
+        for array in (self.chain, *self.state[1:], *self.arc[1:]):
+            array.fill(0.0)
+        self.log_z = 0.0
 
 
 @dataclass
@@ -50,7 +61,8 @@ class SymbolTables:
         nothing about the label.
     bare_chain: one more table, the chain of the bare transition.
     chain: float64[J, (L+1) L], log a, previous label major, START last.
-    state, arc: log b, rows of `state_rows` and `arc_rows`: [R, L] and [R, (L+1) L] of `dtype`.
+    state, arc: log b, rows of `state_rows` and `arc_rows`: [R, L] and [R, (L+1) L] of `dtype`,
+        which is also that of the counts of rare symbols.
     """
 
     templates: tuple[Template, ...]
@@ -98,9 +110,27 @@ class SymbolTables:
         return SymbolRows.build(self.streams, picked, self.unknown)
 
     def _uniform(self, rows: SymbolRows, width: int) -> AnyArray:
-        sizes = np.diff(rows.borders)
-        logarithm = np.repeat(-np.log(np.maximum(sizes, 1)), sizes)
-        return np.repeat(logarithm[:, None], width, axis=1).astype(self.dtype)
+        table = np.empty((int(rows.borders[-1]), width), self.dtype)
+        for lo, hi in pairwise(rows.borders):
+            table[lo:hi] = -np.log(max(hi - lo, 1))
+        return table
+
+    @cached_property
+    def _counts(self) -> SymbolCounts:
+        """Used again in each pass: fresh memory of this size takes a while."""
+        L = self.n_labels
+        state, arc = (
+            self._no_counts(self.state_rows, L),
+            self._no_counts(self.arc_rows, (L + 1) * L),
+        )
+        return SymbolCounts(np.zeros((L + 1) * L), state, arc)
+
+    def _no_counts(self, rows: SymbolRows, width: int) -> RowCounts:
+        frequent = rows.frequent(self.streams, FREQUENT)
+        place = np.full(int(rows.borders[-1]), -1, np.int32)
+        place[frequent] = np.arange(len(frequent))
+        rare = np.zeros((len(place), width), self.dtype)
+        return RowCounts(place, rare, np.zeros((len(frequent), width)))
 
     def bind(self, corpus: Corpus) -> BoundTables:
         """These tables as factor features of a corpus."""
@@ -112,15 +142,17 @@ class SymbolTables:
         crf: ChainCRF,
         shards: Iterable[Corpus],
         *,
-        batch_tokens: int = BATCH,
+        batch_tokens: int | None = None,
         piece_tokens: int = PIECE,
     ) -> SymbolCounts:
         """Posterior counts under a CRF that has these factor features: the E-step of EM.
 
-        Text is bound piece by piece, so that memory does not grow with it.
+        Text is bound piece by piece, so that memory does not grow with it.  The counts are those of
+        the tables: the next call overwrites them.
         """
-        chain = np.zeros(self.chain.shape[1])
-        counts = SymbolCounts(chain, np.zeros(self.state.shape), np.zeros(self.arc.shape))
+        batch_tokens = batch_tokens or max(1, VARYING_CELLS // self.n_labels**2)
+        counts = self._counts
+        counts.clear()
         for piece in (piece for shard in shards for piece in CorpusShards(shard, piece_tokens)):
             bound = self.bind(piece)
             for potentials in crf.potentials(crf.encode(piece, bound), batch_tokens=batch_tokens):
@@ -128,6 +160,33 @@ class SymbolTables:
                 bound.count(potentials.batch, posterior.node, posterior.edge, counts)
                 counts.log_z += float(posterior.log_scale.sum())
         return counts
+
+    def renew(
+        self,
+        kind: Literal["state", "arc"],
+        counts: RowCounts,
+        factors: F64,
+        eta: float,
+        floor: float,
+    ) -> float:
+        """Dirichlet-smoothed emissions from counts; returns the sum of the absolute changes.
+
+        Per table j and column: b = (factors[j] c + eta) / (factors[j] sum c + V eta), its logarithm
+        at least floor.  A column without any mass keeps its values.
+        """
+        rows, table = (
+            (self.state_rows, self.state) if kind == "state" else (self.arc_rows, self.arc)
+        )
+        moved = 0.0
+        for j, (lo, hi) in zip(rows.tables, pairwise(rows.borders.tolist()), strict=True):
+            sums = np.empty((-(-(hi - lo) // ROWS), table.shape[1]))
+            kernels.column_sums(counts, lo, hi, sums)
+            total = factors[j] * sums.sum(axis=0) + (hi - lo) * eta
+            change = np.empty(len(sums))
+            scaling = float(factors[j]), eta, floor
+            kernels.renew_rows(counts, lo, hi, scaling, total, table, change)
+            moved += float(change.sum())
+        return moved
 
     def arrays(self) -> Saved:
         """Arrays and JSON-able facts that `from_arrays` restores the tables from."""

@@ -219,29 +219,21 @@ class EmbeddedModels(SymbolTables):
         moved = 0.0
         for j in range(n_models):
             old = np.exp(self.chain[j]).reshape(L + 1, L)
-            new = _smoothed(factor[j] * counts.chain.reshape(L + 1, L), eta, old, axis=1)
+            new = _smoothed(factor[j] * counts.chain.reshape(L + 1, L), eta, old)
             self.chain[j] = _log(new).reshape(-1)
             moved += float(np.abs(new - old).sum())
-        for rows, table, count in (
-            (self.state_rows, self.state, counts.state),
-            (self.arc_rows, self.arc, counts.arc),
-        ):
-            for i, j in enumerate(rows.tables):
-                part = slice(rows.borders[i], rows.borders[i + 1])
-                old = np.exp(table[part].astype(np.float64))
-                new = _smoothed(factor[j] * count[part], eta, old, axis=0)
-                table[part] = _log(new)
-                moved += float(np.abs(new - old).sum())
+        moved += self.renew("state", counts.state, factor, eta, LOG_FLOOR)
+        moved += self.renew("arc", counts.arc, factor, eta, LOG_FLOOR)
         self.uniform = False
         # emission rows of the constant template are 1 and never move, nor do those of the bare arc
         emissions = sum((L + 1) * L if t.edge else L for t in self.templates)
         return moved / (n_models * (L + 1) + emissions + self.bare_chain * (L + 1) * L)
 
 
-def _smoothed(counts: F64, eta: float, old: F64, axis: int) -> F64:
-    """Dirichlet-smoothed conditional distributions along an axis."""
+def _smoothed(counts: F64, eta: float, old: F64) -> F64:
+    """Dirichlet-smoothed rows of transition probabilities."""
     mass = counts + eta
-    total = mass.sum(axis=axis, keepdims=True)
+    total = mass.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, mass / np.where(total > 0.0, total, 1.0), old)
 
 
