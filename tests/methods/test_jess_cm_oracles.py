@@ -380,14 +380,14 @@ def test_counts_of_rare_and_frequent_symbols(
     expected = counted(printed_tables(toy()), text)
     monkeypatch.setattr("sslbench.crf.symbol_tables.FREQUENT", frequent)
     tagger = printed_tables(toy(dtype=np.float32))
-    assert len(tagger.models._counts.state.frequent) == (3 if frequent == 0 else 0)
+    assert len(tagger.models.counts.state.frequent) == (3 if frequent == 0 else 0)
     for found, wanted in zip(counted(tagger, text), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=2e-6)
 
 
 def test_counting_of_frequent_symbols_never_stalls() -> None:
     """2^25 unit counts: float32 would stop at 2^24."""
-    frequent = SymbolTables.build((STATE,), 2, [corpus([1] * 5_000)], 1)._counts.state
+    frequent = SymbolTables.build((STATE,), 2, [corpus([1] * 5_000)], 1).counts.state
     assert frequent.place.tolist() == [0, 1]  # <UNK>, whose occurrences are not known, and "1"
     assert frequent.frequent.dtype == np.float64
 

@@ -8,10 +8,10 @@ Source: docs/specs/jess_cm.md, sections 3.2 and 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -45,9 +45,20 @@ class SymbolCounts:
     arc: RowCounts
     log_z: float = 0.0
 
+    @property
+    def arrays(self) -> Arrays:
+        """All that is counted, by name, but `log_z`."""
+        return {
+            "chain_count": self.chain,
+            "state_rare": self.state.rare,
+            "state_frequent": self.state.frequent,
+            "arc_rare": self.arc.rare,
+            "arc_frequent": self.arc.frequent,
+        }
+
     def clear(self) -> None:
         """Back to zero."""
-        for array in (self.chain, *self.state[1:], *self.arc[1:]):
+        for array in self.arrays.values():
             array.fill(0.0)
         self.log_z = 0.0
 
@@ -99,6 +110,11 @@ class SymbolTables:
         """J."""
         return len(self.templates) + self.bare_chain
 
+    @property
+    def tables(self) -> Arrays:
+        """All that is estimated, by name."""
+        return {"chain": self.chain, "state": self.state, "arc": self.arc}
+
     @cached_property
     def state_rows(self) -> SymbolRows:
         picked = [(j, t) for j, t in enumerate(self.templates) if t.atoms and not t.edge]
@@ -116,7 +132,7 @@ class SymbolTables:
         return table
 
     @cached_property
-    def _counts(self) -> SymbolCounts:
+    def counts(self) -> SymbolCounts:
         """Used again in each pass: fresh memory of this size takes a while."""
         L = self.n_labels
         state, arc = (
@@ -144,21 +160,27 @@ class SymbolTables:
         *,
         batch_tokens: int | None = None,
         piece_tokens: int = PIECE,
+        begin: int = 0,
+        after_piece: Callable[[int], None] = lambda pieces: None,
     ) -> SymbolCounts:
         """Posterior counts under a CRF that has these factor features: the E-step of EM.
 
-        Text is bound piece by piece, so that memory does not grow with it.  The counts are those of
-        the tables: the next call overwrites them.
+        Text is bound piece by piece, so that memory does not grow with it.  The counts are always
+        in `counts`.  begin: pieces that they have already.  after_piece: called with the number of
+        pieces done.
         """
         batch_tokens = batch_tokens or max(1, VARYING_CELLS // self.n_labels**2)
-        counts = self._counts
-        counts.clear()
-        for piece in (piece for shard in shards for piece in CorpusShards(shard, piece_tokens)):
+        counts = self.counts
+        if begin == 0:
+            counts.clear()
+        pieces = (piece for shard in shards for piece in CorpusShards(shard, piece_tokens))
+        for done, piece in enumerate(islice(pieces, begin, None), begin + 1):
             bound = self.bind(piece)
             for potentials in crf.potentials(crf.encode(piece, bound), batch_tokens=batch_tokens):
                 posterior = potentials.posterior()
                 bound.count(potentials.batch, posterior.node, posterior.edge, counts)
                 counts.log_z += float(posterior.log_scale.sum())
+            after_piece(done)
         return counts
 
     def renew(
@@ -191,8 +213,7 @@ class SymbolTables:
     def arrays(self) -> Saved:
         """Arrays and JSON-able facts that `from_arrays` restores the tables from."""
         arrays, facts = joined(streams=self.streams.arrays())
-        arrays |= {"chain": self.chain, "state": self.state, "arc": self.arc}
-        return arrays, facts | {
+        return arrays | self.tables, facts | {
             "templates": [str(t) for t in self.templates],
             "unknown": self.unknown,
             "bare_chain": self.bare_chain,

@@ -50,6 +50,7 @@ class MethodProcess:
     ----------
     isolation: "landlock" or "audit hook"; "none" before the first request.
     violations: what the plugins have tried to read or import.
+    earlier: see `RunMethod`.
     """
 
     featurizer = model = Absent()
@@ -78,6 +79,7 @@ class MethodProcess:
         self._texts: list[tuple[Shards, Shards]] = []
         self._fits = 0
         self._compiled = Seconds()
+        self.earlier = Seconds()
         self.isolation = "none"
         self.violations: list[str] = []
 
@@ -105,6 +107,7 @@ class MethodProcess:
         request = messages.Fit(replace(problem, unlabeled=text), dict(params))
         found = self._ask(request, messages.Fitted)
         self._fits += 1
+        self.earlier = found.earlier
         run.timing.update(found.timing)
         run.trace.update(_trace(found.trace))
         taggers = {

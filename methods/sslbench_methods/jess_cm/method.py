@@ -18,6 +18,7 @@ M-step is not printed; "plain" tempers the prior with the model, "lambda" is the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
@@ -26,7 +27,7 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.checked import Saved
+from sslbench.checked import Saved, table
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF, HardLabels, SymbolCounts, SymbolTables, TrainingResult
 from sslbench.taggers import CRFTagger
@@ -121,9 +122,9 @@ class JessCM(CRFMethod):
             models = EmbeddedModels.build(templates, L, text, least, **options)
             crf = problem.crf(params, n_factors=models.n_tables)
         trainer = Trainer(crf, models, problem, params, run)
-        rounds = run.rounds(params.rounds)
+        rounds = run.rounds(params.rounds, trainer)
         for number in rounds:
-            entry = trainer.round(number)
+            entry = trainer.round(number, rounds.keep)
             message = f"L1 {entry['L1']:.2f}, distance {entry['distance']:.4f}"
             rounds.record(message, **entry)
             if entry["distance"] < params.epsilon:
@@ -154,17 +155,50 @@ class Trainer:
     params: JessCM.Params
     run: RunContext
     l2_monotone: bool = True
+    result: TrainingResult | None = None  # of this round, once its lambda' step is done
+    pieces: int = 0  # of the text that this round's E-step has done
 
     @property
     def model_weights(self) -> F64:
         """lambda_{I+1} ... lambda_{I+J}: float64[J]."""
         return self.crf.weights[self.crf.factor_indices]
 
-    def round(self, number: int) -> dict[str, Any]:
-        """lambda' step, E-step, M-step; an entry for the record."""
-        result, weights = self.fit_weights(), self.model_weights
+    def state(self) -> dict[str, Any]:
+        """See `Resumable`: Theta, lambda', and the counts of a pass that is not finished."""
+        models, facts = self.models, {"uniform": self.models.uniform, "monotone": self.l2_monotone}
+        arrays = {"weights": self.crf.weights, **models.tables}
+        if self.result is None:
+            return arrays | facts
+        within = {"result": vars(self.result), "pieces": self.pieces, "log_z": models.counts.log_z}
+        return arrays | facts | within | models.counts.arrays
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """See `Resumable`."""
+        models, within = self.models, "result" in state
+        arrays = models.tables | {"weights": self.crf.weights}
+        arrays |= models.counts.arrays if within else {}
+        found = {name: table(state, name, a.dtype, a.shape) for name, a in arrays.items()}
+        for name, array in arrays.items():
+            array[...] = found[name]
+        models.uniform, self.l2_monotone = state["uniform"], state["monotone"]
+        if within:
+            self.result, self.pieces = TrainingResult(**state["result"]), state["pieces"]
+            models.counts.log_z = state["log_z"]
+
+    def round(self, number: int, keep: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """lambda' step, E-step, M-step; an entry for the record. keep: called after each piece."""
+        result = self.result = self.result or self.fit_weights()
+        weights = self.model_weights
+
+        def done(pieces: int) -> None:
+            self.pieces = pieces
+            keep()
+
         with self.run.phase("e_step"):
-            counts = self.models.expected_counts(self.crf, self.problem.unlabeled)
+            counts = self.models.expected_counts(
+                self.crf, self.problem.unlabeled, begin=self.pieces, after_piece=done
+            )
+        self.result, self.pieces = None, 0
         # after the first round all weights are zero: the literal M-step could never leave uniform
         tempering = np.ones_like(weights) if number == 1 else weights
         self.l2_monotone &= not (tempering < 0).any()
