@@ -30,7 +30,7 @@ from support.synth_text import synth_text
 CODE = {"engine": "1"}
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """In place of a signal."""
 
 
@@ -53,7 +53,7 @@ class Walk:
         for number in rounds:
             while self.part < 3:
                 if done == killed_at:
-                    raise Killed
+                    raise KilledError
                 with run.phase("steps"):
                     self.place = self.place + run.rng.normal(size=2)
                 self.part, done = self.part + 1, done + 1
@@ -80,7 +80,7 @@ def checkpoints(folder: Path, code: Mapping[str, str] = CODE) -> Checkpoints:
 @pytest.mark.parametrize("killed_at", [0, 1, 3, 4, 11, 14])
 def test_a_killed_training_ends_with_the_same_numbers(killed_at: int, tmp_path: Path) -> None:
     expected = Walk().fit(RunContext(3))
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)), killed_at)
     run = RunContext(3, checkpoints=checkpoints(tmp_path))
     assert Walk().fit(run, 15 - killed_at if killed_at else -1) == expected
@@ -97,7 +97,7 @@ def test_what_does_not_belong_here_is_ignored_with_a_line(
     harm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = Walk().fit(RunContext(3))
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)), 7)
     path, code = checkpoints(tmp_path).path, CODE
     data = path.read_bytes()
@@ -160,12 +160,13 @@ def test_jess_cm_goes_on_within_a_pass(
     def bind_or_die(self: EmbeddedModels, corpus: Corpus) -> Any:
         calls.append(corpus)
         if len(calls) > killed_at:
-            raise Killed
+            raise KilledError
         return bind(self, corpus)
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(EmbeddedModels, "bind", bind_or_die)
+    monkeypatch.setattr(EmbeddedModels, "bind", bind_or_die)
+    with pytest.raises(KilledError):
         jess_cm(RunContext(checkpoints=checkpoints(tmp_path)))
+    monkeypatch.setattr(EmbeddedModels, "bind", bind)
     assert checkpoints(tmp_path).path.exists() == (killed_at > 0)
     run = RunContext(checkpoints=checkpoints(tmp_path))
     found = jess_cm(run)
