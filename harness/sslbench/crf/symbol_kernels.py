@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sslbench.compiled import chunks, kernel, parallel_kernel
-from sslbench.crf.simd import rows
+from sslbench.crf.simd import lanes, rows
 from sslbench.crf.simd.exp import exp_shifted
 from sslbench.types import F64, I32, I64, AnyArray, Bool
 
 CHUNK = 64  # tokens of a task
 ROWS = 256  # rows of a table in a task of the M-step
+LINE = 16  # float32 of a cache line
 
 
 class RowCounts(NamedTuple):
@@ -101,6 +102,7 @@ def add_arc_scores(
     nodes, edges = node.reshape(N * L), edge.reshape(N * K)
     row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
     for n in range(begin * CHUNK, min(N, end * CHUNK)):
+        _prefetch(found[min(lo + n + 1, found.shape[0] - 1)], table, K)
         count = _pick(found[lo + n], owner, weights, row, factor)
         if first[n]:
             for b in range(L):
@@ -122,6 +124,15 @@ def _pick(found: I32, owner: I32, weights: F64, row: I64, factor: F64) -> int:
             row[count], factor[count] = found[s], f
             count += 1
     return count
+
+
+@kernel
+def _prefetch(found: I32, table: AnyArray, width: int) -> None:
+    """Fetch rows that are read soon: they are anywhere in memory."""
+    for s in range(found.shape[0]):
+        r = np.int64(max(found[s], 0)) * table.shape[1]
+        for k in range(0, width, LINE):
+            lanes.prefetch(table, r + k)
 
 
 @parallel_kernel(lambda *arguments: len(arguments[-1]))
@@ -180,6 +191,8 @@ def count_states(
     few, many = np.empty(found.shape[1], np.int64), np.empty(found.shape[1], np.int64)
     for g in range(begin, end):
         for n in range(N):
+            ahead = min(lo + n + 2, found.shape[0] - 1)
+            _prefetch(found[ahead, shares[g] : shares[g + 1]], rare, L)
             n_few = n_many = 0
             for s in range(shares[g], shares[g + 1]):
                 row = found[lo + n, s]
@@ -226,7 +239,11 @@ def count_arcs(
     )
     row, token = groups.row, groups.token
     for s in range(shares[begin], shares[end]):
-        for e in range(_group(found, lo, s, first, groups)):
+        count = _group(found, lo, s, first, groups)
+        for e in range(count):
+            ahead = row[min(e + 2, count - 1)] * (K + L)
+            for k in range(0, K, LINE):
+                lanes.prefetch(counts.rare, ahead + k)
             i, j, source = groups.border[e], groups.border[e + 1], edges
             at = token[i] * K
             if j > i + 1:
