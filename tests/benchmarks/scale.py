@@ -66,6 +66,7 @@ def main() -> None:
     checkpoints = Checkpoints(folder / "checkpoints", {}).of(tokens, min_count)
     run = RunContext(0, quiet=False, checkpoints=checkpoints)
     tagger = JessCM().fit(problem, params, run)
+    checkpoints.remove()
     digest = hashlib.sha256(tagger.crf.weights.tobytes())
     for table in tagger.models.tables.values():
         digest.update(table)

@@ -56,12 +56,6 @@ class SymbolCounts:
             "arc_frequent": self.arc.frequent,
         }
 
-    def clear(self) -> None:
-        """Back to zero."""
-        for array in self.arrays.values():
-            array.fill(0.0)
-        self.log_z = 0.0
-
 
 @dataclass
 class SymbolTables:
@@ -133,13 +127,14 @@ class SymbolTables:
 
     @cached_property
     def counts(self) -> SymbolCounts:
-        """Used again in each pass: fresh memory of this size takes a while."""
-        L = self.n_labels
-        state, arc = (
-            self._no_counts(self.state_rows, L),
-            self._no_counts(self.arc_rows, (L + 1) * L),
-        )
-        return SymbolCounts(np.zeros((L + 1) * L), state, arc)
+        """Of the pass in progress, or the last one."""
+        L, width = self.n_labels, (self.n_labels + 1) * self.n_labels
+        state, arc = self._no_counts(self.state_rows, L), self._no_counts(self.arc_rows, width)
+        return SymbolCounts(np.zeros(width), state, arc)
+
+    def forget_counts(self) -> None:
+        """They are as large as the tables: between two passes the memory is for a training."""
+        self.__dict__.pop("counts", None)
 
     def _no_counts(self, rows: SymbolRows, width: int) -> RowCounts:
         frequent = rows.frequent(self.streams, FREQUENT)
@@ -165,14 +160,14 @@ class SymbolTables:
     ) -> SymbolCounts:
         """Posterior counts under a CRF that has these factor features: the E-step of EM.
 
-        Text is bound piece by piece, so that memory does not grow with it.  The counts are always
-        in `counts`.  begin: pieces that they have already.  after_piece: called with the number of
-        pieces done.
+        Text is bound piece by piece, so that memory does not grow with it.  The counts are also
+        `self.counts`.  begin: pieces that they have already.  after_piece: called with the number
+        of pieces done.
         """
         batch_tokens = batch_tokens or max(1, VARYING_CELLS // self.n_labels**2)
-        counts = self.counts
         if begin == 0:
-            counts.clear()
+            self.forget_counts()
+        counts = self.counts
         pieces = (piece for shard in shards for piece in CorpusShards(shard, piece_tokens))
         for done, piece in enumerate(islice(pieces, begin, None), begin + 1):
             bound = self.bind(piece)

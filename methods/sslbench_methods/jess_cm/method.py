@@ -205,6 +205,7 @@ class Trainer:
         with self.run.phase("m_step"):
             eta, m_step = self.params.eta, self.params.m_step
             distance = self.models.update(counts, eta, tempering, m_step)
+        self.models.forget_counts()
         return {
             "L1": result.objective,
             "log_g": counts.log_z,
