@@ -125,6 +125,18 @@ def test_what_does_not_belong_here_is_ignored_with_a_line(
     assert lines[0].endswith("; the training starts anew")
 
 
+def test_clocks_of_all_parts_are_added_up(tmp_path: Path) -> None:
+    first, second = (RunContext(checkpoints=checkpoints(tmp_path)) for _ in range(2))
+    with pytest.raises(KilledError):
+        Walk().fit(first, 10)
+    with first.phase("pass"):
+        state = first.state()  # within a phase
+    second.resume(state)
+    assert second.timing["steps"] == first.timing["steps"]
+    assert 0 < second.timing["pass"] <= first.timing["pass"]
+    assert second.spent().wall >= second.earlier.wall > second.timing["steps"]
+
+
 def test_no_checkpoint_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(EVERY)
     Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)))

@@ -62,16 +62,18 @@ class RunContext:
         self.earlier = Seconds()
         self._began = Seconds(time.perf_counter() - compile_seconds().wall, cpu_seconds())
         self.timing: dict[str, float] = {}
+        self._open: dict[str, float] = {}
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the wall time of the block to ``timing[name]``, also when it raises."""
-        begin = time.perf_counter()
+        self._open[name] = begin = time.perf_counter()
         try:
             yield
         finally:
+            self._open.pop(name, None)
             self.timing[name] = self.timing.get(name, 0.0) + time.perf_counter() - begin
 
     def progress(self, text: str) -> None:
@@ -99,7 +101,10 @@ class RunContext:
 
     def state(self) -> dict[str, Any]:
         """For a checkpoint."""
-        notes = {"rng": self.rng.bit_generator.state, "trace": self.trace, "timing": self.timing}
+        timing = dict(self.timing)
+        for name, begin in self._open.items():
+            timing[name] = timing.get(name, 0.0) + time.perf_counter() - begin
+        notes = {"rng": self.rng.bit_generator.state, "trace": self.trace, "timing": timing}
         return {**notes, "spent": list(self.spent())}
 
     def resume(self, state: State) -> None:
