@@ -226,7 +226,7 @@ def count_arcs(
     N, L = node.shape
     K = L * L
     nodes, edges, pairs = node.reshape(N * L), edge.reshape(N * K), edge.reshape(N, K)
-    total, place, frequent = np.empty(K), counts.place, counts.frequent
+    total = np.empty(K)
     size = 16
     while size < 2 * N:
         size *= 2
@@ -249,19 +249,23 @@ def count_arcs(
             if j > i + 1:
                 rows.sum_rows(token, i, j, pairs, 0, K, total, 0)
                 source, at = total, 0
-            if place[row[e]] >= 0:
-                row[e] = place[row[e]]
-                rows.add_to_rows(row, e, e + 1, source, at, frequent, 0, K)
-            else:
-                rows.add_to_rows(row, e, e + 1, source, at, counts.rare, 0, K)
+            _add_row(counts, row, e, 0, K, source, at)
         for n in range(N):
             if first[n] and found[lo + n, s] >= 0:
                 row[0] = found[lo + n, s]
-                if place[row[0]] >= 0:
-                    row[0] = place[row[0]]
-                    rows.add_to_rows(row, 0, 1, nodes, n * L, frequent, K, L)
-                else:
-                    rows.add_to_rows(row, 0, 1, nodes, n * L, counts.rare, K, L)
+                _add_row(counts, row, 0, K, L, nodes, n * L)
+
+
+@kernel
+def _add_row(
+    counts: RowCounts, row: I64, e: int, column: int, width: int, source: F64, at: int
+) -> None:
+    """counts[row[e], column:column+width] += source[at:at+width]; row[e] is overwritten."""
+    if counts.place[row[e]] >= 0:
+        row[e] = counts.place[row[e]]
+        rows.add_to_rows(row, e, e + 1, source, at, counts.frequent, column, width)
+    else:
+        rows.add_to_rows(row, e, e + 1, source, at, counts.rare, column, width)
 
 
 @kernel
