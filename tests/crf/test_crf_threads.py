@@ -10,6 +10,7 @@ from sslbench.crf import ChainModel, HardLabels, Options, SymbolTables, Training
 from sslbench.features import TemplateFeaturizer
 from sslbench.threads import using_threads
 from sslbench.types import F64, I32
+from support.symbol_counts import whole
 from support.synth_text import synth_text
 from support.threads import THREADS
 
@@ -57,7 +58,12 @@ def counted() -> list[F64]:
     bound = tables.bind(corpus)
     assert bound.arc.shape[1] >= 2
     assert bound.state.shape[1] >= 3
-    return [counts.chain, counts.state, counts.arc, np.array(counts.log_z)]
+    counted = [counts.chain, whole(counts.state), whole(counts.arc), np.array(counts.log_z)]
+    moved = [
+        tables.renew("state", counts.state, np.ones(tables.n_tables), 0.1, -20.0),
+        tables.renew("arc", counts.arc, np.ones(tables.n_tables), 0.1, -20.0),
+    ]
+    return [*counted, np.array(moved), tables.state, tables.arc]
 
 
 @pytest.mark.parametrize("support", ["all", "observed"])

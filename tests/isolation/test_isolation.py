@@ -19,7 +19,7 @@ from sslbench.forked import ForkError, in_fork
 from sslbench.isolation import landlock
 from sslbench.isolation.audit import Watch
 from sslbench.isolation.start import isolated
-from sslbench.isolation.text import portable
+from sslbench.isolation.text import portable, without_later_words
 from sslbench.plugins import registry
 from support.run_fakes import install, task
 
@@ -96,6 +96,25 @@ def test_the_hook_notes_what_it_refuses(tmp_path: Path) -> None:
 
 
 @linux
+def test_a_folder_of_the_run_in_the_hidden_store_is_open(tmp_path: Path) -> None:
+    """Checkpoints: the hook and Landlock let the process read and write there, and nowhere else."""
+    own = tmp_path / "store" / "checkpoints" / "run"
+    own.mkdir(parents=True)
+    gold = tmp_path / "store" / "record.json"
+    gold.write_text("A")
+
+    def look() -> str:
+        Watch().start([tmp_path / "store"], [], [own])
+        landlock.restrict([tmp_path / "store"], [own])
+        (own / "state").write_text("B")
+        with pytest.raises(PermissionError):
+            gold.read_text()
+        return (own / "state").read_text()
+
+    assert in_child(look) == "B"
+
+
+@linux
 def test_a_forked_call_that_ends_or_hangs_is_an_error() -> None:
     assert in_fork(lambda: b"x" * 10**6, 20) == b"x" * 10**6
     with pytest.raises(ForkError, match="without a result"):
@@ -142,6 +161,14 @@ def test_generated_text_is_sent_as_words_with_the_same_codes(tmp_path: Path) -> 
     words, text = pickle.loads(data)  # noqa: S301
     assert [shard.column("word").codes.tolist() for shard in text] == [[1, 2], [1, 2], [0]]
     assert all(shard.column("word").vocabulary is words for shard in text)
+
+
+def test_a_text_to_tag_is_sent_without_the_words_of_later_text() -> None:
+    vocabulary = Vocabulary(f"w{i}" for i in range(9))
+    corpus = Corpus({"word": Column(vocabulary, np.array([4, 2, 4]))}, np.array([0, 1, 3]))
+    sent = without_later_words(corpus).column("word")
+    assert sent.vocabulary.strings == vocabulary.strings[:5]
+    assert sent.codes.tolist() == [4, 2, 4]
 
 
 @pytest.mark.usefixtures("fake_plugin")

@@ -14,7 +14,9 @@ from sslbench.crf import (
     HardLabels,
     Objective,
     SymbolCounts,
+    SymbolTables,
 )
+from sslbench.crf.symbol_kernels import _logarithms
 from sslbench.crf.weights.layout import Layout
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
@@ -22,6 +24,7 @@ from sslbench.features import Template, TemplateFeaturizer
 from sslbench.types import F64
 from sslbench_methods.jess_cm import method as module
 from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, JessCMTagger, Trainer, rising
+from support.symbol_counts import whole
 
 STATE, ARC, CONSTANT = Template.parse("x[0]"), Template.parse("edge: x[0]"), Template(())
 LAMBDA0 = np.array([0.3, -0.2, 0.1, 0.4, -0.5, 0.25, 0.2, -0.1, -0.3, 0.15, 0.05, -0.05, 0.1, -0.1])
@@ -134,12 +137,12 @@ def test_expected_counts() -> None:
         atol=1e-10,
     )
     np.testing.assert_allclose(
-        counts.state.T,
+        whole(counts.state).T,
         [[1.5734286014, 1.0012455107, 0.7457486283], [0.4265713986, 0.9987544893, 2.2542513717]],
         atol=1e-10,
     )
     np.testing.assert_allclose(
-        counts.arc.T,
+        whole(counts.arc).T,
         [
             [0.1747482010, 0.5306331934, 0.4967323387],
             [0.0118801134, 0.1867029838, 0.5030581436],
@@ -150,8 +153,8 @@ def test_expected_counts() -> None:
         ],
         atol=1e-10,
     )
-    assert counts.state.sum() == pytest.approx(7)
-    assert counts.arc.sum() == pytest.approx(7)
+    assert whole(counts.state).sum() == pytest.approx(7)
+    assert whole(counts.arc).sum() == pytest.approx(7)
 
 
 def test_m_step_without_prior() -> None:
@@ -348,27 +351,55 @@ def test_negative_weights_in_free_mode(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(table.sum(axis=-1), 1.0, atol=1e-12)
 
 
-def test_counts_do_not_depend_on_pieces_or_batches() -> None:
+def counted(tagger: Toy, text: Corpus, **sizes: int) -> list[F64]:
+    counts = counts_of(tagger, text, **sizes)
+    return [whole(counts.arc), whole(counts.state), np.array(counts.log_z)]
+
+
+def random_text(n_sentences: int) -> Corpus:
     rng = np.random.default_rng(1)
-    text = corpus(*[list(rng.integers(0, 3, rng.integers(1, 9))) for _ in range(60)])
-    tagger = printed_tables(toy())
-    whole = counts_of(tagger, text)
-    for size in (7, 40, 200):
-        counts = counts_of(tagger, text, piece_tokens=size)
-        np.testing.assert_allclose(counts.arc, whole.arc, rtol=1e-12)
-        np.testing.assert_allclose(counts.log_z, whole.log_z, rtol=1e-12)
-    np.testing.assert_allclose(
-        counts_of(tagger, text, batch_tokens=5).state, whole.state, rtol=1e-12
-    )
+    return corpus(*[list(rng.integers(0, 3, rng.integers(1, 9))) for _ in range(n_sentences)])
 
 
-def test_counting_never_stalls() -> None:
+def test_counts_do_not_depend_on_pieces_or_batches() -> None:
+    text, tagger = random_text(60), printed_tables(toy())
+    expected = counted(tagger, text)
+    for sizes in ({"piece_tokens": n} for n in (7, 40, 200)):
+        for found, wanted in zip(counted(tagger, text, **sizes), expected, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    for found, wanted in zip(counted(tagger, text, batch_tokens=5), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("frequent", [0, 1, 10**9])
+def test_counts_of_rare_and_frequent_symbols(
+    frequent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dictionary has seen each symbol once: all are frequent, or none is."""
+    text = random_text(500)
+    expected = counted(printed_tables(toy()), text)
+    monkeypatch.setattr("sslbench.crf.symbol_tables.FREQUENT", frequent)
+    tagger = printed_tables(toy(dtype=np.float32))
+    assert len(tagger.models.counts.state.frequent) == (3 if frequent == 0 else 0)
+    for found, wanted in zip(counted(tagger, text), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=2e-6)
+
+
+def test_counting_of_frequent_symbols_never_stalls() -> None:
     """2^25 unit counts: float32 would stop at 2^24."""
-    counts = counts_of(toy()).state
-    counts[0, 0] = 2.0**25 - 1
-    counts[0, 0] += 1
-    assert counts.dtype == np.float64
-    assert counts[0, 0] == 33_554_432
+    frequent = SymbolTables.build((STATE,), 2, [corpus([1] * 5_000)], 1).counts.state
+    assert frequent.place.tolist() == [0, 1]  # <UNK>, whose occurrences are not known, and "1"
+    assert frequent.frequent.dtype == np.float64
+
+
+def test_logarithms() -> None:
+    x = np.concatenate([np.logspace(-300, 300, 5_001), [1.0, 0.5, 2.0, np.sqrt(2), 1 - 1e-15]])
+    found = x.copy()
+    _logarithms(found, np.empty(len(x), np.int64), -1e9)
+    np.testing.assert_allclose(found, np.log(x), rtol=4e-16, atol=2e-14)
+    low = np.array([0.0, 1e-13, -1.0, 1e-12, 2e-12])
+    _logarithms(low, np.empty(5, np.int64), np.log(1e-12))
+    np.testing.assert_allclose(low, np.log([1e-12, 1e-12, 1e-12, 1e-12, 2e-12]))
 
 
 def test_unknown_symbols() -> None:
@@ -392,7 +423,7 @@ def test_bags_count_every_word_and_stay_inside() -> None:
     text = corpus([0, 0, 1, 2], [1])
     counts = counts_of(tagger, text)
     # token 1 sees 0; token 2 sees 0 0; token 3 sees 0 1: the sums over labels are occurrences
-    np.testing.assert_allclose(counts.state.sum(axis=1)[:2], [4, 1])
+    np.testing.assert_allclose(whole(counts.state).sum(axis=1)[:2], [4, 1])
 
 
 def test_oscillation_is_noticed() -> None:

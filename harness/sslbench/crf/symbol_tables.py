@@ -8,10 +8,11 @@ Source: docs/specs/jess_cm.md, sections 3.2 and 4.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from itertools import islice, pairwise
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -20,25 +21,40 @@ from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import symbol_kernels as kernels
 from sslbench.crf.data import Batch
 from sslbench.crf.model import ChainCRF
+from sslbench.crf.objective import VARYING_CELLS
+from sslbench.crf.symbol_kernels import ROWS, RowCounts
 from sslbench.features import Streams, SymbolRows, Template
 from sslbench.threads import number_of_threads
 from sslbench.types import F64, I32, AnyArray, Arrays
 
-#: tokens per piece of text in memory at a time, and per batch of its inference
-PIECE, BATCH = 65_536, 256
+#: tokens per piece of text in memory at a time
+PIECE = 65_536
+#: rows of symbols with more occurrences are counted in float64 (see `RowCounts`)
+FREQUENT = 4096
 
 
 @dataclass
 class SymbolCounts:
-    """Expected counts over text: chain float64[(L+1) L], state [R, L], arc [R, (L+1) L].
+    """Expected counts over text: chain float64[(L+1) L]; of the rows of state and arc tables.
 
     log_z: sum of the log-partitions.
     """
 
     chain: F64
-    state: F64
-    arc: F64
+    state: RowCounts
+    arc: RowCounts
     log_z: float = 0.0
+
+    @property
+    def arrays(self) -> Arrays:
+        """All that is counted, by name, but `log_z`."""
+        return {
+            "chain_count": self.chain,
+            "state_rare": self.state.rare,
+            "state_frequent": self.state.frequent,
+            "arc_rare": self.arc.rare,
+            "arc_frequent": self.arc.frequent,
+        }
 
 
 @dataclass
@@ -50,7 +66,8 @@ class SymbolTables:
         nothing about the label.
     bare_chain: one more table, the chain of the bare transition.
     chain: float64[J, (L+1) L], log a, previous label major, START last.
-    state, arc: log b, rows of `state_rows` and `arc_rows`: [R, L] and [R, (L+1) L] of `dtype`.
+    state, arc: log b, rows of `state_rows` and `arc_rows`: [R, L] and [R, (L+1) L] of `dtype`,
+        which is also that of the counts of rare symbols.
     """
 
     templates: tuple[Template, ...]
@@ -87,6 +104,11 @@ class SymbolTables:
         """J."""
         return len(self.templates) + self.bare_chain
 
+    @property
+    def tables(self) -> Arrays:
+        """All that is estimated, by name."""
+        return {"chain": self.chain, "state": self.state, "arc": self.arc}
+
     @cached_property
     def state_rows(self) -> SymbolRows:
         picked = [(j, t) for j, t in enumerate(self.templates) if t.atoms and not t.edge]
@@ -98,9 +120,28 @@ class SymbolTables:
         return SymbolRows.build(self.streams, picked, self.unknown)
 
     def _uniform(self, rows: SymbolRows, width: int) -> AnyArray:
-        sizes = np.diff(rows.borders)
-        logarithm = np.repeat(-np.log(np.maximum(sizes, 1)), sizes)
-        return np.repeat(logarithm[:, None], width, axis=1).astype(self.dtype)
+        table = np.empty((int(rows.borders[-1]), width), self.dtype)
+        for lo, hi in pairwise(rows.borders):
+            table[lo:hi] = -np.log(max(hi - lo, 1))
+        return table
+
+    @cached_property
+    def counts(self) -> SymbolCounts:
+        """Of the pass in progress, or the last one."""
+        L, width = self.n_labels, (self.n_labels + 1) * self.n_labels
+        state, arc = self._no_counts(self.state_rows, L), self._no_counts(self.arc_rows, width)
+        return SymbolCounts(np.zeros(width), state, arc)
+
+    def forget_counts(self) -> None:
+        """They are as large as the tables: between two passes the memory is for a training."""
+        self.__dict__.pop("counts", None)
+
+    def _no_counts(self, rows: SymbolRows, width: int) -> RowCounts:
+        frequent = rows.frequent(self.streams, FREQUENT)
+        place = np.full(int(rows.borders[-1]), -1, np.int32)
+        place[frequent] = np.arange(len(frequent))
+        rare = np.zeros((len(place), width), self.dtype)
+        return RowCounts(place, rare, np.zeros((len(frequent), width)))
 
     def bind(self, corpus: Corpus) -> BoundTables:
         """These tables as factor features of a corpus."""
@@ -112,28 +153,62 @@ class SymbolTables:
         crf: ChainCRF,
         shards: Iterable[Corpus],
         *,
-        batch_tokens: int = BATCH,
+        batch_tokens: int | None = None,
         piece_tokens: int = PIECE,
+        begin: int = 0,
+        after_piece: Callable[[int], None] = lambda pieces: None,
     ) -> SymbolCounts:
         """Posterior counts under a CRF that has these factor features: the E-step of EM.
 
-        Text is bound piece by piece, so that memory does not grow with it.
+        Text is bound piece by piece, so that memory does not grow with it.  The counts are also
+        `self.counts`.  begin: pieces that they have already.  after_piece: called with the number
+        of pieces done.
         """
-        chain = np.zeros(self.chain.shape[1])
-        counts = SymbolCounts(chain, np.zeros(self.state.shape), np.zeros(self.arc.shape))
-        for piece in (piece for shard in shards for piece in CorpusShards(shard, piece_tokens)):
+        batch_tokens = batch_tokens or max(1, VARYING_CELLS // self.n_labels**2)
+        if begin == 0:
+            self.forget_counts()
+        counts = self.counts
+        pieces = (piece for shard in shards for piece in CorpusShards(shard, piece_tokens))
+        for done, piece in enumerate(islice(pieces, begin, None), begin + 1):
             bound = self.bind(piece)
             for potentials in crf.potentials(crf.encode(piece, bound), batch_tokens=batch_tokens):
                 posterior = potentials.posterior()
                 bound.count(potentials.batch, posterior.node, posterior.edge, counts)
                 counts.log_z += float(posterior.log_scale.sum())
+            after_piece(done)
         return counts
+
+    def renew(
+        self,
+        kind: Literal["state", "arc"],
+        counts: RowCounts,
+        factors: F64,
+        eta: float,
+        floor: float,
+    ) -> float:
+        """Dirichlet-smoothed emissions from counts; returns the sum of the absolute changes.
+
+        Per table j and column: b = (factors[j] c + eta) / (factors[j] sum c + V eta), its logarithm
+        at least floor.  A column without any mass keeps its values.
+        """
+        rows, table = (
+            (self.state_rows, self.state) if kind == "state" else (self.arc_rows, self.arc)
+        )
+        moved = 0.0
+        for j, (lo, hi) in zip(rows.tables, pairwise(rows.borders.tolist()), strict=True):
+            sums = np.empty((-(-(hi - lo) // ROWS), table.shape[1]))
+            kernels.column_sums(counts, lo, hi, sums)
+            total = factors[j] * sums.sum(axis=0) + (hi - lo) * eta
+            change = np.empty(len(sums))
+            scaling = float(factors[j]), eta, floor
+            kernels.renew_rows(counts, lo, hi, scaling, total, table, change)
+            moved += float(change.sum())
+        return moved
 
     def arrays(self) -> Saved:
         """Arrays and JSON-able facts that `from_arrays` restores the tables from."""
         arrays, facts = joined(streams=self.streams.arrays())
-        arrays |= {"chain": self.chain, "state": self.state, "arc": self.arc}
-        return arrays, facts | {
+        return arrays | self.tables, facts | {
             "templates": [str(t) for t in self.templates],
             "unknown": self.unknown,
             "bare_chain": self.bare_chain,

@@ -8,11 +8,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from sslbench.compile_time import compile_seconds
+from sslbench.compile_time import Seconds, compile_seconds
+from sslbench.experiment.checkpoints import Checkpoints, State
 
 if TYPE_CHECKING:
     from sslbench.crf import ChainCRF, TrainingResult
@@ -41,25 +42,38 @@ class RunContext:
         `sslbench.graph.cache`); None = keep nothing. Files of datasets are elsewhere.
     timing: wall seconds by phase.
     trace: JSON-able notes for the run record (likelihoods, convergence status, sizes).
+    checkpoints: where rounds keep the state of a method; None = nowhere.
+    earlier: what the killed parts of this training took, until their last checkpoints.
     """
 
     def __init__(
-        self, seed: int = 0, *, threads: int = 1, quiet: bool = True, cache: Path | None = None
+        self,
+        seed: int = 0,
+        *,
+        threads: int = 1,
+        quiet: bool = True,
+        cache: Path | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.rng = np.random.default_rng([seed, METHOD_STREAM])
         self.threads = threads
         self.cache = cache
+        self.checkpoints = checkpoints
+        self.earlier = Seconds()
+        self._began = Seconds(time.perf_counter() - compile_seconds().wall, cpu_seconds())
         self.timing: dict[str, float] = {}
+        self._open: dict[str, float] = {}
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the wall time of the block to ``timing[name]``, also when it raises."""
-        begin = time.perf_counter()
+        self._open[name] = begin = time.perf_counter()
         try:
             yield
         finally:
+            self._open.pop(name, None)
             self.timing[name] = self.timing.get(name, 0.0) + time.perf_counter() - begin
 
     def progress(self, text: str) -> None:
@@ -72,18 +86,55 @@ class RunContext:
         self.trace[name] = result.record()
         self.progress(f"{name}: {result.iterations} iterations, {result.status}")
 
-    def rounds(self, limit: int) -> Rounds:
-        """The rounds of an iterative method, numbered 1, 2, ... up to `limit`."""
-        return Rounds(self, limit)
+    def rounds(self, limit: int, method: Resumable | None = None) -> Rounds:
+        """The rounds of an iterative method, numbered 1, 2, ... up to `limit`.
+
+        method: whose state checkpoints hold; None = a killed training starts anew.
+        """
+        return Rounds(self, limit, method)
+
+    def spent(self) -> Seconds:
+        """What this training has taken, with its earlier parts; compilation is left out."""
+        wall = time.perf_counter() - compile_seconds().wall - self._began.wall
+        cpu = cpu_seconds() - self._began.cpu
+        return Seconds(self.earlier.wall + wall, self.earlier.cpu + cpu)
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        timing = dict(self.timing)
+        for name, begin in self._open.items():
+            timing[name] = timing.get(name, 0.0) + time.perf_counter() - begin
+        notes = {"rng": self.rng.bit_generator.state, "trace": self.trace, "timing": timing}
+        return {**notes, "spent": list(self.spent())}
+
+    def resume(self, state: State) -> None:
+        """Go on from a state: seconds of phases and of parts are added up."""
+        self.rng.bit_generator.state = state["rng"]
+        self.trace = state["trace"]
+        for name, seconds in state["timing"].items():
+            self.timing[name] = self.timing.get(name, 0.0) + seconds
+        self.earlier = Seconds(*state["spent"])
+
+
+class Resumable(Protocol):
+    """A method whose training can go on from a checkpoint."""
+
+    def state(self) -> State:
+        """All that changes from round to round: arrays, and values that JSON can hold, by name."""
+
+    def resume(self, state: State) -> None:
+        """Put a state back; ValueError or KeyError, and nothing changed, if it does not fit."""
 
 
 class Rounds:
     """Numbers of rounds to iterate over; notes what each round did and why the last one was last.
 
     The trace gets ``rounds``, a list with an entry per round, and ``stopped``, a `StopReason`.
+    A training that has been killed goes on with the round after its last checkpoint, or with the
+    same one if the checkpoint was made within it: the method's state says how far it has come.
     """
 
-    def __init__(self, run: RunContext, limit: int) -> None:
+    def __init__(self, run: RunContext, limit: int, method: Resumable | None = None) -> None:
         self.entries: list[dict[str, Any]] = []
         self.number = 0
         self._run = run
@@ -92,11 +143,48 @@ class Rounds:
         run.trace["rounds"] = self.entries
         run.trace["stopped"] = "max_rounds"
         self._stopped = False
+        self._within = False
+        self._method = method
 
     def __iter__(self) -> Iterator[int]:
-        while self.number < self._limit and not self._stopped:
-            self.number += 1
+        self._resume()
+        while self._within or (self.number < self._limit and not self._stopped):
+            self.number += not self._within
+            self._within = True
             yield self.number
+            self._within = False
+            self.keep()
+
+    def keep(self) -> None:
+        """Write a checkpoint if the last one, or the beginning, is a minute ago.
+
+        It is called after each round; a method with long rounds may call it within one, too.
+        """
+        checkpoints, method = self._run.checkpoints, self._method
+        if checkpoints is None or method is None or not checkpoints.due():
+            return
+        score, number, weights = self._best or (None, 0, np.empty(0))
+        own = {"number": self.number, "within": self._within, "stopped": self._stopped}
+        best = {"best_score": score, "best_number": number, "best_weights": weights}
+        run = self._run.state()
+        checkpoints.save({**method.state(), "rounds": own, "run": run, **best})
+
+    def _resume(self) -> None:
+        checkpoints, method = self._run.checkpoints, self._method
+        state = None if checkpoints is None or method is None else checkpoints.load()
+        if state is None or checkpoints is None or method is None:
+            return
+        try:
+            method.resume(state)
+        except (KeyError, ValueError) as error:
+            checkpoints.reject(f"it does not fit ({error})")
+            return
+        self._run.resume(state["run"])
+        self.entries = self._run.trace["rounds"]
+        self.number, self._within, self._stopped = state["rounds"].values()
+        if state["best_score"] is not None:
+            self._best = state["best_score"], state["best_number"], state["best_weights"]
+        self._run.progress(f"resumed {'in' if self._within else 'after'} round {self.number}")
 
     def record(self, message: str, **entry: Any) -> None:
         """Keep the entry of this round and show the message."""

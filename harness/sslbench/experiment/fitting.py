@@ -9,8 +9,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from sslbench.compile_time import Seconds
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.description import MethodDescription, describe, make_params
+from sslbench.experiment.identity import corpus_hash
 from sslbench.experiment.problem import Method, Problem, Tagger
 from sslbench.experiment.record import RunSpec
 from sslbench.plugins import Registry
@@ -64,6 +66,10 @@ class RunMethod(Protocol):
         """Wall seconds that another process has compiled kernels."""
 
     @property
+    def earlier(self) -> Seconds:
+        """What killed parts of the trainings took, until the checkpoints that they left."""
+
+    @property
     def isolation(self) -> str:
         """What keeps hidden labels from the method, besides that they are not in its memory."""
 
@@ -85,6 +91,7 @@ class LocalMethod:
         self.spec = spec
         self.plugins = plugins
         self.violations: list[str] = []
+        self.earlier = Seconds()
 
     @cached_property
     def cls(self) -> type[Method]:
@@ -108,5 +115,12 @@ class LocalMethod:
     def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
         """Train; see `RunMethod`."""
         values = make_params(self.cls, {**self.spec.params, **params})
+        plain = msgspec.to_builtins(values)
+        if run.checkpoints is not None:
+            text = problem.unlabeled.n_sentences
+            run.checkpoints = run.checkpoints.of(plain, corpus_hash(problem.labeled), text)
         tagger = self.cls().fit(problem, values, run)
-        return FitResult(tagger, msgspec.to_builtins(values), problem.dev_labels.seen)
+        if run.checkpoints is not None:
+            run.checkpoints.remove()
+        self.earlier = Seconds(*map(sum, zip(self.earlier, run.earlier, strict=True)))
+        return FitResult(tagger, plain, problem.dev_labels.seen)

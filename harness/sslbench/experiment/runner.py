@@ -13,6 +13,7 @@ from sslbench.compile_time import compile_seconds
 from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.audit import duplicates
+from sslbench.experiment.checkpoints import remove_checkpoints
 from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.convergence import convergence_warnings
 from sslbench.experiment.cross_validation import pooled
@@ -60,9 +61,13 @@ def execute(
         record = _failure(run_task, error)
     compiling = compile_seconds().wall - compiled + method.compile_s
     record.timing = {**record.timing, **timer.timing, "compile": compiling}
-    record.wall_s = max(0.0, time.perf_counter() - began - compiling)
+    if method.earlier.wall:
+        record.timing["earlier"] = method.earlier.wall
+    record.wall_s = max(0.0, time.perf_counter() - began - compiling) + method.earlier.wall
     # CPU time of processes is counted in ticks, that of compilation is exact.
-    record.cpu_s = max(0.0, cpu_seconds() - cpu) + method.cpu_s
+    record.cpu_s = max(0.0, cpu_seconds() - cpu) + method.cpu_s + method.earlier.cpu
+    if record.error_kind not in ("process", "memory"):  # of these, --retry goes on
+        remove_checkpoints(run_task.store, run_task.spec.run_id)
     record.environment["isolation"] = method.isolation
     if method.violations:
         record.audit = {**record.audit, "violations": method.violations}

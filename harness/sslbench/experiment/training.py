@@ -12,6 +12,7 @@ import numpy as np
 
 from sslbench.corpus import Corpus
 from sslbench.corpus.encodings import Scheme, Task
+from sslbench.experiment.checkpoints import Checkpoints, checkpoint_folder
 from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.data.userdata import load_user_data
@@ -186,11 +187,13 @@ class RunSetup:
 
 def training_context(run_task: RunTask) -> RunContext:
     """A context of one training; derived data are kept in the cache of the data home."""
+    folder = checkpoint_folder(run_task.store, run_task.spec.run_id)
     return RunContext(
         run_task.spec.protocol.seed,
         threads=run_task.threads,
         quiet=run_task.quiet,
         cache=DataHome().cache,
+        checkpoints=None if folder is None else Checkpoints(folder, run_task.code),
     )
 
 

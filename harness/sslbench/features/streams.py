@@ -316,6 +316,15 @@ class SymbolRows:
         kernels.slot_rows(text.codes, text.position, inside, *slots, self.unknown, found)
         return found
 
+    def frequent(self, streams: Streams, count: int) -> I64:
+        """Rows of symbols with more occurrences than `count`, and of unknown ones."""
+        found = [np.empty(0, np.int64)]
+        for table, border in enumerate(self.borders[:-1]):
+            counts = streams.symbol_counts(int(self.stream[self.first[table]]))
+            found.append(np.full(self.unknown, border))
+            found.append(border + self.unknown + np.flatnonzero(counts > count))
+        return np.concatenate(found)
+
     def shares(self, threads: int) -> I32:
         """Cut the slots into a run for each thread, between tables: int32[threads + 1]."""
         wanted = len(self.stream) * np.arange(threads + 1) / threads

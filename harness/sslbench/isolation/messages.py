@@ -27,6 +27,7 @@ class Restrict:
     """hidden, writable: see `landlock.restrict`.  memory: bytes that may be allocated; None = all.
 
     modules: names of modules and packages whose import is refused.  temporary: for temporary files.
+    checkpoints: a folder that may be read and written although it is in a hidden one.
     """
 
     hidden: list[Path]
@@ -34,6 +35,7 @@ class Restrict:
     modules: list[str]
     temporary: Path
     memory: int | None
+    checkpoints: Path | None
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Fitted(msgspec.Struct, tag=True):
 
     labels: of the tagger (name "") and of each variant.  params: all, with their defaults.
     timing, trace: of the `RunContext`, the trace as JSON.  used_dev: development labels were read.
+    earlier: of all trainings until now, see `RunMethod`.
     """
 
     labels: dict[str, list[str]]
@@ -88,6 +91,7 @@ class Fitted(msgspec.Struct, tag=True):
     timing: dict[str, float]
     trace: bytes
     used_dev: bool
+    earlier: Seconds
 
 
 class Predicted(msgspec.Struct, tag=True):

@@ -27,7 +27,7 @@ from sslbench.experiment.problem import Problem
 from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
-from sslbench.isolation.text import portable
+from sslbench.isolation.text import portable, without_later_words
 from sslbench.processes import descendants, exit_message, kill, signal_at_end_of_parent
 from sslbench.types import I32
 
@@ -50,6 +50,7 @@ class MethodProcess:
     ----------
     isolation: "landlock" or "audit hook"; "none" before the first request.
     violations: what the plugins have tried to read or import.
+    earlier: see `RunMethod`.
     """
 
     featurizer = model = Absent()
@@ -78,6 +79,7 @@ class MethodProcess:
         self._texts: list[tuple[Shards, Shards]] = []
         self._fits = 0
         self._compiled = Seconds()
+        self.earlier = Seconds()
         self.isolation = "none"
         self.violations: list[str] = []
 
@@ -105,6 +107,7 @@ class MethodProcess:
         request = messages.Fit(replace(problem, unlabeled=text), dict(params))
         found = self._ask(request, messages.Fitted)
         self._fits += 1
+        self.earlier = found.earlier
         run.timing.update(found.timing)
         run.trace.update(_trace(found.trace))
         taggers = {
@@ -126,9 +129,8 @@ class MethodProcess:
 
     def predict(self, number: int, variant: str, corpus: Corpus) -> I32:
         """int32[N]: what the tagger of a training predicts for a corpus without labels."""
-        return as_codes(
-            self._ask(messages.Predict(number, variant, corpus), messages.Predicted).codes
-        )
+        request = messages.Predict(number, variant, without_later_words(corpus))
+        return as_codes(self._ask(request, messages.Predicted).codes)
 
     def close(self) -> None:
         """End the process and all that it has started."""

@@ -71,8 +71,9 @@ class _Server:
         os.environ["TMPDIR"] = tempfile.tempdir = str(request.temporary)
         if request.memory is not None:
             limit_memory(request.memory)
-        self.watch.start(request.hidden, request.modules)
-        if landlock.restrict(request.hidden, request.writable):
+        own = [] if request.checkpoints is None else [request.checkpoints]
+        self.watch.start(request.hidden, request.modules, own)
+        if landlock.restrict(request.hidden, [*request.writable, *own]):
             return messages.Restricted("landlock")
         return messages.Restricted("audit hook")
 
@@ -95,6 +96,7 @@ class _Server:
             timing=run.timing,
             trace=msgspec.json.encode(jsonable(run.trace)),
             used_dev=trained.used_dev,
+            earlier=method.earlier,
         )
 
     def predict(self, request: messages.Predict) -> messages.Answer:

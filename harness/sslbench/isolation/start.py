@@ -12,6 +12,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from sslbench.errors import UserError
+from sslbench.experiment.checkpoints import checkpoint_folder
 from sslbench.experiment.data.home import DataHome
 from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.fitting import LocalMethod
@@ -41,9 +42,20 @@ def isolated(
         modules=loader,
         temporary=temporary,
         memory=memory,
+        checkpoints=_checkpoints(run_task),
     )
     method = LocalMethod(run_task.spec, plugins)
     return MethodProcess(method, partial(training_context, run_task), restrictions)
+
+
+def _checkpoints(run_task: RunTask) -> Path | None:
+    """The folder of this run's checkpoints, made now; None if there can be none."""
+    folder = checkpoint_folder(run_task.store, run_task.spec.run_id)
+    with suppress(OSError):
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder
+    return None
 
 
 def _derived() -> Iterator[Path]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sslbench.corpus import ChainedShards, CorpusShards, Shards, StoredShards, write_shards
+from sslbench.corpus import (
+    ChainedShards,
+    Column,
+    Corpus,
+    CorpusShards,
+    Shards,
+    StoredShards,
+    Vocabulary,
+    write_shards,
+)
 
 
 def portable(shards: Shards, folder: Path) -> Shards:
@@ -23,3 +32,15 @@ def portable(shards: Shards, folder: Path) -> Shards:
     return StoredShards(
         folder / "text", {name: column.vocabulary for name, column in columns.items()}
     )
+
+
+def without_later_words(corpus: Corpus) -> Corpus:
+    """The same text and codes; its vocabularies end with the last string that occurs.
+
+    Reading unlabeled text adds words to the vocabularies that the splits share with it.
+    """
+    columns = {}
+    for name, column in corpus.columns.items():
+        end = int(column.codes.max(initial=-1)) + 1
+        columns[name] = Column(Vocabulary(column.vocabulary.strings[:end]), column.codes)
+    return Corpus(columns, corpus.offsets)

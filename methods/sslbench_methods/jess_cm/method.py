@@ -18,6 +18,7 @@ M-step is not printed; "plain" tempers the prior with the model, "lambda" is the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
@@ -26,7 +27,7 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.checked import Saved
+from sslbench.checked import Saved, table
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF, HardLabels, NBest, SymbolCounts, SymbolTables, TrainingResult
 from sslbench.taggers import CRFTagger
@@ -129,9 +130,9 @@ class JessCM(CRFMethod):
             models = EmbeddedModels.build(templates, L, text, least, **options)
             crf = problem.crf(params, n_factors=models.n_tables)
         trainer = Trainer(crf, models, problem, params, run)
-        rounds = run.rounds(params.rounds)
+        rounds = run.rounds(params.rounds, trainer)
         for number in rounds:
-            entry = trainer.round(number)
+            entry = trainer.round(number, rounds.keep)
             message = f"L1 {entry['L1']:.2f}, distance {entry['distance']:.4f}"
             rounds.record(message, **entry)
             if entry["distance"] < params.epsilon:
@@ -162,23 +163,57 @@ class Trainer:
     params: JessCM.Params
     run: RunContext
     l2_monotone: bool = True
+    result: TrainingResult | None = None  # of this round, once its lambda' step is done
+    pieces: int = 0  # of the text that this round's E-step has done
 
     @property
     def model_weights(self) -> F64:
         """lambda_{I+1} ... lambda_{I+J}: float64[J]."""
         return self.crf.weights[self.crf.factor_indices]
 
-    def round(self, number: int) -> dict[str, Any]:
-        """lambda' step, E-step, M-step; an entry for the record."""
-        result, weights = self.fit_weights(), self.model_weights
+    def state(self) -> dict[str, Any]:
+        """See `Resumable`: Theta, lambda', and the counts of a pass that is not finished."""
+        models, facts = self.models, {"uniform": self.models.uniform, "monotone": self.l2_monotone}
+        arrays = {"weights": self.crf.weights, **models.tables}
+        if self.result is None:
+            return arrays | facts
+        within = {"result": vars(self.result), "pieces": self.pieces, "log_z": models.counts.log_z}
+        return arrays | facts | within | models.counts.arrays
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """See `Resumable`."""
+        models, within = self.models, "result" in state
+        arrays = models.tables | {"weights": self.crf.weights}
+        arrays |= models.counts.arrays if within else {}
+        found = {name: table(state, name, a.dtype, a.shape) for name, a in arrays.items()}
+        for name, array in arrays.items():
+            array[...] = found[name]
+        models.uniform, self.l2_monotone = state["uniform"], state["monotone"]
+        if within:
+            self.result, self.pieces = TrainingResult(**state["result"]), state["pieces"]
+            models.counts.log_z = state["log_z"]
+
+    def round(self, number: int, keep: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """lambda' step, E-step, M-step; an entry for the record. keep: called after each piece."""
+        result = self.result = self.result or self.fit_weights()
+        weights = self.model_weights
+
+        def done(pieces: int) -> None:
+            self.pieces = pieces
+            keep()
+
         with self.run.phase("e_step"):
-            counts = self.models.expected_counts(self.crf, self.problem.unlabeled)
+            counts = self.models.expected_counts(
+                self.crf, self.problem.unlabeled, begin=self.pieces, after_piece=done
+            )
+        self.result, self.pieces = None, 0
         # after the first round all weights are zero: the literal M-step could never leave uniform
         tempering = np.ones_like(weights) if number == 1 else weights
         self.l2_monotone &= not (tempering < 0).any()
         with self.run.phase("m_step"):
             eta, m_step = self.params.eta, self.params.m_step
             distance = self.models.update(counts, eta, tempering, m_step)
+        self.models.forget_counts()
         return {
             "L1": result.objective,
             "log_g": counts.log_z,
@@ -227,29 +262,21 @@ class EmbeddedModels(SymbolTables):
         moved = 0.0
         for j in range(n_models):
             old = np.exp(self.chain[j]).reshape(L + 1, L)
-            new = _smoothed(factor[j] * counts.chain.reshape(L + 1, L), eta, old, axis=1)
+            new = _smoothed(factor[j] * counts.chain.reshape(L + 1, L), eta, old)
             self.chain[j] = _log(new).reshape(-1)
             moved += float(np.abs(new - old).sum())
-        for rows, table, count in (
-            (self.state_rows, self.state, counts.state),
-            (self.arc_rows, self.arc, counts.arc),
-        ):
-            for i, j in enumerate(rows.tables):
-                part = slice(rows.borders[i], rows.borders[i + 1])
-                old = np.exp(table[part].astype(np.float64))
-                new = _smoothed(factor[j] * count[part], eta, old, axis=0)
-                table[part] = _log(new)
-                moved += float(np.abs(new - old).sum())
+        moved += self.renew("state", counts.state, factor, eta, LOG_FLOOR)
+        moved += self.renew("arc", counts.arc, factor, eta, LOG_FLOOR)
         self.uniform = False
         # emission rows of the constant template are 1 and never move, nor do those of the bare arc
         emissions = sum((L + 1) * L if t.edge else L for t in self.templates)
         return moved / (n_models * (L + 1) + emissions + self.bare_chain * (L + 1) * L)
 
 
-def _smoothed(counts: F64, eta: float, old: F64, axis: int) -> F64:
-    """Dirichlet-smoothed conditional distributions along an axis."""
+def _smoothed(counts: F64, eta: float, old: F64) -> F64:
+    """Dirichlet-smoothed rows of transition probabilities."""
     mass = counts + eta
-    total = mass.sum(axis=axis, keepdims=True)
+    total = mass.sum(axis=1, keepdims=True)
     return np.where(total > 0.0, mass / np.where(total > 0.0, total, 1.0), old)
 
 

@@ -1,0 +1,128 @@
+"""Checkpoints of a training: a killed run goes on from the last one, with the same bits at the end.
+
+A file per training, ``<store>/checkpoints/<run id>/<training>.npz``: arrays, and JSON in the array
+``facts``; nothing is pickled.  The process that trains writes and reads it.  The folder is removed
+when the run ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sslbench.atomic import replacing
+from sslbench.types import Arrays
+
+#: seconds between two checkpoints: no more work than that is lost
+EVERY = "SSLBENCH_CHECKPOINT_SECONDS"
+DEFAULT_SECONDS = 60.0
+#: writing takes at most this share of the time
+SHARE = 0.1
+_FACTS = "facts"
+
+State = Mapping[str, Any]
+"""Arrays, and values that JSON can hold, by name."""
+
+
+@dataclass
+class Checkpoints:
+    """Where the state of a training is kept.
+
+    folder: of the run.  code: digests of the code by component, as the run was planned.
+    training: digest of what is trained, see `of`.
+    """
+
+    folder: Path
+    code: dict[str, str]
+    training: str = ""
+    _last: float = field(default_factory=time.monotonic)
+    _pause: float = -1.0
+
+    def of(self, *identity: object) -> Checkpoints:
+        """Those of one training of the run; identity: that of its problem and parameters."""
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode())
+        return Checkpoints(self.folder, self.code, digest.hexdigest()[:16])
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / f"{self.training}.npz"
+
+    def due(self) -> bool:
+        """Whether it is time for the next one."""
+        if self._pause < 0:
+            self._pause = float(os.environ.get(EVERY) or DEFAULT_SECONDS)
+        return time.monotonic() - self._last >= self._pause
+
+    def save(self, state: State) -> None:
+        """Write a state; where that is not possible, the training goes on without."""
+        began = time.monotonic()
+        arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+        facts = {name: value for name, value in state.items() if name not in arrays}
+        text = json.dumps({"code": self.code, "state": facts}, default=_plain)
+        arrays[_FACTS] = np.frombuffer(text.encode(), np.uint8)
+        try:
+            with replacing(self.path) as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+        except OSError as error:
+            _tell(f"{self.path}: no checkpoint: {error.strerror or error}")
+        self._last = time.monotonic()
+        every = float(os.environ.get(EVERY) or DEFAULT_SECONDS)
+        self._pause = max(every, (self._last - began) / SHARE) if every else 0.0
+
+    def load(self) -> dict[str, Any] | None:
+        """The last state; None if there is none, or it is damaged or of other code, with a line."""
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                arrays: Arrays = {name: file[name] for name in file.files}
+            facts = json.loads(arrays.pop(_FACTS).tobytes())
+            if facts["code"] == self.code:
+                return {**arrays, **facts["state"]}
+            reason = "it was made by other code"
+        except FileNotFoundError:
+            return None
+        except Exception as error:  # whatever a damaged archive raises
+            reason = f"it is damaged ({type(error).__name__})"
+        self.reject(reason)
+        return None
+
+    def reject(self, reason: str) -> None:
+        """Say that the training starts anew."""
+        _tell(f"{self.path}: ignored, {reason}; the training starts anew")
+
+    def remove(self) -> None:
+        """At the end of the training."""
+        self.path.unlink(missing_ok=True)
+
+
+def checkpoint_folder(store: str | None, run_id: str) -> Path | None:
+    """The folder of a run; None without a store."""
+    return None if store is None else Path(store) / "checkpoints" / run_id
+
+
+def remove_checkpoints(store: str | None, run_id: str) -> None:
+    """At the end of the run."""
+    folder = checkpoint_folder(store, run_id)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.parent.rmdir()  # after the last run
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _tell(text: str) -> None:
+    print(f"sslbench: {text}", file=sys.stderr, flush=True)

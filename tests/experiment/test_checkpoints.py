@@ -1,0 +1,234 @@
+"""A training that is killed goes on from its last checkpoint and ends with the same bits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from sslbench.corpus import Corpus, CorpusShards
+from sslbench.crf import ChainModel
+from sslbench.experiment.checkpoints import EVERY, Checkpoints
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.problem import Problem
+from sslbench.experiment.store import Store
+from sslbench.features import TemplateFeaturizer
+from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, JessCMTagger
+from support.graph_toys import toy
+from support.synth_text import synth_text
+
+CODE = {"engine": "1"}
+
+
+class KilledError(Exception):
+    """In place of a signal."""
+
+
+class Walk:
+    """A method of random steps; each round has three parts, with a checkpoint after each."""
+
+    def __init__(self) -> None:
+        self.place, self.part = np.zeros(2), 0
+
+    def state(self) -> dict[str, Any]:
+        return {"place": self.place, "part": self.part}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        if state["place"].shape != self.place.shape:
+            raise ValueError("another shape")
+        self.place, self.part = state["place"], state["part"]
+
+    def fit(self, run: RunContext, killed_at: int = -1) -> tuple[list[float], dict[str, Any]]:
+        rounds, crf, done = run.rounds(6, self), toy(), 0
+        for number in rounds:
+            while self.part < 3:
+                if done == killed_at:
+                    raise KilledError
+                with run.phase("steps"):
+                    self.place = self.place + run.rng.normal(size=2)
+                self.part, done = self.part + 1, done + 1
+                rounds.keep()
+            self.part = 0
+            crf.weights[:] = self.place[0]
+            rounds.candidate(float(self.place[1]), crf)
+            rounds.record("stepped", place=self.place.tolist(), infinite=float("inf"))
+            if number == 5:
+                rounds.stop("cycle")
+        rounds.restore_best(crf)
+        return crf.weights.tolist(), run.trace
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EVERY, "0")
+
+
+def checkpoints(folder: Path, code: Mapping[str, str] = CODE) -> Checkpoints:
+    return Checkpoints(folder / "run", dict(code)).of("training")
+
+
+@pytest.mark.parametrize("killed_at", [0, 1, 3, 4, 11, 14])
+def test_a_killed_training_ends_with_the_same_numbers(killed_at: int, tmp_path: Path) -> None:
+    expected = Walk().fit(RunContext(3))
+    with pytest.raises(KilledError):
+        Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)), killed_at)
+    run = RunContext(3, checkpoints=checkpoints(tmp_path))
+    assert Walk().fit(run, 15 - killed_at if killed_at else -1) == expected
+    assert (run.earlier.wall > 0) == (killed_at > 0)
+
+
+def test_a_training_that_ended_its_rounds_does_none_again(tmp_path: Path) -> None:
+    expected = Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)))
+    assert Walk().fit(RunContext(9, checkpoints=checkpoints(tmp_path)), 0) == expected
+
+
+@pytest.mark.parametrize("harm", ["code", "cut", "flipped", "empty", "shape", "missing"])
+def test_what_does_not_belong_here_is_ignored_with_a_line(
+    harm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = Walk().fit(RunContext(3))
+    with pytest.raises(KilledError):
+        Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)), 7)
+    path, code = checkpoints(tmp_path).path, CODE
+    data = path.read_bytes()
+    match harm:
+        case "code":
+            code = {"engine": "2"}
+        case "cut":
+            path.write_bytes(data[: len(data) // 2])
+        case "flipped":
+            at = data.index(b"place") + 150
+            path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        case "empty":
+            path.write_bytes(b"")
+        case "shape" | "missing":
+            own = checkpoints(tmp_path)
+            state = own.load()
+            assert state is not None
+            own.save({**state, "place": np.zeros(3)} if harm == "shape" else {"rounds": {}})
+    capsys.readouterr()
+    run = RunContext(3, checkpoints=checkpoints(tmp_path, code))
+    assert Walk().fit(run) == expected
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"sslbench: {path}: ignored, it ")
+    assert lines[0].endswith("; the training starts anew")
+
+
+def test_clocks_of_all_parts_are_added_up(tmp_path: Path) -> None:
+    first, second = (RunContext(checkpoints=checkpoints(tmp_path)) for _ in range(2))
+    with pytest.raises(KilledError):
+        Walk().fit(first, 10)
+    with first.phase("pass"):
+        state = first.state()  # within a phase
+    second.resume(state)
+    assert second.timing["steps"] == first.timing["steps"]
+    assert 0 < second.timing["pass"] <= first.timing["pass"]
+    assert second.spent().wall >= second.earlier.wall > second.timing["steps"]
+
+
+def test_no_checkpoint_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(EVERY)
+    Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)))
+    assert not checkpoints(tmp_path).path.exists()
+
+
+def test_where_nothing_can_be_written_the_training_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run").write_text("no folder")
+    Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)))
+    assert "no checkpoint: " in capsys.readouterr().err
+
+
+def jess_cm(run: RunContext) -> JessCMTagger:
+    text = synth_text(60, seed=1)
+    labeled, raw = text.between(0, 12), Corpus({"word": text.column("word")}, text.offsets)
+    labels = tuple(text.column("label").vocabulary.strings)
+    featurizer = TemplateFeaturizer(["word[0]", "edge: word[0]", "edge: word.suffix2[-1]"])
+    shards = CorpusShards(raw, 100)
+    problem = Problem("tagging", None, labels, labeled, shards, None, featurizer, ChainModel())
+    return JessCM().fit(problem, JessCM.Params(rounds=3, max_iterations=20), run)
+
+
+@pytest.mark.parametrize("killed_at", [1, 4, 9, 17])
+def test_jess_cm_goes_on_within_a_pass(
+    killed_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, expected = RunContext(), jess_cm(RunContext())
+    jess_cm(whole)
+    bind, calls = EmbeddedModels.bind, []
+
+    def bind_or_die(self: EmbeddedModels, corpus: Corpus) -> Any:
+        calls.append(corpus)
+        if len(calls) > killed_at:
+            raise KilledError
+        return bind(self, corpus)
+
+    monkeypatch.setattr(EmbeddedModels, "bind", bind_or_die)
+    with pytest.raises(KilledError):
+        jess_cm(RunContext(checkpoints=checkpoints(tmp_path)))
+    monkeypatch.setattr(EmbeddedModels, "bind", bind)
+    assert checkpoints(tmp_path).path.exists() == (killed_at > 0)
+    run = RunContext(checkpoints=checkpoints(tmp_path))
+    found = jess_cm(run)
+    assert run.earlier.wall > 0
+    assert run.trace == whole.trace
+    np.testing.assert_array_equal(found.crf.weights, expected.crf.weights)
+    for name, array in expected.models.tables.items():
+        np.testing.assert_array_equal(found.models.tables[name], array)
+
+
+RUN = [sys.executable, "-m", "sslbench", "run", "--method", "jess_cm", "--dataset", "synth"]
+OPTIONS = ["--labeled", "30", "--set", "rounds=3", "--set", "max_iterations=15"]
+
+
+def record(store: Path) -> dict[str, Any]:
+    (found,) = Store(store).records()
+    tree: dict[str, Any] = msgspec.to_builtins(found)
+    return tree
+
+
+@pytest.mark.slow
+def test_a_killed_command_goes_on(tmp_path: Path) -> None:
+    """With kill -9 after two different numbers of checkpoints."""
+    subprocess.run([*RUN, *OPTIONS, "--store", str(tmp_path / "whole")], check=True)
+    store = tmp_path / "killed"
+    for checkpoint in (1, 3):
+        _kill_after(checkpoint, store)
+    done = subprocess.run(
+        [*RUN, *OPTIONS, "--store", str(store)], check=True, capture_output=True, text=True
+    )
+    assert "ignored" not in done.stderr
+    found, expected = record(store), record(tmp_path / "whole")
+    for name in ("trace", "predictions", "metrics", "counts", "params", "code", "run_id"):
+        assert found[name] == expected[name], name
+    assert found["timing"]["earlier"] > 0
+    assert found["wall_s"] > found["timing"]["earlier"]
+    assert not (store / "checkpoints").exists()
+
+
+def _kill_after(number: int, store: Path) -> None:
+    """Kill the command when it has written so many checkpoints."""
+    command = subprocess.Popen([*RUN, *OPTIONS, "--store", str(store)])
+    seen: set[int] = set()
+    while len(seen) < number:
+        assert command.poll() is None, "the run ended before it was killed"
+        files = store.glob("checkpoints/*/*.npz")
+        seen |= {path.stat().st_mtime_ns for path in files}
+        time.sleep(0.005)
+    os.kill(command.pid, signal.SIGKILL)
+    command.wait()
+    (file,) = store.glob("checkpoints/*/*.npz")
+    with np.load(file, allow_pickle=False) as arrays:
+        assert json.loads(arrays["facts"].tobytes())["state"]["rounds"]["number"] >= 1
