@@ -247,7 +247,7 @@ def count_arcs(
             i, j, source = groups.border[e], groups.border[e + 1], edges
             at = token[i] * K
             if j > i + 1:
-                rows.sum_rows(token, i, j, pairs, 0, K, total, 0)
+                rows.sum_rows(token, i, j, pairs, token, 0, 0, pairs, 0, K, total, 0)
                 source, at = total, 0
             _add_row(counts, row, e, 0, K, source, at)
         for n in range(N):
