@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from sslbench.graph.propagation.kernels import advance, system_product, turn
-from sslbench.types import F64, I32
+from sslbench.types import F32, F64, I32
 
 EdgeCount: TypeAlias = Literal["once", "twice"]
 
@@ -50,11 +50,11 @@ class Edges:
         return self.indptr, self.indices, self.weights
 
 
-def as_rows(array: F64, vertices: int, name: str) -> F64:
-    """`array` as contiguous float64[V, K]; ValueError if it has another number of rows."""
-    rows = np.ascontiguousarray(array, dtype=np.float64)
+def as_rows(array: F64 | F32, vertices: int, name: str, dtype: type[np.floating] = np.float64) -> Any:
+    """`array` as contiguous [V, K] of a type; ValueError if it has another number of rows."""
+    rows = np.ascontiguousarray(array, dtype=dtype)
     if rows.ndim != 2 or len(rows) != vertices:
-        raise ValueError(f"{name} must be float64[{vertices}, K], got {rows.shape}")
+        raise ValueError(f"{name} must be {dtype.__name__}[{vertices}, K], got {rows.shape}")
     return rows
 
 
