@@ -287,8 +287,8 @@ def test_a_fall_is_told(
     em.run = RunContext(quiet=False)
     honest = em.m_step
 
-    def worse_at_first(q: Posterior) -> Any:
-        found = honest(q)
+    def worse_at_first(q: Posterior, share: float) -> Any:
+        found = honest(q, share)
         if len(em.path) == 3:
             em.path[-1] = em.path[-2] - 1e-3
         return found

@@ -88,15 +88,19 @@ def row_energy(
     begin: int, end: int, indptr: I32, indices: I32, weights: F64, q: F64, out: F64
 ) -> None:
     """out_u = sum_v w_uv |q_u - q_v|^2; q float64[V, K], out float64[V]."""
+    K = q.shape[1]
     for u in range(begin * CHUNK, min(end * CHUNK, q.shape[0])):
-        total = 0.0
-        for e in range(indptr[u], indptr[u + 1]):
-            v = indices[e]
-            square = 0.0
-            for k in range(q.shape[1]):
-                square += (q[u, k] - q[v, k]) ** 2
-            total += weights[e] * square
-        out[u] = total
+        first, last = np.int64(indptr[u]), np.int64(indptr[u + 1])
+        _fetch_neighbors(first, last, indices, q)
+        total = lanes.splat(0.0)
+        for k in range(0, K, lanes.WIDTH):
+            tail = lanes.first(K - k)
+            own = lanes.load_first(q, u * K + k, tail, 0.0)
+            for e in range(first, last):
+                other = lanes.load_first(q, np.int64(indices[e]) * K + k, tail, 0.0)
+                gap = lanes.subtract(own, other)
+                total = lanes.fma(lanes.multiply(lanes.splat(weights[e]), gap), gap, total)
+        out[u] = lanes.total(total)
 
 
 def _padded(K: int) -> int:
