@@ -40,6 +40,15 @@ class SelfTraining(CRFMethod):
                 gt=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"
             ),
         ] = 1.0
+        share: Annotated[
+            float,
+            msgspec.Meta(
+                ge=0,
+                lt=1,
+                description="a retraining stops when 5 iterations add at most this share to its"
+                " gain: labels settle long before weights do; 0 = only by ftol",
+            ),
+        ] = 5e-3
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
@@ -54,6 +63,7 @@ class SelfTraining(CRFMethod):
         train_supervised(crf, text, params, run)
         guesses: list[I32] = []
         seen: set[bytes] = set()
+        options = params.options(share=params.share)
         rounds = run.rounds(params.rounds)
         for _ in rounds:
             with run.phase("decode"):
@@ -68,7 +78,7 @@ class SelfTraining(CRFMethod):
                 for data, labels in zip(text.unlabeled, guesses, strict=True)
             ]
             with run.phase("train"):
-                result = crf.train([text.labeled, *targets], params)
+                result = crf.train([text.labeled, *targets], params, options=options)
             rounds.record(
                 f"{changed:.2%} of the labels changed", changed=changed, **result.record()
             )
