@@ -189,7 +189,7 @@ class RegularizedPosterior:
         ]
 
     def model(self, weights: F64) -> Posterior:
-        """p_theta; keeps the scores of the text, but not transitions that depend on the position."""
+        """p_theta; keeps the scores of the text unless transitions depend on the position."""
         self._kept.clear()
         if not any(data.varying for data in self.parts):
             self._kept.append((weights, [list(text) for text in self._text(weights)]))

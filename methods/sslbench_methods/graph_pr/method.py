@@ -172,7 +172,8 @@ def penalty_of(
 class RegularizedEM:
     """Ascent on J from the supervised optimum (docs/specs/graph_pr.md, section 6).
 
-    share: M-steps between the first and the last round stop when 5 iterations add less of their gain.
+    share: M-steps between the first and the last round stop when 5 iterations add no more than this
+    share to their gain.
     path: J at the start, then after every E-step and M-step.
     first: the model after the first of several rounds. q: of the last E-step.
     """
@@ -235,9 +236,7 @@ class RegularizedEM:
         parts = {"J_E": self.path[-1], "R": now.r, "KL": now.kl, "h": now.h}
         return q, {**parts, **steps, "kept_old": worse}
 
-    def m_step(
-        self, q: Posterior, share: float = 0.0
-    ) -> tuple[Posterior, Value, dict[str, Any]]:
+    def m_step(self, q: Posterior, share: float = 0.0) -> tuple[Posterior, Value, dict[str, Any]]:
         """theta <- argmax L + beta sum_unlabeled E_q log p_theta, from the current weights.
 
         share: see `share` of the class; 0 = the whole step.
@@ -245,9 +244,7 @@ class RegularizedEM:
         params = self.params
         free = [(data, LogPartition(params.beta)) for data in self.text.unlabeled]
         parts: Parts = [self.text.labeled, *free]
-        stop = params.options(
-            ftol=params.m_ftol, max_iterations=params.m_iterations, share=share
-        )
+        stop = params.options(ftol=params.m_ftol, max_iterations=params.m_iterations, share=share)
         sums = params.beta * q.expected_counts()
         with self.run.phase("mstep"):
             result = self.crf.train(parts, params, options=stop, expected_counts=sums)

@@ -31,8 +31,8 @@ class Options:
     """When to stop, in units of the function as given (that of a training is per token).
 
     memory: pairs (s, y) kept; gtol: largest absolute value of the gradient (projected onto the
-    bounds) at an optimum; ftol: smallest relative decrease over `window` iterations; share: likewise,
-    of the decrease since the start. max_evaluations: of one line search.
+    bounds) at an optimum; ftol: smallest relative decrease over `window` iterations; share: their
+    smallest share in the decrease since the start. max_evaluations: of one line search.
     """
 
     memory: int = 10

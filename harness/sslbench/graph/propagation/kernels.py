@@ -19,10 +19,10 @@ AHEAD = 16  # how many edges ahead rows are fetched into the cache
 
 
 @kernel
-def _fetch_neighbors(first: int, last: int, indices: I32, q: F64 | F32) -> None:
-    """Fetch into the cache the rows of neighbors that come soon: they are anywhere in memory."""
+def _fetch_neighbors(u: int, indptr: I32, indices: I32, q: F64 | F32) -> None:
+    """Fetch rows of neighbors that come soon into the cache: they are anywhere in memory."""
     K, end = q.shape[1], indices.shape[0] - 1
-    for e in range(first, last):
+    for e in range(indptr[u], indptr[u + 1]):
         row = np.int64(indices[min(e + AHEAD, end)]) * K
         for k in range(0, K, lanes.WIDTH):
             lanes.prefetch(q, row + k)
@@ -30,13 +30,13 @@ def _fetch_neighbors(first: int, last: int, indices: I32, q: F64 | F32) -> None:
 
 @kernel
 def _neighbor_sum(
-    first: int, last: int, indices: I32, weights: F64, q: F64 | F32, k: int
+    u: int, indptr: I32, indices: I32, weights: F64, q: F64 | F32, k: int
 ) -> tuple[lanes.Vector, lanes.Vector]:
-    """Columns k to k + 15 of sum_v w_uv q_v over the edges from first to last; 0 beyond K."""
+    """Columns k to k + 15 of sum_v w_uv q_v; 0 beyond K."""
     K = q.shape[1]
     low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
     s0 = s1 = lanes.splat(0.0)
-    for e in range(first, last):
+    for e in range(indptr[u], indptr[u + 1]):
         w, i = lanes.splat(weights[e]), np.int64(indices[e]) * K + k
         s0 = lanes.fma(w, lanes.load_first(q, i, low, 0.0), s0)
         s1 = lanes.fma(w, lanes.load_first(q, i + lanes.WIDTH, high, 0.0), s1)
@@ -60,13 +60,12 @@ def jacobi_step(
 ) -> None:
     """out_u = scale_u (labeled_u r_u + coupling sum_v w_uv q_v + prior).
 
-    q, r, out [V, K] of one type, float64 or float32; sums are float64. scale float64[V], 0 for a vertex without label, edge and prior, which
-    keeps its row of q.
+    q, r, out: [V, K] of one type, float64 or float32; sums are float64. scale float64[V], 0 for a
+    vertex without label, edge and prior, which keeps its row of q.
     """
     K, c = q.shape[1], lanes.splat(coupling)
     for u in range(begin * CHUNK, min(end * CHUNK, out.shape[0])):
-        first, last = np.int64(indptr[u]), np.int64(indptr[u + 1])
-        _fetch_neighbors(first, last, indices, q)
+        _fetch_neighbors(u, indptr, indices, q)
         f = lanes.splat(scale[u])
         for k in range(0, K, STRIP):
             i, low, high = u * K + k, lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
@@ -74,7 +73,7 @@ def jacobi_step(
             if labeled[u]:
                 x0 = lanes.add(x0, lanes.load_first(r, i, low, 0.0))
                 x1 = lanes.add(x1, lanes.load_first(r, i + lanes.WIDTH, high, 0.0))
-            s0, s1 = _neighbor_sum(first, last, indices, weights, q, k)
+            s0, s1 = _neighbor_sum(u, indptr, indices, weights, q, k)
             lanes.store_first(out, i, low, lanes.multiply(f, lanes.fma(c, s0, x0)))
             x1 = lanes.multiply(f, lanes.fma(c, s1, x1))
             lanes.store_first(out, i + lanes.WIDTH, high, x1)
@@ -90,13 +89,12 @@ def row_energy(
     """out_u = sum_v w_uv |q_u - q_v|^2; q float64[V, K], out float64[V]."""
     K = q.shape[1]
     for u in range(begin * CHUNK, min(end * CHUNK, q.shape[0])):
-        first, last = np.int64(indptr[u]), np.int64(indptr[u + 1])
-        _fetch_neighbors(first, last, indices, q)
+        _fetch_neighbors(u, indptr, indices, q)
         total = lanes.splat(0.0)
         for k in range(0, K, lanes.WIDTH):
             tail = lanes.first(K - k)
             own = lanes.load_first(q, u * K + k, tail, 0.0)
-            for e in range(first, last):
+            for e in range(indptr[u], indptr[u + 1]):
                 other = lanes.load_first(q, np.int64(indices[e]) * K + k, tail, 0.0)
                 gap = lanes.subtract(own, other)
                 total = lanes.fma(lanes.multiply(lanes.splat(weights[e]), gap), gap, total)
@@ -153,13 +151,12 @@ def _system_product(
     P, c = partial.shape[1], lanes.splat(-coupling)
     for chunk in range(begin, end):
         for u in range(chunk * CHUNK, min(V, (chunk + 1) * CHUNK)):
-            first, last = np.int64(indptr[u]), np.int64(indptr[u + 1])
-            _fetch_neighbors(first, last, indices, p)
+            _fetch_neighbors(u, indptr, indices, p)
             f = lanes.splat(diagonal[u])
             for k in range(0, K, STRIP):
                 i, j = u * K + k, chunk * P + k
                 low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
-                s0, s1 = _neighbor_sum(first, last, indices, weights, p, k)
+                s0, s1 = _neighbor_sum(u, indptr, indices, weights, p, k)
                 p0 = lanes.load_first(p, i, low, 0.0)
                 p1 = lanes.load_first(p, i + lanes.WIDTH, high, 0.0)
                 x0 = lanes.fma(c, s0, lanes.multiply(f, p0))
@@ -265,9 +262,8 @@ def sparse_sweep(
         if kappa == 0.0:  # no edge and no label: the penalty alone
             q[u] = 0.0
             continue
-        first, last = np.int64(indptr[u]), np.int64(indptr[u + 1])
         for k in range(0, K, STRIP):
-            s0, s1 = _neighbor_sum(first, last, indices, weights, q, k)
+            s0, s1 = _neighbor_sum(u, indptr, indices, weights, q, k)
             lanes.store(sums, k, s0)
             lanes.store(sums, k + lanes.WIDTH, s1)
         for k in range(K):

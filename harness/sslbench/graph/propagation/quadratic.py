@@ -59,18 +59,21 @@ def propagate(
     ------
     ValueError: shapes that do not match.
     """
-    V, dtype = len(labeled), np.float32 if start.dtype == np.float32 else np.float64
-    q, r = as_rows(start, V, "start", dtype), as_rows(r, V, "r", dtype)
+    V = len(labeled)
+    q, r = as_rows(start, V, "start"), as_rows(r, V, "r")
     if q.shape != r.shape:
         raise ValueError(f"start has {q.shape[1]} labels, r has {r.shape[1]}")
     edges, coupling = Edges.from_matrix(W, V), COUNTS[edge_count] * mu
     scale = inverse(labeled + nu + coupling * edges.degree)
     prior = nu / q.shape[1]
-    q, other = q.copy(), np.empty_like(q)
+    single = start.dtype == np.float32
+    now: F64 | F32 = q.astype(np.float32) if single else q.copy()
+    known: F64 | F32 = r.astype(np.float32) if single else r
+    other = np.empty_like(now)
     for _ in range(steps):
-        jacobi_step(*edges.csr, q, r, labeled, coupling, prior, scale, other)
-        q, other = other, q
-    return q
+        jacobi_step(*edges.csr, now, known, labeled, coupling, prior, scale, other)
+        now, other = other, now
+    return now
 
 
 def propagate_optimum(

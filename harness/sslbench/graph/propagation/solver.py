@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -50,11 +50,11 @@ class Edges:
         return self.indptr, self.indices, self.weights
 
 
-def as_rows(array: F64 | F32, vertices: int, name: str, dtype: type[np.floating] = np.float64) -> Any:
-    """`array` as contiguous [V, K] of a type; ValueError if it has another number of rows."""
-    rows = np.ascontiguousarray(array, dtype=dtype)
+def as_rows(array: F64 | F32, vertices: int, name: str) -> F64:
+    """`array` as contiguous float64[V, K]; ValueError if it has another number of rows."""
+    rows = np.ascontiguousarray(array, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != vertices:
-        raise ValueError(f"{name} must be {dtype.__name__}[{vertices}, K], got {rows.shape}")
+        raise ValueError(f"{name} must be float64[{vertices}, K], got {rows.shape}")
     return rows
 
 
