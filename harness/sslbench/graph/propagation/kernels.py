@@ -15,7 +15,7 @@ from sslbench.types import F32, F64, I32, I64, Bool
 
 CHUNK = 1024  # rows of a task
 STRIP = 2 * lanes.WIDTH  # columns that a pass over the edges of a vertex sums in registers
-AHEAD = 16  # how many edges ahead rows are fetched into the cache
+AHEAD = 32  # how many edges ahead rows are fetched into the cache
 
 
 @kernel
