@@ -19,24 +19,21 @@ AHEAD = 32  # how many edges ahead rows are fetched into the cache
 
 
 @kernel
-def _fetch_neighbors(u: int, indptr: I32, indices: I32, q: F64 | F32) -> None:
-    """Fetch rows of neighbors that come soon into the cache: they are anywhere in memory."""
-    K, end = q.shape[1], indices.shape[0] - 1
-    for e in range(indptr[u], indptr[u + 1]):
-        row = np.int64(indices[min(e + AHEAD, end)]) * K
-        for k in range(0, K, lanes.WIDTH):
-            lanes.prefetch(q, row + k)
-
-
-@kernel
 def _neighbor_sum(
     u: int, indptr: I32, indices: I32, weights: F64, q: F64 | F32, k: int
 ) -> tuple[lanes.Vector, lanes.Vector]:
-    """Columns k to k + 15 of sum_v w_uv q_v; 0 beyond K."""
-    K = q.shape[1]
+    """Columns k to k + 15 of sum_v w_uv q_v; 0 beyond K.
+
+    Fetches those of neighbors that come soon into the cache: they are anywhere in memory.
+    """
+    K, end = q.shape[1], indices.shape[0] - 1
+    ahead = K if k == 0 else 0
     low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
     s0 = s1 = lanes.splat(0.0)
     for e in range(indptr[u], indptr[u + 1]):
+        later = np.int64(indices[min(e + AHEAD, end)]) * K + k
+        for c in range(0, ahead, lanes.WIDTH):
+            lanes.prefetch(q, later + c)
         w, i = lanes.splat(weights[e]), np.int64(indices[e]) * K + k
         s0 = lanes.fma(w, lanes.load_first(q, i, low, 0.0), s0)
         s1 = lanes.fma(w, lanes.load_first(q, i + lanes.WIDTH, high, 0.0), s1)
@@ -65,7 +62,6 @@ def jacobi_step(
     """
     K, c = q.shape[1], lanes.splat(coupling)
     for u in range(begin * CHUNK, min(end * CHUNK, out.shape[0])):
-        _fetch_neighbors(u, indptr, indices, q)
         f = lanes.splat(scale[u])
         for k in range(0, K, STRIP):
             i, low, high = u * K + k, lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
@@ -89,7 +85,6 @@ def row_energy(
     """out_u = sum_v w_uv |q_u - q_v|^2; q float64[V, K], out float64[V]."""
     K = q.shape[1]
     for u in range(begin * CHUNK, min(end * CHUNK, q.shape[0])):
-        _fetch_neighbors(u, indptr, indices, q)
         total = lanes.splat(0.0)
         for k in range(0, K, lanes.WIDTH):
             tail = lanes.first(K - k)
@@ -151,7 +146,6 @@ def _system_product(
     P, c = partial.shape[1], lanes.splat(-coupling)
     for chunk in range(begin, end):
         for u in range(chunk * CHUNK, min(V, (chunk + 1) * CHUNK)):
-            _fetch_neighbors(u, indptr, indices, p)
             f = lanes.splat(diagonal[u])
             for k in range(0, K, STRIP):
                 i, j = u * K + k, chunk * P + k
