@@ -29,7 +29,7 @@ def bandwidth() -> float:
 @pytest.mark.parametrize("labels", [12, 44])
 def test_edges_per_second(benchmark: Any, figure: Figure, labels: int) -> None:
     W, rng = five_nearest(VERTICES), np.random.default_rng(1)
-    start = rng.dirichlet(np.ones(labels), VERTICES).astype(np.float32)
+    start = rng.dirichlet(np.ones(labels), VERTICES)
     labeled = rng.random(VERTICES) < 0.1
 
     def work() -> object:

@@ -126,10 +126,7 @@ class GraphSelfTraining(CRFMethod):
             known = vertices.distribution, vertices.labeled, params.mu, params.nu
             if params.propagation == "optimum":
                 return propagate_optimum(graph.W, *known, edge_count=params.edge_count)
-            means = q.astype(np.float32)  # an error of 1e-7 in a probability is harmless
-            return propagate(
-                graph.W, means, *known, steps=params.steps, edge_count=params.edge_count
-            ).astype(np.float64)
+            return propagate(graph.W, q, *known, steps=params.steps, edge_count=params.edge_count)
 
         crf, text = shared.encoded(problem, params, run)
         return TypeTrainer(crf, text, vertices, smooth, params, run).train()

@@ -116,11 +116,6 @@ def _widen(builder: Any, value: Any) -> Any:
     return value if value.type == _VECTOR else builder.fpext(value, _VECTOR)
 
 
-def _narrow(builder: Any, value: Any, bits: int) -> Any:
-    """From float64 to numbers of so many bits."""
-    return value if bits == 64 else builder.fptrunc(value, ir.VectorType(_F32, WIDTH))
-
-
 def _check(array: Any, *dtypes: Any) -> None:
     if not isinstance(array, types.Array) or array.layout != "C" or array.dtype not in dtypes:
         raise TypeError(f"lanes need a C-contiguous array of {dtypes}, not {array}")
@@ -290,12 +285,12 @@ def load_first(_typing: Any, array: Any, index: Any, mask: Any, fill: Any) -> An
 
 @_operation
 def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
-    """Write items index .. index + 7; numbers are rounded to float32 for an array of those."""
-    _check(array, types.float64, types.float32)
+    """Write items index .. index + 7 (float64)."""
+    _check(array, types.float64)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:2])
-        builder.store(_narrow(builder, args[2], bits), pointer, align=bits // 8)
+        pointer, _ = _address(context, builder, signature.args[0], *args[:2])
+        builder.store(args[2], pointer, align=8)
         return context.get_dummy_value()
 
     return types.void(array, types.int64, LANES), code
@@ -304,15 +299,15 @@ def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
 @_operation
 def store_first(_typing: Any, array: Any, index: Any, mask: Any, value: Any) -> Any:
     """As `store` for the lanes of the mask only."""
-    _check(array, types.float64, types.float32)
+    _check(array, types.float64)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:3])
+        pointer, _ = _address(context, builder, signature.args[0], *args[:3])
         _call(
             builder,
-            f"llvm.masked.store.v8f{bits}.p0v8f{bits}",
+            "llvm.masked.store.v8f64.p0v8f64",
             ir.VoidType(),
-            [_narrow(builder, args[3], bits), pointer, ir.Constant(_I32, bits // 8), args[2]],
+            [args[3], pointer, ir.Constant(_I32, 8), args[2]],
         )
         return context.get_dummy_value()
 

@@ -20,7 +20,7 @@ AHEAD = 32  # how many edges ahead rows are fetched into the cache
 
 @kernel
 def _neighbor_sum(
-    u: int, indptr: I32, indices: I32, weights: F64, q: F64 | F32, k: int
+    u: int, indptr: I32, indices: I32, weights: F64, q: F64, k: int
 ) -> tuple[lanes.Vector, lanes.Vector]:
     """Columns k to k + 15 of sum_v w_uv q_v; 0 beyond K.
 
@@ -47,18 +47,18 @@ def jacobi_step(
     indptr: I32,
     indices: I32,
     weights: F64,
-    q: F64 | F32,
-    r: F64 | F32,
+    q: F64,
+    r: F64,
     labeled: Bool,
     coupling: float,
     prior: float,
     scale: F64,
-    out: F64 | F32,
+    out: F64,
 ) -> None:
     """out_u = scale_u (labeled_u r_u + coupling sum_v w_uv q_v + prior).
 
-    q, r, out: [V, K] of one type, float64 or float32; sums are float64. scale float64[V], 0 for a
-    vertex without label, edge and prior, which keeps its row of q.
+    q, r, out float64[V, K]; scale float64[V], 0 for a vertex without label, edge and prior, which
+    keeps its row of q.
     """
     K, c = q.shape[1], lanes.splat(coupling)
     for u in range(begin * CHUNK, min(end * CHUNK, out.shape[0])):

@@ -25,7 +25,7 @@ from sslbench.graph.propagation.solver import (
     inverse,
     solve,
 )
-from sslbench.types import F32, F64, Bool
+from sslbench.types import F64, Bool
 
 STEPS = 10
 """Number of steps in the paper."""
@@ -33,17 +33,15 @@ STEPS = 10
 
 def propagate(
     W: csr_array,
-    start: F64 | F32,
+    start: F64,
     r: F64,
     labeled: Bool,
     mu: float,
     nu: float,
     steps: int = STEPS,
     edge_count: EdgeCount = "once",
-) -> F64 | F32:
-    """`steps` Jacobi steps from `start`: [V, K] of its type.
-
-    float32 takes half the time, since rows come from memory; sums are float64 for either type.
+) -> F64:
+    """`steps` Jacobi steps from `start`: float64[V, K].
 
     A small number of steps is part of the method: the optimum does not depend on the start. m steps
     carry labels over m edges. Labeled vertices are not reset to r. A vertex without label, edge and
@@ -51,7 +49,7 @@ def propagate(
 
     Parameters
     ----------
-    W: symmetric csr[V, V] with zero diagonal. start: float64[V, K] or float32[V, K].
+    W: symmetric csr[V, V] with zero diagonal. start: float64[V, K].
     r: float64[V, K], read where bool[V] `labeled`.
     edge_count: c, "once" or "twice".
 
@@ -66,14 +64,11 @@ def propagate(
     edges, coupling = Edges.from_matrix(W, V), COUNTS[edge_count] * mu
     scale = inverse(labeled + nu + coupling * edges.degree)
     prior = nu / q.shape[1]
-    single = start.dtype == np.float32
-    now: F64 | F32 = q.astype(np.float32) if single else q.copy()
-    known: F64 | F32 = r.astype(np.float32) if single else r
-    other = np.empty_like(now)
+    q, other = q.copy(), np.empty_like(q)
     for _ in range(steps):
-        jacobi_step(*edges.csr, now, known, labeled, coupling, prior, scale, other)
-        now, other = other, now
-    return now
+        jacobi_step(*edges.csr, q, r, labeled, coupling, prior, scale, other)
+        q, other = other, q
+    return q
 
 
 def propagate_optimum(

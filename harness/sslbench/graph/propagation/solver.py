@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sslbench.graph.propagation.kernels import advance, system_product, turn
-from sslbench.types import F32, F64, I32
+from sslbench.types import F64, I32
 
 EdgeCount: TypeAlias = Literal["once", "twice"]
 
@@ -50,7 +50,7 @@ class Edges:
         return self.indptr, self.indices, self.weights
 
 
-def as_rows(array: F64 | F32, vertices: int, name: str) -> F64:
+def as_rows(array: F64, vertices: int, name: str) -> F64:
     """`array` as contiguous float64[V, K]; ValueError if it has another number of rows."""
     rows = np.ascontiguousarray(array, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != vertices:
