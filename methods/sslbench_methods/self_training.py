@@ -63,7 +63,6 @@ class SelfTraining(CRFMethod):
         train_supervised(crf, text, params, run)
         guesses: list[I32] = []
         seen: set[bytes] = set()
-        options = params.options(share=params.share)
         rounds = run.rounds(params.rounds)
         for _ in rounds:
             with run.phase("decode"):
@@ -77,6 +76,8 @@ class SelfTraining(CRFMethod):
                 (data, hard_targets(labels, data.lengths, params.weight))
                 for data, labels in zip(text.unlabeled, guesses, strict=True)
             ]
+            # few changed labels leave little to gain, of which a larger share is as little
+            options = params.options(share=min(0.5, params.share / changed))
             with run.phase("train"):
                 result = crf.train([text.labeled, *targets], params, options=options)
             rounds.record(
