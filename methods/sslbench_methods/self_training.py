@@ -40,6 +40,15 @@ class SelfTraining(CRFMethod):
                 gt=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"
             ),
         ] = 1.0
+        share: Annotated[
+            float,
+            msgspec.Meta(
+                ge=0,
+                lt=1,
+                description="a retraining stops when 5 iterations add at most this share to its"
+                " gain: labels settle long before weights do; 0 = only by ftol",
+            ),
+        ] = 5e-3
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
@@ -67,8 +76,10 @@ class SelfTraining(CRFMethod):
                 (data, hard_targets(labels, data.lengths, params.weight))
                 for data, labels in zip(text.unlabeled, guesses, strict=True)
             ]
+            # few changed labels leave little to gain, of which a larger share is as little
+            options = params.options(share=min(0.5, params.share / changed))
             with run.phase("train"):
-                result = crf.train([text.labeled, *targets], params)
+                result = crf.train([text.labeled, *targets], params, options=options)
             rounds.record(
                 f"{changed:.2%} of the labels changed", changed=changed, **result.record()
             )

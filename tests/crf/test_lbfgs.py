@@ -278,3 +278,22 @@ def test_steps_beyond_the_domain_are_shortened() -> None:
 
     found = lbfgs.minimize(function, np.array([50.0]), STRICT)
     assert found.weights[0] == pytest.approx(1.0, abs=1e-8)
+
+
+def test_a_share_of_the_decrease() -> None:
+    """The run is that of `STRICT`, cut at the first window that adds so little."""
+    scale = np.geomspace(1.0, 1e4, 30)
+
+    def function(x: F64, gradient: F64) -> float:
+        gradient[:] = scale * (x - 1.0)
+        return 5.0 + 0.5 * float(scale @ (x - 1.0) ** 2)
+
+    whole = lbfgs.minimize(function, np.zeros(30), STRICT)
+    cut = lbfgs.minimize(function, np.zeros(30), Options(gtol=0.0, ftol=0.0, share=0.01))
+    assert cut.status == "decrease"
+    assert cut.history == whole.history[: len(cut.history)]
+    gain = cut.history[0] - np.array(cut.history)
+    added = gain[5:] - gain[:-5]
+    assert added[-1] <= 0.01 * gain[-1]
+    assert (added[:-1] > 0.01 * gain[5:-1]).all()
+    assert cut.iterations < whole.iterations

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sslbench_datasets.synth.load as synth
 from sslbench.corpus import CorpusShards
-from sslbench.crf import STRICT, Options, TrainingParams, read_model
+from sslbench.crf import STRICT, ChainCRF, Options, TrainingParams, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
@@ -91,6 +91,33 @@ def test_the_record(problem: Problem) -> None:
         assert 0 <= entry["dev_accuracy"] <= 1
     assert "dev_accuracy" in trace["supervised"]
     assert run.trace["graph"]["vertices"] > 0
+
+
+def test_m_steps_are_whole_at_both_ends(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """J rises in all rounds, and the end is that of whole M-steps, as far as EM has converged."""
+    asked: list[float] = []
+    train = ChainCRF.train
+
+    def watched(self: ChainCRF, *args: Any, options: Any = None, **others: Any) -> Any:
+        asked.extend([] if options is None else [options.share])
+        return train(self, *args, options=options, **others)
+
+    monkeypatch.setattr(ChainCRF, "train", watched)
+    run = fitted(problem, StrictPR, em_iters=6, em_tol=0.0, m_share=0.3)[1]
+    assert asked == [0.0, 0.3, 0.3, 0.3, 0.3, 0.0]
+    assert run.trace["falls"] == []
+    asked.clear()
+    ends = [
+        fitted(problem, StrictPR, em_iters=400, em_tol=1e-4, m_share=share)[1].trace
+        for share in (0.0, 0.3)
+    ]
+    assert [end["stopped"] for end in ends] == ["converged"] * 2
+    assert asked[-1] == 0.0
+    loose = len(ends[0]["rounds"]) + 1
+    assert asked[:loose] == [0.0] * loose
+    assert asked[loose : loose + 2] == [0.3] * 2
+    J = [end["rounds"][-1]["J_M"] for end in ends]
+    assert J[1] == pytest.approx(J[0], rel=0.02)
 
 
 def test_pr1_is_the_first_round(problem: Problem) -> None:
@@ -287,8 +314,8 @@ def test_a_fall_is_told(
     em.run = RunContext(quiet=False)
     honest = em.m_step
 
-    def worse_at_first(q: Posterior) -> Any:
-        found = honest(q)
+    def worse_at_first(q: Posterior, share: float) -> Any:
+        found = honest(q, share)
         if len(em.path) == 3:
             em.path[-1] = em.path[-2] - 1e-3
         return found

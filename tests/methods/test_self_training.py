@@ -66,6 +66,17 @@ def test_a_tolerated_change_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (trace["stopped"], len(trace["rounds"])) == ("converged", 1)
 
 
+def test_retrainings_stop_early() -> None:
+    """The labels of the text are those of whole trainings, after fewer iterations."""
+    (whole, all_of_it), (short, some) = (trained(share=share) for share in (0.0, 0.05))
+    text = toy_problem().unlabeled
+    for shard in text:
+        np.testing.assert_array_equal(whole.predict(shard), short.predict(shard))
+    assert some["supervised"] == all_of_it["supervised"]
+    assert some["rounds"][0]["iterations"] < all_of_it["rounds"][0]["iterations"]
+    assert some["rounds"][0]["objective"] < all_of_it["rounds"][0]["objective"]
+
+
 def test_attributes_of_the_text() -> None:
     """A symbol that only the text has gets weights only when asked for."""
     text = corpus([3, 0, 3], vocabulary=Vocabulary([*SYMBOLS.strings, "3"]))

@@ -10,25 +10,33 @@ is (He et al. 2013, section 4, equation 20; docs/specs/graph_pr.md, section 4)
 
     theta~ <- (1 - eta) theta~ + eta theta,    a <- (1 - eta) a - eta lam dh/dm.          (*)
 
-One forward-backward a step; what is kept has the size of the weights and of the rows.
+One forward-backward a step. What is kept has the size of the weights and of the rows; the node
+scores of the text under the model, which all steps of an E-step share, have that of its attributes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sslbench.crf import BatchPotentials, ChainCRF, EncodedCorpus, PotentialGradient, split_tokens
+from sslbench.crf import (
+    BatchPosterior,
+    BatchPotentials,
+    ChainCRF,
+    EncodedCorpus,
+    PotentialGradient,
+    split_tokens,
+)
 from sslbench.crf.optim.vectors import combine, dot
+from sslbench.graph.batch_rows import BatchRows
 from sslbench.graph.regularizers import Regularizer
-from sslbench.graph.tokens import add_type_sums
-from sslbench.types import F64, I32, I64
+from sslbench.types import F64
 
 #: a search for the length of a step gives up below this
 SHORTEST = 1e-9
@@ -138,20 +146,23 @@ SCHEDULES: MappingProxyType[str, Schedule] = MappingProxyType(
 class _OffsetLogPartition:
     """log Z with offsets float64[R + 1, K] added to node scores by row; sums marginals by row.
 
-    row_of: int32[N], -1 = the last row of the offsets, which is zero.
+    rows: of the tokens of each batch, by its first token. sums: float64[R, K].
     """
 
     offset: F64
-    row_of: I32
+    rows: Mapping[int, BatchRows]
     sums: F64
-    seen: I64
+
+    def posterior(self, potentials: BatchPotentials) -> BatchPosterior:
+        """Overwrites the potentials if they depend on the position."""
+        rows = self.rows[potentials.batch.lo]
+        node = rows.shifted(potentials.node, self.offset)
+        found = replace(potentials, node=node).posterior()
+        rows.add_sums(found.node, self.sums)
+        return found
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        row_of = self.row_of[potentials.batch.tokens]
-        potentials.node[:] += self.offset[row_of]
-        expected = PotentialGradient.of_log_z(potentials.posterior(), 1.0)
-        add_type_sums(row_of, expected.node, self.sums, self.seen)
-        return expected
+        return PotentialGradient.of_log_z(self.posterior(potentials), 1.0)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum())
@@ -165,24 +176,45 @@ class RegularizedPosterior:
     parts: Sequence[EncodedCorpus]
     penalty: Regularizer
     lam: float
+    #: weights of the last model and log-potentials of all parts under them, as most steps need them
+    _kept: list[tuple[F64, list[list[BatchPotentials]]]] = field(default_factory=list, init=False)
+
+    @cached_property
+    def _rows(self) -> list[dict[int, BatchRows]]:
+        """Of each part: the rows of the tokens of its batches, by their first token."""
+        rows = self.penalty.rows
+        return [
+            {x.lo: BatchRows.build(own[x.tokens], len(rows.fixed)) for x in data.batches}
+            for data, own in zip(self.parts, split_tokens(rows.row_of, self.parts), strict=True)
+        ]
 
     def model(self, weights: F64) -> Posterior:
-        """p_theta."""
+        """p_theta; keeps the scores of the text unless transitions depend on the position."""
+        self._kept.clear()
+        if not any(data.varying for data in self.parts):
+            self._kept.append((weights, [list(text) for text in self._text(weights)]))
         rows, labels = self.penalty.rows.fixed.shape
         return self.posterior(weights, np.zeros((rows + 1, labels)))
 
+    def _text(self, weights: F64) -> Sequence[Iterable[BatchPotentials]]:
+        """Log-potentials of each part, batch by batch."""
+        for kept, text in self._kept:
+            if kept is weights:
+                return text
+        return [self.crf.potentials(data, weights) for data in self.parts]
+
     def posterior(self, weights: F64, offset: F64, *, counted: bool = False) -> Posterior:
         """One forward-backward over the text; counted: with expected features."""
-        rows = self.penalty.rows
-        sums, seen = np.zeros_like(rows.fixed), np.zeros(len(rows.fixed), np.int64)
-        row_of = split_tokens(rows.row_of, self.parts)
-        terms = [_OffsetLogPartition(offset, part, sums, seen) for part in row_of]
-        parts, counts = list(zip(self.parts, terms, strict=True)), None
+        rows, counts = self.penalty.rows, None
+        sums = np.zeros_like(rows.fixed)
+        terms = [_OffsetLogPartition(offset, own, sums) for own in self._rows]
         if counted:
-            expectation = self.crf.expect(parts, weights)
+            expectation = self.crf.expect(list(zip(self.parts, terms, strict=True)), weights)
             log_z, counts = expectation.values, expectation.counts
         else:
-            log_z = self.crf.evaluate(parts, weights)
+            text = zip(terms, self._text(weights), strict=True)
+            values = [term.posterior(batch).log_z() for term, part in text for batch in part]
+            log_z = np.concatenate([np.empty(0), *values])
         m = rows.from_sums(sums)
         h, slope = self.penalty.value_and_gradient(m)
         return Posterior(weights, offset, log_z, sums, m, h, slope, counts)
@@ -218,8 +250,9 @@ class RegularizedPosterior:
         if moved := q.weights is not weights:
             weights = np.empty_like(q.weights)
             combine(1.0 - eta, q.weights, eta, model.weights, weights)
-        offset = (1.0 - eta) * q.offset
-        offset[:-1] -= eta * self.lam * q.gradient
+        offset = np.zeros_like(q.offset)
+        own, at = offset[:-1].reshape(-1), q.offset[:-1].reshape(-1)
+        combine(1.0 - eta, at, -eta * self.lam, q.gradient.reshape(-1), own)
         return self.posterior(weights, offset, counted=moved)
 
     def descends(self, new: Posterior, old: Posterior, eta: float, gap: float) -> bool:

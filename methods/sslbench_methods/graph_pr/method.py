@@ -88,6 +88,15 @@ class GraphPR(CRFMethod):
         em_tol: Annotated[
             float, msgspec.Meta(ge=0, le=1e9, description="EM stops at this relative change of J")
         ] = 1e-3
+        m_share: Annotated[
+            float,
+            msgspec.Meta(
+                ge=0,
+                lt=1,
+                description="an M-step between the first and the last round stops when 5 iterations"
+                " add at most this share to its gain; 0 = only by m_ftol, as the paper",
+            ),
+        ] = 0.02
         # J goes on to rise while labels get worse, where the graph is wrong often enough
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *RegularizationParams.search,
@@ -96,7 +105,7 @@ class GraphPR(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train on the labeled sentences, then alternate."""
-        return train(problem, params, run, params.em_iters, params.em_tol)
+        return train(problem, params, run, params.em_iters, params.em_tol, params.m_share)
 
     restore = staticmethod(partial(PosteriorTagger.from_arrays, kind=KIND))
 
@@ -113,7 +122,12 @@ class PR1(CRFMethod):
 
 
 def train(
-    problem: Problem, params: RegularizationParams, run: RunContext, rounds: int, tolerance: float
+    problem: Problem,
+    params: RegularizationParams,
+    run: RunContext,
+    rounds: int,
+    tolerance: float,
+    share: float = 0.0,
 ) -> Tagger:
     """Build the penalty, train, and make the tagger that the parameters ask for."""
     if params.decode_from == "q" and (params.penalty, params.decoding) != ("graph", "posterior"):
@@ -121,7 +135,7 @@ def train(
     penalty, lookup = penalty_of(problem, params, run)
     crf, text = encoded(problem, params, run)
     posterior = RegularizedPosterior(crf, text.unlabeled, penalty, params.lam)
-    em = RegularizedEM(posterior, text, params, run, SCHEDULES[params.schedule])
+    em = RegularizedEM(posterior, text, params, run, SCHEDULES[params.schedule], share)
     em.train(rounds, tolerance)
     if params.decoding == "viterbi":
         return crf
@@ -158,6 +172,8 @@ def penalty_of(
 class RegularizedEM:
     """Ascent on J from the supervised optimum (docs/specs/graph_pr.md, section 6).
 
+    share: M-steps between the first and the last round stop when 5 iterations add no more than this
+    share to their gain.
     path: J at the start, then after every E-step and M-step.
     first: the model after the first of several rounds. q: of the last E-step.
     """
@@ -167,12 +183,13 @@ class RegularizedEM:
     params: RegularizationParams
     run: RunContext
     schedule: Schedule
+    share: float = 0.0
     path: list[float] = field(default_factory=list)
     first: ChainCRF | None = None
     q: Posterior | None = None
 
     def train(self, most_rounds: int, tolerance: float) -> None:
-        """The supervised optimum, then rounds until J settles."""
+        """The supervised optimum, then rounds until J settles, from there with whole M-steps."""
         train_supervised(self.crf, self.text, self.params, self.run)
         rounds = self.run.rounds(most_rounds)
         if self.params.lam == 0 or not len(self.posterior.penalty.rows.row_of):
@@ -182,9 +199,11 @@ class RegularizedEM:
         value = self.posterior.value(model, model)
         self.run.trace["J"] = self.objective(value)
         self.path.append(self.run.trace["J"])
+        settled = self.share == 0
         for number in rounds:
             q, e_step = self.e_step(q, value, model)
-            model, value, m_step = self.m_step(q)
+            whole = settled or number in (1, most_rounds)
+            model, value, m_step = self.m_step(q, 0.0 if whole else self.share)
             gain = self.path[-1] - self.path[-3]
             message = f"J {self.path[-1]:.3f}, {len(e_step['etas'])} E-steps"
             if max(self.falls(), default=0) > 2 * (number - 1):
@@ -194,7 +213,9 @@ class RegularizedEM:
             if number == 1 < most_rounds:
                 self.first = replace(self.crf, weights=self.crf.weights.copy())
             if number >= LEAST_ROUNDS and abs(gain) < tolerance * abs(self.path[-3]):
-                rounds.stop("converged")
+                if whole:
+                    rounds.stop("converged")
+                settled = True
         self.q = q
         self.run.trace["falls"] = self.falls()
 
@@ -215,12 +236,15 @@ class RegularizedEM:
         parts = {"J_E": self.path[-1], "R": now.r, "KL": now.kl, "h": now.h}
         return q, {**parts, **steps, "kept_old": worse}
 
-    def m_step(self, q: Posterior) -> tuple[Posterior, Value, dict[str, Any]]:
-        """theta <- argmax L + beta sum_unlabeled E_q log p_theta, from the current weights."""
+    def m_step(self, q: Posterior, share: float = 0.0) -> tuple[Posterior, Value, dict[str, Any]]:
+        """theta <- argmax L + beta sum_unlabeled E_q log p_theta, from the current weights.
+
+        share: see `share` of the class; 0 = the whole step.
+        """
         params = self.params
         free = [(data, LogPartition(params.beta)) for data in self.text.unlabeled]
         parts: Parts = [self.text.labeled, *free]
-        stop = params.options(ftol=params.m_ftol, max_iterations=params.m_iterations)
+        stop = params.options(ftol=params.m_ftol, max_iterations=params.m_iterations, share=share)
         sums = params.beta * q.expected_counts()
         with self.run.phase("mstep"):
             result = self.crf.train(parts, params, options=stop, expected_counts=sums)

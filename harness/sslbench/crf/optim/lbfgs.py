@@ -31,13 +31,14 @@ class Options:
     """When to stop, in units of the function as given (that of a training is per token).
 
     memory: pairs (s, y) kept; gtol: largest absolute value of the gradient (projected onto the
-    bounds) at an optimum; ftol: smallest relative decrease over `window` iterations.
-    max_evaluations: of one line search.
+    bounds) at an optimum; ftol: smallest relative decrease over `window` iterations; share: their
+    smallest share in the decrease since the start. max_evaluations: of one line search.
     """
 
     memory: int = 10
     gtol: float = 1e-6
     ftol: float = 1e-7
+    share: float = 0.0
     window: int = 5
     max_iterations: int = 500
     max_evaluations: int = 30
@@ -139,7 +140,8 @@ def _small_decrease(history: list[float], options: Options) -> bool:
         return False
     old, new = history[-1 - options.window], history[-1]
     # also with ftol = 0: stop once changes are rounding error
-    return old - new <= options.ftol * max(abs(old), abs(new))
+    least = max(options.ftol * max(abs(old), abs(new)), options.share * (history[0] - new))
+    return old - new <= least
 
 
 def _first_step(projected: F64) -> float:

@@ -9,23 +9,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.compiled import chunks, njit, parallel_kernel
+from sslbench.compiled import chunks, kernel, parallel_kernel
+from sslbench.crf.simd import lanes
 from sslbench.types import F32, F64, I32, I64, Bool
 
 CHUNK = 1024  # rows of a task
+STRIP = 2 * lanes.WIDTH  # columns that a pass over the edges of a vertex sums in registers
+AHEAD = 32  # how many edges ahead rows are fetched into the cache
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _add_neighbors(
-    u: int, indptr: I32, indices: I32, weights: F64, factor: float, q: F64, out: F64, at: int
-) -> None:
-    """out[at] += factor * sum_v w_uv q_v. Views of rows would cost about as much as an edge."""
-    K = q.shape[1]
+@kernel
+def _neighbor_sum(
+    u: int, indptr: I32, indices: I32, weights: F64, q: F64, k: int
+) -> tuple[lanes.Vector, lanes.Vector]:
+    """Columns k to k + 15 of sum_v w_uv q_v; 0 beyond K.
+
+    Fetches those of neighbors that come soon into the cache: they are anywhere in memory.
+    """
+    K, end = q.shape[1], indices.shape[0] - 1
+    ahead = K if k == 0 else 0
+    low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
+    s0 = s1 = lanes.splat(0.0)
     for e in range(indptr[u], indptr[u + 1]):
-        v = indices[e]
-        w = factor * weights[e]
-        for k in range(K):
-            out[at, k] += w * q[v, k]
+        later = np.int64(indices[min(e + AHEAD, end)]) * K + k
+        for c in range(0, ahead, lanes.WIDTH):
+            lanes.prefetch(q, later + c)
+        w, i = lanes.splat(weights[e]), np.int64(indices[e]) * K + k
+        s0 = lanes.fma(w, lanes.load_first(q, i, low, 0.0), s0)
+        s1 = lanes.fma(w, lanes.load_first(q, i + lanes.WIDTH, high, 0.0), s1)
+    return s0, s1
 
 
 @parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
@@ -48,17 +60,22 @@ def jacobi_step(
     q, r, out float64[V, K]; scale float64[V], 0 for a vertex without label, edge and prior, which
     keeps its row of q.
     """
-    K = q.shape[1]
+    K, c = q.shape[1], lanes.splat(coupling)
     for u in range(begin * CHUNK, min(end * CHUNK, out.shape[0])):
+        f = lanes.splat(scale[u])
+        for k in range(0, K, STRIP):
+            i, low, high = u * K + k, lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
+            x0 = x1 = lanes.splat(prior)
+            if labeled[u]:
+                x0 = lanes.add(x0, lanes.load_first(r, i, low, 0.0))
+                x1 = lanes.add(x1, lanes.load_first(r, i + lanes.WIDTH, high, 0.0))
+            s0, s1 = _neighbor_sum(u, indptr, indices, weights, q, k)
+            lanes.store_first(out, i, low, lanes.multiply(f, lanes.fma(c, s0, x0)))
+            x1 = lanes.multiply(f, lanes.fma(c, s1, x1))
+            lanes.store_first(out, i + lanes.WIDTH, high, x1)
         if scale[u] == 0.0:
             for k in range(K):
                 out[u, k] = q[u, k]
-            continue
-        for k in range(K):
-            out[u, k] = r[u, k] + prior if labeled[u] else prior
-        _add_neighbors(u, indptr, indices, weights, coupling, q, out, u)
-        for k in range(K):
-            out[u, k] *= scale[u]
 
 
 @parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
@@ -66,15 +83,22 @@ def row_energy(
     begin: int, end: int, indptr: I32, indices: I32, weights: F64, q: F64, out: F64
 ) -> None:
     """out_u = sum_v w_uv |q_u - q_v|^2; q float64[V, K], out float64[V]."""
+    K = q.shape[1]
     for u in range(begin * CHUNK, min(end * CHUNK, q.shape[0])):
-        total = 0.0
-        for e in range(indptr[u], indptr[u + 1]):
-            v = indices[e]
-            square = 0.0
-            for k in range(q.shape[1]):
-                square += (q[u, k] - q[v, k]) ** 2
-            total += weights[e] * square
-        out[u] = total
+        total = lanes.splat(0.0)
+        for k in range(0, K, lanes.WIDTH):
+            tail = lanes.first(K - k)
+            own = lanes.load_first(q, u * K + k, tail, 0.0)
+            for e in range(indptr[u], indptr[u + 1]):
+                other = lanes.load_first(q, np.int64(indices[e]) * K + k, tail, 0.0)
+                gap = lanes.subtract(own, other)
+                total = lanes.fma(lanes.multiply(lanes.splat(weights[e]), gap), gap, total)
+        out[u] = lanes.total(total)
+
+
+def _padded(K: int) -> int:
+    """Columns of whole strips for K columns."""
+    return chunks(K, STRIP) * STRIP
 
 
 def _chunk_sums(partial: F64, out: F64) -> None:
@@ -98,9 +122,11 @@ def system_product(
 
     diagonal float64[V]; p, out float64[V, K]; dots float64[K].
     """
-    partial = np.zeros((chunks(len(p), CHUNK), p.shape[1]))
+    K = p.shape[1]
+    partial, total = np.zeros((chunks(len(p), CHUNK), _padded(K))), np.empty(_padded(K))
     _system_product(indptr, indices, weights, coupling, diagonal, p, out, partial)
-    _chunk_sums(partial, dots)
+    _chunk_sums(partial, total)
+    dots[:] = total[:K]
 
 
 @parallel_kernel(lambda *arguments: len(arguments[-1]))
@@ -117,13 +143,23 @@ def _system_product(
     partial: F64,
 ) -> None:
     V, K = p.shape
-    for c in range(begin, end):
-        for u in range(c * CHUNK, min(V, (c + 1) * CHUNK)):
-            for k in range(K):
-                out[u, k] = diagonal[u] * p[u, k]
-            _add_neighbors(u, indptr, indices, weights, -coupling, p, out, u)
-            for k in range(K):
-                partial[c, k] += p[u, k] * out[u, k]
+    P, c = partial.shape[1], lanes.splat(-coupling)
+    for chunk in range(begin, end):
+        for u in range(chunk * CHUNK, min(V, (chunk + 1) * CHUNK)):
+            f = lanes.splat(diagonal[u])
+            for k in range(0, K, STRIP):
+                i, j = u * K + k, chunk * P + k
+                low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
+                s0, s1 = _neighbor_sum(u, indptr, indices, weights, p, k)
+                p0 = lanes.load_first(p, i, low, 0.0)
+                p1 = lanes.load_first(p, i + lanes.WIDTH, high, 0.0)
+                x0 = lanes.fma(c, s0, lanes.multiply(f, p0))
+                x1 = lanes.fma(c, s1, lanes.multiply(f, p1))
+                lanes.store_first(out, i, low, x0)
+                lanes.store_first(out, i + lanes.WIDTH, high, x1)
+                lanes.store(partial, j, lanes.fma(p0, x0, lanes.load(partial, j)))
+                j += lanes.WIDTH
+                lanes.store(partial, j, lanes.fma(p1, x1, lanes.load(partial, j)))
 
 
 def advance(
@@ -173,7 +209,7 @@ def turn(begin: int, end: int, inverse: F64, residual: F64, keep: F64, p: F64) -
             p[u, k] = inverse[u] * residual[u, k] + keep[k] * p[u, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def shared_threshold(b: F64, ratio: float) -> float:
     """The t with t = ratio * sum_k max(0, b_k - t); b float64[K], ratio = lambda / kappa.
 
@@ -192,7 +228,7 @@ def shared_threshold(b: F64, ratio: float) -> float:
         threshold = ratio * total / (1.0 + n * ratio)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def sparse_sweep(
     indptr: I32,
     indices: I32,
@@ -213,19 +249,20 @@ def sparse_sweep(
     change, zero at the optimum. Later vertices see the new values of earlier ones.
     """
     K, worst = q.shape[1], 0.0
-    rows = np.empty((1, K))
-    row = rows[0]
+    sums = np.empty(K + STRIP)
+    row = sums[:K]
     for u in order:
         kappa = curvature[u]
         if kappa == 0.0:  # no edge and no label: the penalty alone
             q[u] = 0.0
             continue
-        if labeled[u]:
-            row[:] = r[u]
-        else:
-            row[:] = 0.0
-        _add_neighbors(u, indptr, indices, weights, coupling, q, rows, 0)
-        row /= kappa
+        for k in range(0, K, STRIP):
+            s0, s1 = _neighbor_sum(u, indptr, indices, weights, q, k)
+            lanes.store(sums, k, s0)
+            lanes.store(sums, k + lanes.WIDTH, s1)
+        for k in range(K):
+            own = r[u, k] if labeled[u] else 0.0
+            row[k] = (own + coupling * row[k]) / kappa
         cut = shared_threshold(row, lam / kappa) if shared else 0.5 * lam / kappa
         for k in range(K):
             value = max(0.0, row[k] - cut)
@@ -234,7 +271,7 @@ def sparse_sweep(
     return worst
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def hops(indptr: I32, indices: I32, sources: Bool) -> I32:
     """int32[V]: edges on the shortest path to the nearest of `sources` bool[V], -1 if none."""
     V = sources.shape[0]
@@ -259,7 +296,7 @@ def hops(indptr: I32, indices: I32, sources: Bool) -> I32:
     return distance
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def add_rows(vertex_of: I32, rows: F64 | F32, sums: F64, counts: I64) -> None:
     """sums[vertex_of[t]] += rows[t] and counts[vertex_of[t]] += 1 for tokens t with a vertex.
 
@@ -273,7 +310,7 @@ def add_rows(vertex_of: I32, rows: F64 | F32, sums: F64, counts: I64) -> None:
                 sums[u, k] += rows[t, k]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel
 def add_labels(vertex_of: I32, labels: I32, sums: F64, counts: I64) -> None:
     """`add_rows` with one-hot rows: labels int32[N], -1 = a token without a known label."""
     for t in range(vertex_of.shape[0]):

@@ -1,0 +1,56 @@
+"""Passes over a graph against dense matrices, for rows of one strip, of several and of a part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from sslbench.graph.propagation import kernels
+from sslbench.graph.propagation.solver import Edges
+from support.propagation_oracle import distributions
+
+V = 2500  # three chunks of rows
+LABELS = (1, 7, 8, 12, 16, 17, 24, 33, 44)
+
+
+@pytest.fixture(scope="module")
+def graph() -> csr_array:
+    """Vertices without an edge at both ends, and one with many."""
+    rng = np.random.default_rng(0)
+    dense = np.triu(rng.uniform(0.1, 1, (V, V)) * (rng.random((V, V)) < 2e-3), 1)
+    dense[70] = np.where(rng.random(V) < 0.2, 0.5, dense[70])
+    dense[[0, V - 1]] = 0.0
+    dense[:, [0, V - 1]] = 0.0
+    dense[:, 70] = 0.0
+    return csr_array(np.triu(dense, 1) + np.triu(dense, 1).T)
+
+
+@pytest.mark.parametrize("K", LABELS)
+def test_against_dense_products(graph: csr_array, K: int) -> None:
+    rng, dense = np.random.default_rng(K), graph.toarray()
+    q, diagonal = rng.normal(size=(V, K)), rng.uniform(1, 2, V)
+    out, dots, energy = np.empty_like(q), np.empty(K), np.empty(V)
+    edges = Edges.from_matrix(graph, V)
+    kernels.system_product(*edges.csr, 0.3, diagonal, q, out, dots)
+    wanted = diagonal[:, None] * q - 0.3 * dense @ q
+    np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(dots, np.einsum("uk,uk->k", q, wanted), rtol=1e-12)
+    kernels.row_energy(*edges.csr, q, energy)
+    square = (q**2).sum(axis=1)
+    gaps = square[:, None] + square[None] - 2 * q @ q.T
+    np.testing.assert_allclose(energy, (dense * gaps).sum(axis=1), rtol=1e-9)
+
+
+@pytest.mark.parametrize("K", LABELS)
+def test_a_jacobi_step(graph: csr_array, K: int) -> None:
+    rng = np.random.default_rng(K)
+    q, r, labeled = distributions(1, V, K), distributions(2, V, K), rng.random(V) < 0.3
+    scale = rng.uniform(0.1, 1, V)
+    scale[0] = 0.0
+    wanted = scale[:, None] * (labeled[:, None] * r + 0.4 * graph.toarray() @ q + 0.01)
+    wanted[0] = q[0]
+    edges = Edges.from_matrix(graph, V)
+    out = np.empty_like(q)
+    kernels.jacobi_step(*edges.csr, q, r, labeled, 0.4, 0.01, scale, out)
+    np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-13)
