@@ -17,6 +17,7 @@ import numpy as np
 from sslbench.compiled import chunks, kernel, parallel_kernel
 from sslbench.crf.simd import lanes, rows
 from sslbench.crf.simd.exp import exp_shifted
+from sslbench.crf.simd.rows import ZERO
 from sslbench.types import F64, I32, I64, AnyArray, Bool
 
 CHUNK = 64  # tokens of a task
@@ -74,7 +75,7 @@ def add_state_scores(
     row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
     for n in range(begin * CHUNK, min(N, end * CHUNK)):
         count = _pick(found[lo + n], owner, weights, row, factor)
-        rows.add_weighted_rows(row, factor, count, table, 0, L, flat, n * L)
+        rows.add_weighted_rows(row, factor, count, table, ZERO, L, flat, n * L)
 
 
 @parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
@@ -111,7 +112,7 @@ def add_arc_scores(
         else:
             for k in range(K):
                 edges[n * K + k] += chain[k]
-            rows.add_weighted_rows(row, factor, count, table, 0, K, edges, n * K)
+            rows.add_weighted_rows(row, factor, count, table, ZERO, K, edges, n * K)
 
 
 @kernel
@@ -202,8 +203,8 @@ def count_states(
                 elif row >= 0:
                     few[n_few] = row
                     n_few += 1
-            rows.add_to_rows(few, 0, n_few, flat, n * L, rare, 0, L)
-            rows.add_to_rows(many, 0, n_many, flat, n * L, frequent, 0, L)
+            rows.add_to_rows(few, ZERO, n_few, flat, n * L, rare, ZERO, L)
+            rows.add_to_rows(many, ZERO, n_many, flat, n * L, frequent, ZERO, L)
 
 
 @parallel_kernel(lambda found, shares, *_: len(shares) - 1)
@@ -247,13 +248,13 @@ def count_arcs(
             i, j, source = groups.border[e], groups.border[e + 1], edges
             at = token[i] * K
             if j > i + 1:
-                rows.sum_rows(token, i, j, pairs, token, 0, 0, pairs, 0, K, total, 0)
+                rows.sum_rows(token, i, j, pairs, token, ZERO, ZERO, pairs, ZERO, K, total, ZERO)
                 source, at = total, 0
-            _add_row(counts, row, e, 0, K, source, at)
+            _add_row(counts, row, e, ZERO, K, source, at)
         for n in range(N):
             if first[n] and found[lo + n, s] >= 0:
                 row[0] = found[lo + n, s]
-                _add_row(counts, row, 0, K, L, nodes, n * L)
+                _add_row(counts, row, ZERO, K, L, nodes, n * L)
 
 
 @kernel

@@ -7,6 +7,8 @@ into the flattened array.  A row is *padded* if it ends in zeros up to a multipl
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from sslbench.compiled import kernel
@@ -18,6 +20,8 @@ WIDTH = lanes.WIDTH
 STRIP = 3 * WIDTH
 #: what is left of a row is a strip of three registers if more than two would be used
 WIDE = 2 * WIDTH
+#: 64 bits: functions would be compiled once more for a literal, or for places of 32 bits
+ZERO: int = cast("int", np.int64(0))
 
 
 @kernel

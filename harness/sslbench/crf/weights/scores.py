@@ -11,12 +11,13 @@ bundles for tokens.
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
 from sslbench.compiled import chunks, kernel, parallel_kernel
 from sslbench.crf.simd import lanes, rows
+from sslbench.crf.simd.rows import ZERO
 from sslbench.crf.weights.bundles import TokenSums
 from sslbench.crf.weights.occurrences import BLOCK
 from sslbench.types import F64, I16, I32, Bool
@@ -27,8 +28,6 @@ EDGE_CHUNK = 16
 AHEAD, ITEMS_AHEAD, LISTS_AHEAD = 8, 24, 6
 #: dense columns: tokens per task for scores, and shares of the columns for gradients
 COLUMN_TOKENS, COLUMN_SHARES = 256, 4
-#: 64 bits: functions would be compiled once more for a literal, or for places of 32 bits
-ZERO: int = cast("int", np.int64(0))
 
 
 class EdgeWeights(NamedTuple):
