@@ -18,6 +18,7 @@ import pytest
 
 from sslbench.corpus import Corpus, CorpusShards
 from sslbench.crf import ChainModel
+from sslbench.errors import UserError
 from sslbench.experiment.checkpoints import EVERY, Checkpoints
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem
@@ -92,7 +93,7 @@ def test_a_training_that_ended_its_rounds_does_none_again(tmp_path: Path) -> Non
     assert Walk().fit(RunContext(9, checkpoints=checkpoints(tmp_path)), 0) == expected
 
 
-@pytest.mark.parametrize("harm", ["code", "cut", "flipped", "empty", "shape", "missing"])
+@pytest.mark.parametrize("harm", ["code", "cut", "flipped", "empty", "packed", "shape", "missing"])
 def test_what_does_not_belong_here_is_ignored_with_a_line(
     harm: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +112,9 @@ def test_what_does_not_belong_here_is_ignored_with_a_line(
             path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         case "empty":
             path.write_bytes(b"")
+        case "packed":  # it could unpack to more than the memory
+            with np.load(path) as file:
+                np.savez_compressed(path, **file)
         case "shape" | "missing":
             own = checkpoints(tmp_path)
             state = own.load()
@@ -135,6 +139,12 @@ def test_clocks_of_all_parts_are_added_up(tmp_path: Path) -> None:
     assert second.timing["steps"] == first.timing["steps"]
     assert 0 < second.timing["pass"] <= first.timing["pass"]
     assert second.spent().wall >= second.earlier.wall > second.timing["steps"]
+
+
+def test_a_pause_that_is_no_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EVERY, "soon")
+    with pytest.raises(UserError, match="SSLBENCH_CHECKPOINT_SECONDS is 'soon'"):
+        Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)))
 
 
 def test_no_checkpoint_before_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

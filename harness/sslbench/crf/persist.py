@@ -71,7 +71,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any
     UserError if the file is none, or has a format version that is not in `METADATA`.
     """
     try:
-        _refuse_packed(path)
+        refuse_packed(path)
         with np.load(path, allow_pickle=False) as archive:
             header = json.loads(bytes(archive[HEADER]))
             if header["format"] != FORMAT:
@@ -93,7 +93,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any
         raise UserError("this is not a saved sslbench model", file=path) from error
 
 
-def _refuse_packed(path: str | os.PathLike[str]) -> None:
+def refuse_packed(path: str | os.PathLike[str]) -> None:
     """ValueError for compressed or overlapping members, which `write_model` never writes.
 
     Without them the arrays together are no larger than the file, whatever its header says.

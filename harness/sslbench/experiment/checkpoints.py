@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from sslbench.atomic import replacing
+from sslbench.errors import UserError
 from sslbench.types import Arrays
 
 #: seconds between two checkpoints: no more work than that is lost
@@ -62,7 +63,7 @@ class Checkpoints:
     def due(self) -> bool:
         """Whether it is time for the next one."""
         if self._pause < 0:
-            self._pause = float(os.environ.get(EVERY) or DEFAULT_SECONDS)
+            self._pause = _every()
         return time.monotonic() - self._last >= self._pause
 
     def save(self, state: State) -> None:
@@ -78,12 +79,15 @@ class Checkpoints:
         except OSError as error:
             _tell(f"{self.path}: no checkpoint: {error.strerror or error}")
         self._last = time.monotonic()
-        every = float(os.environ.get(EVERY) or DEFAULT_SECONDS)
+        every = _every()
         self._pause = max(every, (self._last - began) / SHARE) if every else 0.0
 
     def load(self) -> dict[str, Any] | None:
         """The last state; None if there is none, or it is damaged or of other code, with a line."""
+        from sslbench.crf.persist import refuse_packed  # it needs no kernels, its package does
+
         try:
+            refuse_packed(self.path)
             with np.load(self.path, allow_pickle=False) as file:
                 arrays: Arrays = {name: file[name] for name in file.files}
             facts = json.loads(arrays.pop(_FACTS).tobytes())
@@ -118,6 +122,18 @@ def remove_checkpoints(store: str | None, run_id: str) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):
             folder.parent.rmdir()  # after the last run
+
+
+def _every() -> float:
+    """Seconds; UserError for another text in the variable."""
+    text = os.environ.get(EVERY) or str(DEFAULT_SECONDS)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e9:
+        raise UserError(f"{EVERY} is {text!r}, not a number of seconds")
+    return seconds
 
 
 def _plain(value: Any) -> Any:
