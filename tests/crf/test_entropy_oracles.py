@@ -258,7 +258,9 @@ def test_labels_spread_to_words_that_occur_together() -> None:
 
 def test_hard_self_training_stops_after_one_round() -> None:
     class Options(Strict, SelfTraining.Params, frozen=True, kw_only=True):
-        """Strict trainings."""
+        """Strict trainings, also of the rounds."""
+
+        share: float = 0.0
 
     run = RunContext()
     crf = SelfTraining().fit(toy_problem(), Options(sigma2=1.0), run)
