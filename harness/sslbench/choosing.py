@@ -47,7 +47,7 @@ class Choice:
     tried: records by candidate, in the order of their scores, best first.
     left_out: candidates without a record, and why.
     against_baseline: of each method, its difference to the baseline.
-    half: score of the chosen one with half of the labeled sentences; None = not tried.
+    half: score of the baseline with half of the labeled sentences; None = not tried.
     """
 
     tried: dict[Candidate, RunRecord] = field(default_factory=dict)
@@ -84,13 +84,14 @@ class _Search:
     plugins: Registry
     ends: float  # by time.monotonic()
     notice: Callable[[str], None]
+    least: float = 0.0  # seconds: what takes longer than the baseline is not begun without them
     choice: Choice = field(default_factory=Choice)
 
     def try_all(self, candidates: Sequence[Candidate]) -> None:
         """Cross-validate candidates while there is time."""
         for number, candidate in enumerate(candidates, 1):
             left = self.ends - time.monotonic()
-            if left <= 0:
+            if left * SHARE <= self.least:
                 self.choice.left_out[candidate] = "no time was left"
                 continue
             self.notice(f"{number} of {len(candidates)}: {candidate}, {left:.0f} s left")
@@ -107,7 +108,7 @@ class _Search:
     def try_half(self, candidate: Candidate) -> None:
         """Cross-validate with half of the labeled sentences, if there is time."""
         left = self.ends - time.monotonic()
-        if left > 0:
+        if left * SHARE > self.least:
             self.notice(f"{candidate}, with half of the labels, {left:.0f} s left")
             record = self._record(candidate, replace(self.request, labeled=HALF), left)
             self.choice.half = record.score
@@ -115,7 +116,7 @@ class _Search:
     def _record(self, candidate: Candidate, request: Request, left: float) -> RunRecord:
         request = replace(request, methods=(candidate.method,), featurizer=candidate.featurizer)
         tasks = plan(request, store=self.store, plugins=self.plugins, notice=lambda text: None)
-        options = GridOptions(timeout=max(1.0, left * SHARE), retry=True)
+        options = GridOptions(timeout=round(max(1.0, left * SHARE), 1), retry=True)
         return run_grid(tasks, self.store, options, self.plugins).records[0]
 
 
@@ -153,6 +154,8 @@ def choose(
     if not choice.tried:
         raise UserError(f"nothing could be trained: {'; '.join(choice.left_out.values())}")
     best, own = next(iter(choice.tried.items()))
+    search.least = own.wall_s
+    search.try_half(best)
     methods = request.methods or _fitting(plugins, dataset.task, task.spec.model)
     if dataset.external is None:
         notice("no file of unlabeled text: only features are compared")
@@ -161,7 +164,6 @@ def choose(
     for candidate, record in choice.tried.items():
         if candidate.method != baseline:
             choice.against_baseline[candidate] = compare_runs(record, own)
-    search.try_half(choice.chosen)
     return choice
 
 

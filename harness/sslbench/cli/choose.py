@@ -78,9 +78,9 @@ def command(**given: Any) -> None:
 
 
 def _show(choice: Choice) -> None:
-    record = choice.tried[choice.chosen]
+    record, baseline = choice.tried[choice.chosen], choice.baseline
     rows: list[tuple[str, ...]] = [
-        ("method", "features", record.primary_metric, "to supervised", "CPU s")
+        ("method", "features", record.primary_metric, f"to {baseline.method}", "CPU s")
     ]
     rows += [_row(choice, candidate) for candidate in choice.tried]
     rows += [(c.method, c.featurizer, "-", why, "") for c, why in choice.left_out.items()]
@@ -90,12 +90,13 @@ def _show(choice: Choice) -> None:
     sentences = record.data["sentences"]["labeled"]
     if choice.close:
         names = ", ".join(each.method for each in choice.close)
-        echo(f"{sentences} sentences cannot tell {names} from supervised")
-    if choice.half is not None and record.score is not None:
-        gain = 100 * (record.score - choice.half)
+        echo(f"{sentences} sentences cannot tell {names} from {baseline.method}")
+    whole = choice.tried[baseline].score
+    if choice.half is not None and whole is not None:
+        gain = 100 * (whole - choice.half)
         echo(
-            f"with half of the labels: {100 * choice.half:.2f}; if it goes on like this, twice as"
-            f" many labels bring {gain:+.1f}"
+            f"{baseline.method}, with half of the labels: {100 * choice.half:.2f}; if it goes on like"
+            f" this, twice as many labels bring {gain:+.1f}"
         )
 
 
