@@ -94,10 +94,8 @@ def _show(choice: Choice) -> None:
     whole = choice.tried[baseline].score
     if choice.half is not None and whole is not None:
         gain = 100 * (whole - choice.half)
-        echo(
-            f"{baseline.method}, with half of the labels: {100 * choice.half:.2f}; if it goes on like"
-            f" this, twice as many labels bring {gain:+.1f}"
-        )
+        half = f"{baseline.method}, with half of the labels: {100 * choice.half:.2f}"
+        echo(f"{half}; if it goes on like this, twice as many labels bring {gain:+.1f}")
 
 
 def _row(choice: Choice, candidate: Candidate) -> tuple[str, ...]:
