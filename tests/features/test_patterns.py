@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import string
-import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sslbench.corpus import Corpus
@@ -61,6 +60,7 @@ texts = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(texts, st.text("abAB12-.$^* ", max_size=7))
 def test_the_first_match_is_that_of_python(text: str, word: str) -> None:
     if text.removeprefix("^")[:1] in ("*", "?"):
@@ -69,11 +69,9 @@ def test_the_first_match_is_that_of_python(text: str, word: str) -> None:
     assert parse(text).first_match(word) == (None if expected is None else expected[0])
 
 
-def test_time_does_not_explode() -> None:
-    pattern = parse("a*" * 30 + "b$")
-    began = time.process_time()
-    assert pattern.first_match("a" * 2000) is None
-    assert time.process_time() - began < 60  # backtracking would take longer than the universe has
+def test_a_repetition_of_repetitions_ends() -> None:
+    """Backtracking would take longer than there is time."""
+    assert parse("a*" * 30 + "b$").first_match("a" * 2000) is None
 
 
 def test_characters_are_those_of_unicode() -> None:

@@ -18,7 +18,10 @@ from sslbench.errors import UserError, shortened
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("sslbench.cli.run", "Run methods on datasets and store the records."),
     "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and similarities."),
-    "show": ("sslbench.cli.show", "Show parameters and reference of one of these, or a saved tagger."),
+    "show": (
+        "sslbench.cli.show",
+        "Show parameters and reference of one of these, or a saved tagger.",
+    ),
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
     "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
