@@ -20,7 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and similarities."),
     "show": (
         "sslbench.cli.show",
-        "Show parameters and reference of one of these, or a saved tagger.",
+        "Show the details of one of these, or of a saved tagger.",
     ),
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
