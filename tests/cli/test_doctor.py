@@ -20,7 +20,7 @@ def findings() -> tuple[int, dict[str, tuple[str, str]]]:
 
 def test_everything_is_looked_at() -> None:
     status, found = findings()
-    assert status == 0
+    assert status == any(state == "wrong" for state, _ in found.values())
     assert {"sslbench", "libraries", "machine", "isolation", "cache", "plugins"} <= found.keys()
     assert "synth" in found["datasets"][1]
 
