@@ -11,7 +11,13 @@ import pytest
 
 from sslbench.compiled import chunks, parallel_kernel
 from sslbench.forked import in_fork
-from sslbench.threads import number_of_threads, set_number_of_threads, share_out, using_threads
+from sslbench.threads import (
+    in_order,
+    number_of_threads,
+    set_number_of_threads,
+    share_out,
+    using_threads,
+)
 from sslbench.types import I64
 from support.threads import THREADS
 
@@ -84,3 +90,44 @@ def test_the_number_of_threads() -> None:
 @pytest.mark.parametrize(("length", "expected"), [(0, 0), (1, 1), (8, 1), (9, 2)])
 def test_chunks(length: int, expected: int) -> None:
     assert chunks(length, 8) == expected
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("n", [0, 1, 5, 200])
+def test_results_come_in_order(threads: int, n: int) -> None:
+    out = np.zeros(50, np.int64)
+
+    def total(item: int) -> int:
+        mine = out.copy()
+        multiples(mine, item)  # a kernel within it runs in its thread
+        return int(mine.sum())
+
+    with using_threads(threads):
+        found = list(in_order(total, range(n)))
+    assert found == [item * 50 * 49 // 2 for item in range(n)]
+
+
+def test_items_are_computed_by_several_threads() -> None:
+    meeting = threading.Barrier(2, timeout=20)
+
+    def meet(item: int) -> int:
+        meeting.wait()  # an error if the other one does not come
+        return item
+
+    with using_threads(2):
+        results = in_order(meet, range(2))
+        assert list(results) == [0, 1]
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_an_error_is_raised_at_the_turn_of_its_item(threads: int) -> None:
+    def checked(item: int) -> int:
+        if item >= 3:
+            raise ValueError(f"item {item}")
+        return item
+
+    found: list[int] = []
+    with using_threads(threads), pytest.raises(ValueError, match="item 3"):
+        found.extend(in_order(checked, range(9)))
+    assert found == [0, 1, 2]
+    multiples(np.zeros(5, np.int64), 1)  # the threads are free again

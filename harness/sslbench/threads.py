@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
+from threading import local
+from typing import Generic, TypeVar
 
+T = TypeVar("T")
+R = TypeVar("R")
+_local = local()  # alone: kernels of this thread run in it alone
 PARTS = 4  # runs of tasks per thread: one that is held up leaves runs to the others
 _limit = 0  # 0: as the environment says
 
@@ -57,7 +64,7 @@ def using_threads(number: int | None) -> Iterator[None]:
 def share_out(kernel: Callable[..., None], tasks: int, *arguments: object) -> None:
     """Call kernel(begin, end, *arguments) for ranges that make up 0 to `tasks`."""
     helpers = min(number_of_threads(), tasks) - 1
-    if helpers < 1:
+    if helpers < 1 or getattr(_local, "alone", False):
         kernel(0, tasks, *arguments)
         return
     parts = min(tasks, PARTS * (helpers + 1))
@@ -77,6 +84,59 @@ def share_out(kernel: Callable[..., None], tasks: int, *arguments: object) -> No
         wait(started)
     for job in started:
         job.result()
+
+
+def in_order(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """function(item) of each item, in their order; other threads compute some of them ahead.
+
+    Until the iterator ends, kernels of this thread run in it alone: many small kernels are better
+    shared out by items, since handing over a task takes as long as a small kernel. An exception is
+    raised at its item's turn.
+    """
+    helpers = number_of_threads() - 1
+    if helpers < 1 or getattr(_local, "alone", False):
+        yield from map(function, items)
+        return
+
+    def run(item: T) -> R:
+        _local.alone = True
+        return function(item)
+
+    pool, rest = _pool(helpers), iter(items)
+    ahead: deque[_Result[T, R]] = deque()
+    _local.alone = True
+    try:
+        while True:
+            for item in islice(rest, 2 * helpers + 1 - len(ahead)):
+                ahead.append(_Result(item, pool.submit(run, item)))
+            if not ahead:
+                return
+            while not ahead[0].future.done():
+                own = next((each for each in ahead if each.future.cancel()), None)
+                if own is None:
+                    wait([ahead[0].future])
+                else:
+                    own.compute(function)
+            yield ahead.popleft().future.result()
+    finally:
+        _local.alone = False
+        wait([each.future for each in ahead if not each.future.cancel()])
+
+
+@dataclass
+class _Result(Generic[T, R]):
+    """Of an item, now or later."""
+
+    item: T
+    future: Future[R]
+
+    def compute(self, function: Callable[[T], R]) -> None:
+        """Here, after the future was canceled."""
+        self.future = Future()
+        try:
+            self.future.set_result(function(self.item))
+        except BaseException as error:
+            self.future.set_exception(error)
 
 
 @cache

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -30,6 +30,7 @@ from sslbench.crf.weights.deduplicate import Deduplication
 from sslbench.crf.weights.layout import Layout
 from sslbench.crf.weights.tables import Tables
 from sslbench.crf.work import tell_of_work
+from sslbench.threads import in_order
 from sslbench.types import F64, I32, I64, Bool
 
 #: most tokens per batch when all positions share one transition matrix, and when each has its own
@@ -294,6 +295,18 @@ def add_gradient(
         gradient.factors[:] += expected
 
 
+def _evaluate(
+    tables: Tables,
+    data: EncodedCorpus,
+    term: Term,
+    transition_mask: Bool | None,
+    sums: BundleSums,
+    batch: Batch,
+) -> PotentialGradient:
+    """Of one batch; several threads do this at the same time."""
+    return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
+
+
 def evaluate_terms(
     layout: Layout,
     weights: F64,
@@ -309,8 +322,8 @@ def evaluate_terms(
     for data, term in parts:
         sums = BundleSums.of_weights(tables, data)
         slopes = None if gradient is None else BundleSums.zeros(gradient, data)
-        for batch in data.batches:
-            found = term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
+        evaluate = partial(_evaluate, tables, data, term, transition_mask, sums)
+        for batch, found in zip(data.batches, in_order(evaluate, data.batches), strict=True):
             if gradient is not None and slopes is not None:
                 add_gradient(gradient, data, batch, found, slopes)
             values.append(found.value)
