@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainModel, HardLabels, Options, SymbolTables, TrainingParams
+from sslbench.crf import (
+    BatchPotentials,
+    ChainModel,
+    HardLabels,
+    LogPartition,
+    Options,
+    PotentialGradient,
+    SymbolTables,
+    TrainingParams,
+)
 from sslbench.features import TemplateFeaturizer
 from sslbench.threads import using_threads
 from sslbench.types import F64, I32
@@ -82,3 +94,40 @@ def test_counts_of_symbol_tables() -> None:
         with using_threads(threads):
             for found, wanted in zip(counted(), expected, strict=True):
                 np.testing.assert_array_equal(found, wanted)
+
+
+class Recorded:
+    """log Z; records which batch was evaluated by which thread."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seen: list[tuple[int, int]] = []
+        self.seconds = seconds
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        self.seen.append((potentials.batch.lo, threading.get_ident()))
+        time.sleep(self.seconds)  # lets the others come
+        return LogPartition().evaluate(potentials)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum())
+
+
+class Stateless(Recorded):
+    """The same, which allows several threads."""
+
+    stateless = True
+
+
+@pytest.mark.parametrize("kind", [Recorded, Stateless])
+def test_a_term_that_adds_up_sees_its_batches_in_order_in_one_thread(kind: type[Recorded]) -> None:
+    corpus, codes, labels = text()
+    crf = ChainModel().prepare(TemplateFeaturizer(TEMPLATES), corpus, codes, labels)
+    data = crf.encode(corpus)
+    assert len(data.batches) > 3
+    term = kind(0.02)
+    with using_threads(3):
+        crf.expect([(data, term)])
+    places = [lo for lo, _ in term.seen]
+    assert sorted(places) == [batch.lo for batch in data.batches]
+    alone = {thread for _, thread in term.seen} == {threading.get_ident()}
+    assert (alone and places == sorted(places)) is (kind is Recorded)

@@ -6,6 +6,7 @@ Source: Jiao et al. (2006); docs/specs/entropy_regularization.md, sections 3 to 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -77,6 +78,8 @@ class Entropy:
     weights: float64[S] >= 0 per sentence of the corpus, None = 1; a sentence of weight 0 is
     skipped.
     """
+
+    stateless: ClassVar[bool] = True
 
     weight: float = 1.0
     weights: F64 | None = None

@@ -303,7 +303,7 @@ def _evaluate(
     sums: BundleSums,
     batch: Batch,
 ) -> PotentialGradient:
-    """Of one batch; several threads do this at the same time."""
+    """Of one batch; several threads do this at the same time if the term is stateless."""
     return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
 
 
@@ -323,7 +323,8 @@ def evaluate_terms(
         sums = BundleSums.of_weights(tables, data)
         slopes = None if gradient is None else BundleSums.zeros(gradient, data)
         evaluate = partial(_evaluate, tables, data, term, transition_mask, sums)
-        for batch, found in zip(data.batches, in_order(evaluate, data.batches), strict=True):
+        each = in_order if getattr(term, "stateless", False) else map
+        for batch, found in zip(data.batches, each(evaluate, data.batches), strict=True):
             if gradient is not None and slopes is not None:
                 add_gradient(gradient, data, batch, found, slopes)
             values.append(found.value)

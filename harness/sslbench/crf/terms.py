@@ -9,7 +9,7 @@ attributes or templates.  Every term is maximized.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -74,6 +74,9 @@ class Term(Protocol):
     """One summand of an objective over the sentences of one corpus.
 
     ``weights`` of a term: float64[S], one factor per sentence; None = 1 for all.
+
+    Batches are evaluated in order by one thread, so that a term may add something up. Several
+    threads evaluate batches of a term with the class attribute ``stateless = True``.
     """
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
@@ -116,6 +119,8 @@ def _weighted(weight: F64, value: F64) -> F64:
 class HardLabels:
     """w_i log p(y_i | x_i): labels int32[N] over all tokens, weights float64[S] or None for 1."""
 
+    stateless: ClassVar[bool] = True
+
     labels: I32
     weights: F64 | None = None
 
@@ -150,6 +155,8 @@ class SoftTargets:
     first tokens are not used), or None for the independent targets q_{t-1} x q_t. These leave out
     transitions that the chain forbids, which would add -inf whatever the weights.
     """
+
+    stateless: ClassVar[bool] = True
 
     node: F64
     edge: F64 | None = None
@@ -200,6 +207,8 @@ class LogPartition:
     then keeps sums only: neither edge marginals nor targets per token.
     """
 
+    stateless: ClassVar[bool] = True
+
     weight: float = 1.0
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
@@ -216,6 +225,8 @@ class PartialLabels:
     log_evidence: float64[N, L], added to the node scores of the numerator: the logarithm of
     virtual evidence psi. Partial labels are the case psi in {0, 1}.
     """
+
+    stateless: ClassVar[bool] = True
 
     allowed: Bool
     log_evidence: F64 | None = None
@@ -249,6 +260,8 @@ class VirtualEvidence:
     point of EM. Source: Zeng et al. (2013), equations 5 and 6 (docs/specs/virtual_evidence.md,
     section 4).
     """
+
+    stateless: ClassVar[bool] = True
 
     q: F64
     vertex_of: I32
