@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from itertools import islice, pairwise
 from typing import Annotated, Any, cast
 
 import msgspec
-import numpy as np
 
 try:
     from sklearn.base import BaseEstimator
@@ -30,7 +28,7 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.userdata import fitting_featurizers, recognize
 from sslbench.experiment.execute.threads import use_threads
 from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.problem import Problem, predicted_marginals
+from sslbench.experiment.problem import Problem
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.saved import SavedTagger
 from sslbench.experiment.train_one import TrainedTagger, train_on
@@ -108,14 +106,12 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     def predict(self, X: Sentences) -> list[list[str]]:
         """A label for each token."""
         corpus = self._corpus(X)
-        texts = iter(self.tagger_.texts(corpus, self.tagger_.tag(corpus)))
-        return [list(islice(texts, len(sentence))) for sentence in X]
+        return self.tagger_.labels_of(corpus, [len(sentence) for sentence in X])
 
     def predict_proba(self, X: Sentences) -> list[F64]:
         """Probability of each of `classes_` for each token: float64[n, L] by sentence."""
-        found = predicted_marginals(self.tagger_.tagger, self._corpus(X))
-        borders = np.cumsum([0, *map(len, X)], dtype=np.int64)
-        return [found[first:last] for first, last in pairwise(borders)]
+        corpus = self._corpus(X)
+        return self.tagger_.proba_of(corpus, [len(sentence) for sentence in X])
 
     def predict_marginals(self, X: Sentences) -> list[list[dict[str, float]]]:
         """As `predict_proba`, as a dict for each token."""
@@ -176,6 +172,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     def _scheme(self, rows: Labels) -> Scheme | None:
         return detect_scheme(rows)
 
+    def _params(self) -> dict[str, Any]:
+        return dict(self.params or {})
+
     def _method(self, dataset: Dataset) -> LocalMethod:
         plugins = registry()
         info = plugins.method(self.method)
@@ -192,7 +191,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             dataset=dataset.name,
             featurizer=featurizer or "",
             model=model,
-            params=dict(self.params or {}),
+            params=self._params(),
             protocol=ProtocolSpec(
                 text="external" if dataset.external else "rest",
                 seed=self.random_state,
@@ -243,12 +242,12 @@ class CRF(SequenceTagger):
     def _scheme(self, rows: Labels) -> Scheme | None:
         return None  # labels stay as they are
 
-    def _method(self, dataset: Dataset) -> LocalMethod:
+    def _params(self) -> dict[str, Any]:
         if self.algorithm != "lbfgs":
             raise UserError(f"algorithm {self.algorithm!r}", hint="only lbfgs is there")
         if not (self.c1 >= 0 and self.c2 > 0):
             raise UserError(f"c1={self.c1}, c2={self.c2}", hint="c1 >= 0 and c2 > 0")
-        self.params = {
+        return {
             "sigma2": 1 / (2 * self.c2),
             "l1": self.c1,
             "max_iterations": self.max_iterations or 1000,
@@ -256,6 +255,8 @@ class CRF(SequenceTagger):
             "min_count": max(1, self.min_freq),
             "state_support": "all" if self.all_possible_states else "observed",
         }
+
+    def _method(self, dataset: Dataset) -> LocalMethod:
         method = super()._method(dataset)
         method.cls = cast(Any, _ElasticNet)
         return method

@@ -130,17 +130,24 @@ class SavedTagger:
 
         sentences: lists of tokens; a token is a text, or a text for each of `columns`.
         """
-        corpus = self._read(sentences)
-        texts = iter(self.texts(corpus, self.tag(corpus)))
-        return [list(islice(texts, len(sentence))) for sentence in sentences]
+        return self.labels_of(self._read(sentences), [len(sentence) for sentence in sentences])
 
     def predict_proba(self, sentences: Sequence[Sequence[Token]]) -> list[F64]:
         """Probability of each of `labels` for each token: float64[n, L] by sentence.
 
         UserError if the tagger of the method gives labels only.
         """
-        found = predicted_marginals(self.tagger, self._read(sentences))
-        borders = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
+        return self.proba_of(self._read(sentences), [len(sentence) for sentence in sentences])
+
+    def labels_of(self, corpus: Corpus, lengths: Sequence[int]) -> list[list[str]]:
+        """A label for each token; lengths: tokens of each sentence, which may have none."""
+        texts = iter(self.texts(corpus, self.tag(corpus)))
+        return [list(islice(texts, length)) for length in lengths]
+
+    def proba_of(self, corpus: Corpus, lengths: Sequence[int]) -> list[F64]:
+        """As `predict_proba`; corpus and lengths as in `labels_of`."""
+        found = predicted_marginals(self.tagger, corpus)
+        borders = np.cumsum([0, *lengths], dtype=np.int64)
         return [found[first:last] for first, last in pairwise(borders)]
 
     def _read(self, sentences: Sequence[Sequence[Token]]) -> Corpus:
