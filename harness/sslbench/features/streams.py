@@ -317,7 +317,7 @@ class SymbolRows:
         return found
 
     def frequent(self, streams: Streams, count: int) -> I64:
-        """Rows of symbols with more occurrences than `count`, and of unknown ones."""
+        """int64[n]: rows of unknown symbols, and of those that occur more than `count` times."""
         found = [np.empty(0, np.int64)]
         for table, border in enumerate(self.borders[:-1]):
             counts = streams.symbol_counts(int(self.stream[self.first[table]]))
