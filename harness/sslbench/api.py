@@ -46,6 +46,7 @@ def run(
     seeds: Iterable[int] = (0,),
     folds: int = 0,
     params: Mapping[str, Any] | None = None,
+    preset: str | None = None,
     featurizer: str | None = None,
     model: str | None = None,
     tune: int | None = None,
@@ -74,6 +75,7 @@ def run(
     text: where unlabeled text comes from: "rest" of train, "external", or "all".
     folds: of cross-validation; 0 = test on the test split.
     params: parameters of methods and options of datasets, by "key" or "owner.key".
+    preset: named parameters, such as "paper"; `params` go before it.
     tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
     threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
     retry: run again what failed earlier.
@@ -99,6 +101,7 @@ def run(
         text=text,
         seeds=tuple(seeds),
         folds=folds,
+        preset=preset,
         featurizer=featurizer,
         model=model,
         tune=tune,
@@ -131,6 +134,7 @@ def train(
     text: TextSource | None = None,
     seed: int = 0,
     params: Mapping[str, Any] | None = None,
+    preset: str | None = None,
     featurizer: str | None = None,
     model: str | None = None,
     tune: int | None = None,
@@ -157,6 +161,7 @@ def train(
         params,
         text=text,
         seeds=(seed,),
+        preset=preset,
         featurizer=featurizer,
         model=model,
         tune=tune,

@@ -107,8 +107,8 @@ def test_s5_one_full_round() -> None:
             seen[steps] = propagate(W, q, R, IN_LABELED, MU, NU, steps)
         return seen[10]
 
-    text = encoded(crf, [UNLABELED])
-    one = TypeTrainer(crf, text, vertices(VERTEX_OF), smooth, TypeParams(), RunContext())
+    text, params = encoded(crf, [UNLABELED]), TypeParams()
+    one = TypeTrainer(crf, text, vertices(VERTEX_OF), smooth, params.label, params, RunContext())
     close(log_z(crf, text.labeled[0]), 2.0582789501)
     close(log_z(crf, text.unlabeled[0]), [2.3449936727, 1.4748658270])
     one.relabel()

@@ -45,7 +45,9 @@ def trainer(crf: ChainCRF, unlabeled: list[Corpus], **options: Any) -> TypeTrain
     smooth = options.pop("smooth", smoothing(GRAPH))
     vertex_of = options.pop("vertex_of", VERTEX_OF)
     text = encoded(crf, unlabeled)
-    return TypeTrainer(crf, text, vertices(vertex_of), smooth, Params(**options), RunContext())
+    params = Params(**options)
+    known = vertices(vertex_of)
+    return TypeTrainer(crf, text, known, smooth, params.label, params, RunContext())
 
 
 def three_tokens(transitions: object, n_labels: int = 2) -> tuple[ChainCRF, Any]:

@@ -34,6 +34,7 @@ from sslbench.experiment.settings import (
     dataset_options,
     method_params,
     parse_settings,
+    without_preset,
 )
 from sslbench.experiment.space import search_digest
 from sslbench.experiment.store import Store
@@ -63,6 +64,7 @@ class Request:
     text: see `ProtocolSpec`; None = the default of the dataset.
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
+    preset: of methods' parameters, e.g. "paper"; settings go before it. None = the defaults.
     featurizer: name, or path of a template file; None = the dataset's.
     model: None = the default one.
     tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
@@ -82,6 +84,7 @@ class Request:
     text: TextSource | None = None
     folds: int = 0
     settings: Sequence[str] = ()
+    preset: str | None = None
     featurizer: str | None = None
     model: str | None = None
     tune: int | None = None
@@ -113,6 +116,9 @@ def plan(
     plugins, known = plugins or registry(), dict[str, _Loaded]()
     for name in request.methods:
         plugins.method(name)
+    if request.preset is not None:
+        for name in without_preset(request.preset, plugins, request.methods):
+            notice(f"{name}: no preset {request.preset!r}, its defaults are used")
     tasks: dict[str, RunTask] = {}
     # What plugins print is no result.
     with contextlib.redirect_stdout(sys.stderr):
@@ -292,7 +298,8 @@ class _Planner:
         """All parameters but those that are tuned, and the hash of the search space."""
         key = method, tuned
         if key not in self._described:
-            given = method_params(self.request.settings, self.plugins, method)
+            request = self.request
+            given = method_params(request.settings, self.plugins, method, request.preset)
             found = method_description(self.plugins, method, given)
             axes = found.axes if tuned else ()
             searched = {axis.param for axis in axes}
