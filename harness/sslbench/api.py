@@ -51,6 +51,7 @@ def run(
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
+    guard: bool = False,
     store: PathLike = "runs",
     jobs: int = 1,
     threads: int | None = None,
@@ -77,6 +78,7 @@ def run(
     params: parameters of methods and options of datasets, by "key" or "owner.key".
     preset: named parameters, such as "paper"; `params` go before it.
     tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
+    guard: keep the baseline where held-out labeled sentences do not speak for the method.
     threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
     retry: run again what failed earlier.
     reuse: which records of the store are taken, see `GridOptions`.
@@ -106,6 +108,7 @@ def run(
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,
+        guard=guard,
         threads=threads,
         jobs=jobs,
     )
@@ -139,12 +142,14 @@ def train(
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
+    guard: bool = True,
     threads: int | None = None,
     verbose: bool = False,
 ) -> TrainedTagger:
     """Train a method in this process; see `run` for the parameters.
 
-    No sentences of `data` are held out for a test.
+    The guard trains the method on five folds more; guard=False leaves it out. No sentences of
+    `data` are held out for a test.
 
     Returns
     -------
@@ -166,6 +171,7 @@ def train(
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,
+        guard=guard,
         threads=use_threads(threads),
         cut=False,
         quiet=not verbose,

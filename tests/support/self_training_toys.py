@@ -11,7 +11,7 @@ import numpy as np
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF
 from sslbench.experiment.context import RunContext
-from sslbench.method import TextVertices
+from sslbench.method import Sigma2, TextVertices
 from sslbench.types import F64, I32
 from sslbench_methods.graph_self_training.method import TypeParams, TypeTrainer
 from sslbench_methods.shared import FeaturePruning
@@ -26,8 +26,10 @@ GUESS = np.array([0, 0, 1, 0, 1], np.int32)
 
 
 class Params(Strict, TypeParams, frozen=True, kw_only=True):
-    """Parameters with strict trainings."""
+    """The paper's parameters, with strict trainings."""
 
+    sigma2: Sigma2 = 50.0
+    omega: float = 1.0
     feature_pruning: FeaturePruning = "none"
     retraining: int = 100_000
 

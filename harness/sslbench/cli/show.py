@@ -135,7 +135,7 @@ def _show_presets(params: type) -> None:
     from sslbench.experiment.description import presets_of
 
     for name, values in presets_of(params).items():
-        echo(labeled(f"--preset {name}", " ".join(f"{k}={v}" for k, v in values.items())))
+        echo(labeled(f"preset {name}", " ".join(f"{k}={v}" for k, v in values.items())))
 
 
 def _show_search(params: type) -> None:

@@ -27,7 +27,14 @@ from sslbench.experiment.description import featurizer_digest, method_descriptio
 from sslbench.experiment.identity import code_digests
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import folds, labeled_size, resolve_text
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
+from sslbench.experiment.record import (
+    DataSpec,
+    GuardSpec,
+    ProtocolSpec,
+    RunSpec,
+    TextSource,
+    content_id,
+)
 from sslbench.experiment.settings import (
     check_settings,
     combinations,
@@ -73,6 +80,7 @@ class Request:
     columns: names of the columns of the user's own files; "_" skips one.
     threads: per run; None = cores / `jobs`, the number of runs at a time.
     cut: hold out a fifth of train if the user's own data have no test file.
+    guard: keep the baseline where held-out labeled sentences do not speak for a method.
     quiet: no progress messages of methods, since several runs share the terminal.
     """
 
@@ -94,6 +102,7 @@ class Request:
     threads: int | None = None
     jobs: int = 1
     cut: bool = True
+    guard: bool = False
     quiet: bool = True
 
 
@@ -286,7 +295,15 @@ class _Planner:
             featurizer_digest=self._featurizer_digest(dataset),
             search=search,
             scorer=SCORER,
+            guard=self._guard(method),
         )
+
+    def _guard(self, method: str) -> GuardSpec | None:
+        """With the first baseline; None for a baseline itself."""
+        baselines = [name for name, info in self.plugins.methods.items() if info.baseline]
+        if not self.request.guard or not baselines or method in baselines:
+            return None
+        return GuardSpec(baselines[0], self._params(baselines[0], tuned=False)[0])
 
     def _tune(self, dataset: _PlannedDataset) -> int:
         if self.request.tune is not None:

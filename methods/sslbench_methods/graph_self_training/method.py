@@ -25,6 +25,8 @@ from sslbench_methods.relabeling import AXES, RelabelingParams, TypeTrainer
 
 #: mixed posteriors are raised to this before the logarithm of the Viterbi step
 FLOOR = 1e-12
+#: the values that the paper prints, the transitions in its Viterbi step among them
+_PAPER = {"sigma2": 50.0, "alpha": 0.6, "eta": 0.001, "omega": 1.0}
 _SHARED_AXES = (
     *AXES,
     SearchAxis("alpha", low=0, high=1),
@@ -35,18 +37,12 @@ _SHARED_AXES = (
 class TypeParams(RelabelingParams, frozen=True, kw_only=True):
     """Parameters of self-training through types; the paper's gamma is 1 / (2 sigma2)."""
 
-    sigma2: Annotated[
-        float,
-        msgspec.Meta(
-            ge=1e-10, le=1e12, description="variance of the Gaussian prior (gamma = 0.01)"
-        ),
-    ] = 50.0
     alpha: Annotated[
         float, msgspec.Meta(ge=0, le=1, description="share of the CRF in the mixed posteriors")
     ] = 0.6
     omega: Annotated[
         float, msgspec.Meta(ge=0, le=1e9, description="weight of the CRF's transitions in decoding")
-    ] = 1.0
+    ] = 0.0
     transitions: Annotated[
         Literal["raw", "centered"],
         msgspec.Meta(description="in decoding: as trained, or less row and column means"),
@@ -64,7 +60,7 @@ class GraphSelfTraining(CRFMethod):
     order_invariant = True
 
     class Params(TypeParams, frozen=True, kw_only=True):
-        """Parameters of graph-based self-training (the paper's values)."""
+        """Parameters of graph-based self-training."""
 
         similarity: GraphSimilarity = "subramanya2010"
         neighbors: Neighbors = 5
@@ -86,6 +82,9 @@ class GraphSelfTraining(CRFMethod):
             msgspec.Meta(description="optimum: solve equation 2; the posteriors have no influence"),
         ] = "steps"
         edge_count: shared.EdgeCounts = "once"
+        presets: ClassVar[shared.Presets] = {
+            "paper": {**_PAPER, "neighbors": 5, "mu": 0.5, "nu": 0.01, "steps": 10}
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *_SHARED_AXES,
             SearchAxis("mu", low=0.05, high=5, log=True),
@@ -118,6 +117,7 @@ class TypeSelfTraining(CRFMethod):
     class Params(TypeParams, frozen=True, kw_only=True):
         """Parameters of type-level self-training."""
 
+        presets: ClassVar[shared.Presets] = {"paper": _PAPER}
         search: ClassVar[tuple[SearchAxis, ...]] = _SHARED_AXES
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
