@@ -133,19 +133,20 @@ def plugins() -> Registry:
 
 def tasks(methods: list[str]) -> Iterator[RunTask]:
     """The runs, first candidates first; the others are not tried on corpora that take long."""
-    for row, candidates in enumerate(zip_longest(*map(CANDIDATES.get, methods or CANDIDATES))):
-        for method, candidate in zip(methods or CANDIDATES, candidates, strict=True):
-            request = Request(
-                methods=(method,),
-                datasets=[f"dev_{name}" for name in KIND_OF if not (row and name in SLOW)],
-                seeds=SEEDS,
-                labeled=LABELED,
-                unlabeled=UNLABELED,
-                settings=(candidate or "").split(),
-                threads=1,
-            )
-            if candidate:
-                yield from plan(request, store=None, plugins=plugins(), notice=lambda text: None)
+    rows = zip_longest(*(CANDIDATES[name] for name in methods or CANDIDATES))
+    for number, row in enumerate(rows):
+        chosen = dict(zip(methods or CANDIDATES, row, strict=True))
+        request = Request(
+            methods=[method for method, candidate in chosen.items() if candidate],
+            datasets=[f"dev_{name}" for name in KIND_OF if not (number and name in SLOW)],
+            seeds=SEEDS,
+            labeled=LABELED,
+            unlabeled=UNLABELED,
+            settings=[f"{m}.{text}" for m, c in chosen.items() for text in (c or "").split()],
+            threads=1,
+        )
+        planned = plan(request, store=None, plugins=plugins(), notice=lambda text: None)
+        yield from sorted(planned, key=lambda task: request.methods.index(task.spec.method))
 
 
 def run(store: Store, methods: list[str]) -> None:
