@@ -1,6 +1,7 @@
 """Do the methods help with their defaults? Candidates for defaults, chosen on development parts.
 
     PYTHONPATH=tests python -m benchmarks.defaults run STORE [METHOD ...]    makes missing records
+    PYTHONPATH=tests python -m benchmarks.defaults guard STORE [METHOD ...]    makes guarded ones
     PYTHONPATH=tests python -m benchmarks.defaults show STORE    prints tables of docs/defaults.md
 
 Each corpus is cut: train without its development part, which is the test here. The test splits of
@@ -65,6 +66,17 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
         "lam=1 sigma2=10000 em_iters=3 decoding=posterior",
     ),
 }
+
+
+#: of the guard: candidates that help and that harm, with one seed
+GUARDED = {
+    "virtual_evidence": "base_rates=removed alpha=0.7",
+    "graph_lift": "beta=1 eta=0.1 steps=10",
+    "self_training": "weight=1",
+    "entropy_regularization": "gamma=0.1",
+    "graph_self_training": "omega=1 sigma2=50",
+}
+GUARDED_CORPORA = ("bc2gm", "ud_da", "conll02", "zh_gsd")
 
 
 class Loaders:
@@ -149,9 +161,25 @@ def tasks(methods: list[str]) -> Iterator[RunTask]:
         yield from sorted(planned, key=lambda task: order.index(task.spec.method))
 
 
-def run(store: Store, methods: list[str]) -> None:
+def guarded_tasks(methods: list[str]) -> Iterator[RunTask]:
+    """The runs with a guard."""
+    chosen = {name: GUARDED[name] for name in methods or GUARDED}
+    request = Request(
+        methods=list(chosen),
+        datasets=[f"dev_{name}" for name in GUARDED_CORPORA],
+        seeds=SEEDS[:1],
+        labeled=LABELED,
+        unlabeled=UNLABELED,
+        settings=[f"{m}.{text}" for m, c in chosen.items() for text in c.split()],
+        guard=True,
+        threads=1,
+    )
+    yield from plan(request, store=None, plugins=plugins(), notice=lambda text: None)
+
+
+def run(store: Store, planned: Iterator[RunTask]) -> None:
     """Make the missing records, in this process."""
-    for task in tasks(methods):
+    for task in planned:
         if store.load(task.spec.run_id) is None:
             record = execute(task, plugins())
             score = record.error if record.score is None else f"{100 * record.score:.2f}"
@@ -167,7 +195,7 @@ def differences(store: Store) -> dict[str, dict[str, Cells]]:
     records = {
         (r.method, _chosen(r), r.dataset[4:], r.spec.protocol.seed): r
         for r in store.records()
-        if r.dataset[4:] in KIND_OF
+        if r.dataset[4:] in KIND_OF and r.spec.guard is None
     }
     found: dict[str, dict[str, Cells]] = defaultdict(lambda: defaultdict(dict))
     for (method, candidate, corpus, seed), record in records.items():
@@ -223,6 +251,23 @@ def show(store: Store) -> None:
     for method in CANDIDATES:
         if len(found[method]) > 1:
             print(left_out(method, found[method]))
+    show_guarded(store, found)
+
+
+def show_guarded(store: Store, found: dict[str, dict[str, Cells]]) -> None:
+    """Markdown: of each guarded run, without it, on held-out labeled sentences, and with it."""
+    print("\n| corpus | method | unguarded | on held-out sentences | kept | guarded |")
+    print("|---|---|---|---|---|---|")
+    for record in store.records():
+        if record.spec.guard is not None and record.status == "ok":
+            candidate, name = _chosen(record), record.dataset[4:]
+            alone = found[record.method][candidate].get((name, record.spec.protocol.seed))
+            guard = record.trace["guard"]
+            held_out = 100 * (guard["method_score"] - guard["baseline_score"])
+            result = 0.0 if guard["kept"] == "baseline" else alone
+            texts = ["?" if v is None else f"{v:+.1f}" for v in (alone, held_out, result)]
+            kept = f"{texts[0]} | {texts[1]} | {guard['kept']} | {texts[2]}"
+            print(f"| {name} | {record.method} {candidate} | {kept} |")
 
 
 def left_out(method: str, candidates: dict[str, Cells]) -> str:
@@ -248,6 +293,8 @@ def left_out(method: str, candidates: dict[str, Cells]) -> str:
 if __name__ == "__main__":
     command, folder, *names = sys.argv[1:]
     if command == "run":
-        run(Store(folder), names)
+        run(Store(folder), tasks(names))
+    elif command == "guard":
+        run(Store(folder), guarded_tasks(names))
     else:
         show(Store(folder))
