@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from statistics import fmean
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from sslbench.corpus import Column, Corpus, Vocabulary
@@ -38,45 +37,39 @@ KINDS = {
     "segmentation": "zh_gsd zh_zx sxu",
 }
 KIND_OF = {corpus: kind for kind, names in KINDS.items() for corpus in names.split()}
-SLOW = ("wsj_sample", "questions")
-#: of third candidates, to tell what papers' values do
-FEW = ("ud_da", "ud_en", "conll00", "conll02", "conll03", "bc2gm", "genetag", "zh_gsd")
+SLOW = ("wsj_sample", "questions")  # only for quick methods and their first candidates
 SEEDS, LABELED, UNLABELED, LARGEST_TEST = (0, 1), 100, 500, 1000
-#: by method the candidates, the paper's values (or what was the default) last
+#: by method the values that a default is chosen from, as texts of settings
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "supervised": ("sigma2=10",),
-    "self_training": ("weight=0.1", "weight=0.03", "weight=1"),
-    "entropy_regularization": ("gamma=0.003", "gamma=0.001", "gamma=0.1"),
-    "graph_self_training": ("omega=0 sigma2=10", "", "omega=1 sigma2=50"),
-    "type_self_training": ("omega=0 sigma2=10", "", "omega=1 sigma2=50"),
+    "self_training": ("weight=0.1", "weight=0.03", "weight=0.003"),
+    "entropy_regularization": ("gamma=0.003", "gamma=0.001"),
+    "graph_self_training": ("omega=0 sigma2=10",),
+    "type_self_training": ("omega=0 sigma2=10",),
+    "virtual_evidence": ("base_rates=removed alpha=0.7",),
+    "graph_lift": ("beta=1 eta=0.1 steps=10",),
+    "graph_pr": ("lam=0.1 sigma2=10 em_iters=3 decoding=viterbi",),
     "jess_cm": ("eta=0.01",),
-    "virtual_evidence": (
-        "base_rates=removed alpha=0.7",
-        "base_rates=removed alpha=1.4",
-        "base_rates=kept alpha=0.7",
-    ),
-    "graph_lift": (
-        "beta=1 eta=0.1 steps=10",
-        "beta=0.5 eta=0.1 steps=10",
-        "beta=1 eta=0.1 steps=0",
-    ),
-    "graph_pr": (
-        "lam=0.1 sigma2=10 em_iters=3 decoding=viterbi",
-        "",
-        "lam=1 sigma2=10000 em_iters=3 decoding=posterior",
-    ),
 }
-
-
-#: of the guard: candidates that help and that harm, with one seed
+#: for comparison: what papers print, lift without edges; on few corpora, with one seed
+CONTRASTS = {
+    "self_training": "weight=1",
+    "entropy_regularization": "gamma=0.1",
+    "graph_self_training": "omega=1 sigma2=50",
+    "type_self_training": "omega=1 sigma2=50",
+    "virtual_evidence": "base_rates=kept alpha=0.7",
+    "graph_lift": "beta=1 eta=0.1 steps=0",
+    "graph_pr": "lam=1 sigma2=10000 em_iters=3 decoding=posterior",
+}
+FEW = ("ud_da", "ud_en", "conll00", "conll02", "conll03", "bc2gm", "genetag", "zh_gsd")
+#: of the guard: values that help and that harm, with one seed
 GUARDED = {
     "virtual_evidence": "base_rates=removed alpha=0.7",
     "graph_lift": "beta=1 eta=0.1 steps=10",
     "self_training": "weight=1",
     "entropy_regularization": "gamma=0.1",
-    "graph_self_training": "omega=1 sigma2=50",
 }
-GUARDED_CORPORA = ("bc2gm", "ud_da", "conll02", "zh_gsd")
+GUARDED_CORPORA = ("bc2gm", "ud_da", "conll02")
 
 
 class Loaders:
@@ -142,44 +135,49 @@ def plugins() -> Registry:
 
 
 def tasks(methods: list[str]) -> Iterator[RunTask]:
-    """The runs, first candidates first; the others are tried on fewer corpora."""
-    rows = zip_longest(*(CANDIDATES[name] for name in methods or CANDIDATES))
-    for number, row in enumerate(rows):
-        chosen = dict(zip(methods or CANDIDATES, row, strict=True))
-        corpora = [name for name in KIND_OF if not (number and name in SLOW)]
-        request = Request(
-            methods=[method for method, candidate in chosen.items() if candidate],
-            datasets=[f"dev_{name}" for name in (corpora if number < 2 else FEW)],
-            seeds=SEEDS if number < 2 else SEEDS[:1],
-            labeled=LABELED,
-            unlabeled=UNLABELED,
-            settings=[f"{m}.{text}" for m, c in chosen.items() for text in (c or "").split()],
-            threads=1,
-        )
-        planned = plan(request, store=None, plugins=plugins(), notice=lambda text: None)
-        order = list(request.methods)
-        yield from sorted(planned, key=lambda task: order.index(task.spec.method))
+    """The runs: first candidates, further ones, contrasts."""
+    for row in zip_longest(*CANDIDATES.values()):
+        given = dict(zip(CANDIDATES, row, strict=True))
+        yield from planned(given, methods, [name for name in KIND_OF if name not in SLOW])
+        if row[0]:
+            quick = {name: given[name] for name in list(CANDIDATES)[:5]}
+            yield from planned(quick, methods, SLOW)
+    yield from planned(CONTRASTS, methods, FEW, SEEDS[:1])
 
 
 def guarded_tasks(methods: list[str]) -> Iterator[RunTask]:
     """The runs with a guard."""
-    chosen = {name: GUARDED[name] for name in methods or GUARDED}
-    request = Request(
-        methods=list(chosen),
-        datasets=[f"dev_{name}" for name in GUARDED_CORPORA],
-        seeds=SEEDS[:1],
-        labeled=LABELED,
-        unlabeled=UNLABELED,
-        settings=[f"{m}.{text}" for m, c in chosen.items() for text in c.split()],
-        guard=True,
-        threads=1,
-    )
-    yield from plan(request, store=None, plugins=plugins(), notice=lambda text: None)
+    return planned(GUARDED, methods, GUARDED_CORPORA, SEEDS[:1], guard=True)
 
 
-def run(store: Store, planned: Iterator[RunTask]) -> None:
+def planned(
+    given: Mapping[str, str | None],
+    methods: list[str],
+    corpora: Sequence[str],
+    seeds: Sequence[int] = SEEDS,
+    *,
+    guard: bool = False,
+) -> Iterator[RunTask]:
+    """The runs of methods with settings, method by method."""
+    chosen = {m: text for m, text in given.items() if text and (not methods or m in methods)}
+    if chosen:
+        request = Request(
+            methods=list(chosen),
+            datasets=[f"dev_{name}" for name in corpora],
+            seeds=seeds,
+            labeled=LABELED,
+            unlabeled=UNLABELED,
+            settings=[f"{m}.{text}" for m, texts in chosen.items() for text in texts.split()],
+            guard=guard,
+            threads=1,
+        )
+        found = plan(request, store=None, plugins=plugins(), notice=lambda text: None)
+        yield from sorted(found, key=lambda task: list(chosen).index(task.spec.method))
+
+
+def run(store: Store, made: Iterator[RunTask]) -> None:
     """Make the missing records, in this process."""
-    for task in planned:
+    for task in made:
         if store.load(task.spec.run_id) is None:
             record = execute(task, plugins())
             score = record.error if record.score is None else f"{100 * record.score:.2f}"
@@ -205,14 +203,17 @@ def differences(store: Store) -> dict[str, dict[str, Cells]]:
     return found
 
 
+def candidates_of(method: str) -> list[str]:
+    """What was tried."""
+    return [*CANDIDATES.get(method, ()), *filter(None, [CONTRASTS.get(method)])]
+
+
 def _chosen(record: RunRecord) -> str:
     """The candidate of a record; "" for none."""
-    given = {key: msgspec.json.decode(msgspec.json.encode(v)) for key, v in record.params.items()}
-    for candidate in CANDIDATES.get(record.method, ()):
+    for candidate in candidates_of(record.method):
         settings = dict(setting.split("=") for setting in candidate.split())
-        if candidate and all(
-            str(given.get(key)) in (value, f"{value}.0") for key, value in settings.items()
-        ):
+        values = {key: str(record.params.get(key)) for key in settings}
+        if all(values[key] in (value, f"{value}.0") for key, value in settings.items()):
             return candidate
     return ""
 
@@ -235,7 +236,7 @@ def show(store: Store) -> None:
     print("| method, candidate |", " | ".join([*corpora, *KINDS, "worst cell"]), "|")
     print("|---|" + "---|" * (len(corpora) + len(KINDS) + 1))
     for method in CANDIDATES:
-        for candidate in [name for name in CANDIDATES[method] if name in found[method]]:
+        for candidate in [name for name in candidates_of(method) if name in found[method]]:
             cells = found[method][candidate]
             by_corpus = [[v for (name, _), v in cells.items() if name == each] for each in corpora]
             means = [fmean(part) if part else None for part in by_corpus]
@@ -245,12 +246,12 @@ def show(store: Store) -> None:
             print(
                 f"| {method} {candidate} |", " | ".join(texts), f"| {name}, {seed}: {worst:+.1f} |"
             )
-    print()
-    print("| method | chosen with all | without one corpus | its mean there | worst corpus |")
+    print("\n| method | chosen with all | without one corpus | its mean there | worst corpus |")
     print("|---|---|---|---|---|")
     for method in CANDIDATES:
-        if len(found[method]) > 1:
-            print(left_out(method, found[method]))
+        tried = {name: found[method][name] for name in CANDIDATES[method] if name in found[method]}
+        if len(tried) > 1:
+            print(left_out(method, tried))
     show_guarded(store, found)
 
 
