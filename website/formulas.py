@@ -8,9 +8,8 @@ from latex2mathml.converter import convert
 
 _DISPLAY = re.compile(r"\$\$(.+?)\$\$", re.DOTALL)
 _INLINE = re.compile(r"(?<![\\$\w])\$(?![\s$])([^$\n]+?)(?<![\s\\])\$(?![\w$])")
-_SIZE = re.compile(
-    r"\\[Bb]igg?[lrm]?(?=\\[{}|])"
-)  # the converter knows sizes of plain characters only
+# the converter knows sizes of plain characters only
+_SIZE = re.compile(r"\\[Bb]igg?[lrm]?(?=\\[{}|])")
 _MARK = "FormulaNumber{}Ends"
 _found: dict[str, list[str]] = {}
 
