@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scipy.io import savemat
 
 from sslbench.cli import cli
-from sslbench.corpus import RawBytes, read_conll
+from sslbench.corpus import RawBytes, read_conll, read_conllu
 from sslbench.errors import UserError
 from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.saved import load_tagger
@@ -30,7 +30,6 @@ from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.letters.load import read_words
 from sslbench_datasets.reuters.load import read_stories
 from sslbench_datasets.treebank.trees import read_trees
-from sslbench_datasets.ud.conllu import read_conllu
 
 SECONDS = 5  # that reading a damaged file may take
 COLUMNS = ("word", "pos", "label")
