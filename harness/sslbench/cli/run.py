@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,9 +22,10 @@ from sslbench.cli.text import counted, echo, warn_of_problems
 from sslbench.errors import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from sslbench.experiment.execute.grid import GridResult
+    from sslbench.experiment.execute.nursery import Nursery
     from sslbench.experiment.record import RunRecord
     from sslbench.experiment.training import RunTask
 
@@ -94,12 +97,12 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     from sslbench.plugins import registry
 
     warn_of_problems(registry())
-    with plain_warnings():
+    with _nursery(given) as nursery, plain_warnings():
         tasks = _tasks(given)
         if given["dry_run"]:
             show_price(tasks, given)
             return
-        result = _run(tasks, given)
+        result = _run(tasks, given, nursery)
     print_results(result.records, given["form"])
     for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
         tell(f"warning: {warning}")
@@ -109,6 +112,22 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         _show_tracebacks(result.failed)
     tell(_summary(result))
     ctx.exit(result.exit_status)
+
+
+@contextmanager
+def _nursery(given: dict[str, Any]) -> Iterator[Nursery | None]:
+    """An early nursery where the runs are local, with the methods and the model imported."""
+    from sslbench.experiment.execute.nursery import early_nursery
+    from sslbench.plugins import registry
+
+    if given["dry_run"] or given["executor"] != "local":
+        yield None
+        return
+    threads = given["threads"] or max(1, (os.cpu_count() or 1) // given["jobs"])
+    names = [("methods", name) for name in given["methods"]]
+    nursery = early_nursery(threads, registry().own_targets(*names))
+    with nullcontext() if nursery is None else closing(nursery):
+        yield nursery
 
 
 def _tasks(given: dict[str, Any]) -> list[RunTask]:
@@ -134,7 +153,9 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
     return run_tasks
 
 
-def _run(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> GridResult:
+def _run(
+    run_tasks: Sequence[RunTask], given: dict[str, Any], nursery: Nursery | None
+) -> GridResult:
     from sslbench.cli.messages import GridProgress
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.store import Store
@@ -148,6 +169,7 @@ def _run(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> GridResult:
             retry=given["retry"],
             reuse=given["reuse"],
             executor=given["executor"],
+            nursery=nursery,
             on_stored=progress.stored,
             on_start=progress.start,
             on_end=progress.end,

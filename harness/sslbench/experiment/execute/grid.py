@@ -11,6 +11,7 @@ from typing import Literal
 from sslbench.errors import UserError
 from sslbench.experiment.claims import Claims
 from sslbench.experiment.execute.cluster import run_on_dask
+from sslbench.experiment.execute.nursery import Nursery
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.saving import Saving
 from sslbench.experiment.record import RunRecord
@@ -78,6 +79,7 @@ class GridOptions:
     reuse: which records of the store are taken: made by today's code ("current"), or by code that
         a replay has shown to give the same bits ("verified"), or any ("stale").
     executor: "local", "dask" or "dask:ADDRESS".
+    nursery: starts the processes of local runs; None = a new one.
     on_stored, on_start, on_end: called when a run is found in the store, starts, or ends.
     on_wait: called with the number of runs that other processes are executing.
     """
@@ -88,6 +90,7 @@ class GridOptions:
     retry: bool = False
     reuse: Reuse = "verified"
     executor: str = "local"
+    nursery: Nursery | None = None
     on_stored: Callable[[RunRecord], None] = lambda record: None
     on_start: OnStart = lambda run_task: None
     on_end: Callable[[RunRecord], None] = lambda record: None
@@ -218,6 +221,7 @@ class _Grid:
                 timeout=options.timeout,
                 memory=options.memory,
                 on_start=options.on_start,
+                nursery=options.nursery,
             )
         if kind == "dask":
             return run_on_dask(run_tasks, address=address or None, on_start=options.on_start)
