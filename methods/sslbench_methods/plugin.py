@@ -50,6 +50,12 @@ METHODS: tuple[MethodInfo, ...] = (
         models=("crf1",),
     ),
     MethodInfo(
+        name="graph_lift",
+        summary="self-training that decodes with a graph's lift over base rates",
+        reference=f"sslbench's own, after {SUBRAMANYA_2010}",
+        target="sslbench_methods.graph_lift.method:GraphLift",
+    ),
+    MethodInfo(
         name="virtual_evidence",
         summary="conditional random field that agrees with labels propagated on a graph",
         reference=f"{ZENG_2013}, equations 4 to 6",

@@ -16,7 +16,7 @@ from sslbench.crf import ChainCRF
 from sslbench.method import FeaturesFrom
 from sslbench.types import I32
 
-from .shared import changed_share, encoded, hard_targets, train_supervised
+from .shared import Presets, changed_share, encoded, hard_targets, train_supervised
 
 
 class SelfTraining(CRFMethod):
@@ -52,6 +52,7 @@ class SelfTraining(CRFMethod):
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
+        presets: ClassVar[Presets] = {"paper": {"weight": 1.0, "share": 0.0}}
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("rounds", low=1, high=40, log=True, integer=True),
             SearchAxis("weight", low=0.01, high=10, log=True),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -26,6 +27,7 @@ Keep = Annotated[
     Literal["last", "best"],
     msgspec.Meta(description="the model of the last round, or of the best one on dev"),
 ]
+Presets = Mapping[str, Mapping[str, Any]]
 KEEP_AXIS = SearchAxis("keep", ("last", "best"))
 
 

@@ -40,7 +40,7 @@ def show_price(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> None:
 
 def _group(spec: RunSpec) -> tuple[str, ...]:
     protocol = spec.protocol
-    return spec.method, spec.dataset, str(protocol.labeled), protocol.tuning()
+    return spec.title, spec.dataset, str(protocol.labeled), protocol.tuning()
 
 
 def _row(group: tuple[str, ...], prices: Sequence[float | None]) -> tuple[str, ...]:
@@ -70,7 +70,8 @@ def _is_alike(a: RunSpec, b: RunSpec) -> bool:
 
 
 def _trainings(spec: RunSpec) -> int:
-    return (1 + spec.protocol.tune) * max(1, spec.protocol.folds)
+    guard = 0 if spec.guard is None else spec.guard.folds
+    return (1 + spec.protocol.tune + guard) * max(1, spec.protocol.folds)
 
 
 def _duration(seconds: float) -> str:

@@ -56,6 +56,11 @@ if TYPE_CHECKING:
     metavar="K",
     help="Cross-validation: test on the labeled sentences, cut into K folds.",
 )
+@click.option(
+    "--guard",
+    is_flag=True,
+    help="Keep the baseline where held-out labeled sentences do not speak for the method.",
+)
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
 @click.option("--threads", type=click.IntRange(min=1), help="Per run. Default: cores / jobs.")
@@ -145,6 +150,7 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
         datasets=tuple(dict.fromkeys(given["datasets"])),
         seeds=tuple(dict.fromkeys([*given["seeds"], *given["ranges"]])) or (0,),
         folds=given["folds"],
+        guard=given["guard"],
         jobs=given["jobs"],
     )
     run_tasks = plan(request, store=Store(given["store"]), notice=tell)

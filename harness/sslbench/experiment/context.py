@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 METHOD_STREAM = 0x6D657468  # separates the method's random numbers from the sample's
 
+MAX_WARNINGS = 20  # of one training
+
 #: Why an iterative method stopped: the labels or the objective settled; the labels are those of an
 #: earlier round; the steps no longer shrink; the limit; nothing to learn from the text.
 StopReason = Literal["converged", "cycle", "oscillating", "max_rounds", "nothing_to_do"]
@@ -66,6 +68,12 @@ class RunContext:
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
 
+    def apart(self) -> RunContext:
+        """A context for another training on parts of the data: it leaves no notes here."""
+        other = RunContext(threads=self.threads, cache=self.cache)
+        other.rng.bit_generator.state = self.rng.bit_generator.state
+        return other
+
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the wall time of the block to ``timing[name]``, also when it raises."""
@@ -80,6 +88,17 @@ class RunContext:
         """Write a line to standard error, unless several runs share the terminal."""
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
+
+    def warn(self, text: str) -> None:
+        """A line for the user: it is in the warnings of the record and printed after the run."""
+        self.trace.setdefault("warnings", []).append(text)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What `warn` was told; a method may have put anything into the trace."""
+        found = self.trace.get("warnings")
+        lines = found if isinstance(found, list) else []
+        return tuple(line for line in lines[:MAX_WARNINGS] if isinstance(line, str))
 
     def record(self, result: TrainingResult, name: str = "training") -> None:
         """Put the outcome of a training into the trace and on standard error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import msgspec
@@ -12,9 +12,10 @@ import msgspec
 from sslbench.compile_time import Seconds
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.description import MethodDescription, describe, make_params
+from sslbench.experiment.guard import holds
 from sslbench.experiment.identity import corpus_hash
 from sslbench.experiment.problem import Method, Problem, Tagger
-from sslbench.experiment.record import RunSpec
+from sslbench.experiment.record import GuardSpec, RunSpec
 from sslbench.plugins import Registry
 
 
@@ -40,6 +41,10 @@ class FitResult:
     tagger: Tagger
     params: dict[str, Any]
     used_dev: bool
+
+
+def _fit(cls: type[Method], params: Any, problem: Problem, run: RunContext) -> Tagger:
+    return cls().fit(problem, params, run)
 
 
 class RunMethod(Protocol):
@@ -77,8 +82,17 @@ class RunMethod(Protocol):
     def violations(self) -> list[str]:
         """What the plugins have tried to read or import, and must not."""
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
-        """Train with these parameters besides those of the spec."""
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
+        """Train with these parameters besides those of the spec.
+
+        guard: train its method instead if it says so; None = no guard.
+        """
 
 
 class LocalMethod:
@@ -112,14 +126,26 @@ class LocalMethod:
     def description(self) -> MethodDescription:
         return describe(self.cls, self.spec.params)
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
         """Train; see `RunMethod`."""
         values = make_params(self.cls, {**self.spec.params, **params})
         plain = msgspec.to_builtins(values)
+        if guard is not None:
+            other: type[Method] = self.plugins.method(guard.method).load()
+            theirs = make_params(other, guard.params)
+            method = partial(_fit, self.cls, values)
+            if not holds(problem, guard, method, partial(_fit, other, theirs), run):
+                return FitResult(_fit(other, theirs, problem, run), plain, problem.dev_labels.seen)
         if run.checkpoints is not None:
             text = problem.unlabeled.n_sentences
             run.checkpoints = run.checkpoints.of(plain, corpus_hash(problem.labeled), text)
-        tagger = self.cls().fit(problem, values, run)
+        tagger = _fit(self.cls, values, problem, run)
         if run.checkpoints is not None:
             run.checkpoints.remove()
         self.earlier = Seconds(*map(sum, zip(self.earlier, run.earlier, strict=True)))

@@ -27,13 +27,21 @@ from sslbench.experiment.description import featurizer_digest, method_descriptio
 from sslbench.experiment.identity import code_digests
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import folds, labeled_size, resolve_text
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
+from sslbench.experiment.record import (
+    DataSpec,
+    GuardSpec,
+    ProtocolSpec,
+    RunSpec,
+    TextSource,
+    content_id,
+)
 from sslbench.experiment.settings import (
     check_settings,
     combinations,
     dataset_options,
     method_params,
     parse_settings,
+    without_preset,
 )
 from sslbench.experiment.space import search_digest
 from sslbench.experiment.store import Store
@@ -63,6 +71,7 @@ class Request:
     text: see `ProtocolSpec`; None = the default of the dataset.
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
+    preset: of methods' parameters, e.g. "paper"; settings go before it. None = the defaults.
     featurizer: name, or path of a template file; None = the dataset's.
     model: None = the default one.
     tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
@@ -71,6 +80,7 @@ class Request:
     columns: names of the columns of the user's own files; "_" skips one.
     threads: per run; None = cores / `jobs`, the number of runs at a time.
     cut: hold out a fifth of train if the user's own data have no test file.
+    guard: keep the baseline where held-out labeled sentences do not speak for a method.
     quiet: no progress messages of methods, since several runs share the terminal.
     """
 
@@ -82,6 +92,7 @@ class Request:
     text: TextSource | None = None
     folds: int = 0
     settings: Sequence[str] = ()
+    preset: str | None = None
     featurizer: str | None = None
     model: str | None = None
     tune: int | None = None
@@ -91,6 +102,7 @@ class Request:
     threads: int | None = None
     jobs: int = 1
     cut: bool = True
+    guard: bool = False
     quiet: bool = True
 
 
@@ -113,6 +125,9 @@ def plan(
     plugins, known = plugins or registry(), dict[str, _Loaded]()
     for name in request.methods:
         plugins.method(name)
+    if request.preset is not None:
+        for name in without_preset(request.preset, plugins, request.methods):
+            notice(f"{name}: no preset {request.preset!r}, its defaults are used")
     tasks: dict[str, RunTask] = {}
     # What plugins print is no result.
     with contextlib.redirect_stdout(sys.stderr):
@@ -280,7 +295,15 @@ class _Planner:
             featurizer_digest=self._featurizer_digest(dataset),
             search=search,
             scorer=SCORER,
+            guard=self._guard(method),
         )
+
+    def _guard(self, method: str) -> GuardSpec | None:
+        """With the first baseline; None for a baseline itself."""
+        baselines = [name for name, info in self.plugins.methods.items() if info.baseline]
+        if not self.request.guard or not baselines or method in baselines:
+            return None
+        return GuardSpec(baselines[0], self._params(baselines[0], tuned=False)[0])
 
     def _tune(self, dataset: _PlannedDataset) -> int:
         if self.request.tune is not None:
@@ -292,7 +315,8 @@ class _Planner:
         """All parameters but those that are tuned, and the hash of the search space."""
         key = method, tuned
         if key not in self._described:
-            given = method_params(self.request.settings, self.plugins, method)
+            request = self.request
+            given = method_params(request.settings, self.plugins, method, request.preset)
             found = method_description(self.plugins, method, given)
             axes = found.axes if tuned else ()
             searched = {axis.param for axis in axes}

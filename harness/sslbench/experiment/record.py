@@ -105,6 +105,20 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return content_id(same)[:8]
 
 
+class GuardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What decides whether the method's tagger is kept, see `sslbench.experiment.guard`.
+
+    Attributes
+    ----------
+    method: whose tagger is kept otherwise.  params: all of its parameters.
+    folds: of the labeled sample.
+    """
+
+    method: str
+    params: dict[str, Any] = {}
+    folds: int = 5
+
+
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The identity of a run: what is computed, written out.
 
@@ -117,6 +131,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: hash of the templates.
     search: hash of the search space of the parameters that are tuned; "" without tuning.
     scorer: version of the definitions of the metrics.
+    guard: None = the method's tagger is the result, whatever it does.
     """
 
     method: str
@@ -129,11 +144,20 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: str = ""
     search: str = ""
     scorer: int = 1
+    guard: GuardSpec | None = None
+
+    @property
+    def title(self) -> str:
+        """The method, and whether it is guarded, for people."""
+        return self.method if self.guard is None else f"{self.method} (guarded)"
 
     @property
     def run_id(self) -> str:
-        """First 16 hexadecimal digits of the sha256 of the canonical JSON."""
-        return content_id(self)
+        """First 16 hexadecimal digits of the sha256 of the canonical JSON, without empty guard."""
+        tree = msgspec.to_builtins(self)
+        if self.guard is None:
+            del tree["guard"]
+        return content_id(tree)
 
 
 class TuningSpent(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.convergence import convergence_warnings
 from sslbench.experiment.cross_validation import pooled
 from sslbench.experiment.fitting import LocalMethod, MethodEndedError, MethodError, RunMethod
+from sslbench.experiment.guard import guard_warnings
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, Scores, SentenceCounts, coverage
 from sslbench.experiment.predictions import Predictions, pack_numbers, predictions_sha256
@@ -185,7 +186,7 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     record.tuned = trained.tuning.spent(asked=setup.spec.protocol.tuned)
     record.warnings = list(trained.warnings)
     record.trace = jsonable(trained.run.trace)
-    record.warnings += convergence_warnings(record.trace)
+    record.warnings += convergence_warnings(record.trace) + guard_warnings(record)
     record.timing = dict(trained.run.timing)
     record.data = {**record.data, **_describe(setup, problem)}
     names = dict.fromkeys(("dev", "test", *splits))  # this order, then any further splits

@@ -48,16 +48,20 @@ def combinations(texts: Sequence[str]) -> list[tuple[str, ...]]:
     return list(product(*choices))
 
 
-def method_params(texts: Sequence[str], plugins: Registry, method: str) -> dict[str, Any]:
-    """Parameters of a method that the settings give, as plain typed values.
+def method_params(
+    texts: Sequence[str], plugins: Registry, method: str, preset: str | None = None
+) -> dict[str, Any]:
+    """Parameters of a method that a preset or the settings give, as plain typed values.
 
+    preset: its values, if the method has it, are those that the settings do not give.
     UserError for a value of a wrong type or out of bounds.
     """
     values = {s.key: s.value for s in parse_settings(texts) if s.owner in ("", method)}
-    if not values:
+    if not values and preset is None:
         return {}
-    fields = method_description(plugins, method, {}).params
-    own = {key: plain_value(value) for key, value in values.items() if key in fields}
+    found = method_description(plugins, method, {})
+    own = found.presets.get(preset, {}) if preset is not None else {}
+    own |= {key: plain_value(value) for key, value in values.items() if key in found.params}
     params = method_description(plugins, method, own).params
     return {key: params[key] for key in own}
 
@@ -89,6 +93,17 @@ def plain_value(text: str) -> Any:
         except msgspec.DecodeError:
             return text
     return text
+
+
+def without_preset(preset: str, plugins: Registry, methods: Sequence[str]) -> list[str]:
+    """The methods that do not have a preset; UserError if none has it."""
+    found = {name: method_description(plugins, name, {}).presets for name in methods}
+    missing = [name for name, presets in found.items() if preset not in presets]
+    if missing == list(found):
+        known = sorted({name for presets in found.values() for name in presets})
+        hint = suggestion(preset, known) if known else "leave out --preset"
+        raise UserError(f"{' and '.join(methods)}: no preset {preset!r}", hint=hint)
+    return missing
 
 
 def check_settings(

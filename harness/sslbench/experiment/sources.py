@@ -32,6 +32,8 @@ CORE_COMPONENTS: Mapping[str, tuple[str, ...]] = {
         "experiment.data.dataset",
         "experiment.data.userdata",
         "experiment.cross_validation",
+        "experiment.fitting",
+        "experiment.guard",
         "experiment.problem",
         "experiment.protocol",
         "experiment.space",

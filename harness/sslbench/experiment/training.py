@@ -29,7 +29,7 @@ from sslbench.experiment.problem import (
     without_labels,
 )
 from sslbench.experiment.protocol import Draw, draw, fold_draws, no_text, unlabeled_text
-from sslbench.experiment.record import RunSpec
+from sslbench.experiment.record import GuardSpec, RunSpec
 from sslbench.experiment.sources import core_digest, plugin_digest
 from sslbench.experiment.template_file import with_templates
 from sslbench.experiment.trials import tune, tuning_warnings
@@ -169,9 +169,15 @@ class RunSetup:
         )
         return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
         """Train; the tagger predicts tags, also where a codec maps tags to labels."""
-        result = self.method.fit(problem, params, run)
+        result = self.method.fit(problem, params, run, guard)
         if problem.tags is None:
             return result
         return replace(result, tagger=DecodedTagger(result.tagger, problem.tags))
@@ -222,8 +228,8 @@ def train(setup: RunSetup) -> Trained:
         tuning = tune(setup)
     problem, run = setup.problem(setup.drawn.labeled), setup.context()
     with setup.timer.phase("fit"):
-        fitted = setup.fit(problem, tuning.best, run)
-    warnings = tuning_warnings(setup, tuning)
+        fitted = setup.fit(problem, tuning.best, run, setup.spec.guard)
+    warnings = (*tuning_warnings(setup, tuning), *run.warnings)
     return Trained(fitted.tagger, problem, fitted.params, tuning, run, fitted.used_dev, warnings)
 
 

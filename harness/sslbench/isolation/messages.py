@@ -16,6 +16,7 @@ from sslbench.compile_time import Seconds
 from sslbench.corpus import Corpus
 from sslbench.experiment.description import MethodDescription
 from sslbench.experiment.problem import Problem
+from sslbench.experiment.record import GuardSpec
 
 MAX_REPLY = 2**29  # bytes
 MAX_TRACE = 2**22  # bytes, as JSON
@@ -45,10 +46,14 @@ class Describe:
 
 @dataclass(frozen=True)
 class Fit:
-    """Train. problem: without featurizer and model, which the plugins' process loads."""
+    """Train. problem: without featurizer and model, which the plugins' process loads.
+
+    guard: see `RunMethod.fit`.
+    """
 
     problem: Problem
     params: dict[str, Any]
+    guard: GuardSpec | None = None
 
 
 @dataclass(frozen=True)

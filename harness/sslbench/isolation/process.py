@@ -24,6 +24,7 @@ from sslbench.experiment.context import RunContext
 from sslbench.experiment.description import MethodDescription
 from sslbench.experiment.fitting import FitResult, LocalMethod, MethodEndedError, MethodError
 from sslbench.experiment.problem import Problem
+from sslbench.experiment.record import GuardSpec
 from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
@@ -101,10 +102,16 @@ class MethodProcess:
         """See `RunMethod`."""
         return self._compiled.wall
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
         text = self._portable(problem.unlabeled)
-        request = messages.Fit(replace(problem, unlabeled=text), dict(params))
+        request = messages.Fit(replace(problem, unlabeled=text), dict(params), guard)
         found = self._ask(request, messages.Fitted)
         self._fits += 1
         self.earlier = found.earlier

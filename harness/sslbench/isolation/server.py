@@ -82,7 +82,7 @@ class _Server:
         method = self.method
         problem = replace(request.problem, featurizer=method.featurizer, model=method.model)
         run = self.context()
-        trained = method.fit(problem, request.params, run)
+        trained = method.fit(problem, request.params, run, request.guard)
         self.number += 1
         taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
         if sum(len(tagger.labels) for tagger in taggers.values()) > messages.MAX_LABELS:

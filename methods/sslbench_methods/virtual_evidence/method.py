@@ -37,6 +37,7 @@ from sslbench_methods.shared import (
     EdgeCounts,
     FeaturePruning,
     Keep,
+    Presets,
     encoded,
     train_supervised,
 )
@@ -93,6 +94,9 @@ class VirtualEvidenceTraining(CRFMethod):
                 ge=1, le=10**9, description="n-grams with fewer occurrences are no vertices"
             ),
         ] = 1
+        presets: ClassVar[Presets] = {
+            "paper": {"neighbors": 5, "mu": 0.5, "lam": 0.3, "alpha": 0.7, "omega": 1.0}
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("alpha", low=0, high=1.5),
             SearchAxis("mu", low=0.05, high=5, log=True),
