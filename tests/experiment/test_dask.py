@@ -131,9 +131,9 @@ def test_workers_of_other_code_are_refused(cluster: Any, monkeypatch: pytest.Mon
 
 def test_no_scheduler() -> None:
     dask = pytest.importorskip("dask")
-    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
-        with pytest.raises(UserError, match="no dask scheduler with workers at tcp"):
-            connect("tcp://127.0.0.1:1")
+    short = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
+    with short, pytest.raises(UserError, match="no dask scheduler with workers at tcp"):
+        connect("tcp://127.0.0.1:1")
 
 
 def test_a_single_run_spreads_its_passes(cluster: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from sslbench.crf.first_order.nbest import NBest
 from sslbench.crf.labeling import LabelPass
 from sslbench.crf.model import ChainCRF, Expectation, Parts, TrainingResult, best_sequences
 from sslbench.crf.objective import EncodedCorpus, FactorFeatures, Objective
-from sslbench.crf.optim.lbfgs import STRICT, Options
+from sslbench.crf.optim.lbfgs import STRICT, Options, Progress
 from sslbench.crf.params import TrainingParams
 from sslbench.crf.persist import SavedModel, add_facts, read_model, write_model
 from sslbench.crf.symbol_counts import SymbolCounts
@@ -51,6 +51,7 @@ __all__ = [
     "Parts",
     "PotentialGradient",
     "Potentials",
+    "Progress",
     "SavedModel",
     "SoftTargets",
     "SymbolCounts",

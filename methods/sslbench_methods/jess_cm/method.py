@@ -252,7 +252,7 @@ class Trainer:
             gold = HardLabels(problem.label_codes(problem.labeled))
             nonnegative = crf.factor_indices if self.params.sign == "nonneg" else None
             part = crf.encode(problem.labeled, bound), gold
-            return crf.train([part], self.params, nonnegative=nonnegative)
+            return self.run.train(crf, [part], self.params, nonnegative=nonnegative)
 
 
 @dataclass
