@@ -240,8 +240,8 @@ def trainer(tagger: Toy, monkeypatch: pytest.MonkeyPatch, **params: object) -> T
     params = {"sigma2": 10.0, "eta": 0.5, **params}
     monkeypatch.setattr(JessCM.Params, "options", lambda self: STRICT)
     text = TextUnits(problem().unlabeled)
-        own = tagger.crf, tagger.models, problem(), text
-        return Trainer(*own, JessCM.Params(**params), RunContext())
+    own = tagger.crf, tagger.models, problem(), text
+    return Trainer(*own, JessCM.Params(**params), RunContext())
 
 
 def test_the_trap_of_the_literal_m_step(monkeypatch: pytest.MonkeyPatch) -> None:
