@@ -115,6 +115,30 @@ def test_units_hold_what_their_text_counts(monkeypatch: pytest.MonkeyPatch) -> N
         np.testing.assert_allclose(units.arrays[name], array, rtol=1e-5, atol=1e-5)
 
 
+def test_counts_that_go_on_after_some_units() -> None:
+    tagger, broker = trained(), BytesBroker()
+    units = TextUnits(problem().unlabeled, 50)
+    kept: list[tuple[int, dict[str, np.ndarray], float]] = []
+
+    def after(done: int) -> None:
+        counts = tagger.models.counts
+        copies = {name: array.copy() for name, array in counts.arrays.items()}
+        kept.append((done, copies, counts.log_z))
+
+    tagger.models.expected_counts(tagger.crf, units, after_unit=after)
+    done, arrays, log_z = kept[2]
+    tagger.models.forget_counts()
+    for name, array in tagger.models.counts.arrays.items():
+        array[...] = arrays[name]
+    tagger.models.counts.log_z = log_z
+    with using_broker(broker):
+        found = tagger.models.expected_counts(tagger.crf, units, begin=done)
+    assert [number for _, number in broker.done] == [each[0] - 1 for each in kept[3:]]
+    assert found.log_z == kept[-1][2]
+    for name, array in kept[-1][1].items():
+        np.testing.assert_array_equal(found.arrays[name], array)
+
+
 def test_labels_of_much_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sslbench.crf.labeling.UNIT", 70)
     jess_cm, text = trained(), raw_text(200)
