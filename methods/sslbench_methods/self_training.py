@@ -80,7 +80,7 @@ class SelfTraining(CRFMethod):
             # few changed labels leave little to gain, of which a larger share is as little
             options = params.options(share=min(0.5, params.share / changed))
             with run.phase("train"):
-                result = crf.train([text.labeled, *targets], params, options=options)
+                result = run.train(crf, [text.labeled, *targets], params, options=options)
             rounds.record(
                 f"{changed:.2%} of the labels changed", changed=changed, **result.record()
             )

@@ -56,7 +56,7 @@ def train_supervised(
     decides: whether the accuracy decides something, which counts as tuning.
     """
     with run.phase("train"):
-        run.record(crf.train([text.labeled], params), "supervised")
+        run.record(run.train(crf, [text.labeled], params), "supervised")
     accuracy = text.dev_accuracy(crf, record_only=not decides)
     run.trace["supervised"] |= accuracy
     return accuracy

@@ -23,5 +23,5 @@ class Supervised(CRFMethod):
         """Train once."""
         crf, text = encoded(problem, params, run, "labeled")
         with run.phase("train"):
-            run.record(crf.train([text.labeled], params))
+            run.record(run.train(crf, [text.labeled], params))
         return crf

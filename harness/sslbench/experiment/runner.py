@@ -42,6 +42,7 @@ from sslbench.experiment.training import (
     train,
 )
 from sslbench.plugins import Registry, registry
+from sslbench.spread import WorkerError
 
 
 def execute(
@@ -80,7 +81,7 @@ def _failure(run_task: RunTask, error: Exception) -> RunRecord:
     match error:
         case UserError():
             return failed(run_task, "input", str(error))
-        case MethodEndedError():
+        case MethodEndedError() | WorkerError():
             return failed(run_task, "process", str(error))
         case MethodError():
             return failed(run_task, "method", str(error), error.lines)

@@ -54,6 +54,7 @@ class RunTask(msgspec.Struct, frozen=True):
     cut: hold out a fifth of train if the user's own data have no test file and there are no folds.
     code: digests of the code when the run was planned, by component; {} = not checked.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
+    workers: address of a dask scheduler over whose workers the run spreads its passes; None = none.
     templates: of the featurizer, if it is a file of the user; () for a registered one.
     """
 
@@ -69,6 +70,7 @@ class RunTask(msgspec.Struct, frozen=True):
     code: dict[str, str] = {}
     files: dict[str, str] = {}
     templates: tuple[str, ...] = ()
+    workers: str | None = None
 
     def registry(self, plugins: Registry) -> Registry:
         """The plugins of the run: with the user's templates, if it has any."""

@@ -25,6 +25,7 @@ from sslbench.crf import (
     EncodedCorpus,
     EncodedProblem,
     Entropy,
+    Parts,
     PotentialGradient,
 )
 from sslbench.method import FeaturesFrom
@@ -176,24 +177,22 @@ class EntropyTrainer:
         shares of the labels, all of the line search's last evaluation.
         """
         parts = self._watched(gamma)
-        loss: list[float] = []
-        entropy: list[float] = []
-        labels: dict[str, list[float]] = {}
+        curves: dict[str, Any] = {"loss": [], "entropy": [], "labels": {}}
 
         def note(iteration: int, value: float, _gradient: float) -> None:
             totals = self._totals(parts)
-            loss.append(value)
-            entropy.append(totals["entropy"])
+            curves["loss"].append(value)
+            curves["entropy"].append(totals["entropy"])
             if iteration % LABELS_EVERY == 0:
-                labels[str(iteration)] = totals["labels"]
+                curves["labels"][str(iteration)] = totals["labels"]
                 self.run.progress(f"iteration {iteration}: {totals['entropy']:.4f} nats per token")
 
         options = self.params.options(max_iterations=iterations)
         with self.run.phase("train"):
-            result = self.crf.train(
-                [self.text.labeled, *parts], self.params, options=options, callback=note
+            text: Parts = [self.text.labeled, *parts]
+            result = self.run.train(
+                self.crf, text, self.params, curves, options=options, callback=note
             )
-        curves = {"loss": loss, "entropy": entropy, "labels": labels}
         return {"gamma": gamma, **result.record(), **curves}
 
     def report(self, gamma: float) -> dict[str, Any]:

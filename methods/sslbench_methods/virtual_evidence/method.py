@@ -205,12 +205,14 @@ class EvidenceTrainer:
         options = self.params.options(max_iterations=self.params.m_iterations, ftol=0.0)
         with self.run.phase("train"):
             counts = expected.counts
-            return self.crf.train(parts, self.params, options=options, expected_counts=counts)
+            return self.run.train(
+                self.crf, parts, self.params, options=options, expected_counts=counts
+            )
 
     def direct(self) -> TrainingResult:
         """L-BFGS on F itself, from the current weights."""
         with self.run.phase("train"):
-            return self.crf.train([self.text.labeled, *self.parts], self.params)
+            return self.run.train(self.crf, [self.text.labeled, *self.parts], self.params)
 
     def report(self, expected: EStep) -> dict[str, Any]:
         """F and what the free and the clamped model say of the unlabeled text."""
