@@ -1,7 +1,8 @@
 """Self-training: label the unlabeled text with the current CRF, retrain on both, repeat.
 
 The classic baseline (e.g. Jiao et al. 2006, section 5.1; Suzuki & Isozaki 2008): Viterbi labels of
-the whole unlabeled text, warm starts, until the labels settle or repeat those of an earlier round.
+the whole unlabeled text, warm starts, until the labels settle or repeat those of an earlier round
+(docs/specs/entropy_regularization.md, section 10).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The supervised CRF: labeled sentences only (Lafferty, McCallum & Pereira 2001).
 
 The baseline of every comparison: same features, engine and prior as the semi-supervised methods.
+Model and objective: docs/specs/crf_engine.md, sections 3 and 9.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "choose": ("sslbench.cli.choose", "Find features and a method for your own data."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),
     "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
+    "convert": ("sslbench.cli.convert", "Convert taggers from and to models of other programs."),
     "new": ("sslbench.cli.new", "Write a plugin package to start from."),
     "check": ("sslbench.cli.check", "Check that a plugin keeps the rules."),
 }

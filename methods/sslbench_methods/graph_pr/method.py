@@ -7,7 +7,8 @@ label sequences of the unlabeled sentences,
 
 with L the log-likelihood of the labeled sentences and its prior, and h a penalty of the marginals
 m of q: tokens of similar n-grams should have similar labels. E-steps (`e_step`) and M-steps
-alternate from the supervised optimum; neither lowers J. J is not jointly concave.
+alternate from the supervised optimum; neither lowers J. J is not jointly concave
+(docs/specs/graph_pr.md, sections 3 and 6).
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ Subramanya, Petrov & Pereira (2010), algorithm 1, with equation 3 corrected (mu 
 neighbors) and every edge counted once. A type is an n-gram, a vertex of the graph. Each round
 averages the posteriors of the tokens of a type, smooths them (propagation on a graph, or nothing
 for the paper's self-trained CRF), mixes them back into the tokens, decodes, and retrains on the
-labels. Ten propagation steps are part of the method: the optimum ignores the posteriors.
+labels. Ten propagation steps are part of the method: the optimum ignores the posteriors
+(docs/specs/graph_self_training.md, sections 3 and 4).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Zeng et al. (2013). Label distributions of labeled trigrams spread once over a similarity graph
 (equation 4, unnormalized: their mass decays with the distance); they become factors beside the
 labels of unlabeled text (equation 6); the CRF is trained to agree with them (equation 5).
-Prediction is that of the plain CRF.
+Prediction is that of the plain CRF (docs/specs/virtual_evidence.md, sections 4 and 5).
 """
 
 from __future__ import annotations
