@@ -47,6 +47,7 @@ def run(
     folds: int = 0,
     params: Mapping[str, Any] | None = None,
     featurizer: str | None = None,
+    text_features: Names = (),
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
@@ -74,6 +75,7 @@ def run(
     text: where unlabeled text comes from: "rest" of train, "external", or "all".
     folds: of cross-validation; 0 = test on the test split.
     params: parameters of methods and options of datasets, by "key" or "owner.key".
+    text_features: features learned from the unlabeled text, on top of the featurizer's.
     tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
     threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
     retry: run again what failed earlier.
@@ -100,6 +102,7 @@ def run(
         seeds=tuple(seeds),
         folds=folds,
         featurizer=featurizer,
+        text_features=_names(text_features),
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,
@@ -132,6 +135,7 @@ def train(
     seed: int = 0,
     params: Mapping[str, Any] | None = None,
     featurizer: str | None = None,
+    text_features: Names = (),
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
@@ -158,6 +162,7 @@ def train(
         text=text,
         seeds=(seed,),
         featurizer=featurizer,
+        text_features=_names(text_features),
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,

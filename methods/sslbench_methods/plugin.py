@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from sslbench import FeaturizerInfo, MethodInfo, ModelInfo, SimilarityInfo, hookimpl
+from sslbench import (
+    FeaturizerInfo,
+    MethodInfo,
+    ModelInfo,
+    SimilarityInfo,
+    TextFeaturesInfo,
+    hookimpl,
+)
 from sslbench_methods.references import (
+    BROWN_1992,
     HE_2013,
     JIAO_2006,
     LAFFERTY_2001,
     MCDONALD_2005,
     SUBRAMANYA_2010,
     SUZUKI_2008,
+    TURIAN_2010,
     WANG_2011,
     YAROWSKY_1995,
     ZENG_2013,
@@ -98,6 +107,12 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="conditional random field that is also sure of the unlabeled sentences",
         reference=f"{JIAO_2006}, equation 3",
         target="sslbench_methods.entropy_regularization.method:EntropyRegularization",
+    ),
+    MethodInfo(
+        name="brown_clusters",
+        summary="supervised, with Brown clusters of the words of all text as features",
+        reference=f"{BROWN_1992}; {TURIAN_2010}",
+        target="sslbench_methods.brown_clusters.method:BrownClustersCRF",
     ),
 )
 
@@ -230,6 +245,15 @@ SIMILARITIES: tuple[SimilarityInfo, ...] = (
     ),
 )
 
+TEXT_FEATURES: tuple[TextFeaturesInfo, ...] = (
+    TextFeaturesInfo(
+        name="brown_clusters",
+        summary="prefixes of the words' paths in a tree of Brown clusters",
+        reference=f"{BROWN_1992}; {TURIAN_2010}",
+        target="sslbench_methods.brown_clusters.method:BrownClusters",
+    ),
+)
+
 
 @hookimpl
 def sslbench_methods() -> list[MethodInfo]:
@@ -253,3 +277,9 @@ def sslbench_models() -> list[ModelInfo]:
 def sslbench_similarities() -> list[SimilarityInfo]:
     """Return the built-in similarities."""
     return list(SIMILARITIES)
+
+
+@hookimpl
+def sslbench_text_features() -> list[TextFeaturesInfo]:
+    """Return the built-in features that are learned from text."""
+    return list(TEXT_FEATURES)

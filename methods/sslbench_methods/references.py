@@ -5,6 +5,10 @@ Docstrings cite them by authors and year, such as "Suzuki & Isozaki (2008), equa
 
 from __future__ import annotations
 
+BROWN_1992 = (
+    "P. Brown, V. Della Pietra, P. deSouza, J. Lai, R. Mercer: Class-based n-gram models of natural"
+    " language. Computational Linguistics 18(4), 1992"
+)
 HE_2013 = (
     "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for Semi-Supervised"
     " Structured Prediction. CoNLL 2013"
@@ -28,6 +32,10 @@ SUBRAMANYA_2010 = (
 SUZUKI_2008 = (
     "J. Suzuki, H. Isozaki: Semi-supervised sequential labeling and segmentation using giga-word"
     " scale unlabeled data. ACL 2008"
+)
+TURIAN_2010 = (
+    "J. Turian, L. Ratinov, Y. Bengio: Word representations: a simple and general method for"
+    " semi-supervised learning. ACL 2010"
 )
 WANG_2011 = (
     "Y. Wang, J. Kazama, Y. Tsuruoka, W. Chen, Y. Zhang, K. Torisawa: Improving Chinese word"

@@ -66,6 +66,10 @@ class RunContext:
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
 
+    def apart(self, seed: int) -> RunContext:
+        """A context with random numbers and notes of its own."""
+        return RunContext(seed, threads=self.threads, quiet=self._quiet, cache=self.cache)
+
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the wall time of the block to ``timing[name]``, also when it raises."""

@@ -14,7 +14,8 @@ from sslbench.experiment.context import RunContext
 from sslbench.experiment.description import MethodDescription, describe, make_params
 from sslbench.experiment.identity import corpus_hash
 from sslbench.experiment.problem import Method, Problem, Tagger
-from sslbench.experiment.record import RunSpec
+from sslbench.experiment.record import RunSpec, content_id
+from sslbench.experiment.text_features import FeaturedTagger, Learned, on_features
 from sslbench.plugins import Registry
 
 
@@ -92,6 +93,7 @@ class LocalMethod:
         self.plugins = plugins
         self.violations: list[str] = []
         self.earlier = Seconds()
+        self._known: dict[str, dict[str, Learned]] = {}
 
     @cached_property
     def cls(self) -> type[Method]:
@@ -110,7 +112,10 @@ class LocalMethod:
 
     @cached_property
     def description(self) -> MethodDescription:
-        return describe(self.cls, self.spec.params)
+        found = describe(self.cls, self.spec.params)
+        if self.spec.learned:
+            return msgspec.structs.replace(found, uses_unlabeled=True)
+        return found
 
     def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
         """Train; see `RunMethod`."""
@@ -119,8 +124,36 @@ class LocalMethod:
         if run.checkpoints is not None:
             text = problem.unlabeled.n_sentences
             run.checkpoints = run.checkpoints.of(plain, corpus_hash(problem.labeled), text)
-        tagger = self.cls().fit(problem, values, run)
+        learned = self._learn(problem, run)
+        if learned:
+            text = bool(getattr(self.cls, "uses_unlabeled", True))
+            rich = on_features(problem, tuple(learned.values()), text=text)
+            tagger: Tagger = FeaturedTagger(self.cls().fit(rich, values, run), learned)
+            problem.dev_labels.seen |= rich.dev_labels.seen
+        else:
+            tagger = self.cls().fit(problem, values, run)
         if run.checkpoints is not None:
             run.checkpoints.remove()
         self.earlier = Seconds(*map(sum, zip(self.earlier, run.earlier, strict=True)))
         return FitResult(tagger, plain, problem.dev_labels.seen)
+
+    def _learn(self, problem: Problem, run: RunContext) -> dict[str, Learned]:
+        """Features learned from the text, by name; trials of tuning on one text share them."""
+        if not self.spec.learned:
+            return {}
+        key = ""
+        if self.spec.protocol.tuned:
+            shards = [corpus_hash(shard) for shard in problem.unlabeled]
+            key = content_id([corpus_hash(problem.labeled), *shards])
+            if key in self._known:
+                return self._known[key]
+        learned = {}
+        with run.phase("text_features"):
+            for name, params in self.spec.learned.items():
+                cls = self.plugins.learner(name).load()
+                # random numbers of its own: the method's do not depend on what trials share
+                own = run.apart(self.spec.protocol.seed)
+                learned[name] = cls().learn(problem, make_params(cls, params), own)
+                run.trace[name] = own.trace
+        self._known = {key: learned} if key else {}
+        return learned

@@ -117,6 +117,8 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: hash of the templates.
     search: hash of the search space of the parameters that are tuned; "" without tuning.
     scorer: version of the definitions of the metrics.
+    text_features: all parameters of features that are learned from text, by name; unset without.
+    inputs: sha256 of the files that parameters name, by path; unset without.
     """
 
     method: str
@@ -129,6 +131,18 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: str = ""
     search: str = ""
     scorer: int = 1
+    text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def learned(self) -> dict[str, dict[str, Any]]:
+        """`text_features`, {} without."""
+        return {} if self.text_features is msgspec.UNSET else self.text_features
+
+    @property
+    def features(self) -> str:
+        """The featurizer and the features learned from text, as tables name them."""
+        return "+".join([self.featurizer, *self.learned])
 
     @property
     def run_id(self) -> str:
