@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sslbench import CRFMethod, Problem, RunContext
-from sslbench.experiment.text_features import FeaturedTagger, TextFeatures, on_features
+from sslbench.experiment.text_features import FeaturedTagger, on_features
 from sslbench_methods.supervised import Supervised
 
 
 class OnTextFeatures(CRFMethod):
     """What ``--method supervised --with NAME`` computes, with one set of parameters.
 
-    A subclass has ``Params`` with all fields of the learner's.  name: the registered one.
+    A subclass has ``Params`` with all fields of the learner's.  name: of the learner, a
+    `sslbench.experiment.text_features.TextFeatures`, as it is registered.
     """
 
     name: ClassVar[str]
-    learner: ClassVar[type[TextFeatures]]
+    learner: ClassVar[type[Any]]
 
     def fit(self, problem: Problem, params: Any, run: RunContext) -> FeaturedTagger:
         """Learn the features, then train."""

@@ -15,6 +15,7 @@ from sslbench_methods.references import (
     HE_2013,
     JIAO_2006,
     LAFFERTY_2001,
+    LEVY_2014,
     MCDONALD_2005,
     SUBRAMANYA_2010,
     SUZUKI_2008,
@@ -113,6 +114,12 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="supervised, with Brown clusters of the words of all text as features",
         reference=f"{BROWN_1992}; {TURIAN_2010}",
         target="sslbench_methods.brown_clusters.method:BrownClustersCRF",
+    ),
+    MethodInfo(
+        name="word_vectors",
+        summary="supervised, with vectors of words as features: of a file, or of all text",
+        reference=f"{TURIAN_2010}; {LEVY_2014}",
+        target="sslbench_methods.word_vectors.method:WordVectorsCRF",
     ),
 )
 
@@ -251,6 +258,12 @@ TEXT_FEATURES: tuple[TextFeaturesInfo, ...] = (
         summary="prefixes of the words' paths in a tree of Brown clusters",
         reference=f"{BROWN_1992}; {TURIAN_2010}",
         target="sslbench_methods.brown_clusters.method:BrownClusters",
+    ),
+    TextFeaturesInfo(
+        name="word_vectors",
+        summary="vectors of words, from a file or by factorized mutual information of neighbors",
+        reference=f"{TURIAN_2010}; {LEVY_2014}",
+        target="sslbench_methods.word_vectors.method:WordVectors",
     ),
 )
 

@@ -21,6 +21,9 @@ LAFFERTY_2001 = (
     "J. Lafferty, A. McCallum, F. Pereira: Conditional random fields: probabilistic models for"
     " segmenting and labeling sequence data. ICML 2001"
 )
+LEVY_2014 = (
+    "O. Levy, Y. Goldberg: Neural word embedding as implicit matrix factorization. NIPS 2014"
+)
 MCDONALD_2005 = (
     "R. McDonald, F. Pereira: Identifying gene and protein mentions in text using conditional"
     " random fields. BMC Bioinformatics 6 (Suppl 1), 2005"

@@ -93,7 +93,7 @@ class LocalMethod:
         self.plugins = plugins
         self.violations: list[str] = []
         self.earlier = Seconds()
-        self._known: dict[str, dict[str, Learned]] = {}
+        self._known: dict[str, tuple[dict[str, Learned], dict[str, Any]]] = {}
 
     @cached_property
     def cls(self) -> type[Method]:
@@ -145,15 +145,16 @@ class LocalMethod:
         if self.spec.protocol.tuned:
             shards = [corpus_hash(shard) for shard in problem.unlabeled]
             key = content_id([corpus_hash(problem.labeled), *shards])
-            if key in self._known:
-                return self._known[key]
-        learned = {}
-        with run.phase("text_features"):
-            for name, params in self.spec.learned.items():
-                cls = self.plugins.learner(name).load()
-                # random numbers of its own: the method's do not depend on what trials share
-                own = run.apart(self.spec.protocol.seed)
-                learned[name] = cls().learn(problem, make_params(cls, params), own)
-                run.trace[name] = own.trace
-        self._known = {key: learned} if key else {}
+        if not key or key not in self._known:
+            learned, notes = {}, {}
+            with run.phase("text_features"):
+                for name, params in self.spec.learned.items():
+                    cls = self.plugins.learner(name).load()
+                    # random numbers of its own: the method's do not depend on what trials share
+                    own = run.apart(self.spec.protocol.seed)
+                    learned[name] = cls().learn(problem, make_params(cls, params), own)
+                    notes[name] = own.trace
+            self._known = {key: (learned, notes)}
+        learned, notes = self._known[key]
+        run.trace.update(notes)
         return learned

@@ -9,8 +9,8 @@ which is 0 if x or y is, a merge of a and b loses
     G(a, b) = sum over other clusters c of g(n(a, c), n(b, c)) + g(n(c, a), n(c, b))
     S(a, b) = f(n(a, a) + n(a, b) + n(b, a) + n(b, b)) - f of each of the four
 
-(`State.gain` is G, `State.loss` the loss). A merge and a new word change G only where clusters stand
-beside the one that moves: a step takes O(C^2) at most and O(C d) for d such clusters
+(`State.gain` is G, `State.loss` the loss). A merge and a new word change G only where clusters
+stand beside the one that moves: a step takes O(C^2) at most and O(C d) for d such clusters
 (docs/specs/cited_systems.md, section 3). Counts are integers, so only G gathers rounding errors; a
 loss that differs from the least one by less than `TIE` of the greatest term counts as equal, and
 the pair with the lowest numbers is merged.
@@ -160,7 +160,7 @@ def _gains_of_others(i: int, j: int, near: I64, s: State) -> None:
         is_near[a] = True
     for a in near:
         for b in range(len(s.used)):
-            if not s.used[b] or b == i or b == j or b == a or (is_near[b] and b < a):
+            if not s.used[b] or b in (i, j, a) or (is_near[b] and b < a):
                 continue
             change = _g(n[a, i] + n[a, j], n[b, i] + n[b, j], logs)
             change -= _g(n[a, i], n[b, i], logs) + _g(n[a, j], n[b, j], logs)
@@ -175,7 +175,7 @@ def _gains_of_merged(i: int, j: int, near: I64, s: State) -> None:
     """G of the pairs with the cluster that i and j become."""
     n, logs = s.n, s.logs
     for a in range(len(s.used)):
-        if not s.used[a] or a == i or a == j:
+        if not s.used[a] or a in (i, j):
             continue
         change = -_g(n[j, i], n[a, i], logs) - _g(n[i, j], n[i, a], logs)
         for c in near:
