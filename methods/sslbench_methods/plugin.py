@@ -11,18 +11,23 @@ from sslbench import (
     hookimpl,
 )
 from sslbench_methods.references import (
+    ANDO_2005,
     BROWN_1992,
     HE_2013,
     JIAO_2006,
     LAFFERTY_2001,
     LEVY_2014,
+    MANN_2010,
     MCDONALD_2005,
+    SOGAARD_2010,
     SUBRAMANYA_2010,
+    SUZUKI_2007,
     SUZUKI_2008,
     TURIAN_2010,
     WANG_2011,
     YAROWSKY_1995,
     ZENG_2013,
+    ZHOU_2005,
 )
 
 METHODS: tuple[MethodInfo, ...] = (
@@ -120,6 +125,30 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="supervised, with vectors of words as features: of a file, or of all text",
         reference=f"{TURIAN_2010}; {LEVY_2014}",
         target="sslbench_methods.word_vectors.method:WordVectorsCRF",
+    ),
+    MethodInfo(
+        name="tri_training",
+        summary="three taggers from bootstrap samples: two teach the third where they agree",
+        reference=f"{ZHOU_2005}; {SOGAARD_2010}",
+        target="sslbench_methods.tri_training.method:TriTraining",
+    ),
+    MethodInfo(
+        name="hybrid",
+        summary="log-linear mixture of conditional and generative models of parts of the features",
+        reference=SUZUKI_2007,
+        target="sslbench_methods.hybrid.method:Hybrid",
+    ),
+    MethodInfo(
+        name="generalized_expectation",
+        summary="conditional random field that gives attributes of unlabeled text their labels",
+        reference=MANN_2010,
+        target="sslbench_methods.generalized_expectation.method:GeneralizedExpectation",
+    ),
+    MethodInfo(
+        name="aso_semi",
+        summary="supervised, with a subspace shared by predictors of words of all text as features",
+        reference=ANDO_2005,
+        target="sslbench_methods.aso_semi.method:AsoCRF",
     ),
 )
 
