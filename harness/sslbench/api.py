@@ -48,6 +48,7 @@ def run(
     params: Mapping[str, Any] | None = None,
     preset: str | None = None,
     featurizer: str | None = None,
+    text_features: Names = (),
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
@@ -77,6 +78,7 @@ def run(
     folds: of cross-validation; 0 = test on the test split.
     params: parameters of methods and options of datasets, by "key" or "owner.key".
     preset: named parameters, such as "paper"; `params` go before it.
+    text_features: features learned from the unlabeled text, on top of the featurizer's.
     tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
     guard: keep the baseline where held-out labeled sentences do not speak for the method.
     threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
@@ -105,6 +107,7 @@ def run(
         folds=folds,
         preset=preset,
         featurizer=featurizer,
+        text_features=_names(text_features),
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,
@@ -139,6 +142,7 @@ def train(
     params: Mapping[str, Any] | None = None,
     preset: str | None = None,
     featurizer: str | None = None,
+    text_features: Names = (),
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
@@ -168,6 +172,7 @@ def train(
         seeds=(seed,),
         preset=preset,
         featurizer=featurizer,
+        text_features=_names(text_features),
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,

@@ -17,7 +17,7 @@ from sslbench.errors import UserError, shortened
 # importing the modules.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("sslbench.cli.run", "Run methods on datasets and store the records."),
-    "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and similarities."),
+    "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and other plugins."),
     "show": (
         "sslbench.cli.show",
         "Show the details of one of these, or of a saved tagger.",

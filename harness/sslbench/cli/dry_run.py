@@ -63,7 +63,7 @@ def _price(spec: RunSpec, records: Iterable[RunRecord]) -> float | None:
 
 
 def _is_alike(a: RunSpec, b: RunSpec) -> bool:
-    names = ("method", "dataset", "featurizer", "model")
+    names = ("method", "dataset", "features", "model")
     same = all(getattr(a, name) == getattr(b, name) for name in names)
     p, q = a.protocol, b.protocol
     return same and (p.labeled, p.unlabeled, p.text) == (q.labeled, q.unlabeled, q.text)

@@ -72,10 +72,14 @@ class RunContext:
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
 
-    def apart(self) -> RunContext:
-        """A context for another training on parts of the data: it leaves no notes here."""
-        other = RunContext(threads=self.threads, cache=self.cache)
-        other.rng.bit_generator.state = self.rng.bit_generator.state
+    def apart(self, seed: int | None = None) -> RunContext:
+        """A context for another training: it leaves no notes here.
+
+        seed: of its random numbers; None = those that come next here.
+        """
+        other = RunContext(seed or 0, threads=self.threads, cache=self.cache)
+        if seed is None:
+            other.rng.bit_generator.state = self.rng.bit_generator.state
         return other
 
     @contextmanager

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from sslbench.experiment.data.userdata import (
     load_user_data,
 )
 from sslbench.experiment.description import featurizer_digest, method_description
-from sslbench.experiment.identity import code_digests
+from sslbench.experiment.identity import code_digests, input_hashes
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import folds, labeled_size, resolve_text
 from sslbench.experiment.record import (
@@ -39,6 +40,7 @@ from sslbench.experiment.settings import (
     check_settings,
     combinations,
     dataset_options,
+    learner_params,
     method_params,
     parse_settings,
     without_preset,
@@ -73,6 +75,7 @@ class Request:
         or ``DATASET.key=value`` (an option of the dataset).
     preset: of methods' parameters, e.g. "paper"; settings go before it. None = the defaults.
     featurizer: name, or path of a template file; None = the dataset's.
+    text_features: registered names of features learned from unlabeled text, on top of the others.
     model: None = the default one.
     tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
     tune_cpu: CPU seconds of tuning per method; None = no limit.
@@ -94,6 +97,7 @@ class Request:
     settings: Sequence[str] = ()
     preset: str | None = None
     featurizer: str | None = None
+    text_features: Sequence[str] = ()
     model: str | None = None
     tune: int | None = None
     tune_cpu: float | None = None
@@ -187,7 +191,7 @@ class _Planner:
         self.store = None if store is None else str(store.folder.resolve())
         self._known = known
         self._featurizers: dict[tuple[str, tuple[str, ...]], str] = {}
-        self._described: dict[tuple[str, bool], tuple[dict[str, Any], str]] = {}
+        self._described: dict[tuple[str, bool], tuple[dict[str, Any], str, dict[str, str]]] = {}
 
     def tasks(self, notice: Callable[[str], None]) -> list[RunTask]:
         """One per dataset, seed and method; UserError for what does not fit."""
@@ -196,7 +200,8 @@ class _Planner:
         if not datasets:
             # What is noticed on files is the same for all values of the settings.
             datasets = [self.users_own((lambda text: None) if self._known else notice)]
-        check_settings(request.settings, self.plugins, request.methods, request.datasets)
+        others = [*request.datasets, *request.text_features]
+        check_settings(request.settings, self.plugins, request.methods, others)
         cells = product(datasets, request.seeds, request.methods)
         return [self.task(dataset, seed, method) for dataset, seed, method in cells]
 
@@ -283,7 +288,8 @@ class _Planner:
             tune=self._tune(dataset),
             tune_cpu=request.tune_cpu,
         )
-        params, search = self._params(method, protocol.tuned)
+        params, search, inputs = self._params(method, protocol.tuned)
+        learned, more = self._learned
         return RunSpec(
             method=method,
             dataset=dataset.name,
@@ -296,6 +302,8 @@ class _Planner:
             search=search,
             scorer=SCORER,
             guard=self._guard(method),
+            text_features=learned or msgspec.UNSET,
+            inputs={**inputs, **more} or msgspec.UNSET,
         )
 
     def _guard(self, method: str) -> GuardSpec | None:
@@ -311,8 +319,18 @@ class _Planner:
         default = self.request.labeled == "all" and self.request.tune_cpu is None
         return dataset.tune if default else 0
 
-    def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str]:
-        """All parameters but those that are tuned, and the hash of the search space."""
+    @cached_property
+    def _learned(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+        """All parameters of the features that are learned from text, and hashes of their files."""
+        names, found = sorted(set(self.request.text_features)), {}
+        for name in names:
+            found[name] = learner_params(self.request.settings, self.plugins, name)
+        inputs = [input_hashes(each.params, each.files) for each in found.values()]
+        files = {path: digest for part in inputs for path, digest in part.items()}
+        return {name: each.params for name, each in found.items()}, files
+
+    def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str, dict[str, str]]:
+        """All parameters but those that are tuned, hashes of the search space and of files."""
         key = method, tuned
         if key not in self._described:
             request = self.request
@@ -321,7 +339,8 @@ class _Planner:
             axes = found.axes if tuned else ()
             searched = {axis.param for axis in axes}
             params = {name: v for name, v in found.params.items() if name not in searched}
-            self._described[key] = params, search_digest(axes)
+            inputs = input_hashes(found.params, found.files)
+            self._described[key] = params, search_digest(axes), inputs
         return self._described[key]
 
     def _featurizer_digest(self, dataset: _PlannedDataset) -> str:

@@ -132,6 +132,8 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     search: hash of the search space of the parameters that are tuned; "" without tuning.
     scorer: version of the definitions of the metrics.
     guard: None = the method's tagger is the result, whatever it does.
+    text_features: all parameters of features that are learned from text, by name; unset without.
+    inputs: sha256 of the files that parameters name, by path; unset without.
     """
 
     method: str
@@ -150,6 +152,19 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def title(self) -> str:
         """The method, and whether it is guarded, for people."""
         return self.method if self.guard is None else f"{self.method} (guarded)"
+
+    text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def learned(self) -> dict[str, dict[str, Any]]:
+        """`text_features`, {} without."""
+        return {} if self.text_features is msgspec.UNSET else self.text_features
+
+    @property
+    def features(self) -> str:
+        """The featurizer and the features learned from text, as tables name them."""
+        return "+".join([self.featurizer, *self.learned])
 
     @property
     def run_id(self) -> str:

@@ -117,7 +117,7 @@ def _blank(run_task: RunTask, status: Status) -> RunRecord:
         status=status,
         method=spec.method,
         dataset=spec.dataset,
-        featurizer=spec.featurizer,
+        featurizer=spec.features,
         model=spec.model,
         params=dict(spec.params),
         protocol=msgspec.to_builtins(spec.protocol),

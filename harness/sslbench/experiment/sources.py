@@ -37,6 +37,7 @@ CORE_COMPONENTS: Mapping[str, tuple[str, ...]] = {
         "experiment.problem",
         "experiment.protocol",
         "experiment.space",
+        "experiment.text_features",
         "experiment.training",
         "experiment.trials",
         "experiment.tune",

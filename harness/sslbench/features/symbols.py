@@ -8,6 +8,7 @@ Dictionaries have their own strings: they encode a corpus with any vocabularies.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np

@@ -123,7 +123,10 @@ def row_key(record: RunRecord) -> RowKey:
     """The row of a run."""
     spec = record.spec
     params = tuple((name, _text(spec.params[name])) for name in sorted(spec.params))
-    parts = (spec.featurizer, spec.model, params, spec.featurizer_digest, spec.search)
+    digest = spec.featurizer_digest
+    if spec.learned:
+        digest = content_id([digest, spec.learned])
+    parts = (spec.features, spec.model, params, digest, spec.search)
     return RowKey(spec.method, *parts, "" if spec.guard is None else content_id(spec.guard))
 
 
