@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 @click.option("--seed", "seeds", type=SEED, multiple=True, help="May repeat. Default: 0.")
 @click.option("--seeds", "ranges", type=SeedRange(), default=(), help="Several, e.g. 0-4 or 0,1,7.")
 @click.option(
+    "--tune-seed", type=SEED, help="Tune on the draw of this seed; default: on that of each run."
+)
+@click.option(
     "--folds",
     type=int,
     default=0,
@@ -126,6 +129,7 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
         datasets=tuple(dict.fromkeys(given["datasets"])),
         seeds=tuple(dict.fromkeys([*given["seeds"], *given["ranges"]])) or (0,),
         folds=given["folds"],
+        tune_seed=given["tune_seed"],
         jobs=given["jobs"],
     )
     run_tasks = plan(request, store=Store(given["store"]), notice=tell)

@@ -67,6 +67,7 @@ class Request:
     model: None = the default one.
     tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
     tune_cpu: CPU seconds of tuning per method; None = no limit.
+    tune_seed: the draw on which all seeds are tuned; None = each on its own.
     data_path: file or folder of the data, instead of the data home.
     columns: names of the columns of the user's own files; "_" skips one.
     threads: per run; None = cores / `jobs`, the number of runs at a time.
@@ -86,6 +87,7 @@ class Request:
     model: str | None = None
     tune: int | None = None
     tune_cpu: float | None = None
+    tune_seed: int | None = None
     data_path: Path | None = None
     columns: tuple[str, ...] = ("word", "pos", "label")
     threads: int | None = None
@@ -110,6 +112,9 @@ def plan(
     store: shares tuning trials between runs; None = they are not kept.
     notice: called with messages for the user.
     """
+    if request.folds and request.tune_seed is not None:
+        hint = "leave out --tune-seed: each fold is tuned on its own sentences"
+        raise UserError("--folds with --tune-seed", hint=hint)
     plugins, known = plugins or registry(), dict[str, _Loaded]()
     for name in request.methods:
         plugins.method(name)
@@ -268,6 +273,8 @@ class _Planner:
             tune=self._tune(dataset),
             tune_cpu=request.tune_cpu,
         )
+        if request.tune_seed is not None and protocol.tuned:
+            protocol = msgspec.structs.replace(protocol, tune_seed=request.tune_seed)
         params, search = self._params(method, protocol.tuned)
         return RunSpec(
             method=method,
@@ -311,7 +318,7 @@ class _Planner:
         """What is known of the data. UserError for text or folds that there cannot be."""
         request, protocol = self.request, task.spec.protocol
         seed = protocol.seed if self._draws(task.spec) else 0
-        shared = msgspec.structs.replace(protocol, seed=seed, tune=0, tune_cpu=None)
+        shared = msgspec.structs.replace(protocol.without_tuning(), seed=seed)
         key = content_id([task.spec.dataset, task.spec.data, shared])
         if key in self._known:
             return self._known[key]

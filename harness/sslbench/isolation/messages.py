@@ -45,10 +45,14 @@ class Describe:
 
 @dataclass(frozen=True)
 class Fit:
-    """Train. problem: without featurizer and model, which the plugins' process loads."""
+    """Train. problem: without featurizer and model, which the plugins' process loads.
+
+    seed: of the `RunContext`.
+    """
 
     problem: Problem
     params: dict[str, Any]
+    seed: int
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ class MethodProcess:
     def __init__(
         self,
         method: LocalMethod,
-        context: Callable[[], RunContext],
+        context: Callable[[int], RunContext],
         restrictions: messages.Restrict,
     ) -> None:
         start: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
@@ -104,7 +104,7 @@ class MethodProcess:
     def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
         text = self._portable(problem.unlabeled)
-        request = messages.Fit(replace(problem, unlabeled=text), dict(params))
+        request = messages.Fit(replace(problem, unlabeled=text), dict(params), run.seed)
         found = self._ask(request, messages.Fitted)
         self._fits += 1
         self.earlier = found.earlier
@@ -221,7 +221,7 @@ def _main(
     connection: Connection,
     output: int,
     method: LocalMethod,
-    context: Callable[[], RunContext],
+    context: Callable[[int], RunContext],
     parent: int,
 ) -> None:
     """Body of the process. Files of the run, its pipe to the command among them, are closed."""

@@ -29,7 +29,9 @@ from sslbench.processes import limit_memory
 _LINE = 500  # characters of a line of a traceback
 
 
-def serve(connection: Connection, method: LocalMethod, context: Callable[[], RunContext]) -> None:
+def serve(
+    connection: Connection, method: LocalMethod, context: Callable[[int], RunContext]
+) -> None:
     """Answer requests until the other side closes the connection."""
     server = _Server(method, context)
     with suppress(EOFError, OSError):
@@ -41,7 +43,7 @@ def serve(connection: Connection, method: LocalMethod, context: Callable[[], Run
 
 
 class _Server:
-    def __init__(self, method: LocalMethod, context: Callable[[], RunContext]) -> None:
+    def __init__(self, method: LocalMethod, context: Callable[[int], RunContext]) -> None:
         self.method = method
         self.context = context
         self.watch = Watch()
@@ -81,7 +83,7 @@ class _Server:
         self.taggers = {}  # what the last training holds is freed first
         method = self.method
         problem = replace(request.problem, featurizer=method.featurizer, model=method.model)
-        run = self.context()
+        run = self.context(request.seed)
         trained = method.fit(problem, request.params, run)
         self.number += 1
         taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
