@@ -102,6 +102,7 @@ def plan(
     store: Store | None,
     plugins: Registry | None = None,
     notice: Callable[[str], None],
+    load: bool = True,
 ) -> list[RunTask]:
     """The runs of a request, ordered by values of settings, dataset, seed and method.
 
@@ -111,6 +112,8 @@ def plan(
 
     store: shares tuning trials between runs; None = they are not kept.
     notice: called with messages for the user.
+    load: False = data are not loaded: the runs lack the fingerprint of their data, and
+        the source of the unlabeled text if it is not given.
     """
     if request.folds and request.tune_seed is not None:
         hint = "leave out --tune-seed: each fold is tuned on its own sentences"
@@ -122,7 +125,7 @@ def plan(
     # What plugins print is no result.
     with contextlib.redirect_stdout(sys.stderr):
         for settings in combinations(request.settings):
-            planner = _Planner(replace(request, settings=settings), plugins, store, known)
+            planner = _Planner(replace(request, settings=settings), plugins, store, known, load)
             for task in planner.tasks(notice):
                 tasks.setdefault(task.spec.run_id, task)  # the values may be of another method
     return list(tasks.values())
@@ -168,6 +171,7 @@ class _Planner:
         plugins: Registry,
         store: Store | None,
         known: dict[str, _Loaded],
+        load: bool,
     ) -> None:
         self.request = request
         self.plugins = plugins
@@ -176,6 +180,7 @@ class _Planner:
         self.data_path = None if request.data_path is None else str(request.data_path.resolve())
         self.store = None if store is None else str(store.folder.resolve())
         self._known = known
+        self._load = load
         self._featurizers: dict[tuple[str, tuple[str, ...]], str] = {}
         self._described: dict[tuple[str, bool], tuple[dict[str, Any], str]] = {}
 
@@ -250,7 +255,7 @@ class _Planner:
             cut=self.request.cut,
             files=dataset.files,
         )
-        if task.skip_reason is not None:
+        if task.skip_reason is not None or not self._load:
             return task
         found, text, error = self._loaded(task)
         if error is not None:
@@ -273,6 +278,8 @@ class _Planner:
             tune=self._tune(dataset),
             tune_cpu=request.tune_cpu,
         )
+        if not self._load and request.text is not None:
+            protocol = msgspec.structs.replace(protocol, text=request.text)
         if request.tune_seed is not None and protocol.tuned:
             protocol = msgspec.structs.replace(protocol, tune_seed=request.tune_seed)
         params, search = self._params(method, protocol.tuned)

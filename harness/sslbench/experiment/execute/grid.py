@@ -78,6 +78,7 @@ class GridOptions:
     reuse: which records of the store are taken: made by today's code ("current"), or by code that
         a replay has shown to give the same bits ("verified"), or any ("stale").
     executor: "local", "dask" or "dask:ADDRESS".
+    admit: asked before a run starts; False = it is left, and so are all after it.
     on_stored, on_start, on_end: called when a run is found in the store, starts, or ends.
     on_wait: called with the number of runs that other processes are executing.
     """
@@ -88,6 +89,7 @@ class GridOptions:
     retry: bool = False
     reuse: Reuse = "verified"
     executor: str = "local"
+    admit: Callable[[RunTask], bool] = lambda run_task: True
     on_stored: Callable[[RunRecord], None] = lambda record: None
     on_start: OnStart = lambda run_task: None
     on_end: Callable[[RunRecord], None] = lambda record: None
@@ -190,7 +192,7 @@ class _Grid:
 
         def claimed() -> Iterator[RunTask]:
             for run_id, run_task in todo.items():
-                if self.saving.lost:
+                if self.saving.lost or not self.options.admit(run_task):
                     return
                 if not claims.claim(run_id):
                     elsewhere[run_id] = run_task
