@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,6 +121,72 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     if limit.left is not None:
         tell(f"--budget: {counted(len(tasks) - len(result.records), 'run')} left")
     ctx.exit(result.exit_status)
+
+
+@command.command("report")
+@_FILE
+@click.option("--dataset", "datasets", multiple=True, metavar="PATTERN", help="Only these.")
+@click.option("--method", "methods", multiple=True, metavar="PATTERN", help="Only these.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder; default: that of the file.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Write nothing; exit status 1, with names, if a cell is missing, stale or failed, a file"
+    " would change, or a line of the ledger is not that of its runs.",
+)
+@click.pass_context
+def report(
+    ctx: click.Context,
+    /,
+    file: str,
+    datasets: tuple[str, ...],
+    methods: tuple[str, ...],
+    out: Path | None,
+    check: bool,
+) -> None:
+    """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
+    from sslbench.cli.messages import plain_warnings, tell
+    from sslbench.errors import UserError
+    from sslbench.experiment.staleness import states
+    from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
+    from sslbench.report.ledger import read_ledger, wrong_lines
+    from sslbench.report.page.build import Sources
+    from sslbench.report.render import board_files, changed_files, write_files
+    from sslbench.report.suite_board import suite_board
+
+    with plain_warnings():
+        suite, cells, _ = _opened(file)
+    cells = [c for c in cells if _wanted(c.spec.dataset, datasets) and _wanted(c.line, methods)]
+    if not cells:
+        raise UserError("no cell has such a dataset and method", file=suite.path)
+    every = Store(suite.store).records()
+    ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
+    marks = dict[str, str](states(every, Store(suite.store), registry()))
+    board = suite_board(suite, cells, marks, registry())
+    sources = Sources(marks, ledger, _summary_line(cells))
+    files = board_files(board, suite.name, sources)
+    folder = out or suite.out
+    changed = changed_files(folder, files) if check else write_files(folder, files)
+    wrong = [*board.gaps, *wrong_lines(ledger, {record.run_id: record for record in every})]
+    if check:
+        for line in [*(f"would change: {folder / name}" for name in changed), *wrong]:
+            echo(line)
+    tell(f"{sources.summary} {len(changed)} of {len(files)} files changed in {folder}")
+    ctx.exit(1 if check and (changed or wrong) else 0)
+
+
+def _wanted(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _summary_line(cells: Sequence[Cell]) -> str:
+    """What the page rests on."""
+    states = Counter(cell.state for cell in cells)
+    records = [cell.record for cell in cells if cell.record is not None]
+    spent = sum(record.cpu_s or 0.0 for record in records)
+    counts = ", ".join(f"{states[state]} {state}" for state in _STATES if states[state])
+    return f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours."
 
 
 def _opened(file: str) -> tuple[Suite, list[Cell], Prices]:

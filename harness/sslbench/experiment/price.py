@@ -33,7 +33,9 @@ class Prices:
             if record.status == "ok" and record.cpu_s:
                 has_dev = record.protocol.get("dev") == "own"
                 self._has_dev[record.dataset] = has_dev
-                one = record.cpu_s / _trainings(record.spec, _trials_made(record), has_dev)
+                one = record.cpu_s / _trainings(
+                    record.spec, record.tuned.trials * _made(record), has_dev
+                )
                 for key in _keys(record.spec):
                     self._known[key].append(one)
 
@@ -65,8 +67,12 @@ def _trainings(spec: RunSpec, n_trials: float, has_dev: bool) -> float:
     return (1 + n_trials * per_trial) * max(1, spec.protocol.folds)
 
 
-def _trials_made(record: RunRecord) -> float:
-    """Tuning trials of a run, without those that were found in the store."""
-    spent = record.tuned
-    stored = record.timing.get("tune_stored", 0.0)
-    return spent.trials * max(0.0, 1 - stored / spent.seconds) if spent.seconds else 0.0
+def _made(record: RunRecord) -> float:
+    """The share of the tuning of a run that it did itself: the rest was found in the store."""
+    stored, seconds = record.timing.get("tune_stored", 0.0), record.tuned.seconds
+    return max(0.0, 1 - stored / seconds) if seconds else 0.0
+
+
+def made_cpu_s(record: RunRecord) -> float:
+    """CPU seconds of the tuning trials that the run did itself."""
+    return record.tuned.cpu_s * _made(record)

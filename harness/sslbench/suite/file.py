@@ -87,6 +87,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     about: str = ""
     store: str = "../runs"
     out: str = ".."
+    ledger: str = ""
     timeout: Annotated[float, Meta(gt=0)] | None = None
     format: Literal[1] = 1
     cells: Annotated[list[Block], Meta(min_length=1)]
@@ -100,6 +101,7 @@ class Suite(msgspec.Struct, frozen=True):
     path: of the file.  name: of the files of its report.
     title, about: for the page.
     store, out: folders of the records and of the report.
+    ledger: of printed numbers, for the page; None = there is none.
     timeout: seconds per run; None = no limit.
     blocks: what the suite consists of.  lines: where each begins in the file, from 1.
     """
@@ -110,6 +112,7 @@ class Suite(msgspec.Struct, frozen=True):
     about: str
     store: Path
     out: Path
+    ledger: Path | None
     timeout: float | None
     blocks: list[Block]
     lines: list[int]
@@ -138,6 +141,7 @@ def read_suite(given: str) -> Suite:
         about=found.about,
         store=path.parent / found.store,
         out=path.parent / found.out,
+        ledger=path.parent / found.ledger if found.ledger else None,
         timeout=found.timeout,
         blocks=found.cells,
         lines=[_line(text, i, None) for i in range(len(found.cells))],
