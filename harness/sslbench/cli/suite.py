@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -166,7 +167,7 @@ def report(
     board = suite_board(suite, cells, marks, registry())
     sources = Sources(marks, ledger, _summary_line(cells))
     files = board_files(board, suite.name, sources)
-    folder = out or suite.out
+    folder = Path(os.path.normpath(out or suite.out))
     changed = changed_files(folder, files) if check else write_files(folder, files)
     wrong = [*board.gaps, *wrong_lines(ledger, {record.run_id: record for record in every})]
     if check:

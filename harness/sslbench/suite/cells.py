@@ -12,11 +12,12 @@ from sslbench.errors import UserError
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.price import Prices
 from sslbench.experiment.record import RunRecord, RunSpec, content_id
+from sslbench.experiment.settings import Setting, parse_settings
 from sslbench.experiment.staleness import State, states
 from sslbench.experiment.store import Store
 from sslbench.experiment.training import RunTask
 from sslbench.plugins import Registry
-from sslbench.suite.file import Suite
+from sslbench.suite.file import Block, Suite
 
 #: done: of today's code, or of code with the same bits.  other data: of a data set that has changed
 #: since, by the newest run on it.
@@ -84,7 +85,7 @@ def suite_cells(suite: Suite, plugins: Registry) -> list[Cell]:
     for block, line in zip(suite.blocks, suite.lines, strict=True):
         try:
             for request in block.requests(plugins):
-                for cell in _cells(request, block.variant, plugins):
+                for cell in _cells(request, block, plugins):
                     cells.setdefault(cell.key, cell)
         except UserError as error:
             where = {"hint": error.hint}
@@ -92,12 +93,26 @@ def suite_cells(suite: Suite, plugins: Registry) -> list[Cell]:
     return list(cells.values())
 
 
-def _cells(request: Request, variant: str, plugins: Registry) -> Iterable[Cell]:
+def _cells(request: Request, block: Block, plugins: Registry) -> Iterable[Cell]:
     tasks = plan(request, store=None, plugins=plugins, notice=lambda text: None, load=False)
+    varied = [
+        setting for setting in parse_settings(request.settings) if _text(setting) not in block.set
+    ]
     for task in tasks:
         if task.skip_reason is None:
-            line = f"{task.spec.method}, {variant}" if variant else task.spec.method
+            own = [f"{s.key}={s.value}" for s in varied if _concerns(s, task.spec)]
+            line = ", ".join(filter(None, (task.spec.method, block.variant, *own)))
             yield Cell(line, _column(task.spec), request, task)
+
+
+def _text(setting: Setting) -> str:
+    owner = f"{setting.owner}." if setting.owner else ""
+    return f"{owner}{setting.key}={setting.value}"
+
+
+def _concerns(setting: Setting, spec: RunSpec) -> bool:
+    """Whether it is a parameter of the run's method; options of data sets are in the column."""
+    return setting.owner in ("", spec.method) and setting.key in spec.params
 
 
 def _column(spec: RunSpec) -> str:

@@ -16,6 +16,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.plan import Request
 from sslbench.experiment.protocol import parse_labeled, parse_unlabeled
 from sslbench.experiment.record import TextSource
+from sslbench.experiment.settings import combinations
 from sslbench.plugins import Registry
 
 #: where a suite is looked for that is given by its name
@@ -36,7 +37,7 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     variant: what tells these rows from others of the same methods, in words.
     labeled, unlabeled: sizes as for ``sslbench run``; unlabeled "all" = no cap.
     seeds: number of draws, 0 and up.
-    set: ``key=value``.
+    set: ``key=value``; ``key=value,value`` = a row for each.
     The others are the options of ``sslbench run``.
     """
 
@@ -57,14 +58,16 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     model: str | None = None
 
     def requests(self, plugins: Registry) -> list[Request]:
-        """A request per size; UserError for a name or a size that there is not."""
+        """A request per size and combination of settings.
+
+        UserError for a name or a size that there is not.
+        """
         common: dict[str, Any] = {
             "methods": _methods(self, plugins),
             "datasets": _datasets(self.datasets, plugins),
             "seeds": tuple(range(self.seeds)),
             "text": self.text,
             "folds": self.folds,
-            "settings": self.set,
             "featurizer": self.featurizer,
             "model": self.model,
             "tune": self.tune,
@@ -74,11 +77,13 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return [
             Request(
                 **common,
+                settings=settings,
                 labeled=parse_labeled(str(size)),
                 unlabeled=None if cap == "all" else parse_unlabeled(str(cap)),
             )
             for size in self.labeled
             for cap in self.unlabeled
+            for settings in combinations(self.set)
         ]
 
 
