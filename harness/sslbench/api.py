@@ -50,6 +50,7 @@ def run(
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
+    tune_seed: int | None = None,
     store: PathLike = "runs",
     jobs: int = 1,
     threads: int | None = None,
@@ -74,7 +75,8 @@ def run(
     text: where unlabeled text comes from: "rest" of train, "external", or "all".
     folds: of cross-validation; 0 = test on the test split.
     params: parameters of methods and options of datasets, by "key" or "owner.key".
-    tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
+    tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method; tune_seed: the draw
+        on which all seeds are tuned, None = each on its own.
     threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
     retry: run again what failed earlier.
     reuse: which records of the store are taken, see `GridOptions`.
@@ -103,6 +105,7 @@ def run(
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,
+        tune_seed=tune_seed,
         threads=threads,
         jobs=jobs,
     )
