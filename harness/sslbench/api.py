@@ -53,6 +53,7 @@ def run(
     tune: int | None = None,
     tune_cpu: float | None = None,
     guard: bool = False,
+    tune_seed: int | None = None,
     store: PathLike = "runs",
     jobs: int = 1,
     threads: int | None = None,
@@ -81,6 +82,8 @@ def run(
     text_features: features learned from the unlabeled text, on top of the featurizer's.
     tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
     guard: keep the baseline where held-out labeled sentences do not speak for the method.
+    tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method; tune_seed: the draw
+        on which all seeds are tuned, None = each on its own.
     threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
     retry: run again what failed earlier.
     reuse: which records of the store are taken, see `GridOptions`.
@@ -112,6 +115,7 @@ def run(
         tune=tune,
         tune_cpu=tune_cpu,
         guard=guard,
+        tune_seed=tune_seed,
         threads=threads,
         jobs=jobs,
     )

@@ -23,6 +23,7 @@ from sslbench.errors import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sslbench.experiment.execute.grid import GridResult
     from sslbench.experiment.execute.nursery import Nursery
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 @problem_options
 @click.option("--seed", "seeds", type=SEED, multiple=True, help="May repeat. Default: 0.")
 @click.option("--seeds", "ranges", type=SeedRange(), default=(), help="Several, e.g. 0-4 or 0,1,7.")
+@click.option(
+    "--tune-seed", type=SEED, help="Tune on the draw of this seed; default: on that of each run."
+)
 @click.option(
     "--folds",
     type=int,
@@ -107,7 +111,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         if given["dry_run"]:
             show_price(tasks, given)
             return
-        result = _run(tasks, given, nursery)
+        options = {name: given[name] for name in _GRID}
+        result = run_shown(tasks, given["store"], nursery=nursery, **options)
     print_results(result.records, given["form"])
     for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
         tell(f"warning: {warning}")
@@ -115,7 +120,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         tell(str(line))
     if ctx.find_root().params.get("debug"):
         _show_tracebacks(result.failed)
-    tell(_summary(result))
+    tell(summary(result))
     ctx.exit(result.exit_status)
 
 
@@ -135,6 +140,9 @@ def _nursery(given: dict[str, Any]) -> Iterator[Nursery | None]:
         yield nursery
 
 
+_GRID = ("jobs", "timeout", "memory", "retry", "reuse", "executor")
+
+
 def _tasks(given: dict[str, Any]) -> list[RunTask]:
     from sslbench.cli.messages import tell
     from sslbench.experiment.plan import plan
@@ -151,6 +159,7 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
         seeds=tuple(dict.fromkeys([*given["seeds"], *given["ranges"]])) or (0,),
         folds=given["folds"],
         guard=given["guard"],
+        tune_seed=given["tune_seed"],
         jobs=given["jobs"],
     )
     run_tasks = plan(request, store=Store(given["store"]), notice=tell)
@@ -159,29 +168,22 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
     return run_tasks
 
 
-def _run(
-    run_tasks: Sequence[RunTask], given: dict[str, Any], nursery: Nursery | None
-) -> GridResult:
+def run_shown(run_tasks: Sequence[RunTask], store: str | Path, **options: Any) -> GridResult:
+    """Run a grid with its progress on standard error. options: of `GridOptions`."""
     from sslbench.cli.messages import GridProgress
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.store import Store
 
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:
-        options = GridOptions(
-            jobs=given["jobs"],
-            timeout=given["timeout"],
-            memory=given["memory"],
-            retry=given["retry"],
-            reuse=given["reuse"],
-            executor=given["executor"],
-            nursery=nursery,
+        shown = GridOptions(
+            **options,
             on_stored=progress.stored,
             on_start=progress.start,
             on_end=progress.end,
             on_wait=progress.wait,
         )
-        return run_grid(run_tasks, Store(given["store"]), options)
+        return run_grid(run_tasks, Store(store), shown)
 
 
 def _show_tracebacks(records: Sequence[RunRecord]) -> None:
@@ -204,7 +206,8 @@ def _warnings(record: RunRecord) -> list[str]:
     return [f"{record.method} on {record.dataset}: {line}" for line in record.warnings]
 
 
-def _summary(result: GridResult) -> str:
+def summary(result: GridResult) -> str:
+    """How many runs there were, and how they ended."""
     parts = [counted(len(result.records) - len(result.skipped), "run")]
     if result.stored:
         parts.append(f"{result.stored} of them found in the store")

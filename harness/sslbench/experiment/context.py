@@ -40,7 +40,8 @@ class RunContext:
 
     Attributes
     ----------
-    rng: the only random generator of the run; it depends on the run's seed alone.
+    seed: of the run.
+    rng: the only random generator of the run; it depends on the seed alone.
     threads: threads that the method may use; results must not depend on their number.
     cache: folder for derived data that a method computes from the problem (see
         `sslbench.graph.cache`); None = keep nothing. Files of datasets are elsewhere.
@@ -59,6 +60,7 @@ class RunContext:
         cache: Path | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
+        self.seed = seed
         self.rng = np.random.default_rng([seed, METHOD_STREAM])
         self.threads = threads
         self.cache = cache
@@ -77,7 +79,8 @@ class RunContext:
 
         seed: of its random numbers; None = those that come next here.
         """
-        other = RunContext(seed or 0, threads=self.threads, cache=self.cache)
+        own = self.seed if seed is None else seed
+        other = RunContext(own, threads=self.threads, cache=self.cache)
         if seed is None:
             other.rng.bit_generator.state = self.rng.bit_generator.state
         return other

@@ -79,6 +79,7 @@ class Request:
     model: None = the default one.
     tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
     tune_cpu: CPU seconds of tuning per method; None = no limit.
+    tune_seed: the draw on which all seeds are tuned; None = each on its own.
     data_path: file or folder of the data, instead of the data home.
     columns: names of the columns of the user's own files; "_" skips one.
     threads: per run; None = cores / `jobs`, the number of runs at a time.
@@ -101,6 +102,7 @@ class Request:
     model: str | None = None
     tune: int | None = None
     tune_cpu: float | None = None
+    tune_seed: int | None = None
     data_path: Path | None = None
     columns: tuple[str, ...] = ("word", "pos", "label")
     threads: int | None = None
@@ -116,6 +118,7 @@ def plan(
     store: Store | None,
     plugins: Registry | None = None,
     notice: Callable[[str], None],
+    load: bool = True,
 ) -> list[RunTask]:
     """The runs of a request, ordered by values of settings, dataset, seed and method.
 
@@ -125,7 +128,12 @@ def plan(
 
     store: shares tuning trials between runs; None = they are not kept.
     notice: called with messages for the user.
+    load: False = data are not loaded: the runs lack the fingerprint of their data, and
+        the source of the unlabeled text if it is not given.
     """
+    if request.folds and request.tune_seed is not None:
+        hint = "leave out --tune-seed: each fold is tuned on its own sentences"
+        raise UserError("--folds with --tune-seed", hint=hint)
     plugins, known = plugins or registry(), dict[str, _Loaded]()
     for name in request.methods:
         plugins.method(name)
@@ -136,7 +144,7 @@ def plan(
     # What plugins print is no result.
     with contextlib.redirect_stdout(sys.stderr):
         for settings in combinations(request.settings):
-            planner = _Planner(replace(request, settings=settings), plugins, store, known)
+            planner = _Planner(replace(request, settings=settings), plugins, store, known, load)
             for task in planner.tasks(notice):
                 tasks.setdefault(task.spec.run_id, task)  # the values may be of another method
     return list(tasks.values())
@@ -182,6 +190,7 @@ class _Planner:
         plugins: Registry,
         store: Store | None,
         known: dict[str, _Loaded],
+        load: bool,
     ) -> None:
         self.request = request
         self.plugins = plugins
@@ -190,6 +199,7 @@ class _Planner:
         self.data_path = None if request.data_path is None else str(request.data_path.resolve())
         self.store = None if store is None else str(store.folder.resolve())
         self._known = known
+        self._load = load
         self._featurizers: dict[tuple[str, tuple[str, ...]], str] = {}
         self._described: dict[tuple[str, bool], tuple[dict[str, Any], str, dict[str, str]]] = {}
 
@@ -265,7 +275,7 @@ class _Planner:
             cut=self.request.cut,
             files=dataset.files,
         )
-        if task.skip_reason is not None:
+        if task.skip_reason is not None or not self._load:
             return task
         found, text, error = self._loaded(task)
         if error is not None:
@@ -288,6 +298,10 @@ class _Planner:
             tune=self._tune(dataset),
             tune_cpu=request.tune_cpu,
         )
+        if not self._load and request.text is not None:
+            protocol = msgspec.structs.replace(protocol, text=request.text)
+        if request.tune_seed is not None and protocol.tuned:
+            protocol = msgspec.structs.replace(protocol, tune_seed=request.tune_seed)
         params, search, inputs = self._params(method, protocol.tuned)
         learned, more = self._learned
         return RunSpec(
@@ -354,7 +368,7 @@ class _Planner:
         """What is known of the data. UserError for text or folds that there cannot be."""
         request, protocol = self.request, task.spec.protocol
         seed = protocol.seed if self._draws(task.spec) else 0
-        shared = msgspec.structs.replace(protocol, seed=seed, tune=0, tune_cpu=None)
+        shared = msgspec.structs.replace(protocol.without_tuning(), seed=seed)
         key = content_id([task.spec.dataset, task.spec.data, shared])
         if key in self._known:
             return self._known[key]

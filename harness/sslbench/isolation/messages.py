@@ -50,11 +50,12 @@ class Describe:
 class Fit:
     """Train. problem: without featurizer and model, which the plugins' process loads.
 
-    guard: see `RunMethod.fit`.
+    seed: of the `RunContext`.  guard: see `RunMethod.fit`.
     """
 
     problem: Problem
     params: dict[str, Any]
+    seed: int
     guard: GuardSpec | None = None
 
 

@@ -70,7 +70,7 @@ class MethodProcess:
     def __init__(
         self,
         method: LocalMethod,
-        context: Callable[[], RunContext],
+        context: Callable[[int], RunContext],
         restrictions: messages.Restrict,
         workers: str | None = None,
     ) -> None:
@@ -129,7 +129,7 @@ class MethodProcess:
     ) -> FitResult:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
         text = self._portable(problem.unlabeled)
-        request = messages.Fit(replace(problem, unlabeled=text), dict(params), guard)
+        request = messages.Fit(replace(problem, unlabeled=text), dict(params), run.seed, guard)
         found = self._ask(request, messages.Fitted)
         self._fits += 1
         self.earlier = found.earlier
@@ -284,7 +284,7 @@ def _main(
     connection: Connection,
     output: int,
     method: LocalMethod,
-    context: Callable[[], RunContext],
+    context: Callable[[int], RunContext],
     workers: bool,
     parent: int,
 ) -> None:

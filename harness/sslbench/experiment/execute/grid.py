@@ -82,6 +82,7 @@ class GridOptions:
     nursery: starts the processes of local runs; None = a new one.
     executor: "local", "dask" or "dask:ADDRESS": several runs are shared out among the workers of a
         cluster, a single one spreads its passes over them.
+    admit: asked before a run starts; False = it is left, and so are all after it.
     on_stored, on_start, on_end: called when a run is found in the store, starts, or ends.
     on_wait: called with the number of runs that other processes are executing.
     """
@@ -93,6 +94,7 @@ class GridOptions:
     reuse: Reuse = "verified"
     executor: str = "local"
     nursery: Nursery | None = None
+    admit: Callable[[RunTask], bool] = lambda run_task: True
     on_stored: Callable[[RunRecord], None] = lambda record: None
     on_start: OnStart = lambda run_task: None
     on_end: Callable[[RunRecord], None] = lambda record: None
@@ -195,7 +197,7 @@ class _Grid:
 
         def claimed() -> Iterator[RunTask]:
             for run_id, run_task in todo.items():
-                if self.saving.lost:
+                if self.saving.lost or not self.options.admit(run_task):
                     return
                 if not claims.claim(run_id):
                     elsewhere[run_id] = run_task
