@@ -12,13 +12,19 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from sslbench import RemoteFile
 from sslbench.corpus import PreviousType, Scheme, Vocabulary, convert_labels, read_conll
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench_datasets.loading import SIZE, digests, parse_options, read_splits
+from sslbench_datasets.loading import (
+    SIZE,
+    TextOptions,
+    digests,
+    parse_options,
+    read_splits,
+    text_metadata,
+)
 from sslbench_datasets.ner.info import CONLL2002, CONLL2002_COUNTS, CONLL2003, CONLL2003_COUNTS
 from sslbench_datasets.reuters.load import tagged_text
 
@@ -50,7 +56,7 @@ ENGLISH = SharedTask(
 SPANISH = SharedTask("conll02", ("word", "pos", "label"), "IOB2", CONLL2002, CONLL2002_COUNTS)
 
 
-class EnglishOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EnglishOptions(TextOptions, frozen=True, forbid_unknown_fields=True):
     """Options of conll03."""
 
     labels: Annotated[
@@ -67,12 +73,14 @@ def load_conll03(home: DataHome, **options: object) -> Dataset:
 
     UserError for a bad option, a missing or malformed file, or unexpected counts.
     """
-    labels = parse_options("conll03", options, EnglishOptions).labels
+    settings = parse_options("conll03", options, EnglishOptions)
     dataset = load(home, ENGLISH)
+    train = dataset.splits["train"], CONLL2003["train"].sha256
     return replace(
         dataset,
-        codec=PreviousType if labels == "second_order" else None,
-        external=partial(tagged_text, home, dataset.splits["train"], CONLL2003["train"].sha256),
+        codec=PreviousType if settings.labels == "second_order" else None,
+        external=partial(tagged_text, home, *train, settings.unlabeled),
+        metadata={**dataset.metadata, **text_metadata(settings.unlabeled, home)},
     )
 
 
