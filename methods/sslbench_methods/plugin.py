@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sslbench import FeaturizerInfo, MethodInfo, ModelInfo, SimilarityInfo, hookimpl
 from sslbench_methods.references import (
+    CHIEU_2003,
     HE_2013,
     JIAO_2006,
     LAFFERTY_2001,
@@ -132,6 +133,14 @@ FEATURIZERS: tuple[FeaturizerInfo, ...] = (
         reference=f"{SUZUKI_2008}, table 3",
         target="sslbench_methods.featurizers.suzuki2008:ner79",
         columns=("word", "pos"),
+        tasks=("spans",),
+    ),
+    FeaturizerInfo(
+        name="ner_doc",
+        summary="named entities: words, spelling, and the case of a word elsewhere in its document",
+        reference=f"{CHIEU_2003} (the list is sslbench's own)",
+        target="sslbench_methods.featurizers.entities:ner_doc",
+        columns=("word", "pos", "chunk", "case", "cased"),
         tasks=("spans",),
     ),
     FeaturizerInfo(

@@ -5,6 +5,9 @@ Docstrings cite them by authors and year, such as "Suzuki & Isozaki (2008), equa
 
 from __future__ import annotations
 
+CHIEU_2003 = (
+    "H. L. Chieu, H. T. Ng: Named entity recognition with a maximum entropy approach. CoNLL 2003"
+)
 HE_2013 = (
     "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for Semi-Supervised"
     " Structured Prediction. CoNLL 2013"

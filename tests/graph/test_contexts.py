@@ -178,12 +178,14 @@ def test_suffixes_are_learned_from_the_text_not_the_vocabulary():
     assert none.shape != result.shape or (none != result).nnz
 
 
-def test_learned_suffixes_need_fifty_words_or_fewer_in_small_text():
-    words = [f"{i:03d}ly" for i in range(49)]
+def test_learned_suffixes_need_one_word_in_fifty_and_five():
+    words = [f"{chr(ord('a') + i)}ly" for i in range(20)]
     assert "ly" in learned_suffixes(words)
-    fill = [chr(0x4E00 + i % 20_000) + chr(0x4E00 + i // 20_000) for i in range(60_000)]
-    assert "ly" not in learned_suffixes(words + fill)
-    assert "ly" in learned_suffixes([*words, *fill, "lily"])
+    fill = [chr(0x4E00 + i % 200) + chr(0x5E00 + i) for i in range(981)]
+    assert "ly" not in learned_suffixes(words + fill)  # 20 of 1,001
+    assert "ly" in learned_suffixes(words + fill[:-1])
+    no_words = ["3ly", "-", "<num>"]
+    assert "ly" in learned_suffixes(words + fill[:-1] + no_words)
     assert learned_suffixes(["aly", "bly", "cly", "dly"] * 9) == frozenset()
     assert learned_suffixes(["aly", "bly", "cly", "dly", "ly"]) == {"ly"}
 

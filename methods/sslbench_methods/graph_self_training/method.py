@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams, registry
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.crf import (
     BatchPotentials,
     ChainCRF,
@@ -28,7 +28,16 @@ from sslbench.crf import (
 from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.graph.tokens import type_means
 from sslbench.graph.vertices import ngram_vertices
-from sslbench.method import GraphColumn, GraphSimilarity, MaxDf, Neighbors, Symmetry, TextVertices
+from sslbench.method import (
+    GraphColumn,
+    GraphSimilarity,
+    MaxDf,
+    Neighbors,
+    Suffixes,
+    Symmetry,
+    TextVertices,
+    check_similarity,
+)
 from sslbench.types import F64, I32
 from sslbench_methods import shared
 
@@ -92,6 +101,7 @@ class GraphSelfTraining(CRFMethod):
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
         max_df: MaxDf = None
+        suffixes: Suffixes = None
         mu: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="weight of the edges")] = 0.5
         nu: Annotated[
             float,
@@ -115,7 +125,7 @@ class GraphSelfTraining(CRFMethod):
         )
 
         def __post_init__(self) -> None:
-            registry().similarity(self.similarity)
+            check_similarity(self)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Build the graph, then train, smooth, relabel and retrain until the labels settle."""
