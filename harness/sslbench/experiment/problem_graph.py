@@ -136,11 +136,13 @@ def problem_graph(
     run: RunContext,
     *,
     min_count: int = 1,
+    counting_text: Corpus | None = None,
 ) -> ProblemGraph:
     """Build (or find in the cache) the graph of a text; its sizes go to the trace.
 
     corpus: the labeled sentences, then the unlabeled ones.  label_codes: int32[N_l].
     min_count: n-grams with fewer occurrences are no vertices.
+    counting_text: more text, for the statistics of features only.
     """
     options = GraphOptions(
         k=params.neighbors,
@@ -154,6 +156,7 @@ def problem_graph(
             registered_similarity(params.similarity, params.suffixes),
             options,
             column=params.column,
+            counting_text=counting_text,
             cache=run.cache,
             threads=run.threads,
             progress=run.progress,

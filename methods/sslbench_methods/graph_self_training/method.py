@@ -118,6 +118,16 @@ class GraphSelfTraining(CRFMethod):
             msgspec.Meta(description="optimum: solve equation 2; the posteriors have no influence"),
         ] = "steps"
         edge_count: shared.EdgeCounts = "once"
+        sentences: Annotated[
+            Annotated[int, msgspec.Meta(ge=0, le=10**9)] | None,
+            msgspec.Meta(description="unlabeled sentences that are labeled, the first; None = all"),
+        ] = None
+        count: Annotated[
+            Literal["all", "graph"],
+            msgspec.Meta(
+                description="sentences in whose text contexts are counted: the others too, or not"
+            ),
+        ] = "all"
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *_SHARED_AXES,
             SearchAxis("mu", low=0.05, high=5, log=True),
@@ -129,7 +139,11 @@ class GraphSelfTraining(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Build the graph, then train, smooth, relabel and retrain until the labels settle."""
-        graph = problem.graph(params, run)
+        more = None
+        if params.sentences is not None:
+            problem, rest = problem.split_text(params.sentences, params.column)
+            more = rest if params.count == "all" else None
+        graph = problem.graph(params, run, counting_text=more)
         vertices = graph.text
 
         def smooth(q: F64) -> F64:
