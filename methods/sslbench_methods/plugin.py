@@ -226,6 +226,12 @@ SIMILARITIES: tuple[SimilarityInfo, ...] = (
         target="sslbench_methods.graph_self_training.templates:similarity",
     ),
     SimilarityInfo(
+        name="subramanya2010_listed",
+        summary="the same with the longest suffix of a list in place of all endings",
+        reference=f"{SUBRAMANYA_2010}, table 1",
+        target="sslbench_methods.graph_self_training.templates:listed",
+    ),
+    SimilarityInfo(
         name="he2013",
         summary="contexts of lower-cased words with suffixes; leaves out punctuation",
         reference=HE_2013,

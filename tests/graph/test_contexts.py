@@ -178,6 +178,22 @@ def test_suffixes_are_learned_from_the_text_not_the_vocabulary():
     assert none.shape != result.shape or (none != result).nnz
 
 
+def test_an_empty_list_of_suffixes_is_no_feature():
+    text = corpus_of(random_sentences(11, 60))
+    listed = registered_similarity("subramanya2010_listed").templates
+    vertices = vertices_for(text, "subramanya2010")
+    plain = replace(listed, templates=listed.templates[:-1])
+    given = context_vectors(text, vertices, listed, suffixes=())
+    without = context_vectors(text, vertices, plain)
+    assert listed.reads("suffix")
+    assert not plain.reads("suffix")
+    np.testing.assert_allclose(
+        (given @ given.T).toarray(), (without @ without.T).toarray(), atol=1e-6
+    )
+    some = context_vectors(text, vertices, listed, suffixes=("ing",))
+    assert abs(some @ some.T - without @ without.T).max() > 1e-3
+
+
 def test_learned_suffixes_need_one_word_in_fifty_and_five():
     words = [f"{chr(ord('a') + i)}ly" for i in range(20)]
     assert "ly" in learned_suffixes(words)

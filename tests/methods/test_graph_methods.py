@@ -117,3 +117,11 @@ def test_without_unlabeled_text(problem: Problem) -> None:
         fit = method.fit(alone, params, RunContext())
         wanted = Supervised().fit(alone, Supervised.Params(sigma2=10.0), RunContext())
         np.testing.assert_array_equal(fit.weights, wanted.weights)
+
+
+def test_vertices_of_little_mass_are_no_evidence(problem: Problem) -> None:
+    known = [
+        fitted("virtual_evidence", problem, rounds=1, least_mass=mass)[1].get("evidence_tokens")
+        for mass in (0.0, 0.5, 1e9)
+    ]
+    assert known[0] > known[1] > known[2] == 0

@@ -93,6 +93,10 @@ class VirtualEvidenceTraining(CRFMethod):
                 ge=1, le=10**9, description="n-grams with fewer occurrences are no vertices"
             ),
         ] = 1
+        least_mass: Annotated[
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="vertices of less propagated mass are ignored"),
+        ] = 0.0
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("alpha", low=0, high=1.5),
             SearchAxis("mu", low=0.05, high=5, log=True),
@@ -109,6 +113,7 @@ class VirtualEvidenceTraining(CRFMethod):
             q = propagate_unnormalized(
                 graph.W, *gold, params.mu, params.lam, params.penalty, params.edge_count
             )
+        q[q.sum(axis=1) < params.least_mass] = 0.0
         if params.normalize:
             q = normalized(q)
         crf, text = encoded(problem, params, run)
