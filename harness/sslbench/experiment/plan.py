@@ -220,7 +220,7 @@ class _Planner:
         request, info = self.request, self.plugins.dataset(name)
         values = {s.key: s.value for s in parse_settings(request.settings) if s.owner == name}
         files = {file.path: file.sha256 for file in info.files}
-        if request.data_path is not None and not info.files:
+        if request.data_path is not None and all(file.extra for file in info.files):
             files = file_hashes(request.data_path, all_files(request.data_path))
         data = DataSpec(options=dataset_options(info, values))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from sslbench.corpus.files import read_text
 from sslbench.errors import UserError
 from sslbench.experiment.description import (
     MethodDescription,
@@ -103,7 +105,14 @@ def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, A
 
 
 def plain_value(text: str) -> Any:
-    """Lists and mappings, written as JSON, decoded; other text as it is, for msgspec to convert."""
+    """Lists and mappings, written as JSON, decoded; other text as it is, for msgspec to convert.
+
+    @FILE is the list of the lines of a file, without blank ones; UserError if it cannot be read.
+    """
+    if text.startswith("@"):
+        path = Path(text[1:]).expanduser()
+        lines = read_text(path, hint="a list has one value per line").splitlines()
+        return [line.strip() for line in lines if line.strip()]
     if text[:1] in ("[", "{"):
         try:
             return msgspec.json.decode(text)

@@ -290,6 +290,7 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
         known_as = {
             "dataset": spec.dataset,
             "options": spec.data.options,
+            "facts": dict(dataset.metadata),  # a file that an option names may change
             "seed": spec.protocol.seed if plugins.dataset(spec.dataset).draws else 0,
             "files": run_task.files,
             "code": [loader, core_digest("features")],

@@ -71,6 +71,13 @@ class EntropyRegularization(CRFMethod):
             Literal["none", "geometric"],
             msgspec.Meta(description="geometric: gamma/16, /8, /4, /2, gamma, 50 iterations each"),
         ] = "none"
+        start_iterations: Annotated[
+            Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None,
+            msgspec.Meta(
+                description="of L-BFGS without the entropy, before it; None = to the optimum (the"
+                " paper's start is not quite converged)"
+            ),
+        ] = None
         joint_iterations: Annotated[
             int,
             msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS with the entropy, per stage"),
@@ -137,14 +144,14 @@ class EntropyTrainer:
     run: RunContext
 
     def train(self) -> ChainCRF:
-        """The supervised optimum, then L-BFGS on the objective, in stages."""
+        """The supervised start, then L-BFGS on the objective, in stages."""
         params, run = self.params, self.run
-        train_supervised(self.crf, self.text, params, run)
+        train_supervised(self.crf, self.text, params, run, most=params.start_iterations)
         gamma = self.gamma()
         before = self.report(gamma)
         stages: list[dict[str, Any]] = []
         run.trace |= {"gamma": gamma, "before": before, "stages": stages}
-        if gamma == 0:  # the objective is the supervised one: this is its optimum
+        if gamma == 0 and params.start_iterations is None:  # this is its optimum
             run.trace |= {"after": before, "collapsed": []}
             return self.crf
         plain = params.anneal == "none"

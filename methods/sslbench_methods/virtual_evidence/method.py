@@ -94,6 +94,10 @@ class VirtualEvidenceTraining(CRFMethod):
                 ge=1, le=10**9, description="n-grams with fewer occurrences are no vertices"
             ),
         ] = 1
+        least_mass: Annotated[
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="vertices of less propagated mass are ignored"),
+        ] = 0.0
         presets: ClassVar[Presets] = {
             "paper": {"neighbors": 5, "mu": 0.5, "lam": 0.3, "alpha": 0.7, "omega": 1.0}
         }
@@ -113,6 +117,7 @@ class VirtualEvidenceTraining(CRFMethod):
             q = propagate_unnormalized(
                 graph.W, *gold, params.mu, params.lam, params.penalty, params.edge_count
             )
+        q[q.sum(axis=1) < params.least_mass] = 0.0
         if params.normalize:
             q = normalized(q)
         crf, text = encoded(problem, params, run)
