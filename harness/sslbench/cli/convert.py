@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sslbench.cli.options import column_names
+from sslbench.cli.options import names_in
 from sslbench.cli.text import counted, warn_of_problems
 from sslbench.errors import UserError
 
@@ -36,7 +36,7 @@ def command(file: Path, out: Path, columns: str | None) -> None:
     else:
         from sslbench.conversion.importing import import_dump
 
-        names = None if columns is None else _without_label(column_names(columns))
+        names = None if columns is None else _without_label(names_in(columns))
         crf = import_dump(file, out, names)
         n = crf.index.n_node + crf.index.n_edge
         labels = counted(len(crf.labels), "label")

@@ -32,7 +32,9 @@ def show_model(path: str, plugins: Registry) -> None:
     for split, metrics in metadata.get("scores", {}).items():
         echo(labeled(f"on {split}", percentages(metrics)))
     echo(labeled("labels", ", ".join(saved.labels)))
-    inner = getattr(saved.tagger, "tagger", saved.tagger)
+    inner = saved.tagger
+    while hasattr(inner, "tagger"):
+        inner = inner.tagger
     crf = getattr(inner, "crf", inner)
     if isinstance(crf, ChainCRF):
         _show_weights(crf)
@@ -41,7 +43,8 @@ def show_model(path: str, plugins: Registry) -> None:
 def _show_training(trained: dict[str, Any]) -> None:
     protocol = trained["protocol"]
     echo(labeled("trained on", f"{trained['dataset']}, labeled {protocol['labeled']}"))
-    echo(labeled("features", f"{trained['featurizer']}, model {trained['model']}"))
+    features = "+".join([trained["featurizer"], *trained.get("text_features", {})])
+    echo(labeled("features", f"{features}, model {trained['model']}"))
     values = (f"{name}={value}" for name, value in sorted(trained["params"].items()))
     echo(labeled("parameters", " ".join(values)))
 

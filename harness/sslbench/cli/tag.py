@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import column_names
+from sslbench.cli.options import names_in
 from sslbench.cli.text import counted, percentages, warn_of_problems
 from sslbench.errors import UserError
 
@@ -264,7 +264,7 @@ def _columns(tagger: SavedTagger, text: bytes, name: str, given: str | None) -> 
     from sslbench.corpus.annotate import n_columns
 
     if given is not None:
-        return column_names(given)
+        return names_in(given)
     if tagger.corpus is None:
         raise UserError(
             "the model does not say which columns it reads", hint="give --columns, e.g. word,pos"

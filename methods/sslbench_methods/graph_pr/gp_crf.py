@@ -51,7 +51,7 @@ class GraphPropagationCRF(CRFMethod):
             counts += np.bincount(guess, minlength=len(counts))
             parts.append((data, HardLabels(guess, np.full(shard.n_sentences, params.eta))))
         with run.phase("train"):
-            run.record(crf.train(parts, params))
+            run.record(run.train(crf, parts, params))
         run.trace["propagated_labels"] = counts.tolist()
         return crf if params.decoding == "viterbi" else PosteriorTagger(crf, KIND)
 
