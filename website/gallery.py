@@ -9,12 +9,14 @@ from __future__ import annotations
 import csv
 import importlib
 import inspect
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 from sslbench.cli.parameters import describe
+from sslbench.errors import UserError
 from sslbench.experiment.space import search_space
 from sslbench.plugins import registry
 from sslbench.registrations import MethodInfo
@@ -33,10 +35,17 @@ Row = dict[str, str]
 
 @cache
 def names() -> list[str]:
-    """The built-in methods in the order of their registration."""
-    found = registry()
-    built_in = (n for n in found.methods if found.origins["methods", n].distribution == "sslbench")
-    return list(built_in)
+    """The built-in methods in the order of their registration; a warning for one without code."""
+    found, names = registry(), list[str]()
+    for name, info in found.methods.items():
+        if found.origins["methods", name].distribution != "sslbench":
+            continue
+        try:
+            info.load()
+            names.append(name)
+        except UserError as problem:  # --strict fails, and tells all problems of the site
+            logging.getLogger("mkdocs.hooks").warning(str(problem))
+    return names
 
 
 def pages() -> dict[str, str]:
@@ -96,17 +105,22 @@ def _sections(text: str) -> Iterable[str]:
     """The sections of docs/specs that a text cites, each under its page's name."""
     for page, numbers in dict.fromkeys(_SECTIONS.findall(text)):
         for number in re.findall(_NUMBER, numbers):
-            title, body = _section(page, number)
+            if (found := _section(page, number)) is None:
+                continue  # the tests of citations tell it
+            title, body = found
             yield f"### {title}"
             yield f"[{page}](../specs/{page}.md), section {number}."
             yield body
 
 
-def _section(page: str, number: str) -> tuple[str, str]:
-    """Title and text of a section, with its own headings one level lower."""
-    text = (SPECS / f"{page}.md").read_text("utf-8")
+def _section(page: str, number: str) -> tuple[str, str] | None:
+    """Title and text of a section, with its own headings one level lower; None = there is none."""
+    path = SPECS / f"{page}.md"
+    text = path.read_text("utf-8") if path.is_file() else ""
     headings = list(_HEADING.finditer(text))
-    place = next(i for i, found in enumerate(headings) if found[2] == number)
+    place = next((i for i, found in enumerate(headings) if found[2] == number), None)
+    if place is None:
+        return None
     found = headings[place]
     ends = (h.start() for h in headings[place + 1 :] if len(h[1]) <= len(found[1]))
     body = text[found.end() : next(ends, len(text))].strip("\n")  # code is indented

@@ -59,16 +59,20 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     methods = [f"methods/{name}.md" for name in gallery.names()]
     specs = sorted(p.name for p in (ROOT / "docs" / "specs").glob("*.md") if p.stem != "README")
     replications = sorted(p for p in places().values() if p.startswith("replications/"))
+    results = ["leaderboard/index.md", *replications, "performance.md"]
+    project = ["architecture.md", "glossary.md", "contributing.md", "changelog.md"]
+    placed = {"index.md", *results, *project}
+    guides = [p for p in places().values() if "/" not in p and p not in placed]
     tutorials = sorted(p for p in places().values() if p.startswith(("tutorials/", "notebooks/")))
     config.nav = [
         {"Start": "index.md"},
         {"Tutorials": tutorials},
         {"Methods": ["methods/index.md", *methods]},
-        {"Guides": ["tagging.md", "python.md", "datasets.md", "statistics.md", "plugins.md"]},
+        {"Guides": sorted(guides)},
         {"API": list(api.PAGES)},
-        {"Results": ["leaderboard/index.md", *replications, "performance.md"]},
+        {"Results": results},
         {"Specifications": ["specs/index.md", *(f"specs/{name}" for name in specs)]},
-        {"Project": ["architecture.md", "glossary.md", "contributing.md", "changelog.md"]},
+        {"Project": project},
     ]
     return config
 

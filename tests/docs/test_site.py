@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sslbench.cli.parameters import describe
 from sslbench.plugins import registry
 
 ROOT = Path(__file__).parents[2]
@@ -26,7 +27,8 @@ def test_every_method_has_a_page_with_its_reference_and_parameters() -> None:
         page = pages[f"methods/{name}.md"]
         assert registry().methods[name].reference in page
         assert f"[{name}]({name}.md)" in pages["methods/index.md"]
-        assert "`sigma2`" in page or name == "graph_propagation"
+        params = getattr(registry().methods[name].load(), "Params", None)
+        assert all(f"| `{p.name}` |" in page for p in (describe(params) if params else ()))
 
 
 def test_equations_are_the_sections_that_the_docstring_cites() -> None:
