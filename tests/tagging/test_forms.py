@@ -57,3 +57,7 @@ def test_the_command_writes_both_files(tmp_path: Path) -> None:
         result = run(cli, [*command, "--format", "brat", *where])
         assert result.exit_code == 2
         assert "--out NAME.ann" in result.stderr
+    result = run(cli, [*command, "--format", "brat", "--out", str(tmp_path / "new.ann")])
+    assert result.exit_code == 2
+    assert "would replace the file itself" in result.stderr
+    assert (tmp_path / "new.txt").read_text() == text

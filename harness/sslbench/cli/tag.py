@@ -66,9 +66,8 @@ def command(**given: Any) -> None:
 
     if given["split"] and not given["raw"]:
         raise UserError("--split is for raw text", hint="give --raw, too")
-    if given["form"] == "brat" and (given["out"] is None or given["out"].suffix != ".ann"):
-        hint = "give --out NAME.ann; the text goes to NAME.txt"
-        raise UserError("brat needs two files", hint=hint)
+    if given["form"] == "brat":
+        _check_standoff(given["file"], given["out"])
     use_threads(given["threads"])
     plugins = registry()
     warn_of_problems(plugins)
@@ -90,6 +89,15 @@ def command(**given: Any) -> None:
         with replacing(out) as target:
             work.write_to(target, _blocks(file))
     work.report()
+
+
+def _check_standoff(file: str, out: Path | None) -> None:
+    """UserError unless there is a name for both files, and the text would not replace FILE."""
+    hint = "give --out NAME.ann; the text goes to NAME.txt"
+    if out is None or out.suffix != ".ann":
+        raise UserError("brat needs two files", hint=hint)
+    if out.with_suffix(".txt").resolve() == Path(file).resolve():
+        raise UserError("the text for brat would replace the file itself", file=file, hint=hint)
 
 
 def _name(file: str) -> str:
