@@ -24,13 +24,13 @@ from sslbench.checked import (
 )
 from sslbench.corpus import Corpus, LabelConstraint
 from sslbench.crf.data import batches
+from sslbench.crf.factors import FactorFeatures
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.first_order.nbest import NBest, n_best
 from sslbench.crf.objective import (
     SHARED_BATCH,
     BundleSums,
     EncodedCorpus,
-    FactorFeatures,
     Objective,
     batch_potentials,
     evaluate_terms,
@@ -66,6 +66,8 @@ class ChainCRF(SavedModel):
     None = all.
     label_constraint: gives the one possible label of some tokens, likewise; None = all tokens may
     have all labels.
+    backoff_tags: the tag of each label, for weights of tags beside those of labels in training;
+    None = no such.
     """
 
     labels: tuple[str, ...]
@@ -74,6 +76,7 @@ class ChainCRF(SavedModel):
     weights: F64 = field(repr=False)
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
+    backoff_tags: tuple[str, ...] | None = None
     kind = "chain_crf"
 
     def encode(self, corpus: Corpus, factors: FactorFeatures | None = None) -> EncodedCorpus:
@@ -129,6 +132,7 @@ class ChainCRF(SavedModel):
             transition_mask=self.transition_mask,
             copies=deduplication.copies_per_weight(),
             expected_counts=expected_counts,
+            tags=self.backoff_tags,
         )
         factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
         if nonnegative is not None:
@@ -198,7 +202,11 @@ class ChainCRF(SavedModel):
     def objective(self, parts: Parts, params: TrainingParams) -> float:
         """Sum of the terms minus the Gaussian prior, at the current weights."""
         objective = Objective(
-            self.layout, list(parts), params.sigma2, transition_mask=self.transition_mask
+            self.layout,
+            list(parts),
+            params.sigma2,
+            transition_mask=self.transition_mask,
+            tags=self.backoff_tags,
         )
         return objective.value_and_gradient(self.weights, np.empty(self.layout.size))
 
