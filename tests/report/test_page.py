@@ -14,8 +14,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from sslbench.errors import UserError
 from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, SEEN, UNSEEN
 from sslbench.experiment.record import RunRecord
+from sslbench.report.blocks import with_blocks
 from sslbench.report.board import Board
 from sslbench.report.gains import gain_parts, labels_worth
 from sslbench.report.ledger import Line
@@ -272,3 +274,24 @@ def test_records_without_counts_or_costs_make_a_page() -> None:
     plain = msgspec.convert(msgspec.to_builtins(bare[0]), RunRecord)
     plain.counts = {}
     outline(page(board([plain, *bare[1:]]), Sources()))
+
+
+def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    blocks = ["<!-- suite toy 100 means -->\nold\n<!-- end -->"]
+    blocks.append("<!-- suite toy 100 scores -->\n<!-- end -->")
+    readme.write_text("before\n\n" + "\n".join(blocks) + "\nafter\n")
+    (found,) = with_blocks(shown, "toy", [readme], tmp_path / "out").items()
+    assert found[0] == "../README.md"
+    text = found[1].decode()
+    assert text.startswith("before\n\n<!-- suite toy 100 means -->\n| method | mean rank |")
+    assert "old" not in text
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "| better | 1.00 |" in text
+    readme.write_text(text)
+    assert with_blocks(shown, "toy", [readme], tmp_path)["README.md"].decode() == text
+    with pytest.raises(UserError, match="no block"):
+        with_blocks(shown, "other", [readme], tmp_path)
+    readme.write_text(text.replace("toy 100", "toy 200"))
+    with pytest.raises(UserError, match=r"README\.md:3: no size 200; 100, 500"):
+        with_blocks(shown, "toy", [readme], tmp_path)

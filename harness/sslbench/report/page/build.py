@@ -15,11 +15,13 @@ from sslbench.report.details import details
 from sslbench.report.gains import Parts, gain_parts, labels_worth
 from sslbench.report.ledger import Line
 from sslbench.report.overview import (
+    HEADINGS,
     LEAST_DATASETS,
     LEAST_LINES,
     Overview,
     critical_svg,
     overview,
+    overview_rows,
     pareto_svg,
 )
 from sslbench.report.rows import Row
@@ -70,6 +72,7 @@ def page(board: Board, sources: Sources) -> str:
         overviews=[part for view in views if (part := _overview(view))],
         datasets=_datasets(board),
         legend=LEGEND,
+        overview_head=HEADINGS,
         numeric=NUMERIC,
         wrapped=WRAPPED,
         **_ledger(sources.ledger),
@@ -234,7 +237,8 @@ def _overview(view: Overview) -> dict[str, Any] | None:
             f" No ranks: {len(view.columns)} datasets, {len(view.lines)} methods on all of them."
         )
     title = f"{view.size} labeled, {len(view.columns)} datasets"
-    return {"title": title, "text": text, "pictures": Markup(pictures)}
+    rows = overview_rows(view)
+    return {"title": title, "text": text, "rows": rows, "pictures": Markup(pictures)}
 
 
 def _datasets(board: Board) -> list[dict[str, Any]]:
