@@ -110,7 +110,8 @@ def _cost(row: Row) -> Iterator[Entry]:
     records = good_records(row)
     for record in records:
         for name, seconds in record.timing.items():
-            phases.setdefault(name, []).append(seconds)
+            if name not in ("tune_stored", "compile"):  # not spent in this run
+                phases.setdefault(name, []).append(seconds)
     medians = {name: statistics.median(found) for name, found in phases.items()}
     longest = sorted(medians, key=lambda name: -medians[name])[:_PHASES]
     yield "phases", ", ".join(f"{name} {medians[name]:.2f} s" for name in longest)
