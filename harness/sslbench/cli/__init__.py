@@ -17,7 +17,7 @@ from sslbench.errors import UserError, shortened
 # importing the modules.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("sslbench.cli.run", "Run methods on datasets and store the records."),
-    "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and similarities."),
+    "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and other plugins."),
     "show": (
         "sslbench.cli.show",
         "Show the details of one of these, or of a saved tagger.",
@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "choose": ("sslbench.cli.choose", "Find features and a method for your own data."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),
     "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
+    "convert": ("sslbench.cli.convert", "Convert taggers from and to models of other programs."),
     "new": ("sslbench.cli.new", "Write a plugin package to start from."),
     "check": ("sslbench.cli.check", "Check that a plugin keeps the rules."),
 }

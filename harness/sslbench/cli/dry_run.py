@@ -42,7 +42,7 @@ def show_price(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> None:
 
 def _group(spec: RunSpec) -> tuple[str, ...]:
     protocol = spec.protocol
-    return spec.method, spec.dataset, str(protocol.labeled), protocol.tuning()
+    return spec.title, spec.dataset, str(protocol.labeled), protocol.tuning()
 
 
 def _row(group: tuple[str, ...], prices: Sequence[float | None]) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,10 +22,11 @@ from sslbench.cli.text import counted, echo, warn_of_problems
 from sslbench.errors import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from sslbench.experiment.execute.grid import GridResult
+    from sslbench.experiment.execute.nursery import Nursery
     from sslbench.experiment.record import RunRecord
     from sslbench.experiment.training import RunTask
 
@@ -56,6 +59,11 @@ if TYPE_CHECKING:
     default=0,
     metavar="K",
     help="Cross-validation: test on the labeled sentences, cut into K folds.",
+)
+@click.option(
+    "--guard",
+    is_flag=True,
+    help="Keep the baseline where held-out labeled sentences do not speak for the method.",
 )
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
@@ -98,13 +106,13 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     from sslbench.plugins import registry
 
     warn_of_problems(registry())
-    with plain_warnings():
+    with _nursery(given) as nursery, plain_warnings():
         tasks = _tasks(given)
         if given["dry_run"]:
             show_price(tasks, given)
             return
         options = {name: given[name] for name in _GRID}
-        result = run_shown(tasks, given["store"], **options)
+        result = run_shown(tasks, given["store"], nursery=nursery, **options)
     print_results(result.records, given["form"])
     for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
         tell(f"warning: {warning}")
@@ -114,6 +122,22 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         _show_tracebacks(result.failed)
     tell(summary(result))
     ctx.exit(result.exit_status)
+
+
+@contextmanager
+def _nursery(given: dict[str, Any]) -> Iterator[Nursery | None]:
+    """An early nursery where the runs are local, with the methods and the model imported."""
+    from sslbench.experiment.execute.nursery import early_nursery
+    from sslbench.plugins import registry
+
+    if given["dry_run"] or given["executor"] != "local":
+        yield None
+        return
+    threads = given["threads"] or max(1, (os.cpu_count() or 1) // given["jobs"])
+    names = [("methods", name) for name in given["methods"]]
+    nursery = early_nursery(threads, registry().own_targets(*names))
+    with nullcontext() if nursery is None else closing(nursery):
+        yield nursery
 
 
 _GRID = ("jobs", "timeout", "memory", "retry", "reuse", "executor")
@@ -134,6 +158,7 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
         datasets=tuple(dict.fromkeys(given["datasets"])),
         seeds=tuple(dict.fromkeys([*given["seeds"], *given["ranges"]])) or (0,),
         folds=given["folds"],
+        guard=given["guard"],
         tune_seed=given["tune_seed"],
         jobs=given["jobs"],
     )

@@ -106,10 +106,9 @@ def _check(record: RunRecord) -> None:
     if record.schema == SCHEMA and record.run_id != spec.run_id:
         raise UserError(f"run_id {record.run_id} is not that of its spec, {spec.run_id}")
     for name in ("method", "dataset", "featurizer", "model"):
-        if getattr(record, name) != getattr(spec, name):
-            raise UserError(
-                f"{name} is {getattr(record, name)!r}, in its spec {getattr(spec, name)!r}"
-            )
+        asked = spec.features if name == "featurizer" else getattr(spec, name)
+        if getattr(record, name) != asked:
+            raise UserError(f"{name} is {getattr(record, name)!r}, in its spec {asked!r}")
     _check_protocol(record)
     for name in ("wall_s", "cpu_s", "peak_rss_mb"):
         value = getattr(record, name)

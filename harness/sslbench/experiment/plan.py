@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,16 +25,25 @@ from sslbench.experiment.data.userdata import (
     load_user_data,
 )
 from sslbench.experiment.description import featurizer_digest, method_description
-from sslbench.experiment.identity import code_digests
+from sslbench.experiment.identity import code_digests, input_hashes
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import folds, labeled_size, resolve_text
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
+from sslbench.experiment.record import (
+    DataSpec,
+    GuardSpec,
+    ProtocolSpec,
+    RunSpec,
+    TextSource,
+    content_id,
+)
 from sslbench.experiment.settings import (
     check_settings,
     combinations,
     dataset_options,
+    learner_params,
     method_params,
     parse_settings,
+    without_preset,
 )
 from sslbench.experiment.space import search_digest
 from sslbench.experiment.store import Store
@@ -63,7 +73,9 @@ class Request:
     text: see `ProtocolSpec`; None = the default of the dataset.
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
+    preset: of methods' parameters, e.g. "paper"; settings go before it. None = the defaults.
     featurizer: name, or path of a template file; None = the dataset's.
+    text_features: registered names of features learned from unlabeled text, on top of the others.
     model: None = the default one.
     tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
     tune_cpu: CPU seconds of tuning per method; None = no limit.
@@ -72,6 +84,7 @@ class Request:
     columns: names of the columns of the user's own files; "_" skips one.
     threads: per run; None = cores / `jobs`, the number of runs at a time.
     cut: hold out a fifth of train if the user's own data have no test file.
+    guard: keep the baseline where held-out labeled sentences do not speak for a method.
     quiet: no progress messages of methods, since several runs share the terminal.
     """
 
@@ -83,7 +96,9 @@ class Request:
     text: TextSource | None = None
     folds: int = 0
     settings: Sequence[str] = ()
+    preset: str | None = None
     featurizer: str | None = None
+    text_features: Sequence[str] = ()
     model: str | None = None
     tune: int | None = None
     tune_cpu: float | None = None
@@ -93,6 +108,7 @@ class Request:
     threads: int | None = None
     jobs: int = 1
     cut: bool = True
+    guard: bool = False
     quiet: bool = True
 
 
@@ -121,6 +137,9 @@ def plan(
     plugins, known = plugins or registry(), dict[str, _Loaded]()
     for name in request.methods:
         plugins.method(name)
+    if request.preset is not None:
+        for name in without_preset(request.preset, plugins, request.methods):
+            notice(f"{name}: no preset {request.preset!r}, its defaults are used")
     tasks: dict[str, RunTask] = {}
     # What plugins print is no result.
     with contextlib.redirect_stdout(sys.stderr):
@@ -182,7 +201,7 @@ class _Planner:
         self._known = known
         self._load = load
         self._featurizers: dict[tuple[str, tuple[str, ...]], str] = {}
-        self._described: dict[tuple[str, bool], tuple[dict[str, Any], str]] = {}
+        self._described: dict[tuple[str, bool], tuple[dict[str, Any], str, dict[str, str]]] = {}
 
     def tasks(self, notice: Callable[[str], None]) -> list[RunTask]:
         """One per dataset, seed and method; UserError for what does not fit."""
@@ -191,7 +210,8 @@ class _Planner:
         if not datasets:
             # What is noticed on files is the same for all values of the settings.
             datasets = [self.users_own((lambda text: None) if self._known else notice)]
-        check_settings(request.settings, self.plugins, request.methods, request.datasets)
+        others = [*request.datasets, *request.text_features]
+        check_settings(request.settings, self.plugins, request.methods, others)
         cells = product(datasets, request.seeds, request.methods)
         return [self.task(dataset, seed, method) for dataset, seed, method in cells]
 
@@ -200,7 +220,7 @@ class _Planner:
         request, info = self.request, self.plugins.dataset(name)
         values = {s.key: s.value for s in parse_settings(request.settings) if s.owner == name}
         files = {file.path: file.sha256 for file in info.files}
-        if request.data_path is not None and not info.files:
+        if request.data_path is not None and all(file.extra for file in info.files):
             files = file_hashes(request.data_path, all_files(request.data_path))
         data = DataSpec(options=dataset_options(info, values))
 
@@ -282,7 +302,8 @@ class _Planner:
             protocol = msgspec.structs.replace(protocol, text=request.text)
         if request.tune_seed is not None and protocol.tuned:
             protocol = msgspec.structs.replace(protocol, tune_seed=request.tune_seed)
-        params, search = self._params(method, protocol.tuned)
+        params, search, inputs = self._params(method, protocol.tuned)
+        learned, more = self._learned
         return RunSpec(
             method=method,
             dataset=dataset.name,
@@ -294,7 +315,17 @@ class _Planner:
             featurizer_digest=self._featurizer_digest(dataset),
             search=search,
             scorer=SCORER,
+            guard=self._guard(method),
+            text_features=learned or msgspec.UNSET,
+            inputs={**inputs, **more} or msgspec.UNSET,
         )
+
+    def _guard(self, method: str) -> GuardSpec | None:
+        """With the first baseline; None for a baseline itself."""
+        baselines = [name for name, info in self.plugins.methods.items() if info.baseline]
+        if not self.request.guard or not baselines or method in baselines:
+            return None
+        return GuardSpec(baselines[0], self._params(baselines[0], tuned=False)[0])
 
     def _tune(self, dataset: _PlannedDataset) -> int:
         if self.request.tune is not None:
@@ -302,16 +333,28 @@ class _Planner:
         default = self.request.labeled == "all" and self.request.tune_cpu is None
         return dataset.tune if default else 0
 
-    def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str]:
-        """All parameters but those that are tuned, and the hash of the search space."""
+    @cached_property
+    def _learned(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+        """All parameters of the features that are learned from text, and hashes of their files."""
+        names, found = sorted(set(self.request.text_features)), {}
+        for name in names:
+            found[name] = learner_params(self.request.settings, self.plugins, name)
+        inputs = [input_hashes(each.params, each.files) for each in found.values()]
+        files = {path: digest for part in inputs for path, digest in part.items()}
+        return {name: each.params for name, each in found.items()}, files
+
+    def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str, dict[str, str]]:
+        """All parameters but those that are tuned, hashes of the search space and of files."""
         key = method, tuned
         if key not in self._described:
-            given = method_params(self.request.settings, self.plugins, method)
+            request = self.request
+            given = method_params(request.settings, self.plugins, method, request.preset)
             found = method_description(self.plugins, method, given)
             axes = found.axes if tuned else ()
             searched = {axis.param for axis in axes}
             params = {name: v for name, v in found.params.items() if name not in searched}
-            self._described[key] = params, search_digest(axes)
+            inputs = input_hashes(found.params, found.files)
+            self._described[key] = params, search_digest(axes), inputs
         return self._described[key]
 
     def _featurizer_digest(self, dataset: _PlannedDataset) -> str:

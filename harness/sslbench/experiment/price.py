@@ -57,14 +57,15 @@ class Prices:
 def _keys(spec: RunSpec) -> list[tuple[Any, ...]]:
     """Runs that share a key cost about as much, those with the first one most nearly so."""
     p = spec.protocol
-    system = (spec.method, spec.dataset, spec.featurizer, spec.model)
+    system = (spec.method, spec.dataset, spec.features, spec.model)
     return [(*system, p.labeled, p.unlabeled, p.text), system, (spec.method, spec.model)]
 
 
 def _trainings(spec: RunSpec, n_trials: float, has_dev: bool) -> float:
     """In units of the final one. has_dev: else each trial trains on folds of the sample."""
     per_trial = 1.0 if has_dev else _TRIAL_ON_FOLDS
-    return (1 + n_trials * per_trial) * max(1, spec.protocol.folds)
+    guard = 0 if spec.guard is None else spec.guard.folds
+    return (1 + n_trials * per_trial + guard) * max(1, spec.protocol.folds)
 
 
 def _made(record: RunRecord) -> float:

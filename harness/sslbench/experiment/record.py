@@ -113,6 +113,20 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return content_id(same)[:8]
 
 
+class GuardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What decides whether the method's tagger is kept, see `sslbench.experiment.guard`.
+
+    Attributes
+    ----------
+    method: whose tagger is kept otherwise.  params: all of its parameters.
+    folds: of the labeled sample.
+    """
+
+    method: str
+    params: dict[str, Any] = {}
+    folds: int = 5
+
+
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The identity of a run: what is computed, written out.
 
@@ -125,6 +139,9 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: hash of the templates.
     search: hash of the search space of the parameters that are tuned; "" without tuning.
     scorer: version of the definitions of the metrics.
+    guard: None = the method's tagger is the result, whatever it does.
+    text_features: all parameters of features that are learned from text, by name; unset without.
+    inputs: sha256 of the files that parameters name, by path; unset without.
     """
 
     method: str
@@ -137,11 +154,33 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: str = ""
     search: str = ""
     scorer: int = 1
+    guard: GuardSpec | None = None
+
+    @property
+    def title(self) -> str:
+        """The method, and whether it is guarded, for people."""
+        return self.method if self.guard is None else f"{self.method} (guarded)"
+
+    text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def learned(self) -> dict[str, dict[str, Any]]:
+        """`text_features`, {} without."""
+        return {} if self.text_features is msgspec.UNSET else self.text_features
+
+    @property
+    def features(self) -> str:
+        """The featurizer and the features learned from text, as tables name them."""
+        return "+".join([self.featurizer, *self.learned])
 
     @property
     def run_id(self) -> str:
-        """First 16 hexadecimal digits of the sha256 of the canonical JSON."""
-        return content_id(self)
+        """First 16 hexadecimal digits of the sha256 of the canonical JSON, without empty guard."""
+        tree = msgspec.to_builtins(self)
+        if self.guard is None:
+            del tree["guard"]
+        return content_id(tree)
 
 
 class TuningSpent(msgspec.Struct, frozen=True):

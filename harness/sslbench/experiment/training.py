@@ -29,7 +29,7 @@ from sslbench.experiment.problem import (
     without_labels,
 )
 from sslbench.experiment.protocol import Draw, draw, fold_draws, no_text, unlabeled_text
-from sslbench.experiment.record import RunSpec
+from sslbench.experiment.record import GuardSpec, RunSpec
 from sslbench.experiment.sources import core_digest, plugin_digest
 from sslbench.experiment.template_file import with_templates
 from sslbench.experiment.trials import tune, tuning_warnings
@@ -54,6 +54,7 @@ class RunTask(msgspec.Struct, frozen=True):
     cut: hold out a fifth of train if the user's own data have no test file and there are no folds.
     code: digests of the code when the run was planned, by component; {} = not checked.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
+    workers: address of a dask scheduler over whose workers the run spreads its passes; None = none.
     templates: of the featurizer, if it is a file of the user; () for a registered one.
     """
 
@@ -69,6 +70,7 @@ class RunTask(msgspec.Struct, frozen=True):
     code: dict[str, str] = {}
     files: dict[str, str] = {}
     templates: tuple[str, ...] = ()
+    workers: str | None = None
 
     def registry(self, plugins: Registry) -> Registry:
         """The plugins of the run: with the user's templates, if it has any."""
@@ -190,9 +192,15 @@ class RunSetup:
         )
         return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
         """Train; the tagger predicts tags, also where a codec maps tags to labels."""
-        result = self.method.fit(problem, params, run)
+        result = self.method.fit(problem, params, run, guard)
         if problem.tags is None:
             return result
         return replace(result, tagger=DecodedTagger(result.tagger, problem.tags))
@@ -243,8 +251,8 @@ def train(setup: RunSetup) -> Trained:
         tuning = tune(setup.of_tuning())
     problem, run = setup.problem(setup.drawn.labeled), setup.context()
     with setup.timer.phase("fit"):
-        fitted = setup.fit(problem, tuning.best, run)
-    warnings = tuning_warnings(setup, tuning)
+        fitted = setup.fit(problem, tuning.best, run, setup.spec.guard)
+    warnings = (*tuning_warnings(setup, tuning), *run.warnings)
     return Trained(fitted.tagger, problem, fitted.params, tuning, run, fitted.used_dev, warnings)
 
 
@@ -282,6 +290,7 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
         known_as = {
             "dataset": spec.dataset,
             "options": spec.data.options,
+            "facts": dict(dataset.metadata),  # a file that an option names may change
             "seed": spec.protocol.seed if plugins.dataset(spec.dataset).draws else 0,
             "files": run_task.files,
             "code": [loader, core_digest("features")],

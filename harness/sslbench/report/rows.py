@@ -17,12 +17,13 @@ from sslbench.report.draws import MethodsTest
 from sslbench.report.significance import Paired
 
 Cells = Mapping[int, RunRecord]  # by seed
+_HASHED = (("featurizer_digest", "templates"), ("search", "search space"), ("guard", "guard"))
 
 
 class RowKey(NamedTuple):
     """What makes two runs one row; params: names and values as JSON, ascending by name.
 
-    featurizer_digest, search: see `RunSpec`.
+    featurizer_digest, search: see `RunSpec`.  guard: hash of the guard; "" = none.
     """
 
     method: str
@@ -31,6 +32,7 @@ class RowKey(NamedTuple):
     params: tuple[tuple[str, str], ...]
     featurizer_digest: str
     search: str
+    guard: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,11 @@ def row_key(record: RunRecord) -> RowKey:
     """The row of a run."""
     spec = record.spec
     params = tuple((name, _text(spec.params[name])) for name in sorted(spec.params))
-    parts = (spec.featurizer, spec.model, params, spec.featurizer_digest, spec.search)
-    return RowKey(spec.method, *parts)
+    digest = spec.featurizer_digest
+    if spec.learned:
+        digest = content_id([digest, spec.learned])
+    parts = (spec.features, spec.model, params, digest, spec.search)
+    return RowKey(spec.method, *parts, "" if spec.guard is None else content_id(spec.guard))
 
 
 def _text(value: object) -> str:
@@ -134,8 +139,8 @@ def _text(value: object) -> str:
 def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
     """Short names of rows.
 
-    The method; featurizer and model if they differ among `keys`; the parameters that differ among
-    the keys of the method; hashes if nothing else tells two rows apart.
+    The method, "guarded" if it is; featurizer and model if they differ among `keys`; the parameters
+    that differ among the keys of the method; hashes if nothing else tells two rows apart.
     """
     varied = [part for part in ("featurizer", "model") if len({getattr(k, part) for k in keys}) > 1]
     methods: dict[str, list[RowKey]] = defaultdict(list)
@@ -149,7 +154,8 @@ def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
             for name, value in key.params
             if any(other.get(name) != value for other in others)
         ]
-        extra = [*(getattr(key, part) for part in varied), ", ".join(params)]
+        guard = "guarded" if key.guard else ""
+        extra = [guard, *(getattr(key, part) for part in varied), ", ".join(params)]
         texts = [text for text in extra if text]
         names[key] = f"{key.method} ({'; '.join(texts)})" if texts else key.method
     return _unique(names)
@@ -163,7 +169,7 @@ def _unique(names: Mapping[RowKey, str]) -> dict[RowKey, str]:
         twins = [other for other, same in names.items() if same == name]
         hashes = [
             f"{what} {content_id(getattr(key, part))[:6]}"
-            for part, what in (("featurizer_digest", "templates"), ("search", "search space"))
+            for part, what in _HASHED
             if len({getattr(twin, part) for twin in twins}) > 1
         ]
         if often[name] > 1 and not hashes:  # a parameter that one lacks
@@ -248,6 +254,9 @@ def _notes(
         same = [seed for seed in good if fingerprint(good[seed]) is not None]
         if len(same) > 1:
             notes.append(f"{len(same)} identical runs counted once")
+    kept = [s for s, record in good.items() if _guard_kept(record) == "baseline"]
+    if kept:
+        notes.append(f"the guard kept the baseline: seeds {', '.join(map(str, kept))}")
     if any(record.tuned.status == "untuned" for record in good.values()):
         notes.append("untuned")
     if any(record.audit.get("dev_labels") for record in good.values()):
@@ -255,6 +264,12 @@ def _notes(
     if any(convergence_warnings(record.trace) for record in good.values()):
         notes.append("not converged")
     return tuple(notes)
+
+
+def _guard_kept(record: RunRecord) -> str | None:
+    """What the guard kept; None without one, or with one for each fold."""
+    kept: str | None = record.trace.get("guard", {}).get("kept")
+    return kept
 
 
 def marked(row: Row, marks: Mapping[str, str]) -> Row:
