@@ -159,7 +159,7 @@ def test_one_evaluation(benchmark: Any, trainings: Trainings, text: Text, figure
     value = objective.value_and_gradient(crf.weights, gradient)
     assert -value == pytest.approx(trainings.ours.final, rel=1e-9)
     figure(
-        "iteration of L-BFGS, per evaluation",
+        "training, per evaluation or pass",
         "s",
         ours=trainings.ours.per_evaluation,
         peer=trainings.peer.per_evaluation,

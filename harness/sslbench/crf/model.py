@@ -23,6 +23,7 @@ from sslbench.checked import (
     vector,
 )
 from sslbench.corpus import Corpus, LabelConstraint
+from sslbench.crf import dual
 from sslbench.crf.data import batches
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.first_order.nbest import NBest, n_best
@@ -131,13 +132,18 @@ class ChainCRF(SavedModel):
         factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
         if nonnegative is not None:
             nonnegative = nonnegative - (self.layout.size - deduplication.reduced.size)
+        options = params.options() if options is None else options
+        start = dual.DualPoint(deduplication.merge(self.weights), -np.inf, 0)
+        if nonnegative is None and not l1 and not self.weights.any():
+            start = dual.start(objective, options) or start
         optimum = lbfgs.minimize(
             objective.scaled_loss,
-            deduplication.merge(self.weights),
-            params.options() if options is None else options,
+            start.weights,
+            replace(options, max_iterations=options.max_iterations - start.passes),
             preconditioner=deduplication.preconditioner(*factors[:1]),
             nonnegative=nonnegative,
             l1=l1 / objective.n_tokens,
+            bound=start.bound / objective.n_tokens,
             callback=callback,
         )
         if not (np.isfinite(optimum.value) and np.isfinite(optimum.weights).all()):
@@ -150,8 +156,8 @@ class ChainCRF(SavedModel):
             objective=-optimum.value * objective.n_tokens,
             status=optimum.status,
             converged=optimum.converged,
-            iterations=optimum.iterations,
-            evaluations=optimum.evaluations,
+            iterations=start.passes + optimum.iterations,
+            evaluations=start.passes + optimum.evaluations,
             gradient=optimum.gradient,
             n_weights=self.layout.size,
         )

@@ -10,6 +10,7 @@ Sums run over chunks of a fixed length: the same bits for any number of threads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -23,7 +24,7 @@ from sslbench.types import F64, I64
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
 #: differences of values below this relative size are rounding, not an increase
 ROUNDING = 1e-15
-Status = Literal["gradient", "decrease", "max_iterations", "line_search"]
+Status = Literal["gradient", "decrease", "gap", "max_iterations", "line_search"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        return self.status in ("gradient", "decrease")
+        return self.status in ("gradient", "decrease", "gap")
 
 
 @dataclass
@@ -89,6 +90,7 @@ def minimize(
     preconditioner: F64 | None = None,
     nonnegative: I64 | None = None,
     l1: float = 0.0,
+    bound: float = -math.inf,
     callback: Callable[[int, float, float], None] | None = None,
 ) -> Result:
     """Minimize function(x) + l1 * |x|_1 subject to x[nonnegative] >= 0.
@@ -96,6 +98,7 @@ def minimize(
     function(x, gradient): returns the value and fills in the gradient.
     start: float64[n].  preconditioner: float64[n] diagonal of the initial inverse Hessian, up to a
     factor; None = identity.  nonnegative: int64[k] indices of bounded coordinates.
+    bound: the minimum is not below it; the search ends at a value that is ftol above, relatively.
     callback(iteration, value, largest absolute gradient) is called before each iteration.
     ValueError if both l1 and nonnegative are given.
     """
@@ -111,7 +114,7 @@ def minimize(
         size = max_abs(projected)
         if callback is not None:
             callback(iterate.iterations, iterate.value, size)
-        status = _reason_to_stop(iterate.history, size, options)
+        status = _reason_to_stop(iterate.history, size, bound, options)
         if status is None and not iterate.advance(projected):
             status = "line_search"
         if status is not None:
@@ -126,10 +129,14 @@ def minimize(
             )
 
 
-def _reason_to_stop(history: list[float], size: float, options: Options) -> Status | None:
+def _reason_to_stop(
+    history: list[float], size: float, bound: float, options: Options
+) -> Status | None:
     """history: values so far; size: largest absolute gradient."""
     if size <= options.gtol:
         return "gradient"
+    if history[-1] - bound <= options.ftol * abs(history[-1]):
+        return "gap"
     if _small_decrease(history, options):
         return "decrease"
     return "max_iterations" if len(history) > options.max_iterations else None
