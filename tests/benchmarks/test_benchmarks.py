@@ -120,7 +120,7 @@ def trainings(text: Text, tmp_path_factory: pytest.TempPathFactory) -> Trainings
     del trainer
     featurizer = load_template_file(TEMPLATES, ours.COLUMNS)
     crf, codes = ours.prepare(text.train, featurizer)
-    ours.train(crf, text.train, codes, 2)  # compile
+    ours.train(crf, text.train, codes)  # compile
     ready = perf_counter()
     crf, codes = ours.prepare(text.train, featurizer)
     prepared = perf_counter()

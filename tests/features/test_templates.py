@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.corpus.strings import pack_strings, unpack_strings
 from sslbench.errors import UserError
 from sslbench.features import Atom, Template, coded_column, load_templates, word_type
 from sslbench.features.derived import operation
-from sslbench.features.symbols import pack_strings, unpack_strings
 from sslbench_methods.featurizers.suzuki2008 import basic, chunk39, ner79, pos47
 
 atoms = st.builds(Atom, st.sampled_from(["word", "pos", "word.suffix3", "a-b"]), st.integers(-9, 9))
@@ -109,6 +109,7 @@ def test_operations():
     table = {
         "lower": ["ab", "abcd", "x", "é1-"],
         "prefix2": ["Ab", "ab", "<short>", "É1"],
+        "compressed": ["Aa", "a", "a", "A0-"],
         "suffix3": ["<short>", "bcd", "<short>", "É1-"],
         "head3": ["Ab", "abc", "x", "É1-"],
         "tail3": ["Ab", "bcd", "x", "É1-"],
