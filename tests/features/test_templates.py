@@ -109,6 +109,7 @@ def test_operations():
     table = {
         "lower": ["ab", "abcd", "x", "é1-"],
         "prefix2": ["Ab", "ab", "<short>", "É1"],
+        "compressed": ["Aa", "a", "a", "A0-"],
         "suffix3": ["<short>", "bcd", "<short>", "É1-"],
         "head3": ["Ab", "abc", "x", "É1-"],
         "tail3": ["Ab", "bcd", "x", "É1-"],

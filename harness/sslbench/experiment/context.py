@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 METHOD_STREAM = 0x6D657468  # separates the method's random numbers from the sample's
 
+MAX_WARNINGS = 20  # of one training
+
 #: Why an iterative method stopped: the labels or the objective settled; the labels are those of an
 #: earlier round; the steps no longer shrink; the limit; nothing to learn from the text.
 StopReason = Literal["converged", "cycle", "oscillating", "max_rounds", "nothing_to_do"]
@@ -38,7 +40,8 @@ class RunContext:
 
     Attributes
     ----------
-    rng: the only random generator of the run; it depends on the run's seed alone.
+    seed: of the run.
+    rng: the only random generator of the run; it depends on the seed alone.
     threads: threads that the method may use; results must not depend on their number.
     cache: folder for derived data that a method computes from the problem (see
         `sslbench.graph.cache`); None = keep nothing. Files of datasets are elsewhere.
@@ -57,6 +60,7 @@ class RunContext:
         cache: Path | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
+        self.seed = seed
         self.rng = np.random.default_rng([seed, METHOD_STREAM])
         self.threads = threads
         self.cache = cache
@@ -69,6 +73,17 @@ class RunContext:
         self.at("0")
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
+
+    def apart(self, seed: int | None = None) -> RunContext:
+        """A context for another training: it leaves no notes here.
+
+        seed: of its random numbers; None = those that come next here.
+        """
+        own = self.seed if seed is None else seed
+        other = RunContext(own, threads=self.threads, cache=self.cache)
+        if seed is None:
+            other.rng.bit_generator.state = self.rng.bit_generator.state
+        return other
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -84,6 +99,17 @@ class RunContext:
         """Write a line to standard error, unless several runs share the terminal."""
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
+
+    def warn(self, text: str) -> None:
+        """A line for the user: it is in the warnings of the record and printed after the run."""
+        self.trace.setdefault("warnings", []).append(text)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What `warn` was told; a method may have put anything into the trace."""
+        found = self.trace.get("warnings")
+        lines = found if isinstance(found, list) else []
+        return tuple(line for line in lines[:MAX_WARNINGS] if isinstance(line, str))
 
     def record(self, result: TrainingResult, name: str = "training") -> None:
         """Put the outcome of a training into the trace and on standard error."""

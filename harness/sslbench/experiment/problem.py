@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, LabelCodec, LabelConstraint, Shards, Vocabulary
+from sslbench.corpus import (
+    Column,
+    Corpus,
+    HeadShards,
+    LabelCodec,
+    LabelConstraint,
+    Shards,
+    Vocabulary,
+)
 from sslbench.dev_labels import DevLabels, HoldsDev, unseen
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
@@ -126,15 +134,38 @@ class Problem(HoldsDev):
         coded = None if dev is None else (dev, self.label_codes(dev))
         return EncodedProblem.build(crf, gold, self.unlabeled, coded, self.dev_labels)
 
-    def graph(self, params: HasGraphParams, run: RunContext, *, min_count: int = 1) -> ProblemGraph:
+    def graph(
+        self,
+        params: HasGraphParams,
+        run: RunContext,
+        *,
+        min_count: int = 1,
+        counting_text: Corpus | None = None,
+    ) -> ProblemGraph:
         """The similarity graph over all text of the problem, built or found in the run's cache.
 
         min_count: n-grams with fewer occurrences are no vertices.
+        counting_text: more text, with the column of the graph, for the statistics of features only.
         """
         from sslbench.experiment.problem_graph import problem_graph
 
         text, codes = self.text(params.column), self.label_codes(self.labeled)
-        return problem_graph(text, codes, len(self.labels), params, run, min_count=min_count)
+        return problem_graph(
+            text,
+            codes,
+            len(self.labels),
+            params,
+            run,
+            min_count=min_count,
+            counting_text=counting_text,
+        )
+
+    def split_text(self, n_sentences: int, column: str) -> tuple[Problem, Corpus]:
+        """The problem with its first unlabeled sentences, and one column of the others."""
+        head = replace(self, unlabeled=HeadShards(self.unlabeled, n_sentences))
+        text = self.text(column)
+        first = self.labeled.n_sentences + head.unlabeled.n_sentences
+        return head, text.between(first, text.n_sentences)
 
     def text(self, column: str) -> Corpus:
         """One column of the labeled sentences, then of the unlabeled ones, end to end."""

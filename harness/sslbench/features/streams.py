@@ -206,6 +206,19 @@ class Streams:
         return self._encode(corpus, learn=False)
 
     @property
+    def dictionaries(self) -> Sequence[ColumnSymbols | PairSymbols]:
+        """Of the patterns that are computed, shorter ones first."""
+        return self._symbols
+
+    def dictionary_of(self, template: Template) -> int:
+        """Number of the dictionary of a template that has atoms."""
+        return self._step_of[template.pattern]
+
+    def halves(self, number: int) -> tuple[int, int]:
+        """Numbers of the dictionaries whose symbols are paired in that one."""
+        return self._steps[number].left, self._steps[number].right
+
+    @property
     def count(self) -> int:
         """P, the number of streams."""
         return len(self.patterns)

@@ -8,6 +8,7 @@ Dictionaries have their own strings: they encode a corpus with any vocabularies.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -143,6 +144,12 @@ class ColumnSymbols:
         self._ids = {text: i for i, (text, pad) in enumerate(flags) if not pad}
         self._cache = None
 
+    def define(self, texts: Iterable[str]) -> None:
+        """Add values, each of which has occurred once."""
+        self.texts = [*self.texts, *texts]
+        self.counts = np.ones(len(self.texts), np.int64)
+        self._index(self._is_pad())
+
     def arrays(self) -> Arrays:
         """What `restore` needs."""
         text, ends = pack_strings(self.texts)
@@ -233,6 +240,11 @@ class PairSymbols:
     def _hash(self) -> None:
         n_slots = max(16, 1 << int(2 * len(self.keys) + 1).bit_length())
         self.slots = kernels.fill_slots(self.keys, len(self.keys), n_slots)
+
+    def define(self, keys: I64) -> None:
+        """Take these keys, each of which has occurred once."""
+        self.keys, self.counts = keys, np.ones(len(keys), np.int64)
+        self._hash()
 
     def arrays(self) -> Arrays:
         """What `restore` needs."""

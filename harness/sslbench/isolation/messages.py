@@ -17,6 +17,7 @@ from sslbench.compile_time import Seconds
 from sslbench.corpus import Corpus
 from sslbench.experiment.description import MethodDescription
 from sslbench.experiment.problem import Problem
+from sslbench.experiment.record import GuardSpec
 
 MAX_REPLY = 2**29  # bytes
 MAX_LARGE = 2**36  # bytes of a pass, a unit: the memory limit of the run ends it before
@@ -47,10 +48,15 @@ class Describe:
 
 @dataclass(frozen=True)
 class Fit:
-    """Train. problem: without featurizer and model, which the plugins' process loads."""
+    """Train. problem: without featurizer and model, which the plugins' process loads.
+
+    seed: of the `RunContext`.  guard: see `RunMethod.fit`.
+    """
 
     problem: Problem
     params: dict[str, Any]
+    seed: int
+    guard: GuardSpec | None = None
 
 
 @dataclass(frozen=True)

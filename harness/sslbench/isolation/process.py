@@ -25,6 +25,7 @@ from sslbench.experiment.description import MethodDescription
 from sslbench.experiment.execute.workers import DaskBroker
 from sslbench.experiment.fitting import FitResult, LocalMethod, MethodEndedError, MethodError
 from sslbench.experiment.problem import Problem
+from sslbench.experiment.record import GuardSpec
 from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
@@ -69,7 +70,7 @@ class MethodProcess:
     def __init__(
         self,
         method: LocalMethod,
-        context: Callable[[], RunContext],
+        context: Callable[[int], RunContext],
         restrictions: messages.Restrict,
         workers: str | None = None,
     ) -> None:
@@ -119,10 +120,16 @@ class MethodProcess:
         """See `RunMethod`."""
         return self._compiled.wall
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
         text = self._portable(problem.unlabeled)
-        request = messages.Fit(replace(problem, unlabeled=text), dict(params))
+        request = messages.Fit(replace(problem, unlabeled=text), dict(params), run.seed, guard)
         found = self._ask(request, messages.Fitted)
         self._fits += 1
         self.earlier = found.earlier
@@ -277,7 +284,7 @@ def _main(
     connection: Connection,
     output: int,
     method: LocalMethod,
-    context: Callable[[], RunContext],
+    context: Callable[[int], RunContext],
     workers: bool,
     parent: int,
 ) -> None:

@@ -31,7 +31,7 @@ _LINE = 500  # characters of a line of a traceback
 
 
 def serve(
-    connection: Connection, method: LocalMethod, context: Callable[[], RunContext], workers: bool
+    connection: Connection, method: LocalMethod, context: Callable[[int], RunContext], workers: bool
 ) -> None:
     """Answer requests until the other side closes the connection.
 
@@ -52,7 +52,7 @@ def _next(connection: Connection) -> Any:
 
 class _Server:
     def __init__(
-        self, connection: Connection, method: LocalMethod, context: Callable[[], RunContext]
+        self, connection: Connection, method: LocalMethod, context: Callable[[int], RunContext]
     ) -> None:
         self.connection = connection
         self.method = method
@@ -117,8 +117,8 @@ class _Server:
         self.taggers = {}  # what the last training holds is freed first
         method = self.method
         problem = replace(request.problem, featurizer=method.featurizer, model=method.model)
-        run = self.context()
-        trained = method.fit(problem, request.params, run)
+        run = self.context(request.seed)
+        trained = method.fit(problem, request.params, run, request.guard)
         self.number += 1
         taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
         if sum(len(tagger.labels) for tagger in taggers.values()) > messages.MAX_LABELS:

@@ -1,7 +1,7 @@
 """A CRF trained on labels propagated over a graph: the baseline GP->CRF.
 
 He et al. (2013): graph propagation labels the unlabeled text once, token by token, and a
-CRF is trained on these labels and the gold ones.
+CRF is trained on these labels and the gold ones (docs/specs/graph_pr.md, section 8).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ label sequences of the unlabeled sentences,
 
 with L the log-likelihood of the labeled sentences and its prior, and h a penalty of the marginals
 m of q: tokens of similar n-grams should have similar labels. E-steps (`e_step`) and M-steps
-alternate from the supervised optimum; neither lowers J. J is not jointly concave.
+alternate from the supervised optimum; neither lowers J. J is not jointly concave
+(docs/specs/graph_pr.md, sections 3 and 6).
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from sslbench.graph.regularized import SCHEDULES, Posterior, RegularizedPosterio
 from sslbench.graph.regularizers import AtLeastOnce, GraphLaplacian, Regularizer
 from sslbench.method import Sigma2
 from sslbench.taggers import Decoding, PosteriorTagger
-from sslbench_methods.shared import encoded, train_supervised
+from sslbench_methods.shared import Presets, encoded, train_supervised
 
 KIND = "graph_pr"
+PAPER = {"sigma2": 1e4, "neighbors": 60, "lam": 1.0, "decoding": "posterior"}
 #: rounds before the change of J may end the training (docs/specs/graph_pr.md, section 6)
 LEAST_ROUNDS = 3
 #: a relative fall of J up to this is rounding of sums over all text
@@ -72,6 +74,7 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
         Literal["model", "q"],
         msgspec.Meta(description="the CRF alone, or with what the graph adds for known n-grams"),
     ] = "model"
+    presets: ClassVar[Presets] = {"paper": PAPER}
     search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("lam", low=0.01, high=10, log=True),)
 
 
@@ -98,6 +101,7 @@ class GraphPR(CRFMethod):
                 " add at most this share to its gain; 0 = only by m_ftol, as the paper",
             ),
         ] = 0.02
+        presets: ClassVar[Presets] = {"paper": {**PAPER, "em_iters": 20, "m_share": 0.0}}
         # J goes on to rise while labels get worse, where the graph is wrong often enough
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *RegularizationParams.search,

@@ -3,7 +3,7 @@
 Zeng et al. (2013). Label distributions of labeled trigrams spread once over a similarity graph
 (equation 4, unnormalized: their mass decays with the distance); they become factors beside the
 labels of unlabeled text (equation 6); the CRF is trained to agree with them (equation 5).
-Prediction is that of the plain CRF.
+Prediction is that of the plain CRF (docs/specs/virtual_evidence.md, sections 4 and 5).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from sslbench_methods.shared import (
     EdgeCounts,
     FeaturePruning,
     Keep,
+    Presets,
     encoded,
     train_supervised,
 )
@@ -93,6 +94,13 @@ class VirtualEvidenceTraining(CRFMethod):
                 ge=1, le=10**9, description="n-grams with fewer occurrences are no vertices"
             ),
         ] = 1
+        least_mass: Annotated[
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="vertices of less propagated mass are ignored"),
+        ] = 0.0
+        presets: ClassVar[Presets] = {
+            "paper": {"neighbors": 5, "mu": 0.5, "lam": 0.3, "alpha": 0.7, "omega": 1.0}
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("alpha", low=0, high=1.5),
             SearchAxis("mu", low=0.05, high=5, log=True),
@@ -109,6 +117,7 @@ class VirtualEvidenceTraining(CRFMethod):
             q = propagate_unnormalized(
                 graph.W, *gold, params.mu, params.lam, params.penalty, params.edge_count
             )
+        q[q.sum(axis=1) < params.least_mass] = 0.0
         if params.normalize:
             q = normalized(q)
         crf, text = encoded(problem, params, run)

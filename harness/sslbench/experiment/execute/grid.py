@@ -11,6 +11,7 @@ from typing import Any, Literal
 from sslbench.errors import UserError
 from sslbench.experiment.claims import Claims
 from sslbench.experiment.execute.cluster import run_on_dask, run_spread
+from sslbench.experiment.execute.nursery import Nursery
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.saving import Saving
 from sslbench.experiment.record import RunRecord
@@ -78,8 +79,10 @@ class GridOptions:
     retry: run again what failed earlier.
     reuse: which records of the store are taken: made by today's code ("current"), or by code that
         a replay has shown to give the same bits ("verified"), or any ("stale").
+    nursery: starts the processes of local runs; None = a new one.
     executor: "local", "dask" or "dask:ADDRESS": several runs are shared out among the workers of a
         cluster, a single one spreads its passes over them.
+    admit: asked before a run starts; False = it is left, and so are all after it.
     on_stored, on_start, on_end: called when a run is found in the store, starts, or ends.
     on_wait: called with the number of runs that other processes are executing.
     """
@@ -90,6 +93,8 @@ class GridOptions:
     retry: bool = False
     reuse: Reuse = "verified"
     executor: str = "local"
+    nursery: Nursery | None = None
+    admit: Callable[[RunTask], bool] = lambda run_task: True
     on_stored: Callable[[RunRecord], None] = lambda record: None
     on_start: OnStart = lambda run_task: None
     on_end: Callable[[RunRecord], None] = lambda record: None
@@ -192,7 +197,7 @@ class _Grid:
 
         def claimed() -> Iterator[RunTask]:
             for run_id, run_task in todo.items():
-                if self.saving.lost:
+                if self.saving.lost or not self.options.admit(run_task):
                     return
                 if not claims.claim(run_id):
                     elsewhere[run_id] = run_task
@@ -222,6 +227,7 @@ class _Grid:
             "timeout": options.timeout,
             "memory": options.memory,
             "on_start": options.on_start,
+            "nursery": options.nursery,
         }
         if kind == "dask":
             return run_spread(run_tasks, address=address or None, **here)
