@@ -12,7 +12,7 @@ from scipy import sparse
 from sslbench.checked import Saved, joined, part_of, table, vector
 from sslbench.corpus import Corpus
 from sslbench.features import AttributeIndex, Template
-from sslbench.types import F32, F64, I32, Arrays, Bool
+from sslbench.types import F32, F64, I32, I64, AnyArray, Arrays, Bool
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def attribute_matrix(node: I32, slots: Bool, n_attributes: int) -> sparse.csr_ar
     return sparse.csr_array((ones, found[present], start), shape=(len(found), n_attributes))
 
 
-def word_targets(number: I32, offset: int, sentence: I32, n_words: int) -> sparse.csr_array:
+def word_targets(number: I32, offset: int, sentence: I64, n_words: int) -> sparse.csr_array:
     """float32[N, m]: 1 where the word at an offset, in the same sentence, is the m-th.
 
     number: int32[N], of each token's word, -1 or more than m for none of them.
@@ -130,7 +130,7 @@ def ridge(X: sparse.csr_array, Y: F32, weight: float, iterations: int, tolerance
     return U
 
 
-def _dots(a: F32, b: F32) -> F64:
+def _dots(a: AnyArray, b: AnyArray) -> F64:
     """float64[m]: inner products of the columns."""
     found: F64 = np.einsum("am,am->m", a, b, dtype=np.float64)
     return found
@@ -152,4 +152,5 @@ def shared_directions(predictors: Sequence[F32], h: int) -> F32:
     order = np.argsort(-values, kind="stable")[: min(h, *W.shape)]
     kept = order[values[order] > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)]
     found = W @ (vectors[:, kept] / np.sqrt(values[kept]))
-    return (found * np.where(found.sum(axis=0) < 0, -1.0, 1.0)).astype(np.float32)
+    signed: F32 = (found * np.where(found.sum(axis=0) < 0, -1.0, 1.0)).astype(np.float32)
+    return signed

@@ -16,7 +16,7 @@ lambda and Gamma, the generative models get no weight (docs/specs/cited_systems.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import msgspec
 import numpy as np
@@ -199,8 +199,8 @@ def fit_gamma(
         return prior - float(found.values.sum()), -slope
 
     bounds = [(0.0, None)] * len(places)
-    options = {"maxiter": params.max_iterations, "ftol": 1e-9}
-    start = crf.weights[places]
-    best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    options: Any = {"maxiter": params.max_iterations, "ftol": 1e-9}
+    start, objective = crf.weights[places], cast(Any, loss)
+    best = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     crf.weights[places] = best.x
     return -float(best.fun)
