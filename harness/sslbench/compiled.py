@@ -111,6 +111,15 @@ def parallel_kernel(
     return decorate
 
 
+def prepare() -> None:
+    """Fill numba's tables of types and functions now, which the first kernel would do."""
+    from numba.core.registry import cpu_target
+
+    target: Any = cpu_target
+    target.typing_context.refresh()
+    target.target_context.refresh()
+
+
 def chunks(length: int, size: int) -> int:
     """How many chunks of this size make up the length; the last one may be shorter."""
     return -(-length // size)

@@ -53,7 +53,8 @@ class CRFMethod(ABC):
 
     - ``Params``: the parameters with their defaults and bounds, derived from `TrainingParams`;
       ``Params.search``, a tuple of `SearchAxis`, says what is tuned besides the parameters of
-      `sslbench.experiment.space.SHARED`;
+      `sslbench.experiment.space.SHARED`; ``Params.presets``, a mapping of names to values of some
+      parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.crf.ChainCRF` needs neither;
     - the class attributes below.

@@ -2,6 +2,7 @@
 
 The baseline of every comparison: same features, engine and prior as the semi-supervised methods,
 and the decoding of those that label each token on its own (`decoding=posterior`).
+Model and objective: docs/specs/crf_engine.md, sections 3 and 9.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Supervised(CRFMethod):
         """Train once."""
         crf, text = encoded(problem, params, run, "labeled")
         with run.phase("train"):
-            run.record(crf.train([text.labeled], params))
+            run.record(run.train(crf, [text.labeled], params))
         return crf if params.decoding == "viterbi" else PosteriorTagger(crf, KIND)
 
     restore = staticmethod(partial(PosteriorTagger.from_arrays, kind=KIND))

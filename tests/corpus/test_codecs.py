@@ -88,7 +88,7 @@ def test_four_types_give_the_29_labels_of_the_paper() -> None:
     assert set(after_entity) == {6}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(iob2(), min_size=1, max_size=5))
 def test_encoding_follows_the_definition_and_is_legal(sentences: list[list[str]]) -> None:
     codec = PreviousType(TAGS)

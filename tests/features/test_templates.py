@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.corpus.strings import pack_strings, unpack_strings
 from sslbench.errors import UserError
 from sslbench.features import Atom, Template, coded_column, load_templates, word_type
 from sslbench.features.derived import operation
-from sslbench.features.symbols import pack_strings, unpack_strings
 from sslbench_methods.featurizers.suzuki2008 import basic, chunk39, ner79, pos47
 
 atoms = st.builds(Atom, st.sampled_from(["word", "pos", "word.suffix3", "a-b"]), st.integers(-9, 9))

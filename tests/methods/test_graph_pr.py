@@ -251,7 +251,7 @@ def test_a_label_that_nothing_has_is_refused(problem: Problem) -> None:
 # -- J ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     lam=st.sampled_from([0.1, 1.0, 20.0]),

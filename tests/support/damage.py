@@ -234,9 +234,7 @@ def model_reader(model: bytes) -> Reader:
 def fixed(n: int) -> settings:
     """Up to n examples, the same ones in every run."""
     checks = list(HealthCheck)
-    return settings(
-        max_examples=n, derandomize=True, database=None, deadline=None, suppress_health_check=checks
-    )
+    return settings(max_examples=n, derandomize=True, database=None, suppress_health_check=checks)
 
 
 def saved_model(folder: Path) -> bytes:

@@ -73,6 +73,7 @@ def _show(plugins: Registry, info: Registration) -> None:
             params = getattr(info.load(), "Params", None)
             _show_parameters(params, "parameters")
             if isinstance(info, MethodInfo) and params is not None:
+                _show_presets(params)
                 _show_search(params)
     except UserError as problem:
         echo(f"sslbench: warning: {problem}", err=True)
@@ -141,6 +142,13 @@ def _show_parameters(struct: object, title: str) -> None:
     rows = [(p.name, p.type, p.default, p.bounds, p.meaning) for p in parameters]
     echo(f"  {title}")
     echo(table([head, *rows], indent="    "))
+
+
+def _show_presets(params: type) -> None:
+    from sslbench.experiment.description import presets_of
+
+    for name, values in presets_of(params).items():
+        echo(labeled(f"preset {name}", " ".join(f"{k}={v}" for k, v in values.items())))
 
 
 def _show_search(params: type) -> None:

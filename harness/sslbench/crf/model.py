@@ -100,6 +100,7 @@ class ChainCRF(SavedModel):
         nonnegative: I64 | None = None,
         expected_counts: F64 | None = None,
         callback: Callable[[int, float, float], None] | None = None,
+        progress: lbfgs.Progress | None = None,
     ) -> TrainingResult:
         """Maximize the sum of the terms minus the priors, starting at the current weights.
 
@@ -112,6 +113,7 @@ class ChainCRF(SavedModel):
         expected_counts: float64 per weight; adds expected_counts . weights to the objective.
             With a `LogPartition` term per part this is the M-step of EM.
         callback: called with (iteration, loss per token, largest gradient) after each iteration.
+        progress: keeps states of the optimizer; `RunContext.train` goes on from them.
 
         Raises InfeasibleSentenceError when labels break the constraints, ArithmeticError when the
         objective or its maximum is not finite, ValueError for arrays of wrong sizes.
@@ -143,6 +145,7 @@ class ChainCRF(SavedModel):
             nonnegative=nonnegative,
             l1=l1 / objective.n_tokens,
             callback=callback,
+            progress=progress,
         )
         if not (np.isfinite(optimum.value) and np.isfinite(optimum.weights).all()):
             raise ArithmeticError(

@@ -2,14 +2,14 @@
 
     F(lambda) = sum_terms sum_i value_i(lambda) - |lambda|^2 / (2 sigma^2)   [- c1 |lambda|_1]
 
-Sums, not means; the optimizer sees -F / N, N = tokens that carry a target, so that its tolerances
-do not depend on the size of the corpus (docs/specs/crf_engine.md, section 9).
+Sums, not means; the optimizer sees -F / N, N = tokens that carry a target: its tolerances do not
+depend on the size of the corpus (docs/specs/crf_engine.md, section 9).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -272,22 +272,26 @@ def _evaluate(
     sums: BundleSums,
     batch: Batch,
 ) -> PotentialGradient:
-    """Of one batch; several threads do this at the same time if the term is stateless."""
+    """Of one batch; threads do this at the same time if the term is stateless."""
     return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
 
 
 def evaluate_terms(
     layout: Layout,
     weights: F64,
-    parts: Iterable[tuple[EncodedCorpus, Term]],
+    parts: Sequence[tuple[EncodedCorpus, Term]],
     transition_mask: Bool | None,
     gradient: Tables | None,
 ) -> list[F64]:
-    """Values of the terms, float64[s] per batch, in the order of the parts and their batches.
+    """Values of the terms, float64[s] per batch, in order.
 
-    gradient: accumulator for the derivative of their sum by every weight; None = not wanted.
+    gradient: accumulator for the derivative of their sum by every weight, or None.
     """
     tables, values = Tables.unpack(layout, weights), []
+    for data, term in parts:
+        if hasattr(term, "survey"):
+            options = transition_mask, BundleSums.of_weights(tables, data)
+            term.survey(batch_potentials(tables, data, b, *options) for b in data.batches)
     for data, term in parts:
         sums = BundleSums.of_weights(tables, data)
         slopes = None if gradient is None else BundleSums.zeros(gradient, data)

@@ -21,6 +21,7 @@ from sslbench.dev_labels import DevLabels, HoldsDev, unseen
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
+from sslbench.spread import is_shared
 from sslbench.types import F64, I32, I64, Bool
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def predicted(tagger: Tagger, corpus: Corpus) -> I32:
     labels = tuple(tagger.labels)
     if not all(isinstance(label, str) for label in labels) or len(set(labels)) != len(labels):
         raise RuntimeError("the labels of the tagger are no distinct texts")
-    codes = tagger.predict(corpus)
+    codes = _spread_labels(tagger, corpus)
     if not isinstance(codes, np.ndarray):
         raise RuntimeError(f"predict() gave a {type(codes).__name__}, expected an array")
     if codes.shape != (corpus.n_tokens,) or codes.dtype.kind not in "iu":
@@ -244,6 +245,16 @@ def predicted(tagger: Tagger, corpus: Corpus) -> I32:
     if codes.size and not 0 <= codes.min() <= codes.max() < len(labels):
         raise RuntimeError(f"predict() gave codes outside 0..{len(labels) - 1}")
     return codes.astype(np.int32)
+
+
+def _spread_labels(tagger: Tagger, corpus: Corpus) -> I32:
+    """As `predict`; by the workers that passes are shared out among, if there are any."""
+    if not is_shared():
+        return tagger.predict(corpus)
+    from sslbench.crf.labeling import spread_labels
+
+    found = spread_labels(tagger, corpus)
+    return tagger.predict(corpus) if found is None else found
 
 
 def predicted_marginals(tagger: Tagger, corpus: Corpus) -> F64:

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from sslbench.atomic import folder_beside
+from sslbench.checked import part_of
 from sslbench.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.corpus.tokens import Token, corpus_of
 from sslbench.crf import ChainCRF, add_facts, read_model
@@ -21,9 +22,13 @@ from sslbench.errors import UserError
 from sslbench.experiment.metrics import SentenceCounts
 from sslbench.experiment.problem import DecodedTagger, Tagger, predicted_marginals
 from sslbench.experiment.record import jsonable
+from sslbench.experiment.template_file import FILE_PREFIX
+from sslbench.experiment.text_features import KIND as FEATURED
+from sslbench.experiment.text_features import FeaturedTagger, joined_dense, learned_of
 from sslbench.experiment.training import RunSetup, Trained, predict, score_labels
+from sslbench.features.index import Dense
 from sslbench.plugins import Registry
-from sslbench.types import F64, I32
+from sslbench.types import F64, I32, Arrays
 
 #: kinds of saved models that are not named after the method that restores them
 _ENGINE_KINDS = {"chain_crf": ChainCRF.from_arrays}
@@ -180,22 +185,41 @@ class SavedTagger:
         return scores.counts, known
 
 
-def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Any:
+def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Dense | None:
     """The function of the featurizer that makes dense columns; None for a model without them."""
-    if not metadata.get("n_columns"):
+    name = metadata.get("trained", {}).get("featurizer", "")
+    if not _has_columns(metadata) or name.startswith(FILE_PREFIX):
         return None
-    return plugins.featurizer(metadata["trained"]["featurizer"]).load()().dense
+    dense: Dense | None = plugins.featurizer(name).load()().dense
+    return dense
+
+
+def _has_columns(metadata: Mapping[str, Any]) -> bool:
+    """Whether a model, or a part of it, has weights for dense columns."""
+    parts = [value for value in metadata.values() if isinstance(value, dict)]
+    return bool(metadata.get("n_columns")) or any(map(_has_columns, parts))
+
+
+def _restored(kind: str, arrays: Arrays, metadata: dict[str, Any], plugins: Registry) -> Tagger:
+    """The tagger of a saved model; ``metadata["dense"]`` makes the dense columns."""
+    if kind == FEATURED:
+        learners = {name: plugins.learner(name).load() for name in metadata["learned"]}
+        learned = learned_of(arrays, metadata, learners)
+        inner, facts = part_of(arrays, metadata, "tagger")
+        facts = {**facts, "dense": joined_dense(metadata["dense"], tuple(learned.values()))}
+        tagger = _restored(str(metadata["tagger_kind"]), inner, facts, plugins)
+        return FeaturedTagger(tagger, learned)
+    restore = _ENGINE_KINDS.get(kind) or plugins.method(kind).load().restore
+    found: Tagger = restore(arrays, metadata)
+    return found
 
 
 def load_tagger(path: str | os.PathLike[str], plugins: Registry) -> SavedTagger:
     """Read a saved tagger; UserError if the file is damaged or the method is not installed."""
     kind, arrays, metadata = read_model(path)
-    restore = _ENGINE_KINDS.get(kind)
     try:
-        if restore is None:
-            restore = plugins.method(kind).load().restore
         metadata["dense"] = _dense_columns(metadata, plugins)
-        tagger: Tagger = restore(arrays, metadata)
+        tagger = _restored(kind, arrays, metadata, plugins)
         if _CORPUS not in metadata:
             return SavedTagger(tagger, None)
         corpus = msgspec.convert(metadata[_CORPUS], TrainingCorpus)

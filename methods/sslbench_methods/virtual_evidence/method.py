@@ -3,7 +3,7 @@
 Zeng et al. (2013). Label distributions of labeled trigrams spread once over a similarity graph
 (equation 4, unnormalized: their mass decays with the distance); they become factors beside the
 labels of unlabeled text (equation 6); the CRF is trained to agree with them (equation 5).
-Prediction is that of the plain CRF.
+Prediction is that of the plain CRF (docs/specs/virtual_evidence.md, sections 4 and 5).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from sslbench_methods.shared import (
     EdgeCounts,
     FeaturePruning,
     Keep,
+    Presets,
     encoded,
     train_supervised,
 )
@@ -97,6 +98,9 @@ class VirtualEvidenceTraining(CRFMethod):
             float,
             msgspec.Meta(ge=0, le=1e9, description="vertices of less propagated mass are ignored"),
         ] = 0.0
+        presets: ClassVar[Presets] = {
+            "paper": {"neighbors": 5, "mu": 0.5, "lam": 0.3, "alpha": 0.7, "omega": 1.0}
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("alpha", low=0, high=1.5),
             SearchAxis("mu", low=0.05, high=5, log=True),
@@ -206,12 +210,14 @@ class EvidenceTrainer:
         options = self.params.options(max_iterations=self.params.m_iterations, ftol=0.0)
         with self.run.phase("train"):
             counts = expected.counts
-            return self.crf.train(parts, self.params, options=options, expected_counts=counts)
+            return self.run.train(
+                self.crf, parts, self.params, options=options, expected_counts=counts
+            )
 
     def direct(self) -> TrainingResult:
         """L-BFGS on F itself, from the current weights."""
         with self.run.phase("train"):
-            return self.crf.train([self.text.labeled, *self.parts], self.params)
+            return self.run.train(self.crf, [self.text.labeled, *self.parts], self.params)
 
     def report(self, expected: EStep) -> dict[str, Any]:
         """F and what the free and the clamped model say of the unlabeled text."""

@@ -10,12 +10,13 @@ Sums run over chunks of a fixed length: the same bits for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from sslbench.checked import table
 from sslbench.crf.optim.inverse_hessian import InverseHessian
 from sslbench.crf.optim.vectors import combine, dot, max_abs
 from sslbench.types import F64, I64
@@ -67,6 +68,18 @@ class Result:
         return self.status in ("gradient", "decrease")
 
 
+@dataclass(frozen=True)
+class Progress:
+    """Lets a killed search go on, with the same bits.
+
+    state: of the killed search; None = there is none.
+    keep: called before each step with a function that gives the state there, as views.
+    """
+
+    state: Mapping[str, Any] | None
+    keep: Callable[[Callable[[], dict[str, Any]]], None]
+
+
 @dataclass
 class _Pool:
     """Vectors for reuse: the page faults of a fresh 100 MB cost as much as a pass over it."""
@@ -90,6 +103,7 @@ def minimize(
     nonnegative: I64 | None = None,
     l1: float = 0.0,
     callback: Callable[[int, float, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Minimize function(x) + l1 * |x|_1 subject to x[nonnegative] >= 0.
 
@@ -97,6 +111,7 @@ def minimize(
     start: float64[n].  preconditioner: float64[n] diagonal of the initial inverse Hessian, up to a
     factor; None = identity.  nonnegative: int64[k] indices of bounded coordinates.
     callback(iteration, value, largest absolute gradient) is called before each iteration.
+    progress: keeps states, and goes on from one; ValueError or KeyError if that one does not fit.
     ValueError if both l1 and nonnegative are given.
     """
     if l1 and nonnegative is not None:
@@ -105,13 +120,20 @@ def minimize(
     search = _Search(function, options, nonnegative, l1, _Pool(len(start)))
     inverse_hessian = InverseHessian(options.memory, len(start), preconditioner)
     x = search.project_start(start)
-    iterate = _Iterate(search, inverse_hessian, x, *search.evaluate(x))
+    if resumed := progress is not None and progress.state is not None:
+        iterate = _Iterate(search, inverse_hessian, x, np.inf, np.empty(0))
+        iterate.restore(progress.state)
+    else:
+        iterate = _Iterate(search, inverse_hessian, x, *search.evaluate(x))
     while True:
         projected = search.projected_gradient(iterate.x, iterate.gradient)
         size = max_abs(projected)
-        if callback is not None:
+        if callback is not None and not resumed:
             callback(iterate.iterations, iterate.value, size)
+        resumed = False
         status = _reason_to_stop(iterate.history, size, options)
+        if status is None and progress is not None:
+            progress.keep(iterate.state)
         if status is None and not iterate.advance(projected):
             status = "line_search"
         if status is not None:
@@ -166,6 +188,21 @@ class _Iterate:
     @property
     def iterations(self) -> int:
         return len(self.history) - 1
+
+    def state(self) -> dict[str, Any]:
+        """For `Progress`."""
+        own = {"x": self.x, "gradient": self.gradient, "history": self.history}
+        more = {"restarted": self.restarted, "evaluations": self.search.evaluations}
+        return own | more | self.inverse_hessian.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a state back; ValueError or KeyError if it does not fit."""
+        size = len(self.x)
+        self.x, self.gradient = (table(state, n, np.float64, (size,)) for n in ("x", "gradient"))
+        self.inverse_hessian.restore(state)
+        self.history = list(state["history"])
+        self.value = self.history[-1]
+        self.restarted, self.search.evaluations = state["restarted"], state["evaluations"]
 
     def advance(self, projected: F64) -> bool:
         """Take one step; projected: the projected gradient.
