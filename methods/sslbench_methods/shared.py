@@ -57,7 +57,7 @@ def train_supervised(
     decides: whether the accuracy decides something, which counts as tuning.
     most: iterations of the optimizer; None = as the parameters say.
     """
-    options = params.options() if most is None else params.options(max_iterations=most)
+    options = None if most is None else params.options(max_iterations=most)
     with run.phase("train"):
         run.record(run.train(crf, [text.labeled], params, options=options), "supervised")
     accuracy = text.dev_accuracy(crf, record_only=not decides)
