@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html.parser
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,8 +15,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from sslbench.errors import UserError
 from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, SEEN, UNSEEN
 from sslbench.experiment.record import RunRecord
+from sslbench.report.blocks import with_blocks
 from sslbench.report.board import Board
 from sslbench.report.gains import gain_parts, labels_worth
 from sslbench.report.ledger import Line
@@ -233,11 +236,14 @@ def test_the_script_is_a_script() -> None:
 def test_in_a_browser(shown: Board, tmp_path: Path) -> None:
     """Sorting, filtering and the details, in a wide and in a narrow window."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = (
+        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    )
     file = tmp_path / "page.html"
     file.write_text(page(shown, Sources()))
     with playwright.sync_playwright() as driver:
         try:
-            browser = driver.chromium.launch()
+            browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         except playwright.Error as error:
             pytest.skip(f"no Chromium: {str(error).splitlines()[0]}")
         errors: list[str] = []
@@ -247,9 +253,10 @@ def test_in_a_browser(shown: Board, tmp_path: Path) -> None:
             view.on("request", lambda request: errors.append(request.url))
             view.set_content(file.read_text())
             first = view.locator("#board tbody tr:visible th")
-            assert first.all_inner_texts() == ["supervised", "better", "worse"]
-            view.click("#board thead th:has-text('set0') button >> visible=true")
             assert first.all_inner_texts() == ["better", "supervised", "worse"]
+            view.click("#board thead th button >> visible=true >> nth=0")
+            view.click("#board thead th button >> visible=true >> nth=0")
+            assert first.all_inner_texts() == ["worse", "supervised", "better"]
             view.fill("input[name=line]", "wor")
             assert first.all_inner_texts() == ["worse"]
             view.fill("input[name=line]", "")
@@ -272,3 +279,24 @@ def test_records_without_counts_or_costs_make_a_page() -> None:
     plain = msgspec.convert(msgspec.to_builtins(bare[0]), RunRecord)
     plain.counts = {}
     outline(page(board([plain, *bare[1:]]), Sources()))
+
+
+def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    blocks = ["<!-- suite toy 100 means -->\nold\n<!-- end -->"]
+    blocks.append("<!-- suite toy 100 scores -->\n<!-- end -->")
+    readme.write_text("before\n\n" + "\n".join(blocks) + "\nafter\n")
+    (found,) = with_blocks(shown, "toy", [readme], tmp_path / "out").items()
+    assert found[0] == "../README.md"
+    text = found[1].decode()
+    assert text.startswith("before\n\n<!-- suite toy 100 means -->\n| method | mean rank |")
+    assert "old" not in text
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "| better | 1.00 |" in text
+    readme.write_text(text)
+    assert with_blocks(shown, "toy", [readme], tmp_path)["README.md"].decode() == text
+    with pytest.raises(UserError, match="no block"):
+        with_blocks(shown, "other", [readme], tmp_path)
+    readme.write_text(text.replace("toy 100", "toy 200"))
+    with pytest.raises(UserError, match=r"README\.md:3: no size 200; 100, 500"):
+        with_blocks(shown, "toy", [readme], tmp_path)

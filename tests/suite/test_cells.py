@@ -9,8 +9,9 @@ import pytest
 
 from sslbench.experiment.price import Prices
 from sslbench.experiment.store import Store
+from sslbench.plugins import registry
 from sslbench.suite.cells import in_order
-from sslbench.suite.execute import Budget, wall_seconds
+from sslbench.suite.execute import Budget, planned, wall_seconds
 from support.suite_fakes import TOY, made, opened, suite_file
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
@@ -106,6 +107,21 @@ def test_a_budget_admits_what_will_end_within_it(tmp_path: Path) -> None:
     assert budget.left == tasks[2]
     unknown = Budget(25.0, {}, clock=lambda: now[0])
     assert unknown.admits(tasks[0])
+
+
+def test_what_is_left_is_planned_with_the_settings_of_all(tmp_path: Path) -> None:
+    text = TOY.replace('["toy"]', '["toy", "drawn"]').replace("[10, 20]", "[10]")
+    text += 'set = ["sleep=0.0", "toy.train=40"]\n'  # peeking has no sleep, drawn no train
+    suite, cells = opened(suite_file(tmp_path, text))
+    left = [cell for cell in cells if cell.spec.method == "peeking" and cell.seed < 2]
+    store = Store(suite.store)
+    tasks = planned(left, Prices([]), store, registry(), jobs=1, notice=lambda text: None)
+    assert [(t.spec.dataset, t.spec.protocol.seed) for t in tasks] == [
+        *[("toy", 0), ("drawn", 0), ("toy", 1), ("drawn", 1)]
+    ]
+    assert {t.spec.method for t in tasks} == {"peeking"}
+    assert all(t.spec.data.fingerprint for t in tasks)
+    assert tasks[0].spec.data.options == {"train": 40}
 
 
 def test_wall_seconds() -> None:

@@ -151,9 +151,10 @@ def report(
     from sslbench.experiment.staleness import states
     from sslbench.experiment.store import Store
     from sslbench.plugins import registry
+    from sslbench.report.blocks import with_blocks
     from sslbench.report.ledger import read_ledger, wrong_lines
     from sslbench.report.page.build import Sources
-    from sslbench.report.render import board_files, changed_files, write_files
+    from sslbench.report.render import board_files, changed_files, grid, write_files
     from sslbench.report.suite_board import suite_board
 
     with plain_warnings():
@@ -163,16 +164,23 @@ def report(
         raise UserError("no cell has such a dataset and method", file=suite.path)
     every = Store(suite.store).records()
     ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
+    ledger = [line for line in ledger if suite.paper in ("", line.paper)]
     marks = dict[str, str](states(every, Store(suite.store), registry()))
     board = suite_board(suite, cells, marks, registry())
     sources = Sources(marks, ledger, _summary_line(cells))
     files = board_files(board, suite.name, sources)
     folder = Path(os.path.normpath(out or suite.out))
+    if out is None:
+        files |= with_blocks(board, suite.name, suite.include, folder)
     changed = changed_files(folder, files) if check else write_files(folder, files)
     wrong = [*board.gaps, *wrong_lines(ledger, {record.run_id: record for record in every})]
     if check:
         for line in [*(f"would change: {folder / name}" for name in changed), *wrong]:
             echo(line)
+    else:
+        for size in board.sizes:
+            names, rows = grid(board, size)
+            echo(table([(f"{size} labeled", *names), *rows], indent="") + "\n")
     tell(f"{sources.summary} {len(changed)} of {len(files)} files changed in {folder}")
     ctx.exit(1 if check and (changed or wrong) else 0)
 

@@ -110,7 +110,8 @@ def _cost(row: Row) -> Iterator[Entry]:
     records = good_records(row)
     for record in records:
         for name, seconds in record.timing.items():
-            phases.setdefault(name, []).append(seconds)
+            if name not in ("tune_stored", "compile"):  # not spent in this run
+                phases.setdefault(name, []).append(seconds)
     medians = {name: statistics.median(found) for name, found in phases.items()}
     longest = sorted(medians, key=lambda name: -medians[name])[:_PHASES]
     yield "phases", ", ".join(f"{name} {medians[name]:.2f} s" for name in longest)
@@ -122,7 +123,7 @@ def _parts(parts: Parts) -> list[str]:
     lines = [
         f"{name} ({100 * share:.1f} % of tokens): {gain:+.2f}" for name, (share, gain) in shown
     ]
-    return [*lines[:15], f"all tokens: {total:+.2f} points of accuracy"]
+    return [*lines[:10], f"all tokens: {total:+.2f} points of accuracy"]
 
 
 def _origin(row: Row, marks: Mapping[str, str]) -> Iterator[Entry]:
@@ -140,7 +141,7 @@ def _origin(row: Row, marks: Mapping[str, str]) -> Iterator[Entry]:
     found = runs[0].environment if runs else {}
     yield "machine", ", ".join(str(found[name]) for name in ("cpu", "system") if name in found)
     duplicates = runs[0].audit.get("duplicates", {}) if runs else {}
-    yield "duplicates", ", ".join(f"{name} {count}" for name, count in duplicates.items())
+    yield "duplicates", ", ".join(f"{name} {count}" for name, count in duplicates.items() if count)
     lines = dict.fromkeys(line for run in runs for line in run.warnings)
     yield "notes", list(dict.fromkeys([*all_notes(row), *lines]))
 

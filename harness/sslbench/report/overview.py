@@ -29,6 +29,7 @@ class Overview:
     lines: with all scores, best mean rank first.  ranks: their mean ranks over the columns.
     groups: letters; lines that share one cannot be told apart over these datasets.
     gains: mean difference to the baseline in points; () without a baseline among the lines.
+    better, worse: in how many columns the interval of the gain lies above, or below, zero.
     cpu_s: geometric mean of the CPU seconds of a training.
     left_out: line and what it lacks.
     """
@@ -39,6 +40,8 @@ class Overview:
     ranks: tuple[float, ...]
     groups: tuple[str, ...]
     gains: tuple[float, ...]
+    better: tuple[int, ...]
+    worse: tuple[int, ...]
     cpu_s: tuple[float | None, ...]
     left_out: tuple[tuple[str, str], ...]
 
@@ -71,6 +74,8 @@ def overview(board: Board, size: str) -> Overview:
         ranks=tuple(ranks[order].tolist()),
         groups=tuple(group_letters(len(names), _apart(scores))),
         gains=gains,
+        better=tuple(_count(board, name, columns, 1) for name in names),
+        worse=tuple(_count(board, name, columns, -1) for name in names),
         cpu_s=tuple(_mean_cpu(board, name, columns) for name in names),
         left_out=tuple(left_out),
     )
@@ -89,6 +94,31 @@ def _apart(scores: np.ndarray) -> list[Pair]:
         p_values.append(1.0 if same else float(stats.wilcoxon(difference).pvalue))
     corrected = holm(p_values)
     return [pair for pair, p in zip(pairs, corrected, strict=True) if p <= LEVEL]
+
+
+def _count(board: Board, name: str, columns: Sequence[int], sign: int) -> int:
+    """Columns where the test of the methods finds a gain of this sign."""
+    tests = [row.paired for i in columns if (row := board.score(name, i)) is not None]
+    return sum(test is not None and (test.low > 0 if sign > 0 else test.high < 0) for test in tests)
+
+
+HEADINGS = ("method", "mean rank", "group", "mean gain", "better", "worse", "CPU s")
+
+
+def overview_rows(found: Overview) -> list[tuple[str, ...]]:
+    """The means in words, a row for each line, in the order of `HEADINGS`."""
+    return [
+        (
+            name,
+            f"{found.ranks[i]:.2f}",
+            found.groups[i],
+            f"{found.gains[i]:+.2f}" if found.gains else "",
+            str(found.better[i]),
+            str(found.worse[i]),
+            "" if (cpu := found.cpu_s[i]) is None else f"{cpu:.1f}",
+        )
+        for i, name in enumerate(found.lines)
+    ]
 
 
 def _mean_cpu(board: Board, name: str, columns: Sequence[int]) -> float | None:

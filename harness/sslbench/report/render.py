@@ -13,7 +13,8 @@ from sslbench.errors import printable
 from sslbench.report.board import Board
 from sslbench.report.escape import csv_cell, latex_text, markdown_text
 from sslbench.report.leaderboard import Table
-from sslbench.report.overview import overview, pareto_svg
+from sslbench.report.overview import HEADINGS as MEANS
+from sslbench.report.overview import overview, overview_rows, pareto_svg
 from sslbench.report.page.build import Sources, page
 from sslbench.report.rows import Row
 from sslbench.report.wording import (
@@ -69,13 +70,10 @@ def markdown(board: Board, summary: str = "") -> str:
     lines = [f"# {markdown_text(board.title)}", ""]
     lines += [f"{markdown_text(text)}\n" for text in (board.about, summary) if text]
     for size in board.sizes:
-        names, rows = _grid(board, size)
+        names, _ = grid(board, size)
         if len(names) > 1:
             lines += [f"## {markdown_text(size)} labeled", ""]
-            lines.append(_line(["method", *map(markdown_text, names)]))
-            lines.append(_line([":---", *["---:"] * len(names)]))
-            lines += [_line([markdown_text(cell) for cell in row]) for row in rows]
-            lines.append("")
+            lines += [*means(board, size), "", *scores(board, size), ""]
     for table in board.tables:
         lines += [f"## {markdown_text(heading(table))}", "", markdown_text(about(table)), ""]
         lines.append(_line([markdown_text(cell) for cell in head(table)]))
@@ -86,7 +84,25 @@ def markdown(board: Board, summary: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _grid(board: Board, size: str) -> tuple[list[str], list[list[str]]]:
+def means(board: Board, size: str) -> list[str]:
+    """The means over datasets at a size as lines of Markdown."""
+    found = overview(board, size)
+    return _table(MEANS, overview_rows(found)) if len(found.columns) > 1 else []
+
+
+def scores(board: Board, size: str) -> list[str]:
+    """Methods by datasets at a size as lines of Markdown."""
+    names, rows = grid(board, size)
+    return _table(["method", *names], rows)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of Markdown; all columns but the first are numbers."""
+    lines = [_line(list(map(markdown_text, names))), _line([":---", *["---:"] * (len(names) - 1)])]
+    return [*lines, *(_line(list(map(markdown_text, row))) for row in rows)]
+
+
+def grid(board: Board, size: str) -> tuple[list[str], list[list[str]]]:
     """Methods by datasets at a size: names of columns, and lines of texts with their names."""
     view = overview(board, size)
     with_mean = len(view.columns) > 1
@@ -106,7 +122,7 @@ def latex(board: Board) -> str:
     """A table of methods by datasets for each size, with the rules of booktabs."""
     parts = []
     for size in board.sizes:
-        names, rows = _grid(board, size)
+        names, rows = grid(board, size)
         caption = latex_text(f"{board.title}, {size} labeled")
         lines = [r"\begin{table}", f"\\caption{{{caption}}}"]
         lines.append(f"\\begin{{tabular}}{{l{'r' * len(names)}}}\n\\toprule")

@@ -74,12 +74,12 @@ class Plot:
             self.parts.append(line(self.x(x), 10, self.x(x), self.height - 40, "grid"))
             self.parts.append(text(self.x(x), self.height - 25, f"{x:g}", "middle"))
         for y in _steps(*self._y):
-            self.parts.append(line(50, self.y(y), self.width - 10, self.y(y), "grid"))
+            self.parts.append(line(50, self.y(y), self.width - 20, self.y(y), "grid"))
             self.parts.append(text(46, self.y(y) + 4, f"{y:g}", "end"))
         bottom = self.height - 40
         self.parts += [
             line(50, 10, 50, bottom, "axis"),
-            line(50, bottom, self.width - 10, bottom, "axis"),
+            line(50, bottom, self.width - 20, bottom, "axis"),
         ]
         self.parts.append(text(self.width / 2, self.height - 8, self.x_name, "middle"))
         turned = text(0, 0, self.y_name, "middle")
@@ -88,7 +88,7 @@ class Plot:
     def x(self, value: float) -> float:
         """The place of a value on the horizontal axis, in pixels."""
         low, high = self._x
-        return 50 + (math.log10(value) - low) / (high - low) * (self.width - 60)
+        return 50 + (math.log10(value) - low) / (high - low) * (self.width - 70)
 
     def y(self, value: float) -> float:
         """The place of a value on the vertical axis, in pixels."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.price import Prices
+from sslbench.experiment.settings import parse_settings
 from sslbench.experiment.store import Store
 from sslbench.experiment.training import RunTask
 from sslbench.plugins import Registry
@@ -35,7 +36,10 @@ def planned(
 
 
 def _requests(cells: Iterable[Cell]) -> list[Request]:
-    """For each request and dataset, the methods and seeds that are wanted."""
+    """For each request and dataset, the seeds that are wanted.
+
+    The methods are those of the request, since its settings are of some of them.
+    """
     groups: dict[tuple[int, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((id(cell.request), cell.spec.dataset), []).append(cell)
@@ -43,11 +47,19 @@ def _requests(cells: Iterable[Cell]) -> list[Request]:
         replace(
             group[0].request,
             datasets=(dataset,),
-            methods=tuple(dict.fromkeys(cell.spec.method for cell in group)),
+            settings=_settings_for(group[0].request, dataset),
             seeds=tuple(sorted({cell.seed for cell in group})),
         )
         for (_, dataset), group in groups.items()
     ]
+
+
+def _settings_for(request: Request, dataset: str) -> tuple[str, ...]:
+    """Settings without the options of other data sets of the request."""
+    parsed = zip(request.settings, parse_settings(request.settings), strict=True)
+    return tuple(
+        text for text, each in parsed if each.owner == dataset or each.owner not in request.datasets
+    )
 
 
 @dataclass

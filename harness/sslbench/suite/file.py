@@ -93,6 +93,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     store: str = "../runs"
     out: str = ".."
     ledger: str = ""
+    paper: str = ""
+    include: tuple[str, ...] = ()
     timeout: Annotated[float, Meta(gt=0)] | None = None
     format: Literal[1] = 1
     cells: Annotated[list[Block], Meta(min_length=1)]
@@ -106,7 +108,8 @@ class Suite(msgspec.Struct, frozen=True):
     path: of the file.  name: of the files of its report.
     title, about: for the page.
     store, out: folders of the records and of the report.
-    ledger: of printed numbers, for the page; None = there is none.
+    ledger: of printed numbers, for the page; None = there is none.  paper: whose; "" = all.
+    include: files with a block that the report writes, see `sslbench.report.blocks`.
     timeout: seconds per run; None = no limit.
     blocks: what the suite consists of.  lines: where each begins in the file, from 1.
     """
@@ -118,6 +121,8 @@ class Suite(msgspec.Struct, frozen=True):
     store: Path
     out: Path
     ledger: Path | None
+    paper: str
+    include: tuple[Path, ...]
     timeout: float | None
     blocks: list[Block]
     lines: list[int]
@@ -147,6 +152,8 @@ def read_suite(given: str) -> Suite:
         store=path.parent / found.store,
         out=path.parent / found.out,
         ledger=path.parent / found.ledger if found.ledger else None,
+        paper=found.paper,
+        include=tuple(path.parent / name for name in found.include),
         timeout=found.timeout,
         blocks=found.cells,
         lines=[_line(text, i, None) for i in range(len(found.cells))],

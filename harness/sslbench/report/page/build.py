@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from sslbench.errors import printable
 from sslbench.report.board import Board, Column, Place, cost
 from sslbench.report.curves import LABELED, Curve, curves
@@ -15,11 +17,13 @@ from sslbench.report.details import details
 from sslbench.report.gains import Parts, gain_parts, labels_worth
 from sslbench.report.ledger import Line
 from sslbench.report.overview import (
+    HEADINGS,
     LEAST_DATASETS,
     LEAST_LINES,
     Overview,
     critical_svg,
     overview,
+    overview_rows,
     pareto_svg,
 )
 from sslbench.report.rows import Row
@@ -44,7 +48,6 @@ class Sources:
 def page(board: Board, sources: Sources) -> str:
     """The page of a board: HTML that loads nothing; equal values give equal bytes."""
     from jinja2 import Environment
-    from markupsafe import Markup
 
     views = [overview(board, size) for size in board.sizes]
     heads, lines, places = _headline(board, views, sources)
@@ -54,6 +57,7 @@ def page(board: Board, sources: Sources) -> str:
     )
     data = json.dumps(places, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
     environment = Environment(autoescape=True, finalize=_shown)
+    environment.filters["breakable"] = _breakable
     return environment.from_string(template).render(
         title=board.title,
         about=board.about,
@@ -70,6 +74,7 @@ def page(board: Board, sources: Sources) -> str:
         overviews=[part for view in views if (part := _overview(view))],
         datasets=_datasets(board),
         legend=LEGEND,
+        overview_head=HEADINGS,
         numeric=NUMERIC,
         wrapped=WRAPPED,
         **_ledger(sources.ledger),
@@ -79,6 +84,11 @@ def page(board: Board, sources: Sources) -> str:
 def _shown(value: object) -> object:
     """Texts with control characters and other invisible ones escaped."""
     return printable(value) if type(value) is str else value
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may be broken after its underscores."""
+    return Markup(escape(printable(name)).replace("_", Markup("_<wbr>")))
 
 
 # --- methods by datasets -------------------------------------------------------------------------
@@ -93,16 +103,19 @@ def _headline(
         for run_id in line.run_ids[0]:
             printed.setdefault(run_id, []).append(line)
     heads: list[Any] = []
-    lines: list[Any] = [{"name": name, "cells": []} for name in board.lines]
+    best = next((view.lines for view in views if len(view.columns) > 1), ())
+    names = [*best, *(name for name in board.lines if name not in best)]
+    lines: list[Any] = [{"name": name, "cells": []} for name in names]
     places: dict[str, Any] = {}
     for view in views:
-        heads.append({"name": "mean", "size": view.size, "task": None, "metric": "rank, gain"})
-        for line in lines:
-            line["cells"].append(_mean_cell(line["name"], view))
+        if len(view.columns) > 1:
+            heads.append({"name": "mean", "size": view.size, "task": None, "metric": "rank, gain"})
+            for line in lines:
+                line["cells"].append(_mean_cell(line["name"], view))
         for i in view.columns:
             column = board.columns[i]
-            names = {"name": column.dataset, "metric": column.metric}
-            heads.append({**names, "size": column.size, "task": column.task})
+            what = {"name": column.dataset, "metric": column.metric}
+            heads.append({**what, "size": column.size, "task": column.task})
             for line in lines:
                 place, key = board.places.get((line["name"], i)), f"p{len(places)}"
                 line["cells"].append(_cell(place, key))
@@ -186,7 +199,7 @@ def _gain(row: Row) -> str:
 def _mean_cell(name: str, view: Overview) -> dict[str, Any]:
     """Mean rank, gain and cost of a line over the columns of a size, if it has all of them."""
     blank = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
-    if name not in view.lines or len(view.columns) < 2:
+    if name not in view.lines:
         return blank
     i = view.lines.index(name)
     gain, seconds = view.gains[i] if view.gains else None, view.cpu_s[i]
@@ -220,21 +233,20 @@ def _left_out(views: Sequence[Overview]) -> list[str]:
 
 
 def _overview(view: Overview) -> dict[str, Any] | None:
-    from markupsafe import Markup
-
     pictures = critical_svg(view) + pareto_svg(view)
     if not pictures:
         return None
-    text = (
-        "Mean ranks over datasets; a bar joins methods that Wilcoxon's signed-rank test (Holm) does"
-        " not set apart. Gain against cost: the line joins those that no other beats in both."
-    )
-    if len(view.columns) < LEAST_DATASETS or len(view.lines) < LEAST_LINES:
-        text += (
-            f" No ranks: {len(view.columns)} datasets, {len(view.lines)} methods on all of them."
+    n = len(view.columns)
+    text = "Gain against cost: the line joins those that no other beats in both."
+    if n >= LEAST_DATASETS and len(view.lines) >= LEAST_LINES:
+        text = (
+            "Better, worse: on how many datasets the test of the methods finds a gain or a loss"
+            " beside the baseline. Mean ranks: a bar joins methods that Wilcoxon's signed-rank test"
+            f" over datasets (Holm) does not set apart. {text}"
         )
-    title = f"{view.size} labeled, {len(view.columns)} datasets"
-    return {"title": title, "text": text, "pictures": Markup(pictures)}
+    title = f"{view.size} labeled, {n} dataset{'s' * (n > 1)}"
+    rows = overview_rows(view) if n > 1 else []
+    return {"title": title, "text": text, "rows": rows, "pictures": Markup(pictures)}
 
 
 def _datasets(board: Board) -> list[dict[str, Any]]:
@@ -258,8 +270,6 @@ def _datasets(board: Board) -> list[dict[str, Any]]:
 
 def _curve(curve: Curve, board: Board) -> dict[str, Any]:
     """A picture beside its table: scores and, on the labeled axis, labels that a method saves."""
-    from markupsafe import Markup
-
     sizes = sorted({size for points in curve.lines.values() for size, _, _ in points})
     base = next((curve.lines[name] for name in board.baselines if name in curve.lines), [])
     known = [(size, mean) for size, mean, _ in base] if curve.axis is LABELED else []
@@ -278,7 +288,8 @@ def _curve(curve: Curve, board: Board) -> dict[str, Any]:
     if len(known) > 1:
         caption += " After =: the labeled sentences that the baseline needs for the same score."
     svg = Markup(curve.svg(board.lines))
-    return {"svg": svg, "caption": caption, "sizes": sizes, "lines": lines}
+    title = f"{curve.metric} (%)"
+    return {"svg": svg, "title": title, "caption": caption, "sizes": sizes, "lines": lines}
 
 
 def _table(board: Board, number: int, column: Column) -> dict[str, Any]:
@@ -293,8 +304,8 @@ def _table(board: Board, number: int, column: Column) -> dict[str, Any]:
         ]
     names = list(dict.fromkeys(name for _, parts in found for name in parts))
     return {
-        "heading": heading(table),
-        "about": about(table),
+        "heading": table.protocol,
+        "about": f"{heading(table)}. {about(table)}",
         "power": power(table),
         "head": head(table),
         "rows": [(row, cells(row, table)) for row in table.rows],

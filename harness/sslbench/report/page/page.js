@@ -34,7 +34,7 @@
       row.classList.toggle("off", !wanted || dear || empty);
       lines += wanted && !dear && !empty ? 1 : 0;
     }
-    said.textContent = `${lines} methods, ${shown.filter(Boolean).length - 1} columns shown`;
+    said.textContent = `${lines} methods, ${shown.filter(Boolean).length - 1} columns`;
   }
 
   function sort(i) {
