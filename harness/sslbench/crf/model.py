@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from sslbench.checked import (
 )
 from sslbench.corpus import Corpus, LabelConstraint
 from sslbench.crf import dual
-from sslbench.crf.data import batches
+from sslbench.crf.data import Batch, batches
 from sslbench.crf.factors import FactorFeatures
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.first_order.nbest import NBest, n_best
@@ -45,8 +45,10 @@ from sslbench.crf.weights.layout import Layout, saved_layout
 from sslbench.crf.weights.tables import Tables
 from sslbench.errors import UserError
 from sslbench.features import AttributeIndex
+from sslbench.threads import in_order
 from sslbench.types import F64, I32, I64, Arrays, Bool
 
+R = TypeVar("R")
 Parts: TypeAlias = Sequence[tuple[EncodedCorpus, Term]]
 """Encoded corpora, each with a term of an objective."""
 
@@ -179,11 +181,31 @@ class ChainCRF(SavedModel):
         weights: flat float64[layout.size] in place of the model's own.
         batch_tokens: least tokens per batch; None: as training has them.
         """
-        tables = Tables.unpack(self.layout, self.weights if weights is None else weights)
-        sums = BundleSums.of_weights(tables, data)
+        yield from map(
+            self._of_batch(data, self.weights if weights is None else weights),
+            data.batches if batch_tokens is None else batches(data.offsets, batch_tokens),
+        )
+
+    def each(
+        self,
+        function: Callable[[BatchPotentials], R],
+        data: EncodedCorpus,
+        *,
+        batch_tokens: int | None = None,
+    ) -> Iterator[R]:
+        """function(potentials) of each batch, in order; several threads compute them ahead.
+
+        batch_tokens: as in `potentials`.
+        """
+        of_batch = self._of_batch(data, self.weights)
         cut = data.batches if batch_tokens is None else batches(data.offsets, batch_tokens)
-        for batch in cut:
-            yield batch_potentials(tables, data, batch, self.transition_mask, sums)
+        return in_order(lambda batch: function(of_batch(batch)), cut)
+
+    def _of_batch(self, data: EncodedCorpus, weights: F64) -> Callable[[Batch], BatchPotentials]:
+        """Log-potentials of any batch of a corpus."""
+        tables = Tables.unpack(self.layout, weights)
+        sums = BundleSums.of_weights(tables, data)
+        return lambda batch: batch_potentials(tables, data, batch, self.transition_mask, sums)
 
     def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:
         """Values of the terms, float64[S], one per sentence of the parts, in order; no prior.
@@ -220,7 +242,7 @@ class ChainCRF(SavedModel):
     def decode(self, data: EncodedCorpus) -> I32:
         """Viterbi labels int32[N]; ArithmeticError if a weight is not finite."""
         self._check_finite()
-        paths = [potentials.viterbi() for potentials in self.potentials(data)]
+        paths = self.each(lambda potentials: potentials.viterbi(), data)
         return np.concatenate([np.empty(0, np.int32), *paths])
 
     def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
@@ -234,12 +256,14 @@ class ChainCRF(SavedModel):
             check_array(np.ascontiguousarray(extra), "extra scores", np.float64, shape)
             if np.isnan(extra).any():
                 raise ValueError("an extra score is no number")
-        parts = [np.empty((0, len(self.labels)))]
-        for potentials in self.potentials(data):
+
+        def node(potentials: BatchPotentials) -> F64:
             if extra is not None:
                 potentials.node[:] += extra[potentials.batch.tokens]
-            parts.append(potentials.posterior().node)
-        return np.concatenate(parts)
+            return potentials.posterior().node
+
+        parts = self.each(node, data)
+        return np.concatenate([np.empty((0, len(self.labels))), *parts])
 
     def _check_finite(self) -> None:
         # one number that is not finite makes the sum not finite

@@ -229,9 +229,12 @@ class CountPass(TextPass[SymbolCounts]):
         batch_tokens = self.batch_tokens or max(1, VARYING_CELLS // tables.n_labels**2)
         for piece in CorpusShards(unit, self.piece_tokens):
             bound = tables.bind(piece)
-            for potentials in crf.potentials(crf.encode(piece, bound), batch_tokens=batch_tokens):
-                posterior = potentials.posterior()
-                bound.count(potentials.batch, posterior.node, posterior.edge, counts)
+            data = crf.encode(piece, bound)
+            posteriors = crf.each(
+                lambda potentials: potentials.posterior(), data, batch_tokens=batch_tokens
+            )
+            for posterior in posteriors:
+                bound.count(posterior.batch, posterior.node, posterior.edge, counts)
                 counts.log_z += float(posterior.log_scale.sum())
         return counts
 
