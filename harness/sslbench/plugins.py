@@ -131,6 +131,15 @@ class Registry:
             raise UserError(f"nothing is called {name!r}", hint=suggestion(name, names))
         return infos
 
+    def own_targets(self, *names: tuple[str, str]) -> list[str]:
+        """The targets of those of these kinds and names that sslbench's distribution registers."""
+        found = [(kind, name, self.origins.get((kind, name))) for kind, name in names]
+        return [
+            self.of_kind(kind)[name].target
+            for kind, name, origin in found
+            if origin is not None and canonical(origin.distribution) == GROUP
+        ]
+
     def add(self, kind: str, info: Registration, origin: Origin) -> str | None:
         """Add a registration and return None, or return the message that its name is taken."""
         first = self.origins.get((kind, info.name))

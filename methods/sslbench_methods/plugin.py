@@ -13,6 +13,7 @@ from sslbench import (
 from sslbench_methods.references import (
     ANDO_2005,
     BROWN_1992,
+    CHIEU_2003,
     HE_2013,
     JIAO_2006,
     LAFFERTY_2001,
@@ -63,6 +64,12 @@ METHODS: tuple[MethodInfo, ...] = (
         reference=f"{SUBRAMANYA_2010}, section 6",
         target="sslbench_methods.graph_self_training.method:TypeSelfTraining",
         models=("crf1",),
+    ),
+    MethodInfo(
+        name="graph_lift",
+        summary="self-training that decodes with a graph's lift over base rates",
+        reference=f"sslbench's own, after {SUBRAMANYA_2010}",
+        target="sslbench_methods.graph_lift.method:GraphLift",
     ),
     MethodInfo(
         name="virtual_evidence",
@@ -187,6 +194,14 @@ FEATURIZERS: tuple[FeaturizerInfo, ...] = (
         tasks=("spans",),
     ),
     FeaturizerInfo(
+        name="ner_doc",
+        summary="named entities: words, spelling, and the case of a word elsewhere in its document",
+        reference=f"{CHIEU_2003} (the list is sslbench's own)",
+        target="sslbench_methods.featurizers.entities:ner_doc",
+        columns=("word", "pos", "chunk", "case", "cased"),
+        tasks=("spans",),
+    ),
+    FeaturizerInfo(
         name="zh_char",
         summary="characters, their pairs and types in a window of two, for Chinese words",
         reference=f"{ZENG_2013}, table 1",
@@ -267,6 +282,12 @@ SIMILARITIES: tuple[SimilarityInfo, ...] = (
         summary="contexts of word trigrams and endings of the center word",
         reference=f"{SUBRAMANYA_2010}, table 1",
         target="sslbench_methods.graph_self_training.templates:similarity",
+    ),
+    SimilarityInfo(
+        name="subramanya2010_listed",
+        summary="the same with the longest suffix of a list in place of all endings",
+        reference=f"{SUBRAMANYA_2010}, table 1",
+        target="sslbench_methods.graph_self_training.templates:listed",
     ),
     SimilarityInfo(
         name="he2013",

@@ -13,6 +13,9 @@ BROWN_1992 = (
     "P. Brown, V. Della Pietra, P. deSouza, J. Lai, R. Mercer: Class-based n-gram models of natural"
     " language. Computational Linguistics 18(4), 1992"
 )
+CHIEU_2003 = (
+    "H. L. Chieu, H. T. Ng: Named entity recognition with a maximum entropy approach. CoNLL 2003"
+)
 HE_2013 = (
     "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for Semi-Supervised"
     " Structured Prediction. CoNLL 2013"

@@ -128,8 +128,14 @@ _OPTIONS = (
         " run: VALUE,VALUE is a run for each.",
     ),
     click.option(
+        "--preset",
+        metavar="NAME",
+        help="Named parameters, e.g. paper: the values that the paper of a method prints."
+        " sslbench show METHOD lists them; --set goes before it.",
+    ),
+    click.option(
         "--featurizer",
-        help="Name, or a template file of CRF++ or Wapiti. Default: that of the dataset.",
+        help="Name, or a file of templates: TOML, CRF++, Wapiti. Default: that of the dataset.",
         shell_complete=named("featurizers"),
     ),
     click.option(
@@ -171,6 +177,7 @@ _OPTIONS = (
 _PASSED = (
     "text",
     "settings",
+    "preset",
     "featurizer",
     "text_features",
     "model",

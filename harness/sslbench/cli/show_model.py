@@ -52,7 +52,7 @@ def _show_training(trained: dict[str, Any]) -> None:
 def _show_weights(crf: ChainCRF) -> None:
     n_attributes = crf.index.n_node + crf.index.n_edge
     echo(labeled("weights", f"{crf.layout.size:,} of {n_attributes:,} attributes"))
-    attribute, label, weight = _state_weights(crf)
+    attribute, label, weight = crf.layout.state_weights(crf.weights)
     rows = []
     for code, name in enumerate(crf.labels):
         own = np.flatnonzero(label == code)
@@ -60,14 +60,3 @@ def _show_weights(crf: ChainCRF) -> None:
         texts = (f"{crf.index.node_text(int(attribute[i]))} {weight[i]:+.2f}" for i in largest)
         rows.append((name, "   ".join(texts)))
     echo(f"  largest weights of each label\n{table(rows, indent='    ')}")
-
-
-def _state_weights(crf: ChainCRF) -> tuple[Any, Any, Any]:
-    """Attribute, label and value of each weight of an attribute and a label."""
-    layout, L = crf.layout, len(crf.labels)
-    weights = layout.part(crf.weights, "state")
-    if layout.state_start is None or layout.state_label is None:
-        attribute, label = np.divmod(np.arange(len(weights)), L)
-        return attribute, label, weights
-    counts = np.diff(layout.state_start)
-    return np.repeat(np.arange(len(counts)), counts), layout.state_label, weights

@@ -33,6 +33,7 @@ class MethodDescription(msgspec.Struct, frozen=True):
     axes: what tuning may search; defaults: a value for each of them.
     ends: the least and greatest legal values of each of these parameters, where it has them.
     uses_unlabeled: the method reads unlabeled text.
+    presets: named values of some parameters.
     files: the parameters that are paths of the user's files, see `UserFile`.
     """
 
@@ -41,6 +42,7 @@ class MethodDescription(msgspec.Struct, frozen=True):
     defaults: dict[str, Any] = {}
     ends: dict[str, list[float]] = {}
     uses_unlabeled: bool = True
+    presets: dict[str, dict[str, Any]] = {}
     files: tuple[str, ...] = ()
 
 
@@ -125,8 +127,14 @@ def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
         defaults=default_values(method.Params, axes),
         ends={axis.param: legal_ends(method.Params, axis.param) for axis in axes},
         uses_unlabeled=bool(getattr(method, "uses_unlabeled", True)),
+        presets=presets_of(method.Params),
         files=file_params(method.Params),
     )
+
+
+def presets_of(params: type[Any]) -> dict[str, dict[str, Any]]:
+    """The presets that a method's `Params` declares."""
+    return {name: dict(values) for name, values in getattr(params, "presets", {}).items()}
 
 
 def make_params(method: type[Any], values: Mapping[str, Any]) -> Any:

@@ -39,15 +39,17 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
     """Digests of the code that can change the result of a run, by component.
 
     The components of the core, "graph" only for methods that use one, and the plugins of the run:
-    "method", "dataset", "featurizer", "model", "similarity" and, of text features, "with NAME";
-    those of the core left out. See `sslbench.experiment.sources`. UserError for a plugin that is
-    not installed.
+    "method", "dataset", "featurizer", "model", "similarity", "guard" (the method that it may keep
+    instead) and, of text features, "with NAME"; those of the core left out. See
+    `sslbench.experiment.sources`. UserError for a plugin that is not installed.
     """
     method = plugins.method(spec.method).target
     targets = {
         "method": method,
         "model": plugins.model(spec.model).target,
     }
+    if spec.guard is not None:
+        targets["guard"] = plugins.method(spec.guard.method).target
     if not spec.featurizer.startswith(FILE_PREFIX):  # the templates of a file are in the identity
         targets["featurizer"] = plugins.featurizer(spec.featurizer).target
     if spec.data.columns is None:

@@ -46,7 +46,8 @@ def isolated(
         checkpoints=_checkpoints(run_task),
     )
     method = LocalMethod(run_task.spec, plugins)
-    return MethodProcess(method, partial(training_context, run_task), restrictions)
+    context = partial(training_context, run_task)
+    return MethodProcess(method, context, restrictions, run_task.workers)
 
 
 def _checkpoints(run_task: RunTask) -> Path | None:
