@@ -103,21 +103,17 @@ class BoundMixture:
         """phi += sum_i weight_i phi_i + sum_j weight_j log p_j."""
         n = len(self.scores)
         self.tables.add_scores(np.ascontiguousarray(weights[n:]), batch, node, edge)
-        inner = np.ones(batch.n_tokens, np.bool_)
-        inner[batch.first] = False
         for weight, own in zip(weights[:n], self.scores, strict=True):
             node += weight * own.node[batch.lo : batch.hi]
-            edge += weight * own.edges(batch.lo, batch.hi) * inner[:, None, None]
+            edge += weight * own.edges(batch.lo, batch.hi)  # not read at first tokens
 
     def expectation(self, batch: Any, node: F64, edge: F64) -> F64:
         """The derivatives by the weights, given those by the potentials."""
-        inner = edge.copy()
-        inner[batch.first] = 0.0
-        total = inner.sum(axis=0)
+        total = edge.sum(axis=0)
         own = []
         for each in self.scores:
             edges = each.edges(batch.lo, batch.hi)
-            over = float((total * edges[0]).sum() if len(edges) == 1 else (inner * edges).sum())
+            over = float((total * edges[0]).sum() if len(edges) == 1 else (edge * edges).sum())
             own.append(float((node * each.node[batch.lo : batch.hi]).sum()) + over)
         rest: F64 = self.tables.expectation(batch, node, edge)
         return np.concatenate([np.array(own), rest])

@@ -113,6 +113,15 @@ class TriTraining(CRFMethod):
             float, msgspec.Meta(gt=0, le=1e9, description="of an added sentence (labeled: 1)")
         ] = 1.0
         combine: Combine = "mean"
+        share: Annotated[
+            float,
+            msgspec.Meta(
+                ge=0,
+                lt=1,
+                description="a retraining stops when 5 iterations add at most this share to its"
+                " gain: labels settle long before weights do; 0 = only by ftol",
+            ),
+        ] = 5e-3
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
@@ -229,7 +238,8 @@ class Trainer:
                         self.text.unlabeled, teacher, found, strict=True
                     )
                 ]
-                self.crfs[i].train([self.text.labeled, *parts], self.params)
+                options = self.params.options(share=self.params.share)
+                self.crfs[i].train([self.text.labeled, *parts], self.params, options=options)
 
     def _term(self, data: EncodedCorpus, labels: I32, examples: Bool) -> HardLabels | PartialLabels:
         if self.params.unit == "sentence":

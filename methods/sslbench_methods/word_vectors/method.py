@@ -66,7 +66,7 @@ class WordVectors:
         shift: Shift = 1.0
         neighbors: Neighbors = 2
         vector_form: VectorForm = "real"
-        vector_scale: VectorScale = 0.5
+        vector_scale: VectorScale = 0.1
         vector_clusters: VectorClusters = 500
         vector_window: VectorWindow = 2
         vector_column: VectorColumn = "word"
@@ -113,13 +113,13 @@ class WordVectorsCRF(OnTextFeatures):
         shift: Shift = 1.0
         neighbors: Neighbors = 2
         vector_form: VectorForm = "real"
-        vector_scale: VectorScale = 0.5
+        vector_scale: VectorScale = 0.1
         vector_clusters: VectorClusters = 500
         vector_window: VectorWindow = 2
         vector_column: VectorColumn = "word"
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("dimensions", (25, 50, 100)),
-            SearchAxis("vector_scale", low=0.05, high=5, log=True),
+            SearchAxis("vector_scale", low=0.01, high=1, log=True),
             SearchAxis("vector_form", ("real", "signs", "clusters")),
         )
 
