@@ -40,7 +40,7 @@ class SelfTraining(CRFMethod):
             msgspec.Meta(
                 gt=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"
             ),
-        ] = 1.0
+        ] = 0.003
         share: Annotated[
             float,
             msgspec.Meta(
@@ -56,7 +56,7 @@ class SelfTraining(CRFMethod):
         presets: ClassVar[Presets] = {"paper": {"weight": 1.0, "share": 0.0}}
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("rounds", low=1, high=40, log=True, integer=True),
-            SearchAxis("weight", low=0.01, high=10, log=True),
+            SearchAxis("weight", low=1e-3, high=10, log=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
