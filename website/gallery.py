@@ -109,7 +109,7 @@ def _section(page: str, number: str) -> tuple[str, str]:
     place = next(i for i, found in enumerate(headings) if found[2] == number)
     found = headings[place]
     ends = (h.start() for h in headings[place + 1 :] if len(h[1]) <= len(found[1]))
-    body = text[found.end() : next(ends, len(text))].strip()
+    body = text[found.end() : next(ends, len(text))].strip("\n")  # code is indented
     return found[3], _HEADING.sub(r"#### \3", body)
 
 

@@ -107,6 +107,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         return f"[{match[1]}]({_relative(f'specs/{match[1]}.md', here)})"
 
     parts = CODE.split(markdown)
+    # Python-Markdown shows the backslash of a bar in code
+    parts[1::2] = [part.replace("\\|", "|") for part in parts[1::2]]
     for i in range(0, len(parts), 2):  # text between code
         text = CITED.sub(cited, LINK.sub(moved, parts[i]))
         text = text.replace("][", "]\\[")  # pages have no links by reference, formulas have indices

@@ -36,12 +36,14 @@ from llvmlite import binding  # type: ignore[import-untyped]
 from sslbench.compile_time import start_clock
 from sslbench.folders import cache_folder, others_can_write, tell_once, temporary_folder
 from sslbench.kernel_cache import KernelCache
+from sslbench.quick_compilation import compile_quickly
 from sslbench.threads import share_out
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 start_clock()
+compile_quickly(KernelCache)
 config: Any = numba.config
 ENGINE = "sslbench"
 #: of all kernels

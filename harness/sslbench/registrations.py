@@ -285,4 +285,4 @@ class TextFeaturesInfo(Registration):
     The interface of its target is `sslbench.experiment.text_features.TextFeatures`.
     """
 
-    kind: ClassVar[str] = "text features"
+    kind: ClassVar[str] = "text feature"

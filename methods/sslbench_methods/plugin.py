@@ -144,6 +144,7 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="log-linear mixture of conditional and generative models of parts of the features",
         reference=SUZUKI_2007,
         target="sslbench_methods.hybrid.method:Hybrid",
+        models=("crf1",),
     ),
     MethodInfo(
         name="generalized_expectation",
@@ -303,6 +304,12 @@ SIMILARITIES: tuple[SimilarityInfo, ...] = (
 )
 
 TEXT_FEATURES: tuple[TextFeaturesInfo, ...] = (
+    TextFeaturesInfo(
+        name="aso_semi",
+        summary="columns of the subspace that predictors of words from their contexts share",
+        reference=ANDO_2005,
+        target="sslbench_methods.aso_semi.method:AsoSemi",
+    ),
     TextFeaturesInfo(
         name="brown_clusters",
         summary="prefixes of the words' paths in a tree of Brown clusters",

@@ -120,7 +120,7 @@ def trainings(text: Text, tmp_path_factory: pytest.TempPathFactory) -> Trainings
     del trainer
     featurizer = load_template_file(TEMPLATES, ours.COLUMNS)
     crf, codes = ours.prepare(text.train, featurizer)
-    ours.train(crf, text.train, codes, 2)  # compile
+    ours.train(crf, text.train, codes)  # compile
     ready = perf_counter()
     crf, codes = ours.prepare(text.train, featurizer)
     prepared = perf_counter()
@@ -159,7 +159,7 @@ def test_one_evaluation(benchmark: Any, trainings: Trainings, text: Text, figure
     value = objective.value_and_gradient(crf.weights, gradient)
     assert -value == pytest.approx(trainings.ours.final, rel=1e-9)
     figure(
-        "iteration of L-BFGS, per evaluation",
+        "training, per evaluation or pass",
         "s",
         ours=trainings.ours.per_evaluation,
         peer=trainings.peer.per_evaluation,

@@ -194,3 +194,14 @@ def test_neighbors_of_a_vertex(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     failed = CliRunner().invoke(cli, [*command, "no such words"])
     assert failed.exit_code == 2
     assert "no vertex" in failed.stderr
+
+
+def test_settings_of_the_graph(build: FakeBuild, tmp_path: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_text("ing\ns\n", encoding="utf-8")
+    he = ["--similarity", "he2013"]
+    stats(*he, "--set", f"suffixes=@{file}", "--set", "synth.test=300")
+    assert build.asked["similarity"] == ContextSimilarity(HE2013, frozenset(["ing", "s"]))
+    for setting in ("k=3", "other.size=3", "synth.nothing=1"):
+        command = ["graph", "stats", "--dataset", "synth", "--set", setting]
+        assert CliRunner().invoke(cli, command).exit_code == 2

@@ -35,6 +35,7 @@ def test_equations_are_the_sections_that_the_docstring_cites() -> None:
     assert "p(y,v|x;Λ) = (1/Z'(x;Λ))" in page
     assert "### Algorithm" in page
     assert "Errata" not in page
+    assert "\n\n    L(θ) = " in gallery.pages()["methods/graph_pr.md"]  # still code
 
 
 def test_results_are_the_rows_of_the_leaderboard(monkeypatch: pytest.MonkeyPatch) -> None:

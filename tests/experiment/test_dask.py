@@ -138,7 +138,7 @@ def test_no_scheduler() -> None:
 
 def test_a_single_run_spreads_its_passes(cluster: Any, tmp_path: Path) -> None:
     """In its isolated process, which never sees the cluster: the record is the same."""
-    options = ("rounds=1", "max_iterations=5", "synth.unlabeled=60000")
+    options = ("rounds=1", "max_iterations=5", "synth.unlabeled=120000")
     request = Request(methods=("jess_cm",), datasets=("synth",), labeled=20, settings=options)
     records = []
     for executor in ("local", f"dask:{cluster.scheduler_address}"):

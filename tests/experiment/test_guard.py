@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
-from sslbench import Dataset, Problem, RunContext
+from sslbench import Column, Corpus, Dataset, Problem, RunContext, Vocabulary
+from sslbench.corpus import PreviousType
 from sslbench.experiment.guard import METRICS, guard_line, holds
 from sslbench.experiment.identity import code_digests
 from sslbench.experiment.plan import Request, plan
@@ -19,6 +21,7 @@ from sslbench.experiment.training import RunTask
 from sslbench.plugins import registry
 from sslbench.registrations import TASKS
 from sslbench.report.rows import row_key, row_names
+from sslbench.types import I32
 from support.board_records import record
 from support.run_fakes import Majority, MajorityFit, install, setup_of, task, toy_splits
 
@@ -89,6 +92,39 @@ def test_folds_see_no_held_out_sentence_and_the_random_numbers_of_the_run() -> N
     assert [n for n, _ in seen] == [problem.labeled.n_sentences * 4 // 5] * 5
     assert {draw for _, draw in seen} == {float(run.rng.random())}  # the run's own is not used up
     assert set(run.trace) == {"guard"}
+
+
+def test_under_a_codec_tags_are_scored() -> None:
+    """A tagger that is right up to the part of the label that is no tag has a score of one."""
+    sentence = ["B-PER", "O", "B-LOC", "O"]
+    words, labels = Vocabulary(["w"]), Vocabulary(sorted(set(sentence)))
+    codes = np.tile([labels.lookup(tag) for tag in sentence], 10).astype(np.int32)
+    offsets = np.arange(11, dtype=np.int64) * 4
+    text = Corpus(
+        {"word": Column(words, np.zeros(40, np.int32)), "label": Column(labels, codes)}, offsets
+    )
+    plain = replace(toy_problem(), task="spans", encoding="IOB2", labeled=text)
+    problem = replace(plain, labels=tuple(labels.strings)).coded(PreviousType(labels.strings))
+    first_with = {tag: problem.labels[problem.tags.index(tag)] for tag in sentence}
+    table = [problem.labels.index(first_with[tag]) for tag in sentence]
+
+    def by_place(part: Problem, run: RunContext) -> Tagger:
+        return ByPlace(part.labels, np.array(table, np.int32))
+
+    run = RunContext()
+    assert holds(problem, SPEC, by_place, constant, run)
+    assert run.trace["guard"]["method_score"] == 1.0
+
+
+@dataclass
+class ByPlace:
+    """The same labels for each sentence."""
+
+    labels: tuple[str, ...]
+    codes: I32
+
+    def predict(self, corpus: Corpus) -> I32:
+        return np.tile(self.codes, corpus.n_sentences)
 
 
 def test_one_sentence_cannot_be_cut() -> None:

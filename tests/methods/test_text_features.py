@@ -130,7 +130,7 @@ def test_the_content_of_a_file_is_a_part_of_the_identity(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("features", "settings", "message"),
     [
-        (("brown_cluster",), (), "no text features 'brown_cluster'"),
+        (("brown_cluster",), (), "no text feature 'brown_cluster'"),
         (("brown_clusters",), ("brown_clusters.cluster=3",), "no parameter 'cluster'"),
         (("brown_clusters",), ("brown_clusters.clusters=0",), "clusters"),
         ((), ("brown_clusters.clusters=9",), "not part of this run"),

@@ -67,6 +67,13 @@ class EnglishOptions(TextOptions, frozen=True, forbid_unknown_fields=True):
             " type and the tag; tags, the tags alone"
         ),
     ] = "second_order"
+    backoff: Annotated[
+        bool,
+        Meta(
+            description="with labels=second_order: attributes have a weight for the tag beside that"
+            " of the pair"
+        ),
+    ] = False
     documents: Annotated[
         bool,
         Meta(
@@ -89,10 +96,11 @@ def load_conll03(home: DataHome, **options: object) -> Dataset:
         made: dict[str, Vocabulary] = {}
         splits = {split: with_case(corpus, made) for split, corpus in splits.items()}
     sha256 = CONLL2003["train"].sha256
+    codec = partial(PreviousType, backoff=settings.backoff)
     return replace(
         dataset,
         splits=splits,
-        codec=PreviousType if settings.labels == "second_order" else None,
+        codec=codec if settings.labels == "second_order" else None,
         external=partial(tagged_text, home, train.drop("document"), sha256, settings.unlabeled),
         metadata={**dataset.metadata, **text_metadata(settings.unlabeled, home)},
     )

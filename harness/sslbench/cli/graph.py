@@ -11,6 +11,7 @@ import click
 
 from sslbench.cli.options import SEED
 from sslbench.cli.text import echo, table, warn_of_problems
+from sslbench.errors import UserError
 
 if TYPE_CHECKING:
     from sslbench.corpus import Corpus
@@ -56,6 +57,13 @@ _OPTIONS = (
     ),
     click.option(
         "--max-df", type=click.IntRange(min=2), help="Features of more vertices are ignored."
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="DATASET.KEY: an option of the dataset; suffixes=@FILE: the list of suffixes.",
     ),
     click.option("--threads", type=click.IntRange(min=1), help="Default: all cores."),
     click.option("--format", "form", type=click.Choice(["table", "json"]), default="table"),
@@ -131,13 +139,22 @@ def _load(given: dict[str, Any]) -> _Text:
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.experiment.protocol import draw, parse_labeled, parse_unlabeled, resolve_text
     from sslbench.experiment.record import ProtocolSpec
+    from sslbench.experiment.settings import dataset_options, parse_settings, plain_value
     from sslbench.experiment.training import load_registered
     from sslbench.plugins import registry
 
     given["threads"] = use_threads(given["threads"])
     plugins = registry()
     warn_of_problems(plugins)
-    dataset = load_registered(plugins.dataset(given["dataset"]), DataHome(), {}, given["seed"])
+    info = plugins.dataset(given["dataset"])
+    settings = list(parse_settings(given["settings"]))
+    own = {s.key: s.value for s in settings if s.owner == info.name}
+    for owner, key, value in (s for s in settings if s.owner != info.name):
+        if owner or key != "suffixes":
+            raise UserError(f"--set {key}: not of this graph", hint=f"{info.name}.KEY, or suffixes")
+        given["suffixes"] = plain_value(value)
+    options = dataset_options(info, own)
+    dataset = load_registered(info, DataHome(), options, given["seed"])
     labeled, cap = parse_labeled(given["labeled"]), given["unlabeled"]
     protocol = ProtocolSpec(
         labeled=labeled,
@@ -178,7 +195,7 @@ def _graph(given: dict[str, Any], text: Corpus) -> Graph:
 
     return build_graph(
         text,
-        registered_similarity(given["similarity"]),
+        registered_similarity(given["similarity"], given.get("suffixes")),
         GraphOptions(**{name: given[name] for name in ("k", "symmetry", "max_df")}),
         cache=DataHome().cache,
         threads=given["threads"],

@@ -135,7 +135,7 @@ _OPTIONS = (
     ),
     click.option(
         "--featurizer",
-        help="Name, or a template file of CRF++ or Wapiti. Default: that of the dataset.",
+        help="Name, or a file of templates: TOML, CRF++, Wapiti. Default: that of the dataset.",
         shell_complete=named("featurizers"),
     ),
     click.option(

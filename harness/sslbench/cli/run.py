@@ -102,7 +102,6 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     Exit status: 0 done, 1 some run failed, 2 wrong usage or bad input.
     """
     from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.cli.results import print_results
     from sslbench.plugins import registry
 
     warn_of_problems(registry())
@@ -113,6 +112,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
             return
         options = {name: given[name] for name in _GRID}
         result = run_shown(tasks, given["store"], nursery=nursery, **options)
+    from sslbench.cli.results import print_results  # it imports numpy: after the nursery
+
     print_results(result.records, given["form"])
     for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
         tell(f"warning: {warning}")

@@ -10,7 +10,8 @@ from itertools import count
 
 import numpy as np
 
-from sslbench.corpus import read_text
+from sslbench.corpus import read_bytes
+from sslbench.corpus.files import decode
 from sslbench.errors import UserError
 from sslbench.features.templates import Template
 from sslbench.features.values import Values
@@ -57,13 +58,17 @@ class Lines:
 
     number: of the last line read, from 1.
 
-    UserError, from the constructor, for a file that is missing, too large or not UTF-8.
+    UserError, from the constructor, for a file that is missing, too large, binary or not UTF-8.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path, self.number = path, 0
+        data = read_bytes(path, MAX_FILE)
+        if data.startswith(b"lCRF"):
+            hint = f"crfsuite dump {os.fspath(path)} > model.txt, then convert model.txt"
+            raise UserError("a binary model of CRFsuite", file=path, hint=hint)
         # not splitlines(), which also cuts at characters that words may have
-        self._lines = read_text(path, hint="save the file as UTF-8", max_bytes=MAX_FILE).split("\n")
+        self._lines = decode(data, "utf-8", os.fspath(path), "save the file as UTF-8").split("\n")
 
     def __iter__(self) -> Iterator[str]:
         while self.number < len(self._lines):

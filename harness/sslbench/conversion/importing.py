@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain
 from pathlib import Path
@@ -31,7 +30,7 @@ def import_dump(path: Path, out: Path, columns: Sequence[str] | None = None) -> 
     columns: see `read_dump` and `read_text_model`.
     UserError with file and line for a file that cannot be read.
     """
-    dump = _read(path, columns)
+    dump = read(path, columns)
     crf = build(dump)
     crf.save(out)
     scheme = detect_scheme([dump.labels])
@@ -46,11 +45,8 @@ def import_dump(path: Path, out: Path, columns: Sequence[str] | None = None) -> 
     return crf
 
 
-def _read(path: Path, columns: Sequence[str] | None) -> Dump:
-    with open(path, "rb") as file:
-        if file.read(4) == b"lCRF":
-            hint = f"crfsuite dump {os.fspath(path)} > model.txt, then convert model.txt"
-            raise UserError("a binary model of CRFsuite", file=path, hint=hint)
+def read(path: Path, columns: Sequence[str] | None = None) -> Dump:
+    """What a dump says; columns and errors as of `import_dump`."""
     lines = Lines(path)
     try:
         first = next(iter(lines))

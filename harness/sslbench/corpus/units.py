@@ -18,9 +18,9 @@ from sslbench.types import Arrays
 
 R = TypeVar("R")
 
-#: A unit has at least so many tokens, and a text at most about so many units: the sums of a unit
-#: are as large as its distinct symbols, and have to be added up.
-LEAST, MOST = 2**19, 64
+#: A unit has at least so many tokens, and a text at most about so many units: the counts of a unit
+#: take as much memory as those of the whole text, and have to be added to them.
+LEAST, MOST = 2**20, 64
 
 
 class TextUnits:

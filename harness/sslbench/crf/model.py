@@ -23,14 +23,15 @@ from sslbench.checked import (
     vector,
 )
 from sslbench.corpus import Corpus, LabelConstraint
+from sslbench.crf import dual
 from sslbench.crf.data import batches
+from sslbench.crf.factors import FactorFeatures
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.first_order.nbest import NBest, n_best
 from sslbench.crf.objective import (
     SHARED_BATCH,
     BundleSums,
     EncodedCorpus,
-    FactorFeatures,
     Objective,
     batch_potentials,
     evaluate_terms,
@@ -66,6 +67,8 @@ class ChainCRF(SavedModel):
     None = all.
     label_constraint: gives the one possible label of some tokens, likewise; None = all tokens may
     have all labels.
+    backoff_tags: the tag of each label, for weights of tags beside those of labels in training;
+    None = no such.
     """
 
     labels: tuple[str, ...]
@@ -74,6 +77,7 @@ class ChainCRF(SavedModel):
     weights: F64 = field(repr=False)
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
+    backoff_tags: tuple[str, ...] | None = None
     kind = "chain_crf"
 
     def encode(self, corpus: Corpus, factors: FactorFeatures | None = None) -> EncodedCorpus:
@@ -110,7 +114,8 @@ class ChainCRF(SavedModel):
         expected_counts: float64 per weight; adds expected_counts . weights to the objective.
             With a `LogPartition` term per part this is the M-step of EM.
         callback: called with (iteration, loss per token, largest gradient) after each iteration.
-        progress: keeps states of the optimizer; `RunContext.train` goes on from them.
+        progress: keeps states of L-BFGS; `RunContext.train` goes on from them. The passes of `dual`
+            before it are made again.
 
         Raises InfeasibleSentenceError when labels break the constraints, ArithmeticError when the
         objective or its maximum is not finite, ValueError for arrays of wrong sizes.
@@ -129,17 +134,23 @@ class ChainCRF(SavedModel):
             transition_mask=self.transition_mask,
             copies=deduplication.copies_per_weight(),
             expected_counts=expected_counts,
+            tags=self.backoff_tags,
         )
         factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
         if nonnegative is not None:
             nonnegative = nonnegative - (self.layout.size - deduplication.reduced.size)
+        options = params.options() if options is None else options
+        start = dual.DualPoint(deduplication.merge(self.weights), -np.inf, 0)
+        if nonnegative is None and not l1 and not self.weights.any():
+            start = dual.start(objective, options) or start
         optimum = lbfgs.minimize(
             objective.scaled_loss,
-            deduplication.merge(self.weights),
-            params.options() if options is None else options,
+            start.weights,
+            replace(options, max_iterations=options.max_iterations - start.passes),
             preconditioner=deduplication.preconditioner(*factors[:1]),
             nonnegative=nonnegative,
             l1=l1 / objective.n_tokens,
+            bound=start.bound / objective.n_tokens,
             callback=callback,
             progress=progress,
         )
@@ -153,8 +164,8 @@ class ChainCRF(SavedModel):
             objective=-optimum.value * objective.n_tokens,
             status=optimum.status,
             converged=optimum.converged,
-            iterations=optimum.iterations,
-            evaluations=optimum.evaluations,
+            iterations=start.passes + optimum.iterations,
+            evaluations=start.passes + optimum.evaluations,
             gradient=optimum.gradient,
             n_weights=self.layout.size,
         )
@@ -198,7 +209,11 @@ class ChainCRF(SavedModel):
     def objective(self, parts: Parts, params: TrainingParams) -> float:
         """Sum of the terms minus the Gaussian prior, at the current weights."""
         objective = Objective(
-            self.layout, list(parts), params.sigma2, transition_mask=self.transition_mask
+            self.layout,
+            list(parts),
+            params.sigma2,
+            transition_mask=self.transition_mask,
+            tags=self.backoff_tags,
         )
         return objective.value_and_gradient(self.weights, np.empty(self.layout.size))
 

@@ -18,6 +18,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.data.userdata import (
     all_files,
+    columns_of,
     dataset_name,
     file_hashes,
     find_files,
@@ -239,18 +240,19 @@ class _Planner:
             raise UserError("no data", hint="give --dataset NAME or --data PATH")
         # Loaded once here, so that a bad line is reported before any run starts.
         cut = request.cut and not request.folds
-        dataset = load_user_data(path, request.columns, notice, cut=cut)
+        columns = columns_of(path, request.columns)
+        dataset = load_user_data(path, columns, notice, cut=cut)
         featurizer = (
             request.featurizer
-            or fitting_featurizers(self.plugins.featurizers, dataset.task, request.columns)[0]
+            or fitting_featurizers(self.plugins.featurizers, dataset.task, columns)[0]
         )
         scheme = str(dataset.metadata["source_scheme"])
         labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
         notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
         files = file_hashes(path, find_files(path).values())
-        data = DataSpec(columns=request.columns)
+        data = DataSpec(columns=columns)
         name = dataset_name(path)
-        features = self._features(featurizer, lambda: request.columns)
+        features = self._features(featurizer, lambda: columns)
         return _PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files)
 
     def _features(

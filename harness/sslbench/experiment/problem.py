@@ -55,6 +55,7 @@ class Problem(HoldsDev):
     label_constraint: fixes the label of some tokens, for training and decoding; `labeled` obeys
         it. None: no token's label is fixed.
     tags: the tag that each of a codec's `labels` stands for; None = labels are tags.
+    backoff: attributes have weights of tags beside those of labels (`LabelCodec.backoff`).
     dev_labels: notes whether `dev` has been read.
     """
 
@@ -69,6 +70,7 @@ class Problem(HoldsDev):
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
     tags: tuple[str, ...] | None = None
+    backoff: bool = False
     dev_labels: DevLabels = field(default_factory=DevLabels, init=False, repr=False, compare=False)
 
     def coded(self, codec: LabelCodec) -> Problem:
@@ -89,6 +91,7 @@ class Problem(HoldsDev):
             dev=dev,
             transition_mask=codec.transition_mask,
             tags=codec.tags,
+            backoff=getattr(codec, "backoff", False),
         )
 
     def label_codes(self, corpus: Corpus) -> I32:
@@ -112,7 +115,7 @@ class Problem(HoldsDev):
         features_from: whose attributes get weights; n_factors: weights of factor features
         (`sslbench.crf.FactorFeatures`).
         """
-        return self.model.prepare(
+        crf = self.model.prepare(
             self.featurizer,
             self.labeled,
             self.label_codes(self.labeled),
@@ -124,6 +127,7 @@ class Problem(HoldsDev):
             label_constraint=self.label_constraint,
             text=self.unlabeled if features_from == "labeled+unlabeled" else (),
         )
+        return replace(crf, backoff_tags=self.tags) if self.backoff else crf
 
     def encode(self, crf: ChainCRF) -> EncodedProblem:
         """All text of the problem, encoded for a CRF: labeled, unlabeled and development."""

@@ -16,7 +16,7 @@ import numpy as np
 from sslbench.atomic import folder_beside
 from sslbench.checked import part_of
 from sslbench.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
-from sslbench.corpus.tokens import Token, corpus_of
+from sslbench.corpus.tokens import Token
 from sslbench.crf import ChainCRF, add_facts, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import SentenceCounts
@@ -26,6 +26,7 @@ from sslbench.experiment.template_file import FILE_PREFIX
 from sslbench.experiment.text_features import KIND as FEATURED
 from sslbench.experiment.text_features import FeaturedTagger, joined_dense, learned_of
 from sslbench.experiment.training import RunSetup, Trained, predict, score_labels
+from sslbench.features.dicts import DictFeatures, read_sentences
 from sslbench.features.index import Dense
 from sslbench.plugins import Registry
 from sslbench.types import F64, I32, Arrays
@@ -106,10 +107,12 @@ class SavedTagger:
     """A tagger read from a file.
 
     corpus: None if the model was not saved by ``sslbench train``.
+    features: what reads tokens that are dicts; None for texts.
     """
 
     tagger: Tagger
     corpus: TrainingCorpus | None
+    features: DictFeatures | None = None
 
     def tag(self, corpus: Corpus) -> I32:
         """int32[N]: predicted codes into `tagger.labels`; a label column is ignored.
@@ -133,30 +136,25 @@ class SavedTagger:
     def predict(self, sentences: Sequence[Sequence[Token]]) -> list[list[str]]:
         """A label for each token, in the scheme of the training file.
 
-        sentences: lists of tokens; a token is a text, or a text for each of `columns`.
+        sentences: lists of tokens, which may be empty; a token is a text, or a text for each of
+            `columns`.
         """
-        return self.labels_of(self._read(sentences), [len(sentence) for sentence in sentences])
+        corpus = self._read(sentences)
+        texts = iter(self.texts(corpus, self.tag(corpus)))
+        return [list(islice(texts, len(sentence))) for sentence in sentences]
 
     def predict_proba(self, sentences: Sequence[Sequence[Token]]) -> list[F64]:
         """Probability of each of `labels` for each token: float64[n, L] by sentence.
 
         UserError if the tagger of the method gives labels only.
         """
-        return self.proba_of(self._read(sentences), [len(sentence) for sentence in sentences])
-
-    def labels_of(self, corpus: Corpus, lengths: Sequence[int]) -> list[list[str]]:
-        """A label for each token; lengths: tokens of each sentence, which may have none."""
-        texts = iter(self.texts(corpus, self.tag(corpus)))
-        return [list(islice(texts, length)) for length in lengths]
-
-    def proba_of(self, corpus: Corpus, lengths: Sequence[int]) -> list[F64]:
-        """As `predict_proba`; corpus and lengths as in `labels_of`."""
-        found = predicted_marginals(self.tagger, corpus)
-        borders = np.cumsum([0, *lengths], dtype=np.int64)
+        found = predicted_marginals(self.tagger, self._read(sentences))
+        borders = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
         return [found[first:last] for first, last in pairwise(borders)]
 
     def _read(self, sentences: Sequence[Sequence[Token]]) -> Corpus:
-        return corpus_of([sentence for sentence in sentences if len(sentence)], self.columns)
+        full = [sentence for sentence in sentences if len(sentence)]
+        return read_sentences(full, self.columns, self.features)
 
     def texts(self, corpus: Corpus, codes: I32) -> list[str]:
         """The label of each token as text, in the scheme of the training file; codes: int32[N]."""

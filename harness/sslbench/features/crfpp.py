@@ -32,7 +32,14 @@ from sslbench.errors import UserError
 from sslbench.features.derived import pattern_name
 from sslbench.features.index import TemplateFeaturizer
 from sslbench.features.patterns import parse
-from sslbench.features.templates import Atom, Template, load_templates, parse_file, read_lines
+from sslbench.features.templates import (
+    Atom,
+    Template,
+    is_toml,
+    load_templates,
+    parse_file,
+    read_lines,
+)
 
 MACRO = re.compile(
     r"""%(?P<kind>[a-zA-Z])\[\s*(?P<mark>[@*]?)(?P<offset>[+-]?\d{1,9})\s*,\s*(?P<column>\d{1,9})\s*
@@ -86,12 +93,12 @@ def load_template_file(path: str | os.PathLike[str], columns: Sequence[str]) -> 
 
 
 def load_featurizer(path: str | os.PathLike[str], columns: Sequence[str]) -> TemplateFeaturizer:
-    """Read a template file in one of three formats: CRF++, Wapiti, or the project's own.
+    """Read a template file of CRF++ or Wapiti, or in the project's own form (lines, or TOML).
 
     columns: names of the columns in the order of the data file.
     UserError with file and line for a line that cannot be parsed.
     """
-    if any(_FOREIGN.search(line) for _, line in read_lines(path)):
+    if not is_toml(path) and any(_FOREIGN.search(line) for _, line in read_lines(path)):
         return load_template_file(path, columns)
     return TemplateFeaturizer(load_templates(path, columns))
 

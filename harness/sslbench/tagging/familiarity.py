@@ -37,7 +37,9 @@ class Familiarity:
     @classmethod
     def of(cls, saved: SavedTagger) -> Familiarity | None:
         """None for a tagger that does not tell which words it knows, or dropped rare ones."""
-        inner = getattr(saved.tagger, "tagger", saved.tagger)
+        inner = saved.tagger
+        while hasattr(inner, "tagger"):  # under a label codec, or with learned features
+            inner = inner.tagger
         index = getattr(getattr(inner, "crf", inner), "index", None)
         column = saved.columns[0] if saved.columns else ""
         if not isinstance(index, AttributeIndex) or not column:

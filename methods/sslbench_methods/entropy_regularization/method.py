@@ -52,7 +52,7 @@ class EntropyRegularization(CRFMethod):
 
         gamma: Annotated[
             float, msgspec.Meta(ge=0, le=1e9, description="weight of the entropy; 0 = supervised")
-        ] = 0.1
+        ] = 0.001
         gamma_scale: Annotated[
             Literal["sum", "ratio_tokens", "ratio_sentences"],
             msgspec.Meta(

@@ -96,7 +96,7 @@ class GeneralizedExpectation(CRFMethod):
         options = params.options(max_iterations=params.joint_iterations)
         own = [text.labeled] if params.likelihood else []
         with run.phase("train"):
-            run.record(crf.train([*own, *parts], params, options=options), "joint")
+            run.record(run.train(crf, [*own, *parts], params, options=options), "joint")
             crf.evaluate(parts)
         run.trace["divergence"] = expectations.divergence()
         return crf

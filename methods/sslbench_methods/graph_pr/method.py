@@ -26,7 +26,6 @@ from sslbench.crf import ChainCRF, EncodedProblem, LogPartition, Parts
 from sslbench.graph.lookup import NgramLookup, NgramScores
 from sslbench.graph.regularized import SCHEDULES, Posterior, RegularizedPosterior, Schedule, Value
 from sslbench.graph.regularizers import AtLeastOnce, GraphLaplacian, Regularizer
-from sslbench.method import Sigma2
 from sslbench.taggers import Decoding, PosteriorTagger
 from sslbench_methods.shared import Presets, encoded, train_supervised
 
@@ -41,7 +40,6 @@ ROUNDING = 1e-9
 class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
     """Parameters of graph_pr and pr1."""
 
-    sigma2: Sigma2 = 1e4
     penalty: Annotated[
         Literal["graph", "label_in_sentence"],
         msgspec.Meta(
@@ -53,7 +51,7 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
     ] = "VERB"
     lam: Annotated[
         float, msgspec.Meta(ge=0, le=1e9, description="weight of the penalty (lambda in the paper)")
-    ] = 1.0
+    ] = 0.1
     beta: Annotated[
         float, msgspec.Meta(gt=0, le=1e9, description="weight of the unlabeled text (labeled: 1)")
     ] = 1.0
@@ -69,7 +67,7 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS in one M-step")
     ] = 300
     m_ftol: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="ftol of the M-steps")] = 1e-5
-    decoding: Decoding = "posterior"
+    decoding: Decoding = "viterbi"
     decode_from: Annotated[
         Literal["model", "q"],
         msgspec.Meta(description="the CRF alone, or with what the graph adds for known n-grams"),
@@ -88,7 +86,7 @@ class GraphPR(CRFMethod):
 
         em_iters: Annotated[
             int, msgspec.Meta(ge=1, le=100_000, description="most rounds of EM")
-        ] = 20
+        ] = 3
         em_tol: Annotated[
             float, msgspec.Meta(ge=0, le=1e9, description="EM stops at this relative change of J")
         ] = 1e-3

@@ -45,7 +45,7 @@ class ThreeTaggers(CRFTagger):
     crf: ChainCRF
     weights: tuple[F64, F64]
     combine: str
-    kind: ClassVar[str] = "tri_training"
+    kind = "tri_training"
 
     @property
     def crfs(self) -> list[ChainCRF]:
@@ -55,7 +55,8 @@ class ThreeTaggers(CRFTagger):
         """int32[N]: the legal sequence with the largest sum of votes or of mean marginals."""
         scores, mask = self._scores(corpus), self.crf.transition_mask
         if mask is None:
-            return scores.argmax(axis=1).astype(np.int32)
+            best: I32 = scores.argmax(axis=1).astype(np.int32)
+            return best
         return best_sequences(scores, corpus.offsets, mask)
 
     def _scores(self, corpus: Corpus) -> F64:
@@ -70,7 +71,7 @@ class ThreeTaggers(CRFTagger):
     def predict_marginals(self, corpus: Corpus) -> F64:
         """float64[N, L]: the mean of the three taggers' probabilities."""
         data = self.crf.encode(corpus)
-        mean: F64 = sum(crf.marginals(data) for crf in self.crfs) / len(THREE)
+        mean: F64 = np.mean([crf.marginals(data) for crf in self.crfs], axis=0)
         return mean
 
     def arrays(self) -> Saved:
@@ -232,11 +233,11 @@ class Trainer:
 
     def _term(self, data: EncodedCorpus, labels: I32, examples: Bool) -> HardLabels | PartialLabels:
         if self.params.unit == "sentence":
-            return HardLabels(labels, self.params.weight * examples)
+            return HardLabels(labels, self.params.weight * examples.astype(np.float64))
         allowed = np.repeat(~examples[:, None], len(self.crfs[0].labels), axis=1)
         allowed[np.arange(len(labels)), labels] = True
         used = np.logical_or.reduceat(examples, data.offsets[:-1])
-        return PartialLabels(allowed, weights=self.params.weight * used)
+        return PartialLabels(allowed, weights=self.params.weight * used.astype(np.float64))
 
 
 def allowed_size(error: float, last_error: float, last_size: int, size: int) -> int:

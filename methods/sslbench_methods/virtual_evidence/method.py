@@ -31,7 +31,7 @@ from sslbench.crf import (
 )
 from sslbench.graph.propagation.sparse import propagate_unnormalized
 from sslbench.method import GraphSimilarity, Neighbors, Symmetry
-from sslbench.types import F64, I64
+from sslbench.types import F64, I32, I64
 from sslbench_methods.shared import (
     KEEP_AXIS,
     EdgeCounts,
@@ -67,6 +67,13 @@ class VirtualEvidenceTraining(CRFMethod):
         normalize: Annotated[
             bool, msgspec.Meta(description="scale every propagated distribution to sum to 1")
         ] = False
+        base_rates: Annotated[
+            Literal["kept", "removed"],
+            msgspec.Meta(
+                description="removed: evidence is what a distribution says beyond the mean over the"
+                " text; kept: the distribution itself, which also pulls to frequent labels"
+            ),
+        ] = "removed"
         alpha: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="scale of the evidence")] = (
             0.7
         )
@@ -99,7 +106,14 @@ class VirtualEvidenceTraining(CRFMethod):
             msgspec.Meta(ge=0, le=1e9, description="vertices of less propagated mass are ignored"),
         ] = 0.0
         presets: ClassVar[Presets] = {
-            "paper": {"neighbors": 5, "mu": 0.5, "lam": 0.3, "alpha": 0.7, "omega": 1.0}
+            "paper": {
+                "neighbors": 5,
+                "mu": 0.5,
+                "lam": 0.3,
+                "alpha": 0.7,
+                "omega": 1.0,
+                "base_rates": "kept",
+            }
         }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("alpha", low=0, high=1.5),
@@ -120,6 +134,8 @@ class VirtualEvidenceTraining(CRFMethod):
         q[q.sum(axis=1) < params.least_mass] = 0.0
         if params.normalize:
             q = normalized(q)
+        if params.base_rates == "removed":
+            q = above_base_rates(q, graph.text.unlabeled)
         crf, text = encoded(problem, params, run)
         terms = [
             VirtualEvidence(q, vertex_of, params.alpha, params.omega)
@@ -133,6 +149,17 @@ def normalized(q: F64) -> F64:
     total = q.sum(axis=1, keepdims=True)
     rows: F64 = np.divide(q, total, out=np.zeros_like(q), where=total > 0)
     return rows
+
+
+def above_base_rates(q: F64, vertex_of: I32) -> F64:
+    """Rows less as much of the mean row as has the same sum: float64[V, L], rows sum to 0.
+
+    q: float64[V, L] >= 0.  vertex_of: int32[N], of the tokens that the mean is over; -1 = none.
+    """
+    total = np.bincount(vertex_of[vertex_of >= 0], minlength=len(q)) @ q
+    rates = total / max(total.sum(), np.finfo(float).tiny)
+    excess: F64 = q - q.sum(axis=1, keepdims=True) * rates
+    return excess
 
 
 @dataclass

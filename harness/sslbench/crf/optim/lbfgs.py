@@ -10,6 +10,7 @@ Sums run over chunks of a fixed length: the same bits for any number of threads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -24,7 +25,7 @@ from sslbench.types import F64, I64
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
 #: differences of values below this relative size are rounding, not an increase
 ROUNDING = 1e-15
-Status = Literal["gradient", "decrease", "max_iterations", "line_search"]
+Status = Literal["gradient", "decrease", "gap", "max_iterations", "line_search"]
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        return self.status in ("gradient", "decrease")
+        return self.status in ("gradient", "decrease", "gap")
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def minimize(
     preconditioner: F64 | None = None,
     nonnegative: I64 | None = None,
     l1: float = 0.0,
+    bound: float = -math.inf,
     callback: Callable[[int, float, float], None] | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -110,6 +112,7 @@ def minimize(
     function(x, gradient): returns the value and fills in the gradient.
     start: float64[n].  preconditioner: float64[n] diagonal of the initial inverse Hessian, up to a
     factor; None = identity.  nonnegative: int64[k] indices of bounded coordinates.
+    bound: the minimum is not below it; the search ends at a value that is ftol above, relatively.
     callback(iteration, value, largest absolute gradient) is called before each iteration.
     progress: keeps states, and goes on from one; ValueError or KeyError if that one does not fit.
     ValueError if both l1 and nonnegative are given.
@@ -131,7 +134,7 @@ def minimize(
         if callback is not None and not resumed:
             callback(iterate.iterations, iterate.value, size)
         resumed = False
-        status = _reason_to_stop(iterate.history, size, options)
+        status = _reason_to_stop(iterate.history, size, bound, options)
         if status is None and progress is not None:
             progress.keep(iterate.state)
         if status is None and not iterate.advance(projected):
@@ -148,10 +151,14 @@ def minimize(
             )
 
 
-def _reason_to_stop(history: list[float], size: float, options: Options) -> Status | None:
+def _reason_to_stop(
+    history: list[float], size: float, bound: float, options: Options
+) -> Status | None:
     """history: values so far; size: largest absolute gradient."""
     if size <= options.gtol:
         return "gradient"
+    if history[-1] - bound <= options.ftol * abs(history[-1]):
+        return "gap"
     if _small_decrease(history, options):
         return "decrease"
     return "max_iterations" if len(history) > options.max_iterations else None

@@ -141,15 +141,22 @@ def early_nursery(threads: int, targets: Iterable[str]) -> Nursery | None:
     if not _FORKS or "numpy" in sys.modules or threading.active_count() > 1:
         return None
     use_threads(threads)
-    _prepare()
-    _import(targets)
+    _prepare(targets)
     return Nursery("fork")
 
 
-def _prepare() -> None:
-    """What every run begins with. The engine is imported late: numpy reads the environment."""
+def _prepare(targets: Iterable[str] = ()) -> None:
+    """What every run begins with. The engine is imported late: numpy reads the environment.
+
+    The garbage collector would walk through the modules again and again, and write to pages that
+    are shared with the runs.
+    """
+    gc.disable()
     import_module(_ENGINE)
     import_module("sslbench.compiled").prepare()
+    _import(targets)
+    gc.freeze()
+    gc.enable()
 
 
 def _import(targets: Iterable[str]) -> None:
@@ -182,8 +189,6 @@ def _nurse(connection: Connection, theirs: Connection, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the command ends the runs
     import_within(lambda target, what: nullcontext())
     _prepare()
-    gc.collect()
-    gc.freeze()  # the collector leaves pages alone that are shared with the runs
     with suppress(EOFError, OSError):
         while True:
             request = connection.recv()

@@ -118,8 +118,8 @@ class DaskBroker:
                 if not ahead:
                     return
                 yield one.result(*ahead.popleft())
-        except _LostError:
-            _tell("no worker answers: the pass goes on in this process")
+        except _LostError as reason:
+            _tell(f"workers: {reason}; the pass {name} goes on in this process")
         finally:
             for _, future in ahead:
                 future.cancel()
@@ -150,9 +150,13 @@ class _OnePass:
     ) -> None:
         self.broker, self.key, self.give = broker, key, give
         self.client, self.name, self.number = broker.client, name, uuid.uuid4().hex
-        self.window = 2 * max(1, len(_workers(self.client)))
         # A task rather than scattered data: the cluster makes a lost copy again.
         self.work = self._submit(_same, work)
+
+    @property
+    def window(self) -> int:
+        """Units to have under way: workers may come and go."""
+        return 2 * max(1, len(_workers(self.client)))
 
     def _submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
         options = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
@@ -193,10 +197,9 @@ class _OnePass:
                 if _workers(self.client):
                     last = time.monotonic()
                 elif time.monotonic() - last > PATIENCE:
-                    raise _LostError from None
+                    raise _LostError("none answers") from None
             except Exception as error:  # a task that fails is an answer: the cluster has lost it
-                _tell(f"pass {self.name}: {type(error).__name__}")
-                raise _LostError from error
+                raise _LostError(type(error).__name__) from error
 
 
 def _workers(client: Any) -> list[str]:
