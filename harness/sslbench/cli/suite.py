@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sslbench.experiment.price import Prices
+    from sslbench.report.board import Board
+    from sslbench.report.page.build import Sources
     from sslbench.suite.cells import Cell, CellState
     from sslbench.suite.file import Suite
 
@@ -148,32 +150,20 @@ def report(
     """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.errors import UserError
-    from sslbench.experiment.staleness import states
-    from sslbench.experiment.store import Store
-    from sslbench.plugins import registry
     from sslbench.report.blocks import with_blocks
-    from sslbench.report.ledger import read_ledger, wrong_lines
-    from sslbench.report.page.build import Sources
     from sslbench.report.render import board_files, changed_files, grid, write_files
-    from sslbench.report.suite_board import suite_board
 
     with plain_warnings():
         suite, cells, _ = _opened(file)
     cells = [c for c in cells if _wanted(c.spec.dataset, datasets) and _wanted(c.line, methods)]
     if not cells:
         raise UserError("no cell has such a dataset and method", file=suite.path)
-    every = Store(suite.store).records()
-    ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
-    ledger = [line for line in ledger if suite.paper in ("", line.paper)]
-    marks = dict[str, str](states(every, Store(suite.store), registry()))
-    board = suite_board(suite, cells, marks, registry())
-    sources = Sources(marks, ledger, _summary_line(cells))
+    board, sources, wrong = _board(suite, cells)
     files = board_files(board, suite.name, sources)
     folder = Path(os.path.normpath(out or suite.out))
     if out is None:
         files |= with_blocks(board, suite.name, suite.include, folder)
     changed = changed_files(folder, files) if check else write_files(folder, files)
-    wrong = [*board.gaps, *wrong_lines(ledger, {record.run_id: record for record in every})]
     if check:
         for line in [*(f"would change: {folder / name}" for name in changed), *wrong]:
             echo(line)
@@ -183,6 +173,25 @@ def report(
             echo(table([(f"{size} labeled", *names), *rows], indent="") + "\n")
     tell(f"{sources.summary} {len(changed)} of {len(files)} files changed in {folder}")
     ctx.exit(1 if check and (changed or wrong) else 0)
+
+
+def _board(suite: Suite, cells: Sequence[Cell]) -> tuple[Board, Sources, list[str]]:
+    """The board, what its page tells besides, and what `--check` has to complain of."""
+    from sslbench.experiment.staleness import states
+    from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
+    from sslbench.report.ledger import read_ledger, wrong_lines
+    from sslbench.report.page.build import Sources
+    from sslbench.report.suite_board import suite_board
+
+    store = Store(suite.store)
+    records = store.records()
+    ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
+    ledger = [line for line in ledger if suite.paper in ("", line.paper)]
+    marks = dict[str, str](states(records, store, registry()))
+    board = suite_board(suite, cells, marks, registry())
+    wrong = wrong_lines(ledger, {record.run_id: record for record in records})
+    return board, Sources(marks, ledger, _summary_line(cells)), [*board.gaps, *wrong]
 
 
 def _wanted(name: str, patterns: Sequence[str]) -> bool:
