@@ -8,6 +8,7 @@ import pytest
 
 from sslbench.errors import UserError
 from sslbench.plugins import registry
+from sslbench.report.reproduce import Commands
 from sslbench.suite.cells import suite_cells
 from sslbench.suite.file import read_suite
 from support.suite_fakes import TOY, suite_file
@@ -118,3 +119,24 @@ def test_the_standard_suite_has_the_papers_methods_everywhere() -> None:
         found = {c.spec.method for c in cells if c.spec.dataset == dataset}
         assert papers <= found, dataset
     assert len({cell.spec.dataset for cell in cells}) == 20
+
+
+def test_features_from_text_and_the_guard_name_the_line_and_the_command(tmp_path: Path) -> None:
+    text = """
+title = "t"
+[[cells]]
+datasets = ["synth"]
+methods = ["supervised", "self_training"]
+with = ["brown_clusters"]
+guard = true
+"""
+    suite = read_suite(str(suite_file(tmp_path, text)))
+    cells = suite_cells(suite, registry())
+    lines = ["supervised + brown_clusters", "self_training (guarded) + brown_clusters"]
+    assert [cell.line for cell in cells] == lines
+    words = Commands(registry()).command(cells[1].spec, [0, 1, 3], text=False).split()
+    assert words[:6] == ["sslbench", "run", "--method", "self_training", "--dataset", "synth"]
+    assert words[words.index("--with") + 1] == "brown_clusters"
+    assert words[words.index("--seeds") + 1] == "0-1,3"
+    assert "--guard" in words
+    assert "--set" not in words

@@ -66,12 +66,7 @@ def command(
     summary = f"{counted(len(records), 'record')} in {counted(len(tables), 'table')}"
     files = board_files(board, "leaderboard", Sources(marks, summary=summary))
     changed = changed_files(out, files) if check else write_files(out, files)
-    stale = [
-        f"{table.dataset}, {table.protocol}: {row.name}"
-        for table in tables
-        for row in table.rows
-        if row.stale
-    ]
+    stale = _stale_rows(tables)
     if check:
         for name in changed:
             echo(out / name)
@@ -106,6 +101,16 @@ def _tables(
     registered = [name for name, info in plugins.methods.items() if info.baseline]
     marks = dict[str, str](states(records, store, plugins))
     return leaderboard(records, baselines or registered, marks), marks
+
+
+def _stale_rows(tables: Sequence[Table]) -> list[str]:
+    """Rows that rest on stale records."""
+    return [
+        f"{table.dataset}, {table.protocol}: {row.name}"
+        for table in tables
+        for row in table.rows
+        if row.stale
+    ]
 
 
 def _commands(plugins: Registry) -> Callable[[Row], str]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sslbench.experiment.price import Prices
+    from sslbench.experiment.record import RunRecord
+    from sslbench.report.board import Board
+    from sslbench.report.page.build import Sources
     from sslbench.suite.cells import Cell, CellState
     from sslbench.suite.file import Suite
 
@@ -39,9 +42,11 @@ def command() -> None:
 @click.option("--cells", "each", is_flag=True, help="A line for every cell, in the order of runs.")
 def show(file: str, jobs: int, each: bool) -> None:
     """Show the cells, which of them there are, and what the others will cost."""
+    from sslbench.experiment.price import Prices
     from sslbench.suite.cells import in_order
 
-    suite, cells, prices = _opened(file)
+    suite, cells, records = _opened(file)
+    prices = Prices(records)
     if each:
         for cell in in_order(cells, prices):
             found = prices.of(cell.spec)
@@ -103,12 +108,14 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.cli.run import run_shown, summary
+    from sslbench.experiment.price import Prices
     from sslbench.experiment.store import Store
     from sslbench.plugins import registry
     from sslbench.suite.execute import Budget, planned
 
     with plain_warnings():
-        suite, cells, prices = _opened(file)
+        suite, cells, records = _opened(file)
+        prices = Prices(records)
         skip = ("done",) if given["retry"] else ("done", "failed")
         todo = [cell for cell in cells if cell.state not in skip]
         tell(_price_line(cells, prices, jobs))
@@ -148,32 +155,20 @@ def report(
     """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.errors import UserError
-    from sslbench.experiment.staleness import states
-    from sslbench.experiment.store import Store
-    from sslbench.plugins import registry
     from sslbench.report.blocks import with_blocks
-    from sslbench.report.ledger import read_ledger, wrong_lines
-    from sslbench.report.page.build import Sources
     from sslbench.report.render import board_files, changed_files, grid, write_files
-    from sslbench.report.suite_board import suite_board
 
     with plain_warnings():
-        suite, cells, _ = _opened(file)
+        suite, cells, records = _opened(file)
     cells = [c for c in cells if _wanted(c.spec.dataset, datasets) and _wanted(c.line, methods)]
     if not cells:
         raise UserError("no cell has such a dataset and method", file=suite.path)
-    every = Store(suite.store).records()
-    ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
-    ledger = [line for line in ledger if suite.paper in ("", line.paper)]
-    marks = dict[str, str](states(every, Store(suite.store), registry()))
-    board = suite_board(suite, cells, marks, registry())
-    sources = Sources(marks, ledger, _summary_line(cells))
+    board, sources, wrong = _board(suite, cells, records)
     files = board_files(board, suite.name, sources)
     folder = Path(os.path.normpath(out or suite.out))
     if out is None:
         files |= with_blocks(board, suite.name, suite.include, folder)
     changed = changed_files(folder, files) if check else write_files(folder, files)
-    wrong = [*board.gaps, *wrong_lines(ledger, {record.run_id: record for record in every})]
     if check:
         for line in [*(f"would change: {folder / name}" for name in changed), *wrong]:
             echo(line)
@@ -183,6 +178,25 @@ def report(
             echo(table([(f"{size} labeled", *names), *rows], indent="") + "\n")
     tell(f"{sources.summary} {len(changed)} of {len(files)} files changed in {folder}")
     ctx.exit(1 if check and (changed or wrong) else 0)
+
+
+def _board(
+    suite: Suite, cells: Sequence[Cell], records: Sequence[RunRecord]
+) -> tuple[Board, Sources, list[str]]:
+    """The board, what its page tells besides, and what `--check` has to complain of."""
+    from sslbench.experiment.staleness import states
+    from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
+    from sslbench.report.ledger import read_ledger, wrong_lines
+    from sslbench.report.page.build import Sources
+    from sslbench.report.suite_board import suite_board
+
+    ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
+    ledger = [line for line in ledger if suite.paper in ("", line.paper)]
+    marks = dict[str, str](states(records, Store(suite.store), registry()))
+    board = suite_board(suite, cells, marks, registry())
+    wrong = wrong_lines(ledger, {record.run_id: record for record in records})
+    return board, Sources(marks, ledger, _summary_line(cells)), [*board.gaps, *wrong]
 
 
 def _wanted(name: str, patterns: Sequence[str]) -> bool:
@@ -198,9 +212,8 @@ def _summary_line(cells: Sequence[Cell]) -> str:
     return f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours."
 
 
-def _opened(file: str) -> tuple[Suite, list[Cell], Prices]:
-    """The suite, its cells with their records, and prices by the records of its store."""
-    from sslbench.experiment.price import Prices
+def _opened(file: str) -> tuple[Suite, list[Cell], list[RunRecord]]:
+    """The suite, its cells with their records, and all records of its store."""
     from sslbench.experiment.store import Store
     from sslbench.plugins import registry
     from sslbench.suite.cells import suite_cells, with_records
@@ -212,4 +225,4 @@ def _opened(file: str) -> tuple[Suite, list[Cell], Prices]:
     store = Store(suite.store)
     records = store.records()
     cells = with_records(suite_cells(suite, plugins), records, store, plugins)
-    return suite, cells, Prices(records)
+    return suite, cells, records

@@ -58,7 +58,11 @@ def _keys(spec: RunSpec) -> list[tuple[Any, ...]]:
     """Runs that share a key cost about as much, those with the first one most nearly so."""
     p = spec.protocol
     system = (spec.method, spec.dataset, spec.features, spec.model)
-    return [(*system, p.labeled, p.unlabeled, p.text), system, (spec.method, spec.model)]
+    return [
+        (*system, p.labeled, p.unlabeled, p.text),
+        system,
+        (spec.method, *spec.learned, spec.model),
+    ]
 
 
 def _trainings(spec: RunSpec, n_trials: float, has_dev: bool) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from sslbench.errors import UserError
-from sslbench.experiment.description import method_description
+from sslbench.experiment.description import learner_description, method_description
 from sslbench.experiment.record import RunSpec
 from sslbench.experiment.settings import dataset_options
 from sslbench.plugins import Registry
@@ -22,6 +22,7 @@ class Commands:
     def __init__(self, plugins: Registry) -> None:
         self._plugins = plugins
         self._params = cache(self._defaults)
+        self._learned = cache(self._learned_defaults)
 
     def command(
         self, spec: RunSpec, seeds: Sequence[int], path: str | None = None, *, text: bool = True
@@ -44,6 +45,11 @@ class Commands:
         if protocol.folds:
             words += ["--folds", str(protocol.folds)]
         words += self._settings("", spec.params, self._params(spec.method))
+        if spec.learned:
+            words += ["--with", ",".join(spec.learned)]
+        for name, params in spec.learned.items():
+            words += self._settings(f"{name}.", params, self._learned(name))
+        words += ["--guard"] * (spec.guard is not None)
         return shlex.join([*words, "--featurizer", spec.featurizer, "--model", spec.model])
 
     def _data(self, spec: RunSpec, path: str | None) -> list[str]:
@@ -60,6 +66,12 @@ class Commands:
     def _defaults(self, method: str) -> dict[str, Any]:
         try:
             return method_description(self._plugins, method, {}).params
+        except UserError:
+            return {}
+
+    def _learned_defaults(self, name: str) -> dict[str, Any]:
+        try:
+            return learner_description(self._plugins, name, {}).params
         except UserError:
             return {}
 

@@ -54,6 +54,8 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     tune_cpu: Annotated[float, Meta(gt=0)] | None = None
     tune_seed: _SEED | None = None
     set: tuple[str, ...] = ()
+    text_features: tuple[str, ...] = msgspec.field(name="with", default=())
+    guard: bool = False
     featurizer: str | None = None
     model: str | None = None
 
@@ -68,6 +70,8 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             "seeds": tuple(range(self.seeds)),
             "text": self.text,
             "folds": self.folds,
+            "text_features": self.text_features,
+            "guard": self.guard,
             "featurizer": self.featurizer,
             "model": self.model,
             "tune": self.tune,
