@@ -48,10 +48,12 @@ def run(
     params: Mapping[str, Any] | None = None,
     preset: str | None = None,
     featurizer: str | None = None,
+    text_features: Names = (),
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
     guard: bool = False,
+    tune_seed: int | None = None,
     store: PathLike = "runs",
     jobs: int = 1,
     threads: int | None = None,
@@ -77,8 +79,11 @@ def run(
     folds: of cross-validation; 0 = test on the test split.
     params: parameters of methods and options of datasets, by "key" or "owner.key".
     preset: named parameters, such as "paper"; `params` go before it.
+    text_features: features learned from the unlabeled text, on top of the featurizer's.
     tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
     guard: keep the baseline where held-out labeled sentences do not speak for the method.
+    tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method; tune_seed: the draw
+        on which all seeds are tuned, None = each on its own.
     threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
     retry: run again what failed earlier.
     reuse: which records of the store are taken, see `GridOptions`.
@@ -105,10 +110,12 @@ def run(
         folds=folds,
         preset=preset,
         featurizer=featurizer,
+        text_features=_names(text_features),
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,
         guard=guard,
+        tune_seed=tune_seed,
         threads=threads,
         jobs=jobs,
     )
@@ -139,6 +146,7 @@ def train(
     params: Mapping[str, Any] | None = None,
     preset: str | None = None,
     featurizer: str | None = None,
+    text_features: Names = (),
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
@@ -168,6 +176,7 @@ def train(
         seeds=(seed,),
         preset=preset,
         featurizer=featurizer,
+        text_features=_names(text_features),
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,

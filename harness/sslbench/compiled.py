@@ -36,12 +36,14 @@ from llvmlite import binding  # type: ignore[import-untyped]
 from sslbench.compile_time import start_clock
 from sslbench.folders import cache_folder, others_can_write, tell_once, temporary_folder
 from sslbench.kernel_cache import KernelCache
+from sslbench.quick_compilation import compile_quickly
 from sslbench.threads import share_out
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 start_clock()
+compile_quickly(KernelCache)
 config: Any = numba.config
 ENGINE = "sslbench"
 #: of all kernels
@@ -109,6 +111,15 @@ def parallel_kernel(
         return cast("Callable[P, None]", shared)
 
     return decorate
+
+
+def prepare() -> None:
+    """Fill numba's tables of types and functions now, which the first kernel would do."""
+    from numba.core.registry import cpu_target
+
+    target: Any = cpu_target
+    target.typing_context.refresh()
+    target.target_context.refresh()
 
 
 def chunks(length: int, size: int) -> int:

@@ -23,6 +23,7 @@ from sslbench.registrations import (
     ModelInfo,
     Registration,
     SimilarityInfo,
+    TextFeaturesInfo,
 )
 
 BLOCK_VARIABLE = "SSLBENCH_BLOCK"
@@ -74,6 +75,7 @@ class Registry:
     models: dict[str, ModelInfo] = field(default_factory=dict)
     methods: dict[str, MethodInfo] = field(default_factory=dict)
     similarities: dict[str, SimilarityInfo] = field(default_factory=dict)
+    text_features: dict[str, TextFeaturesInfo] = field(default_factory=dict)
     problems: list[PluginProblem] = field(default_factory=list)
     blocked: list[Origin] = field(default_factory=list)
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
@@ -117,6 +119,10 @@ class Registry:
         """The similarity of this name; UserError with similar names if there is none."""
         return cast(SimilarityInfo, self.get("similarities", name))
 
+    def learner(self, name: str) -> TextFeaturesInfo:
+        """The text features of this name; UserError with similar names if there are none."""
+        return cast(TextFeaturesInfo, self.get("text_features", name))
+
     def find(self, name: str) -> list[Registration]:
         """Registrations of any kind with this name; UserError with similar names if none has it."""
         infos = [self.of_kind(kind)[name] for kind in KINDS if name in self.of_kind(kind)]
@@ -124,6 +130,15 @@ class Registry:
             names = [other for kind in KINDS for other in self.of_kind(kind)]
             raise UserError(f"nothing is called {name!r}", hint=suggestion(name, names))
         return infos
+
+    def own_targets(self, *names: tuple[str, str]) -> list[str]:
+        """The targets of those of these kinds and names that sslbench's distribution registers."""
+        found = [(kind, name, self.origins.get((kind, name))) for kind, name in names]
+        return [
+            self.of_kind(kind)[name].target
+            for kind, name, origin in found
+            if origin is not None and canonical(origin.distribution) == GROUP
+        ]
 
     def add(self, kind: str, info: Registration, origin: Origin) -> str | None:
         """Add a registration and return None, or return the message that its name is taken."""

@@ -125,4 +125,5 @@ class TypeTrainer:
         most = min(self.params.options().max_iterations, self.params.retraining)
         options = self.params.options(max_iterations=most)
         with self.run.phase("train"):
-            return self.crf.train([self.text.labeled, *targets], self.params, options=options)
+            parts = [self.text.labeled, *targets]
+            return self.run.train(self.crf, parts, self.params, options=options)

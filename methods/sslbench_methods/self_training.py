@@ -1,7 +1,8 @@
 """Self-training: label the unlabeled text with the current CRF, retrain on both, repeat.
 
 The classic baseline (e.g. Jiao et al. 2006, section 5.1; Suzuki & Isozaki 2008): Viterbi labels of
-the whole unlabeled text, warm starts, until the labels settle or repeat those of an earlier round.
+the whole unlabeled text, warm starts, until the labels settle or repeat those of an earlier round
+(docs/specs/entropy_regularization.md, section 10).
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class SelfTraining(CRFMethod):
             # few changed labels leave little to gain, of which a larger share is as little
             options = params.options(share=min(0.5, params.share / changed))
             with run.phase("train"):
-                result = crf.train([text.labeled, *targets], params, options=options)
+                result = run.train(crf, [text.labeled, *targets], params, options=options)
             rounds.record(
                 f"{changed:.2%} of the labels changed", changed=changed, **result.record()
             )

@@ -50,13 +50,16 @@ def train_supervised(
     run: RunContext,
     *,
     decides: bool = False,
+    most: int | None = None,
 ) -> dict[str, float]:
     """Train on the labeled sentences; the trace and the caller get the accuracy on dev, if any.
 
     decides: whether the accuracy decides something, which counts as tuning.
+    most: iterations of the optimizer; None = as the parameters say.
     """
+    options = None if most is None else params.options(max_iterations=most)
     with run.phase("train"):
-        run.record(crf.train([text.labeled], params), "supervised")
+        run.record(run.train(crf, [text.labeled], params, options=options), "supervised")
     accuracy = text.dev_accuracy(crf, record_only=not decides)
     run.trace["supervised"] |= accuracy
     return accuracy

@@ -89,6 +89,22 @@ def trained(**options: Any) -> dict[str, Any]:
     return one.run.trace
 
 
+def test_a_start_before_the_optimum() -> None:
+    optimum, early, control = (
+        trainer(gamma=gamma, start_iterations=most)
+        for gamma, most in ((0.7, None), (0.7, 2), (0.0, 2))
+    )
+    for one in (optimum, early, control):
+        one.train()
+    assert optimum.run.trace["supervised"]["iterations"] > 2
+    assert early.run.trace["supervised"]["iterations"] == 2
+    assert early.run.trace["before"]["RL"] < optimum.run.trace["before"]["RL"]
+    # without the entropy, the control goes on to the supervised optimum
+    supervised = trainer(gamma=0.0)
+    supervised.train()
+    close(control.crf.weights, supervised.crf.weights, 1e-4)
+
+
 def test_schedule_and_restarts() -> None:
     stages = trained(gamma=5.0, anneal="geometric")["stages"]
     assert [stage["gamma"] for stage in stages] == [5 / 16, 5 / 8, 5 / 4, 5 / 2, 5.0]

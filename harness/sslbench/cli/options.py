@@ -95,6 +95,11 @@ def named(plural: str) -> Callable[[Any, Any, str], list[str]]:
     return complete
 
 
+def names_in(text: str | None) -> tuple[str, ...]:
+    """The names in a text such as "word,pos,label"; none without a text."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
 _OPTIONS = (
     click.option(
         "--labeled",
@@ -130,8 +135,17 @@ _OPTIONS = (
     ),
     click.option(
         "--featurizer",
-        help="Name, or a template file of CRF++ or Wapiti. Default: that of the dataset.",
+        help="Name, or a file of templates: TOML, CRF++, Wapiti. Default: that of the dataset.",
         shell_complete=named("featurizers"),
+    ),
+    click.option(
+        "--with",
+        "text_features",
+        callback=lambda _ctx, _param, given: names_in(given),
+        metavar="NAME,NAME",
+        help="Features learned from the unlabeled text, on top of the others; see sslbench list"
+        " text_features. --set NAME.KEY=VALUE.",
+        shell_complete=named("text_features"),
     ),
     click.option(
         "--model",
@@ -165,6 +179,7 @@ _PASSED = (
     "settings",
     "preset",
     "featurizer",
+    "text_features",
     "model",
     "data_path",
     "threads",
@@ -193,12 +208,7 @@ def request_of(given: dict[str, Any], **more: Any) -> Request:
     return Request(
         labeled=parse_labeled(given["labeled"]),
         unlabeled=None if cap is None else parse_unlabeled(cap),
-        columns=column_names(given["columns"]),
+        columns=names_in(given["columns"]),
         **{name: given[name] for name in _PASSED},
         **more,
     )
-
-
-def column_names(text: str) -> tuple[str, ...]:
-    """The names in a text such as "word,pos,label"."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())

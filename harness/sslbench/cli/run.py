@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import closing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,9 +22,11 @@ from sslbench.cli.text import counted, echo, warn_of_problems
 from sslbench.errors import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sslbench.experiment.execute.grid import GridResult
+    from sslbench.experiment.execute.nursery import Nursery
     from sslbench.experiment.record import RunRecord
     from sslbench.experiment.training import RunTask
 
@@ -46,6 +50,9 @@ if TYPE_CHECKING:
 @problem_options
 @click.option("--seed", "seeds", type=SEED, multiple=True, help="May repeat. Default: 0.")
 @click.option("--seeds", "ranges", type=SeedRange(), default=(), help="Several, e.g. 0-4 or 0,1,7.")
+@click.option(
+    "--tune-seed", type=SEED, help="Tune on the draw of this seed; default: on that of each run."
+)
 @click.option(
     "--folds",
     type=int,
@@ -95,16 +102,18 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     Exit status: 0 done, 1 some run failed, 2 wrong usage or bad input.
     """
     from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.cli.results import print_results
     from sslbench.plugins import registry
 
     warn_of_problems(registry())
-    with plain_warnings():
+    with _nursery(given) as nursery, plain_warnings():
         tasks = _tasks(given)
         if given["dry_run"]:
             show_price(tasks, given)
             return
-        result = _run(tasks, given)
+        options = {name: given[name] for name in _GRID}
+        result = run_shown(tasks, given["store"], nursery=nursery, **options)
+    from sslbench.cli.results import print_results  # it imports numpy: after the nursery
+
     print_results(result.records, given["form"])
     for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
         tell(f"warning: {warning}")
@@ -112,8 +121,27 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         tell(str(line))
     if ctx.find_root().params.get("debug"):
         _show_tracebacks(result.failed)
-    tell(_summary(result))
+    tell(summary(result))
     ctx.exit(result.exit_status)
+
+
+@contextmanager
+def _nursery(given: dict[str, Any]) -> Iterator[Nursery | None]:
+    """An early nursery where the runs are local, with the methods and the model imported."""
+    from sslbench.experiment.execute.nursery import early_nursery
+    from sslbench.plugins import registry
+
+    if given["dry_run"] or given["executor"] != "local":
+        yield None
+        return
+    threads = given["threads"] or max(1, (os.cpu_count() or 1) // given["jobs"])
+    names = [("methods", name) for name in given["methods"]]
+    nursery = early_nursery(threads, registry().own_targets(*names))
+    with nullcontext() if nursery is None else closing(nursery):
+        yield nursery
+
+
+_GRID = ("jobs", "timeout", "memory", "retry", "reuse", "executor")
 
 
 def _tasks(given: dict[str, Any]) -> list[RunTask]:
@@ -132,6 +160,7 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
         seeds=tuple(dict.fromkeys([*given["seeds"], *given["ranges"]])) or (0,),
         folds=given["folds"],
         guard=given["guard"],
+        tune_seed=given["tune_seed"],
         jobs=given["jobs"],
     )
     run_tasks = plan(request, store=Store(given["store"]), notice=tell)
@@ -140,26 +169,22 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
     return run_tasks
 
 
-def _run(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> GridResult:
+def run_shown(run_tasks: Sequence[RunTask], store: str | Path, **options: Any) -> GridResult:
+    """Run a grid with its progress on standard error. options: of `GridOptions`."""
     from sslbench.cli.messages import GridProgress
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.store import Store
 
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:
-        options = GridOptions(
-            jobs=given["jobs"],
-            timeout=given["timeout"],
-            memory=given["memory"],
-            retry=given["retry"],
-            reuse=given["reuse"],
-            executor=given["executor"],
+        shown = GridOptions(
+            **options,
             on_stored=progress.stored,
             on_start=progress.start,
             on_end=progress.end,
             on_wait=progress.wait,
         )
-        return run_grid(run_tasks, Store(given["store"]), options)
+        return run_grid(run_tasks, Store(store), shown)
 
 
 def _show_tracebacks(records: Sequence[RunRecord]) -> None:
@@ -182,7 +207,8 @@ def _warnings(record: RunRecord) -> list[str]:
     return [f"{record.method} on {record.dataset}: {line}" for line in record.warnings]
 
 
-def _summary(result: GridResult) -> str:
+def summary(result: GridResult) -> str:
+    """How many runs there were, and how they ended."""
     parts = [counted(len(result.records) - len(result.skipped), "run")]
     if result.stored:
         parts.append(f"{result.stored} of them found in the store")

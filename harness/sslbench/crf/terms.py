@@ -77,6 +77,9 @@ class Term(Protocol):
 
     Batches are evaluated in order by one thread, so that a term may add something up. Several
     threads evaluate batches of a term with the class attribute ``stateless = True``.
+
+    A term whose value is a function of the whole text has ``survey(potentials)``, which gets the
+    potentials of all batches before the terms of any part are evaluated.
     """
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from sslbench.experiment.convergence import convergence_warnings
 from sslbench.experiment.record import RunRecord, content_id
 from sslbench.report.draws import MethodsTest
@@ -48,7 +50,7 @@ class Row:
     missing: seeds that the ranked rows share and this one lacks.  failed: number of failed runs.
     wall_s, cpu_s, peak_rss_mb: medians over successful runs, in seconds and MiB.
     labeled_sentences: of the labeled sample.  codes: hashes of the code of its runs.
-    trials, tune_cpu_s: tuning trials of all runs, and their CPU seconds.
+    trials, tune_cpu_s: tuning trials of all runs (shared ones once), their CPU seconds.
     notes: what a reader should know.  stale: whether a run is of other code than today's and was
         not verified.
     rank: 1 = best of the rows with all shared seeds; None = not one of these.
@@ -123,7 +125,10 @@ def row_key(record: RunRecord) -> RowKey:
     """The row of a run."""
     spec = record.spec
     params = tuple((name, _text(spec.params[name])) for name in sorted(spec.params))
-    parts = (spec.featurizer, spec.model, params, spec.featurizer_digest, spec.search)
+    digest = spec.featurizer_digest
+    if spec.learned:
+        digest = content_id([digest, spec.learned])
+    parts = (spec.features, spec.model, params, digest, spec.search)
     return RowKey(spec.method, *parts, "" if spec.guard is None else content_id(spec.guard))
 
 
@@ -182,6 +187,9 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row
     scores = {seed: record.score or 0.0 for seed, record in good.items()}
     values = [scores[seed] for seed in counted]
     sizes = [record.data.get("sentences", {}).get("labeled") for record in good.values()]
+    tuned = list(good.values())
+    if tuned and tuned[0].spec.protocol.tune_seed is not UNSET:
+        tuned = tuned[:1]  # the trials of one draw serve all
     return Row(
         name=name,
         key=key,
@@ -198,8 +206,8 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row
         peak_rss_mb=_median(record.peak_rss_mb for record in good.values()),
         labeled_sentences=sizes[0] if sizes else None,
         codes=tuple(sorted({content_id(record.code) for record in cells.values()})),
-        trials=sum(record.tuned.trials for record in good.values()),
-        tune_cpu_s=sum(record.tuned.cpu_s for record in good.values()),
+        trials=sum(record.tuned.trials for record in tuned),
+        tune_cpu_s=sum(record.tuned.cpu_s for record in tuned),
         notes=_notes(cells, good, counted, missing),
         cells=cells,
     )

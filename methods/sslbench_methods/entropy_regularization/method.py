@@ -25,6 +25,7 @@ from sslbench.crf import (
     EncodedCorpus,
     EncodedProblem,
     Entropy,
+    Parts,
     PotentialGradient,
 )
 from sslbench.method import FeaturesFrom
@@ -70,6 +71,13 @@ class EntropyRegularization(CRFMethod):
             Literal["none", "geometric"],
             msgspec.Meta(description="geometric: gamma/16, /8, /4, /2, gamma, 50 iterations each"),
         ] = "none"
+        start_iterations: Annotated[
+            Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None,
+            msgspec.Meta(
+                description="of L-BFGS without the entropy, before it; None = to the optimum (the"
+                " paper's start is not quite converged)"
+            ),
+        ] = None
         joint_iterations: Annotated[
             int,
             msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS with the entropy, per stage"),
@@ -136,14 +144,14 @@ class EntropyTrainer:
     run: RunContext
 
     def train(self) -> ChainCRF:
-        """The supervised optimum, then L-BFGS on the objective, in stages."""
+        """The supervised start, then L-BFGS on the objective, in stages."""
         params, run = self.params, self.run
-        train_supervised(self.crf, self.text, params, run)
+        train_supervised(self.crf, self.text, params, run, most=params.start_iterations)
         gamma = self.gamma()
         before = self.report(gamma)
         stages: list[dict[str, Any]] = []
         run.trace |= {"gamma": gamma, "before": before, "stages": stages}
-        if gamma == 0:  # the objective is the supervised one: this is its optimum
+        if gamma == 0 and params.start_iterations is None:  # this is its optimum
             run.trace |= {"after": before, "collapsed": []}
             return self.crf
         plain = params.anneal == "none"
@@ -176,24 +184,22 @@ class EntropyTrainer:
         shares of the labels, all of the line search's last evaluation.
         """
         parts = self._watched(gamma)
-        loss: list[float] = []
-        entropy: list[float] = []
-        labels: dict[str, list[float]] = {}
+        curves: dict[str, Any] = {"loss": [], "entropy": [], "labels": {}}
 
         def note(iteration: int, value: float, _gradient: float) -> None:
             totals = self._totals(parts)
-            loss.append(value)
-            entropy.append(totals["entropy"])
+            curves["loss"].append(value)
+            curves["entropy"].append(totals["entropy"])
             if iteration % LABELS_EVERY == 0:
-                labels[str(iteration)] = totals["labels"]
+                curves["labels"][str(iteration)] = totals["labels"]
                 self.run.progress(f"iteration {iteration}: {totals['entropy']:.4f} nats per token")
 
         options = self.params.options(max_iterations=iterations)
         with self.run.phase("train"):
-            result = self.crf.train(
-                [self.text.labeled, *parts], self.params, options=options, callback=note
+            text: Parts = [self.text.labeled, *parts]
+            result = self.run.train(
+                self.crf, text, self.params, curves, options=options, callback=note
             )
-        curves = {"loss": loss, "entropy": entropy, "labels": labels}
         return {"gamma": gamma, **result.record(), **curves}
 
     def report(self, gamma: float) -> dict[str, Any]:

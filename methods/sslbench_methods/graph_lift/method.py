@@ -17,10 +17,17 @@ from typing import Annotated, ClassVar
 import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, registry
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis
 from sslbench.crf import ChainCRF, EncodedCorpus
 from sslbench.graph.propagation.quadratic import propagate
-from sslbench.method import GraphSimilarity, MaxDf, Neighbors, Symmetry
+from sslbench.method import (
+    GraphSimilarity,
+    MaxDf,
+    Neighbors,
+    Suffixes,
+    Symmetry,
+    check_similarity,
+)
 from sslbench.types import F64, I32, Bool
 from sslbench_methods import shared
 from sslbench_methods.relabeling import AXES, RelabelingParams, TypeTrainer
@@ -53,6 +60,7 @@ class GraphLift(CRFMethod):
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
         max_df: MaxDf = None
+        suffixes: Suffixes = None
         mu: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="weight of the edges")] = 0.5
         nu: Annotated[
             float,
@@ -70,7 +78,7 @@ class GraphLift(CRFMethod):
         )
 
         def __post_init__(self) -> None:
-            registry().similarity(self.similarity)
+            check_similarity(self)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Build the graph, then train, smooth, relabel and retrain until the labels settle."""

@@ -7,7 +7,8 @@ label sequences of the unlabeled sentences,
 
 with L the log-likelihood of the labeled sentences and its prior, and h a penalty of the marginals
 m of q: tokens of similar n-grams should have similar labels. E-steps (`e_step`) and M-steps
-alternate from the supervised optimum; neither lowers J. J is not jointly concave.
+alternate from the supervised optimum; neither lowers J. J is not jointly concave
+(docs/specs/graph_pr.md, sections 3 and 6).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, Tagger, UserError
+from sslbench.checked import Saved
 from sslbench.crf import ChainCRF, EncodedProblem, LogPartition, Parts
 from sslbench.graph.lookup import NgramLookup, NgramScores
 from sslbench.graph.regularized import SCHEDULES, Posterior, RegularizedPosterior, Schedule, Value
@@ -227,7 +229,7 @@ class RegularizedEM:
         with self.run.phase("estep"):
             carried = self.params.warm == "carry" or self.params.schedule == "release"
             start = old if carried else self.posterior.restarted(old, model)
-            q, steps = self.posterior.minimize(start, model, self.schedule)
+            q, steps = self._minimized(start, model)
             now = self.posterior.value(q, model)
             # a restart that was stopped early may have a larger R than the old posterior
             if worse := now.r > value.r:
@@ -236,6 +238,18 @@ class RegularizedEM:
         self.path.append(self.objective(now))
         parts = {"J_E": self.path[-1], "R": now.r, "KL": now.kl, "h": now.h}
         return q, {**parts, **steps, "kept_old": worse}
+
+    def _minimized(self, start: Posterior, model: Posterior) -> tuple[Posterior, dict[str, Any]]:
+        """As `RegularizedPosterior.minimize`; a killed run finds what it did."""
+
+        def minimize() -> Saved:
+            q, steps = self.posterior.minimize(start, model, self.schedule)
+            return q.arrays(), {"steps": steps, "same_weights": q.weights is model.weights}
+
+        arrays, facts = self.run.once(minimize)
+        if facts["same_weights"]:  # its divergence needs no counts then
+            arrays["weights"] = model.weights
+        return Posterior.from_arrays(arrays), facts["steps"]
 
     def m_step(self, q: Posterior, share: float = 0.0) -> tuple[Posterior, Value, dict[str, Any]]:
         """theta <- argmax L + beta sum_unlabeled E_q log p_theta, from the current weights.
@@ -248,7 +262,7 @@ class RegularizedEM:
         stop = params.options(ftol=params.m_ftol, max_iterations=params.m_iterations, share=share)
         sums = params.beta * q.expected_counts()
         with self.run.phase("mstep"):
-            result = self.crf.train(parts, params, options=stop, expected_counts=sums)
+            result = self.run.train(self.crf, parts, params, options=stop, expected_counts=sums)
         model = self._model()
         value = self.posterior.value(q, model)
         self.path.append(self.objective(value))

@@ -4,7 +4,8 @@ Subramanya, Petrov & Pereira (2010), algorithm 1, with equation 3 corrected (mu 
 neighbors) and every edge counted once. A type is an n-gram, a vertex of the graph. Each round
 averages the posteriors of the tokens of a type, smooths them (propagation on a graph, or nothing
 for the paper's self-trained CRF), mixes them back into the tokens, decodes, and retrains on the
-labels. Ten propagation steps are part of the method: the optimum ignores the posteriors.
+labels. Ten propagation steps are part of the method: the optimum ignores the posteriors
+(docs/specs/graph_self_training.md, sections 3 and 4).
 """
 
 from __future__ import annotations
@@ -14,11 +15,19 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, registry
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis
 from sslbench.crf import BatchPotentials, ChainCRF, EncodedCorpus
 from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.graph.vertices import ngram_vertices
-from sslbench.method import GraphSimilarity, MaxDf, Neighbors, Symmetry, TextVertices
+from sslbench.method import (
+    GraphSimilarity,
+    MaxDf,
+    Neighbors,
+    Suffixes,
+    Symmetry,
+    TextVertices,
+    check_similarity,
+)
 from sslbench.types import F64, I32
 from sslbench_methods import shared
 from sslbench_methods.relabeling import AXES, RelabelingParams, TypeTrainer
@@ -66,6 +75,7 @@ class GraphSelfTraining(CRFMethod):
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
         max_df: MaxDf = None
+        suffixes: Suffixes = None
         mu: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="weight of the edges")] = 0.5
         nu: Annotated[
             float,
@@ -82,6 +92,16 @@ class GraphSelfTraining(CRFMethod):
             msgspec.Meta(description="optimum: solve equation 2; the posteriors have no influence"),
         ] = "steps"
         edge_count: shared.EdgeCounts = "once"
+        sentences: Annotated[
+            Annotated[int, msgspec.Meta(ge=0, le=10**9)] | None,
+            msgspec.Meta(description="unlabeled sentences that are labeled, the first; None = all"),
+        ] = None
+        count: Annotated[
+            Literal["all", "graph"],
+            msgspec.Meta(
+                description="sentences in whose text contexts are counted: the others too, or not"
+            ),
+        ] = "all"
         presets: ClassVar[shared.Presets] = {
             "paper": {**_PAPER, "neighbors": 5, "mu": 0.5, "nu": 0.01, "steps": 10}
         }
@@ -92,11 +112,15 @@ class GraphSelfTraining(CRFMethod):
         )
 
         def __post_init__(self) -> None:
-            registry().similarity(self.similarity)
+            check_similarity(self)
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Build the graph, then train, smooth, relabel and retrain until the labels settle."""
-        graph = problem.graph(params, run)
+        more = None
+        if params.sentences is not None:
+            problem, rest = problem.split_text(params.sentences, params.column)
+            more = rest if params.count == "all" else None
+        graph = problem.graph(params, run, counting_text=more)
         vertices = graph.text
 
         def smooth(q: F64) -> F64:

@@ -3,7 +3,7 @@
 Zeng et al. (2013). Label distributions of labeled trigrams spread once over a similarity graph
 (equation 4, unnormalized: their mass decays with the distance); they become factors beside the
 labels of unlabeled text (equation 6); the CRF is trained to agree with them (equation 5).
-Prediction is that of the plain CRF.
+Prediction is that of the plain CRF (docs/specs/virtual_evidence.md, sections 4 and 5).
 """
 
 from __future__ import annotations
@@ -101,6 +101,10 @@ class VirtualEvidenceTraining(CRFMethod):
                 ge=1, le=10**9, description="n-grams with fewer occurrences are no vertices"
             ),
         ] = 1
+        least_mass: Annotated[
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="vertices of less propagated mass are ignored"),
+        ] = 0.0
         presets: ClassVar[Presets] = {
             "paper": {
                 "neighbors": 5,
@@ -127,6 +131,7 @@ class VirtualEvidenceTraining(CRFMethod):
             q = propagate_unnormalized(
                 graph.W, *gold, params.mu, params.lam, params.penalty, params.edge_count
             )
+        q[q.sum(axis=1) < params.least_mass] = 0.0
         if params.normalize:
             q = normalized(q)
         if params.base_rates == "removed":
@@ -232,12 +237,14 @@ class EvidenceTrainer:
         options = self.params.options(max_iterations=self.params.m_iterations, ftol=0.0)
         with self.run.phase("train"):
             counts = expected.counts
-            return self.crf.train(parts, self.params, options=options, expected_counts=counts)
+            return self.run.train(
+                self.crf, parts, self.params, options=options, expected_counts=counts
+            )
 
     def direct(self) -> TrainingResult:
         """L-BFGS on F itself, from the current weights."""
         with self.run.phase("train"):
-            return self.crf.train([self.text.labeled, *self.parts], self.params)
+            return self.run.train(self.crf, [self.text.labeled, *self.parts], self.params)
 
     def report(self, expected: EStep) -> dict[str, Any]:
         """F and what the free and the clamped model say of the unlabeled text."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import shutil
 import signal
@@ -12,15 +11,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
-from types import ModuleType
 
 import msgspec
 import psutil
-from pebble import ProcessExpired, concurrent
 
+from sslbench.experiment.execute.nursery import BodyError, Nursery, Started
 from sslbench.experiment.execute.threads import thread_variables
 from sslbench.experiment.record import ErrorKind, RunRecord
 from sslbench.experiment.runner import execute, failed
@@ -50,6 +48,7 @@ def run_all(
     timeout: float | None = None,
     memory: int | None = None,
     on_start: OnStart = lambda run_task: None,
+    nursery: Nursery | None = None,
 ) -> Iterator[RunRecord]:
     """Execute each run in its own processes, `jobs` at a time; yield records as they come.
 
@@ -65,26 +64,27 @@ def run_all(
     timeout: seconds per run; None = no limit.
     memory: bytes per run, of all its processes; None = `default_memory`.
     on_start: called before a process starts.
+    nursery: starts the processes, with its own environment; None = a new one.
     """
-    waiting, running = iter(run_tasks), dict[Future[bytes], _Child]()
+    waiting, running = iter(run_tasks), list[_Child]()
     limits = Limits(timeout, memory or default_memory(jobs))
-    with _environment(threads):
+    with _environment(threads), contextlib.closing(_Starter(nursery)) as starter:
         try:
             while True:
                 while len(running) < jobs and (run_task := next(waiting, None)) is not None:
                     on_start(run_task)
-                    child = _Child.start(run_task, limits)
-                    running[child.future] = child
+                    running.append(_Child.start(run_task, limits, starter))
                 if not running:
                     return
-                done, _ = wait(running, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-                for child in running.values():
+                ready = wait([child.started.connection for child in running], _POLL_SECONDS)
+                for child in running:
                     child.watch()
-                for future in done:
-                    yield running.pop(future).finish()
+                for child in [each for each in running if each.started.connection in ready]:
+                    running.remove(child)
+                    yield child.finish()
         finally:
-            for child in running.values():
-                child.kill()
+            for child in running:
+                child.end()
 
 
 def default_memory(jobs: int) -> int:
@@ -103,45 +103,62 @@ class Limits:
     memory: int
 
 
+class _Starter:
+    """Starts the processes of runs; makes a nursery if none is given, or it is gone."""
+
+    def __init__(self, nursery: Nursery | None) -> None:
+        self._nursery = nursery
+        self._own: Nursery | None = None
+
+    def start(self, run_task: RunTask, temporary: Path, memory: int) -> Started:
+        if self._nursery is not None:
+            with contextlib.suppress(OSError):
+                return _start(self._nursery, run_task, temporary, memory)
+        self.close()
+        self._nursery = self._own = Nursery()
+        return _start(self._nursery, run_task, temporary, memory)
+
+    def close(self) -> None:
+        if self._own is not None:
+            self._own.close()
+
+
+def _start(nursery: Nursery, run_task: RunTask, temporary: Path, memory: int) -> Started:
+    spec, encoded = run_task.spec, msgspec.json.encode(run_task)
+    names = (("methods", spec.method), ("featurizers", spec.featurizer), ("models", spec.model))
+    arguments = (encoded, str(temporary), memory, nursery.parent)
+    return nursery.start(_child_main, arguments, registry().own_targets(*names))
+
+
 @dataclass
 class _Child:
     """The process of a run. peak: bytes, the largest memory sample of it and its descendants."""
 
     run_task: RunTask
     limits: Limits
-    future: Future[bytes]
+    started: Started
     process: psutil.Process | None
     temporary: Path
     began: float = field(default_factory=time.perf_counter)
     descendants: set[psutil.Process] = field(default_factory=set)
     peak: int = 0
+    late: bool = False
 
     @staticmethod
-    def start(run_task: RunTask, limits: Limits) -> _Child:
-        name = f"sslbench-{run_task.spec.run_id}"
-        # Not daemonic: it starts another process, and `kill` ends all of them.
-        # Both arguments: pebble 5.2 declares `mp_context` but reads `context`, and forks without.
-        spawn = multiprocessing.get_context("spawn")
-        launch = concurrent.process(  # type: ignore[call-overload]
-            name=name,
-            daemon=False,
-            timeout=limits.timeout,
-            context=spawn,
-            mp_context=spawn,
-        )
-        task, folder = msgspec.json.encode(run_task), tempfile.mkdtemp(prefix="sslbench-run-")
-        with _without_main():
-            future: Future[bytes] = launch(_child_main)(task, folder, limits.memory, os.getpid())
-        pids = [child.pid for child in multiprocessing.active_children() if child.name == name]
+    def start(run_task: RunTask, limits: Limits, starter: _Starter) -> _Child:
+        folder = Path(tempfile.mkdtemp(prefix="sslbench-run-"))
+        started = starter.start(run_task, folder, limits.memory)
         process = None
-        with contextlib.suppress(psutil.Error, IndexError):
-            process = psutil.Process(pids[0])
-        return _Child(run_task, limits, future, process, Path(folder))
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(started.pid)
+        return _Child(run_task, limits, started, process, folder)
 
     def watch(self) -> None:
-        """Sample the memory of the process and its descendants; kill them beyond the limit."""
-        if self.process is None or self.future.done():
+        """Sample the memory of the process and its descendants; kill them beyond the limits."""
+        if self.process is None or self.started.connection.poll():
             return
+        limit = self.limits.timeout
+        self.late = limit is not None and time.perf_counter() - self.began > limit
         used = 0
         self.descendants |= descendants(self.process)
         with contextlib.suppress(psutil.Error):
@@ -150,25 +167,22 @@ class _Child:
             with contextlib.suppress(psutil.Error):
                 used += member.memory_info().rss
         self.peak = max(self.peak, used)
-        if used > self.limits.memory:
+        if self.late or used > self.limits.memory:
             self.kill()
 
     def finish(self) -> RunRecord:
-        """The record of a process that has ended."""
-        self.kill()
+        """The record of a process that has answered or ended."""
+        result, code = self.end()
         limits = self.limits
-        try:
-            record = msgspec.json.decode(self.future.result(), type=RunRecord)
-        except TimeoutError:
+        if isinstance(result, RunRecord):
+            record = result
+        elif self.late:
             record = self._failed("timeout", f"stopped after {limits.timeout:g} s (--timeout)")
-        except ProcessExpired as error:
-            if self.peak > limits.memory:
-                message = f"stopped at {limits.memory / _MEGA:,.0f} MiB of memory (--memory)"
-                record = self._failed("memory", message)
-            else:
-                record = self._failed("process", exit_message(error.exitcode))
-        except Exception as error:  # the process could not start, or its result not be read
-            record = self._failed("process", f"{type(error).__name__}: {error}")
+        elif self.peak > limits.memory:
+            message = f"stopped at {limits.memory / _MEGA:,.0f} MiB of memory (--memory)"
+            record = self._failed("memory", message)
+        else:
+            record = self._failed("process", result or exit_message(code))
         peaks = [mb for mb in (record.peak_rss_mb, self.peak / _MEGA) if mb]
         record.peak_rss_mb = round(max(peaks), 1) if peaks else None
         return record
@@ -178,6 +192,20 @@ class _Child:
         record.wall_s = time.perf_counter() - self.began
         return record
 
+    def end(self) -> tuple[RunRecord | str, int | None]:
+        """Its record, or what was wrong, "" if it has sent nothing; and its exit code."""
+        result: RunRecord | str = ""
+        try:
+            if self.started.connection.poll():
+                result = msgspec.json.decode(self.started.result(), type=RunRecord)
+        except (EOFError, ConnectionError):
+            pass
+        except (BodyError, OSError, msgspec.MsgspecError) as error:
+            result = str(error)
+        self.kill()
+        self.started.connection.close()
+        return result, self.started.exit_code()
+
     def kill(self) -> None:
         """Kill the process and all that it is known to have started."""
         shutil.rmtree(self.temporary, ignore_errors=True)
@@ -186,17 +214,6 @@ class _Child:
         self.descendants |= descendants(self.process)
         kill_group(self.process.pid)
         kill((self.process, *self.descendants))
-
-
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """Let new processes not import the user's script, which would start the runs once more."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
 
 
 def _child_main(encoded: bytes, temporary: str, memory: int, parent: int) -> bytes:
