@@ -21,10 +21,14 @@ class OnTextFeatures(CRFMethod):
 
     def fit(self, problem: Problem, params: Any, run: RunContext) -> FeaturedTagger:
         """Learn the features, then train."""
-        own = self.learner.Params
         with run.phase("text_features"):
-            values = {field: getattr(params, field) for field in own.__struct_fields__}
-            learned = self.learner().learn(problem, own(**values), run)
+            learned = self.learner().learn(problem, _part(params, self.learner.Params), run)
         rich = on_features(problem, [learned], text=False)
-        crf = Supervised().fit(rich, params, run)
-        return FeaturedTagger(crf, {self.name: learned})
+        tagger = Supervised().fit(rich, _part(params, Supervised.Params), run)
+        return FeaturedTagger(tagger, {self.name: learned})
+
+
+def _part(params: Any, cls: type[Any]) -> Any:
+    """The parameters of another class, as far as there are fields of the same names."""
+    fields = [name for name in cls.__struct_fields__ if hasattr(params, name)]
+    return cls(**{name: getattr(params, name) for name in fields})
