@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from sslbench.folders import cache_folder
 
@@ -19,6 +20,10 @@ if "SSLBENCH_DATA" not in os.environ and BESIDE.is_dir():
     os.environ["SSLBENCH_DATA"] = str(BESIDE)
 # Where it is without this, also for tests that give derived data another folder.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
+
+# An example may compile a kernel, and the machine may be busy: no test fails for its time.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture

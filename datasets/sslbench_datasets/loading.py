@@ -31,6 +31,26 @@ class Hash(Protocol):
     def update(self, data: bytes, /) -> None: ...
 
 
+OwnText = Annotated[
+    str,
+    Meta(
+        description="your own unlabeled text in place of the external one: a file with one word"
+        " per line and a blank line between sentences"
+    ),
+]
+
+
+class TextOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Option of datasets whose unlabeled text may be the user's own."""
+
+    unlabeled: OwnText = ""
+
+
+def text_metadata(own: str, home: DataHome) -> dict[str, str]:
+    """The sha256 of the user's file, if there is one: its path does not say what is in it."""
+    return {"sha256_unlabeled": home.sha256(Path(own).expanduser())} if own else {}
+
+
 class CheckOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Option of datasets that are read from the user's own files."""
 
@@ -47,6 +67,12 @@ class FolderOptions(CheckOptions, frozen=True, forbid_unknown_fields=True):
     def folder(self, home: DataHome) -> Path:
         """The folder that the option names, by default the root of `home`."""
         return Path(self.path).expanduser() if self.path else home.root
+
+    def text_home(self, home: DataHome) -> DataHome:
+        """Where files of external text are: `home`, unless its root is the user's folder."""
+        if self.path:
+            return home
+        return DataHome(None, home.cache, home.offline, home.dataset)
 
 
 def parse_options(dataset: str, options: Mapping[str, object], kind: type[Options]) -> Options:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ModelInfo,
         RemoteFile,
         SimilarityInfo,
+        TextFeaturesInfo,
     )
 
     __version__: str
@@ -44,6 +45,7 @@ _HOMES = {
         "ModelInfo",
         "RemoteFile",
         "SimilarityInfo",
+        "TextFeaturesInfo",
     ),
     # These import numpy.
     "sslbench.corpus": ("Column", "Corpus", "Shards", "Vocabulary"),
@@ -83,6 +85,7 @@ __all__ = [
     "Tagger",
     "Template",
     "TemplateFeaturizer",
+    "TextFeaturesInfo",
     "TrainingParams",
     "UserError",
     "Vocabulary",

@@ -46,10 +46,14 @@ def run(
     seeds: Iterable[int] = (0,),
     folds: int = 0,
     params: Mapping[str, Any] | None = None,
+    preset: str | None = None,
     featurizer: str | None = None,
+    text_features: Names = (),
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
+    guard: bool = False,
+    tune_seed: int | None = None,
     store: PathLike = "runs",
     jobs: int = 1,
     threads: int | None = None,
@@ -74,7 +78,12 @@ def run(
     text: where unlabeled text comes from: "rest" of train, "external", or "all".
     folds: of cross-validation; 0 = test on the test split.
     params: parameters of methods and options of datasets, by "key" or "owner.key".
+    preset: named parameters, such as "paper"; `params` go before it.
+    text_features: features learned from the unlabeled text, on top of the featurizer's.
     tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
+    guard: keep the baseline where held-out labeled sentences do not speak for the method.
+    tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method; tune_seed: the draw
+        on which all seeds are tuned, None = each on its own.
     threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
     retry: run again what failed earlier.
     reuse: which records of the store are taken, see `GridOptions`.
@@ -99,10 +108,14 @@ def run(
         text=text,
         seeds=tuple(seeds),
         folds=folds,
+        preset=preset,
         featurizer=featurizer,
+        text_features=_names(text_features),
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,
+        guard=guard,
+        tune_seed=tune_seed,
         threads=threads,
         jobs=jobs,
     )
@@ -131,16 +144,20 @@ def train(
     text: TextSource | None = None,
     seed: int = 0,
     params: Mapping[str, Any] | None = None,
+    preset: str | None = None,
     featurizer: str | None = None,
+    text_features: Names = (),
     model: str | None = None,
     tune: int | None = None,
     tune_cpu: float | None = None,
+    guard: bool = True,
     threads: int | None = None,
     verbose: bool = False,
 ) -> TrainedTagger:
     """Train a method in this process; see `run` for the parameters.
 
-    No sentences of `data` are held out for a test.
+    The guard trains the method on five folds more; guard=False leaves it out. No sentences of
+    `data` are held out for a test.
 
     Returns
     -------
@@ -157,10 +174,13 @@ def train(
         params,
         text=text,
         seeds=(seed,),
+        preset=preset,
         featurizer=featurizer,
+        text_features=_names(text_features),
         model=model,
         tune=tune,
         tune_cpu=tune_cpu,
+        guard=guard,
         threads=use_threads(threads),
         cut=False,
         quiet=not verbose,

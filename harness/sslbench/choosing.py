@@ -148,7 +148,8 @@ def choose(
     search = _Search(request, store, plugins, time.monotonic() + budget, notice)
     features = [request.featurizer] if request.featurizer else None
     if features is None:
-        features = fitting_featurizers(plugins.featurizers, dataset.task, request.columns)
+        columns = tuple(dataset.splits["train"].columns)
+        features = fitting_featurizers(plugins.featurizers, dataset.task, columns)
     search.try_all([Candidate(baseline, name) for name in features])
     choice = search.choice
     if not choice.tried:

@@ -22,6 +22,7 @@ from sslbench.registrations import (
     ModelInfo,
     Registration,
     SimilarityInfo,
+    TextFeaturesInfo,
 )
 
 GROUP = "sslbench"
@@ -31,6 +32,7 @@ KINDS: Mapping[str, type[Registration]] = {
     "featurizers": FeaturizerInfo,
     "models": ModelInfo,
     "similarities": SimilarityInfo,
+    "text_features": TextFeaturesInfo,
 }
 
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -63,6 +65,11 @@ class Hooks:
     @hookspec
     def sslbench_similarities(self) -> list[SimilarityInfo]:
         """Return the similarities of graph vertices of this plugin."""
+        raise NotImplementedError
+
+    @hookspec
+    def sslbench_text_features(self) -> list[TextFeaturesInfo]:
+        """Return the features learned from unlabeled text of this plugin."""
         raise NotImplementedError
 
 

@@ -17,11 +17,12 @@ from sslbench.experiment.problem_graph import (
     MaxDf,
     Neighbors,
     ProblemGraph,
+    Suffixes,
     Symmetry,
     TextVertices,
+    check_similarity,
 )
 from sslbench.experiment.space import SearchAxis
-from sslbench.plugins import registry
 
 __all__ = [
     "CRFMethod",
@@ -37,9 +38,11 @@ __all__ = [
     "RunContext",
     "SearchAxis",
     "Sigma2",
+    "Suffixes",
     "Symmetry",
     "TextVertices",
     "TrainingParams",
+    "check_similarity",
 ]
 
 
@@ -50,7 +53,8 @@ class CRFMethod(ABC):
 
     - ``Params``: the parameters with their defaults and bounds, derived from `TrainingParams`;
       ``Params.search``, a tuple of `SearchAxis`, says what is tuned besides the parameters of
-      `sslbench.experiment.space.SHARED`;
+      `sslbench.experiment.space.SHARED`; ``Params.presets``, a mapping of names to values of some
+      parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.crf.ChainCRF` needs neither;
     - the class attributes below.
@@ -85,9 +89,10 @@ class GraphParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     neighbors: Neighbors = 60
     symmetry: Symmetry = "mutual"
     max_df: MaxDf = None
+    suffixes: Suffixes = None
 
     def __post_init__(self) -> None:
-        registry().similarity(self.similarity)
+        check_similarity(self)
 
 
 class GraphCRFParams(TrainingParams, frozen=True, kw_only=True):
@@ -102,6 +107,7 @@ class GraphCRFParams(TrainingParams, frozen=True, kw_only=True):
     neighbors: Neighbors = 60
     symmetry: Symmetry = "mutual"
     max_df: MaxDf = None
+    suffixes: Suffixes = None
 
     def __post_init__(self) -> None:
-        registry().similarity(self.similarity)
+        check_similarity(self)

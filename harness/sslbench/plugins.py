@@ -23,6 +23,7 @@ from sslbench.registrations import (
     ModelInfo,
     Registration,
     SimilarityInfo,
+    TextFeaturesInfo,
 )
 
 BLOCK_VARIABLE = "SSLBENCH_BLOCK"
@@ -74,6 +75,7 @@ class Registry:
     models: dict[str, ModelInfo] = field(default_factory=dict)
     methods: dict[str, MethodInfo] = field(default_factory=dict)
     similarities: dict[str, SimilarityInfo] = field(default_factory=dict)
+    text_features: dict[str, TextFeaturesInfo] = field(default_factory=dict)
     problems: list[PluginProblem] = field(default_factory=list)
     blocked: list[Origin] = field(default_factory=list)
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
@@ -116,6 +118,10 @@ class Registry:
     def similarity(self, name: str) -> SimilarityInfo:
         """The similarity of this name; UserError with similar names if there is none."""
         return cast(SimilarityInfo, self.get("similarities", name))
+
+    def learner(self, name: str) -> TextFeaturesInfo:
+        """The text features of this name; UserError with similar names if there are none."""
+        return cast(TextFeaturesInfo, self.get("text_features", name))
 
     def find(self, name: str) -> list[Registration]:
         """Registrations of any kind with this name; UserError with similar names if none has it."""

@@ -276,3 +276,13 @@ class SimilarityInfo(Registration):
     """
 
     kind: ClassVar[str] = "similarity"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFeaturesInfo(Registration):
+    """Features that are learned from unlabeled text, for ``--with``.
+
+    The interface of its target is `sslbench.experiment.text_features.TextFeatures`.
+    """
+
+    kind: ClassVar[str] = "text feature"

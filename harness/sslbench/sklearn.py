@@ -19,7 +19,7 @@ try:
 except ImportError as error:
     raise ImportError("scikit-learn is missing: pip install 'sslbench[sklearn]'") from error
 
-from sslbench.corpus import Corpus, CorpusShards, Scheme, Vocabulary, detect_scheme
+from sslbench.corpus import CorpusShards, Scheme, Vocabulary, detect_scheme
 from sslbench.corpus.tokens import corpus_of
 from sslbench.crf import ChainCRF
 from sslbench.errors import UserError
@@ -32,7 +32,7 @@ from sslbench.experiment.problem import Problem
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.saved import SavedTagger
 from sslbench.experiment.train_one import TrainedTagger, train_on
-from sslbench.features.dicts import DictFeatures
+from sslbench.features.dicts import DictFeatures, read_sentences
 from sslbench.method import CRFMethod, TrainingParams
 from sslbench.plugins import registry
 from sslbench.types import F64
@@ -99,19 +99,19 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         threads = use_threads(self.n_threads)
         trained = train_on(dataset, method, threads=threads, quiet=not self.verbose)
         self._trained: TrainedTagger | None = trained
-        self.tagger_ = SavedTagger(trained.tagger, trained.corpus)
+        self.tagger_ = SavedTagger(trained.tagger, trained.corpus, self._features)
         self.classes_ = list(self.tagger_.labels)
         return self
 
     def predict(self, X: Sentences) -> list[list[str]]:
         """A label for each token."""
-        corpus = self._corpus(X)
-        return self.tagger_.labels_of(corpus, [len(sentence) for sentence in X])
+        check_is_fitted(self, "tagger_")
+        return self.tagger_.predict(X)
 
     def predict_proba(self, X: Sentences) -> list[F64]:
         """Probability of each of `classes_` for each token: float64[n, L] by sentence."""
-        corpus = self._corpus(X)
-        return self.tagger_.proba_of(corpus, [len(sentence) for sentence in X])
+        check_is_fitted(self, "tagger_")
+        return self.tagger_.predict_proba(X)
 
     def predict_marginals(self, X: Sentences) -> list[list[dict[str, float]]]:
         """As `predict_proba`, as a dict for each token."""
@@ -144,13 +144,9 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         """Without what only `save` needs: it refers to all data of the training."""
         return {**super().__getstate__(), "_trained": None}
 
-    def _corpus(self, X: Sentences) -> Corpus:
-        check_is_fitted(self, "tagger_")
-        return _read(self._features, self.columns, [sentence for sentence in X if len(sentence)])
-
     def _dataset(self, X: Sentences, y: Labels, unlabeled: Sentences) -> Dataset:
         vocabularies: dict[str, Vocabulary] = {}
-        corpus = _read(self._features, self.columns, X, vocabularies)
+        corpus = read_sentences(X, self.columns, self._features, vocabularies)
         if list(map(len, X)) != list(map(len, y)):
             raise UserError("X and y differ in the numbers of sentences or tokens")
         rows = [[str(label) for label in labels] for labels in y]
@@ -158,14 +154,14 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         scheme = self._scheme(rows)
         task, encoding, splits = recognize({"train": corpus.with_column("label", labels)}, scheme)
         text = [sentence for sentence in unlabeled if len(sentence)]
-        read = _read(self._features, self.columns, text, vocabularies) if text else None
+        found = read_sentences(text, self.columns, self._features, vocabularies) if text else None
         return Dataset(
             name="X",
             task=task,
             metric="accuracy" if task == "tagging" else "f1",
             encoding=encoding,
             splits=splits,
-            external=None if read is None else lambda: CorpusShards(read),
+            external=None if found is None else lambda: CorpusShards(found),
             metadata={"source_scheme": scheme or "none"},
         )
 
@@ -289,16 +285,3 @@ def _features(X: Sentences) -> DictFeatures | None:
     """None for tokens that are texts."""
     first = next((token for sentence in X for token in sentence), None)
     return DictFeatures.fit(X) if isinstance(first, Mapping) else None
-
-
-def _read(
-    features: DictFeatures | None,
-    columns: Sequence[str],
-    X: Sentences,
-    vocabularies: dict[str, Vocabulary] | None = None,
-) -> Corpus:
-    if features is None:
-        return corpus_of(X, columns, vocabularies)
-    if not all(len(sentence) for sentence in X):
-        raise UserError("a sentence has no token")
-    return Corpus.from_sentences(features.columns(X), vocabularies)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sslbench.checked import Saved
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, SavedModel
+from sslbench.crf import ChainCRF, LabelPass, SavedModel
 from sslbench.graph.lookup import NgramScores
 from sslbench.types import F64, I32, Arrays
 
@@ -45,6 +45,11 @@ class PosteriorTagger(CRFTagger):
     kind: str
     variants: dict[str, PosteriorTagger] = field(default_factory=dict)
     extra: NgramScores | None = None
+
+    @property
+    def labeling(self) -> LabelPass | None:
+        """How text is labeled; None with extra scores."""
+        return None if self.extra is not None else LabelPass(self.crf, posterior=True)
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: label codes of a corpus."""

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from sslbench import FeaturizerInfo, MethodInfo, ModelInfo, SimilarityInfo, hookimpl
+from sslbench import (
+    FeaturizerInfo,
+    MethodInfo,
+    ModelInfo,
+    SimilarityInfo,
+    TextFeaturesInfo,
+    hookimpl,
+)
 from sslbench_methods.references import (
+    ANDO_2005,
+    BROWN_1992,
+    CHIEU_2003,
     HE_2013,
     JIAO_2006,
     LAFFERTY_2001,
+    LEVY_2014,
+    MANN_2010,
     MCDONALD_2005,
+    SOGAARD_2010,
     SUBRAMANYA_2010,
+    SUZUKI_2007,
     SUZUKI_2008,
+    TURIAN_2010,
     WANG_2011,
     YAROWSKY_1995,
     ZENG_2013,
+    ZHOU_2005,
 )
 
 METHODS: tuple[MethodInfo, ...] = (
@@ -48,6 +64,12 @@ METHODS: tuple[MethodInfo, ...] = (
         reference=f"{SUBRAMANYA_2010}, section 6",
         target="sslbench_methods.graph_self_training.method:TypeSelfTraining",
         models=("crf1",),
+    ),
+    MethodInfo(
+        name="graph_lift",
+        summary="self-training that decodes with a graph's lift over base rates",
+        reference=f"sslbench's own, after {SUBRAMANYA_2010}",
+        target="sslbench_methods.graph_lift.method:GraphLift",
     ),
     MethodInfo(
         name="virtual_evidence",
@@ -99,6 +121,43 @@ METHODS: tuple[MethodInfo, ...] = (
         reference=f"{JIAO_2006}, equation 3",
         target="sslbench_methods.entropy_regularization.method:EntropyRegularization",
     ),
+    MethodInfo(
+        name="brown_clusters",
+        summary="supervised, with Brown clusters of the words of all text as features",
+        reference=f"{BROWN_1992}; {TURIAN_2010}",
+        target="sslbench_methods.brown_clusters.method:BrownClustersCRF",
+    ),
+    MethodInfo(
+        name="word_vectors",
+        summary="supervised, with vectors of words as features: of a file, or of all text",
+        reference=f"{TURIAN_2010}; {LEVY_2014}",
+        target="sslbench_methods.word_vectors.method:WordVectorsCRF",
+    ),
+    MethodInfo(
+        name="tri_training",
+        summary="three taggers from bootstrap samples: two teach the third where they agree",
+        reference=f"{ZHOU_2005}; {SOGAARD_2010}",
+        target="sslbench_methods.tri_training.method:TriTraining",
+    ),
+    MethodInfo(
+        name="hybrid",
+        summary="log-linear mixture of conditional and generative models of parts of the features",
+        reference=SUZUKI_2007,
+        target="sslbench_methods.hybrid.method:Hybrid",
+        models=("crf1",),
+    ),
+    MethodInfo(
+        name="generalized_expectation",
+        summary="conditional random field that gives attributes of unlabeled text their labels",
+        reference=MANN_2010,
+        target="sslbench_methods.generalized_expectation.method:GeneralizedExpectation",
+    ),
+    MethodInfo(
+        name="aso_semi",
+        summary="supervised, with a subspace shared by predictors of words of all text as features",
+        reference=ANDO_2005,
+        target="sslbench_methods.aso_semi.method:AsoCRF",
+    ),
 )
 
 
@@ -132,6 +191,14 @@ FEATURIZERS: tuple[FeaturizerInfo, ...] = (
         reference=f"{SUZUKI_2008}, table 3",
         target="sslbench_methods.featurizers.suzuki2008:ner79",
         columns=("word", "pos"),
+        tasks=("spans",),
+    ),
+    FeaturizerInfo(
+        name="ner_doc",
+        summary="named entities: words, spelling, and the case of a word elsewhere in its document",
+        reference=f"{CHIEU_2003} (the list is sslbench's own)",
+        target="sslbench_methods.featurizers.entities:ner_doc",
+        columns=("word", "pos", "chunk", "case", "cased"),
         tasks=("spans",),
     ),
     FeaturizerInfo(
@@ -217,6 +284,12 @@ SIMILARITIES: tuple[SimilarityInfo, ...] = (
         target="sslbench_methods.graph_self_training.templates:similarity",
     ),
     SimilarityInfo(
+        name="subramanya2010_listed",
+        summary="the same with the longest suffix of a list in place of all endings",
+        reference=f"{SUBRAMANYA_2010}, table 1",
+        target="sslbench_methods.graph_self_training.templates:listed",
+    ),
+    SimilarityInfo(
         name="he2013",
         summary="contexts of lower-cased words with suffixes; leaves out punctuation",
         reference=HE_2013,
@@ -227,6 +300,27 @@ SIMILARITIES: tuple[SimilarityInfo, ...] = (
         summary="contexts of character trigrams and the types of the characters",
         reference=f"{ZENG_2013}, table 2",
         target="sslbench_methods.virtual_evidence.templates:similarity",
+    ),
+)
+
+TEXT_FEATURES: tuple[TextFeaturesInfo, ...] = (
+    TextFeaturesInfo(
+        name="aso_semi",
+        summary="columns of the subspace that predictors of words from their contexts share",
+        reference=ANDO_2005,
+        target="sslbench_methods.aso_semi.method:AsoSemi",
+    ),
+    TextFeaturesInfo(
+        name="brown_clusters",
+        summary="prefixes of the words' paths in a tree of Brown clusters",
+        reference=f"{BROWN_1992}; {TURIAN_2010}",
+        target="sslbench_methods.brown_clusters.method:BrownClusters",
+    ),
+    TextFeaturesInfo(
+        name="word_vectors",
+        summary="vectors of words, from a file or by factorized mutual information of neighbors",
+        reference=f"{TURIAN_2010}; {LEVY_2014}",
+        target="sslbench_methods.word_vectors.method:WordVectors",
     ),
 )
 
@@ -253,3 +347,9 @@ def sslbench_models() -> list[ModelInfo]:
 def sslbench_similarities() -> list[SimilarityInfo]:
     """Return the built-in similarities."""
     return list(SIMILARITIES)
+
+
+@hookimpl
+def sslbench_text_features() -> list[TextFeaturesInfo]:
+    """Return the built-in features that are learned from text."""
+    return list(TEXT_FEATURES)

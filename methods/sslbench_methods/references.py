@@ -5,6 +5,17 @@ Docstrings cite them by authors and year, such as "Suzuki & Isozaki (2008), equa
 
 from __future__ import annotations
 
+ANDO_2005 = (
+    "R. K. Ando, T. Zhang: A framework for learning predictive structures from multiple tasks and"
+    " unlabeled data. Journal of Machine Learning Research 6, 2005"
+)
+BROWN_1992 = (
+    "P. Brown, V. Della Pietra, P. deSouza, J. Lai, R. Mercer: Class-based n-gram models of natural"
+    " language. Computational Linguistics 18(4), 1992"
+)
+CHIEU_2003 = (
+    "H. L. Chieu, H. T. Ng: Named entity recognition with a maximum entropy approach. CoNLL 2003"
+)
 HE_2013 = (
     "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for Semi-Supervised"
     " Structured Prediction. CoNLL 2013"
@@ -17,17 +28,33 @@ LAFFERTY_2001 = (
     "J. Lafferty, A. McCallum, F. Pereira: Conditional random fields: probabilistic models for"
     " segmenting and labeling sequence data. ICML 2001"
 )
+LEVY_2014 = (
+    "O. Levy, Y. Goldberg: Neural word embedding as implicit matrix factorization. NIPS 2014"
+)
+MANN_2010 = (
+    "G. Mann, A. McCallum: Generalized expectation criteria for semi-supervised learning with"
+    " weakly labeled data. Journal of Machine Learning Research 11, 2010"
+)
 MCDONALD_2005 = (
     "R. McDonald, F. Pereira: Identifying gene and protein mentions in text using conditional"
     " random fields. BMC Bioinformatics 6 (Suppl 1), 2005"
 )
+SOGAARD_2010 = "A. Sogaard: Simple semi-supervised training of part-of-speech taggers. ACL 2010"
 SUBRAMANYA_2010 = (
     "A. Subramanya, S. Petrov, F. Pereira: Efficient graph-based semi-supervised learning of"
     " structured tagging models. EMNLP 2010"
 )
+SUZUKI_2007 = (
+    "J. Suzuki, A. Fujino, H. Isozaki: Semi-supervised structured output learning based on a hybrid"
+    " generative and discriminative approach. EMNLP-CoNLL 2007"
+)
 SUZUKI_2008 = (
     "J. Suzuki, H. Isozaki: Semi-supervised sequential labeling and segmentation using giga-word"
     " scale unlabeled data. ACL 2008"
+)
+TURIAN_2010 = (
+    "J. Turian, L. Ratinov, Y. Bengio: Word representations: a simple and general method for"
+    " semi-supervised learning. ACL 2010"
 )
 WANG_2011 = (
     "Y. Wang, J. Kazama, Y. Tsuruoka, W. Chen, Y. Zhang, K. Torisawa: Improving Chinese word"
@@ -40,4 +67,8 @@ YAROWSKY_1995 = (
 ZENG_2013 = (
     "X. Zeng, D. F. Wong, L. S. Chao, I. Trancoso: Graph-based semi-supervised model for joint"
     " Chinese word segmentation and part-of-speech tagging. ACL 2013"
+)
+ZHOU_2005 = (
+    "Z.-H. Zhou, M. Li: Tri-training: exploiting unlabeled data using three classifiers. IEEE"
+    " Transactions on Knowledge and Data Engineering 17(11), 2005"
 )

@@ -1,7 +1,8 @@
 """Self-training: label the unlabeled text with the current CRF, retrain on both, repeat.
 
 The classic baseline (e.g. Jiao et al. 2006, section 5.1; Suzuki & Isozaki 2008): Viterbi labels of
-the whole unlabeled text, warm starts, until the labels settle or repeat those of an earlier round.
+the whole unlabeled text, warm starts, until the labels settle or repeat those of an earlier round
+(docs/specs/entropy_regularization.md, section 10).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sslbench.crf import ChainCRF
 from sslbench.method import FeaturesFrom
 from sslbench.types import I32
 
-from .shared import changed_share, encoded, hard_targets, train_supervised
+from .shared import Presets, changed_share, encoded, hard_targets, train_supervised
 
 
 class SelfTraining(CRFMethod):
@@ -39,7 +40,7 @@ class SelfTraining(CRFMethod):
             msgspec.Meta(
                 gt=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"
             ),
-        ] = 1.0
+        ] = 0.003
         share: Annotated[
             float,
             msgspec.Meta(
@@ -52,9 +53,10 @@ class SelfTraining(CRFMethod):
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
+        presets: ClassVar[Presets] = {"paper": {"weight": 1.0, "share": 0.0}}
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("rounds", low=1, high=40, log=True, integer=True),
-            SearchAxis("weight", low=0.01, high=10, log=True),
+            SearchAxis("weight", low=1e-3, high=10, log=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
@@ -79,7 +81,7 @@ class SelfTraining(CRFMethod):
             # few changed labels leave little to gain, of which a larger share is as little
             options = params.options(share=min(0.5, params.share / changed))
             with run.phase("train"):
-                result = crf.train([text.labeled, *targets], params, options=options)
+                result = run.train(crf, [text.labeled, *targets], params, options=options)
             rounds.record(
                 f"{changed:.2%} of the labels changed", changed=changed, **result.record()
             )

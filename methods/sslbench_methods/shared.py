@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -26,6 +27,7 @@ Keep = Annotated[
     Literal["last", "best"],
     msgspec.Meta(description="the model of the last round, or of the best one on dev"),
 ]
+Presets = Mapping[str, Mapping[str, Any]]
 KEEP_AXIS = SearchAxis("keep", ("last", "best"))
 
 
@@ -48,13 +50,16 @@ def train_supervised(
     run: RunContext,
     *,
     decides: bool = False,
+    most: int | None = None,
 ) -> dict[str, float]:
     """Train on the labeled sentences; the trace and the caller get the accuracy on dev, if any.
 
     decides: whether the accuracy decides something, which counts as tuning.
+    most: iterations of the optimizer; None = as the parameters say.
     """
+    options = None if most is None else params.options(max_iterations=most)
     with run.phase("train"):
-        run.record(crf.train([text.labeled], params), "supervised")
+        run.record(run.train(crf, [text.labeled], params, options=options), "supervised")
     accuracy = text.dev_accuracy(crf, record_only=not decides)
     run.trace["supervised"] |= accuracy
     return accuracy

@@ -1,14 +1,21 @@
 """The supervised CRF: labeled sentences only (Lafferty, McCallum & Pereira 2001).
 
-The baseline of every comparison: same features, engine and prior as the semi-supervised methods.
+The baseline of every comparison: same features, engine and prior as the semi-supervised methods,
+and the decoding of those that label each token on its own (`decoding=posterior`).
+Model and objective: docs/specs/crf_engine.md, sections 3 and 9.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from sslbench import CRFMethod, Problem, RunContext, TrainingParams
 from sslbench.crf import ChainCRF
+from sslbench.taggers import Decoding, PosteriorTagger
 
 from .shared import encoded
+
+KIND = "supervised"
 
 
 class Supervised(CRFMethod):
@@ -19,9 +26,13 @@ class Supervised(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of the supervised CRF."""
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
+        decoding: Decoding = "viterbi"
+
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
         """Train once."""
         crf, text = encoded(problem, params, run, "labeled")
         with run.phase("train"):
-            run.record(crf.train([text.labeled], params))
-        return crf
+            run.record(run.train(crf, [text.labeled], params))
+        return crf if params.decoding == "viterbi" else PosteriorTagger(crf, KIND)
+
+    restore = staticmethod(partial(PosteriorTagger.from_arrays, kind=KIND))

@@ -1,9 +1,10 @@
 """Child process: JESS-CM with `chunk39` on TOKENS tokens of the generated language, two rounds.
 
-usage: scale.py TOKENS FOLDER [MIN_COUNT]
+usage: scale.py TOKENS FOLDER [MIN_COUNT [SCHEDULER]]
 
 The column pos is the last letter of the word.  The text is stored in FOLDER, and checkpoints: a
-killed command goes on.  Prints seconds by phase, peak memory of the training, and a hash of its
+killed command goes on.  Passes are shared out among the workers of a dask scheduler, if one is
+given.  Prints seconds by phase, peak memory of the training and of each worker, and a hash of its
 weights and tables.
 """
 
@@ -22,9 +23,11 @@ from sslbench.crf import ChainModel
 from sslbench.experiment.checkpoints import Checkpoints
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.data import DataHome
+from sslbench.experiment.execute.workers import DaskBroker
 from sslbench.experiment.problem import Problem
 from sslbench.features.derived import coded_column
 from sslbench.plugins import registry
+from sslbench.spread import using_broker
 from sslbench_datasets.synth.load import load
 from sslbench_methods.jess_cm.method import JessCM
 
@@ -46,6 +49,12 @@ def with_pos(corpus: Corpus) -> Corpus:
     return Corpus({**corpus.columns, "pos": pos}, corpus.offsets)
 
 
+def worker_mb() -> float:
+    """As `peak_mb`, of a worker, which cannot import it."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) / 1024
+
+
 def main() -> None:
     tokens, folder = int(float(sys.argv[1])), Path(sys.argv[2])
     min_count = int(sys.argv[3]) if len(sys.argv) > 3 else 2
@@ -65,14 +74,17 @@ def main() -> None:
     params = JessCM.Params(rounds=2, symbol_min_count=min_count)
     checkpoints = Checkpoints(folder / "checkpoints", {}).of(tokens, min_count)
     run = RunContext(0, quiet=False, checkpoints=checkpoints)
-    tagger = JessCM().fit(problem, params, run)
+    broker = DaskBroker(sys.argv[4]) if len(sys.argv) > 4 else None
+    with using_broker(broker):
+        tagger = JessCM().fit(problem, params, run)
     checkpoints.remove()
+    workers = {} if broker is None else {"mb": broker.client.run(worker_mb), "cpu": broker.cpu}
     digest = hashlib.sha256(tagger.crf.weights.tobytes())
     for table in tagger.models.tables.values():
         digest.update(table)
     found = {"tokens": text.n_tokens, "seconds": run.timing, "spent": run.spent(), "mb": peak_mb()}
     rows = [len(table) for table in tagger.models.tables.values()]
-    print(json.dumps(found | {"rows": rows, "sha256": digest.hexdigest()[:16]}))
+    print(json.dumps(found | {"workers": workers, "rows": rows, "sha256": digest.hexdigest()[:16]}))
 
 
 if __name__ == "__main__":

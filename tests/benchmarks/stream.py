@@ -15,6 +15,7 @@ import numpy as np
 from traces import peak_mb
 
 from sslbench.corpus import ChainedShards, CorpusShards, StoredShards, read_conll, write_shards
+from sslbench.corpus.units import TextUnits
 from sslbench.crf import ChainModel
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, labeled_part
@@ -46,7 +47,8 @@ def main() -> None:
         cut = 2 * repeats
         models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, cut)
         crf = problem.crf(params, n_factors=models.n_tables)
-        trainer = Trainer(crf, models, problem, params, RunContext(0))
+        units = TextUnits(text)
+        trainer = Trainer(crf, models, problem, units, params, RunContext(0))
         trainer.round(1)  # tables that are not uniform
         trainer.fit_weights()
         began = time.perf_counter()

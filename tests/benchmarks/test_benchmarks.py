@@ -120,7 +120,7 @@ def trainings(text: Text, tmp_path_factory: pytest.TempPathFactory) -> Trainings
     del trainer
     featurizer = load_template_file(TEMPLATES, ours.COLUMNS)
     crf, codes = ours.prepare(text.train, featurizer)
-    ours.train(crf, text.train, codes, 2)  # compile
+    ours.train(crf, text.train, codes)  # compile
     ready = perf_counter()
     crf, codes = ours.prepare(text.train, featurizer)
     prepared = perf_counter()
@@ -159,7 +159,7 @@ def test_one_evaluation(benchmark: Any, trainings: Trainings, text: Text, figure
     value = objective.value_and_gradient(crf.weights, gradient)
     assert -value == pytest.approx(trainings.ours.final, rel=1e-9)
     figure(
-        "iteration of L-BFGS, per evaluation",
+        "training, per evaluation or pass",
         "s",
         ours=trainings.ours.per_evaluation,
         peer=trainings.peer.per_evaluation,
@@ -267,6 +267,7 @@ def test_jess_cm_unlabeled_pass(
 ) -> None:
 
     from sslbench.corpus import CorpusShards
+    from sslbench.corpus.units import TextUnits
     from sslbench.experiment.context import RunContext
     from sslbench.experiment.problem import Problem, labeled_part
     from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, Trainer
@@ -284,17 +285,18 @@ def test_jess_cm_unlabeled_pass(
         ours.ChainModel(),
     )
     params = JessCM.Params(max_iterations=20)
-    models = EmbeddedModels.build(chunk39.templates, len(problem.labels), raw, 2)
+    units = TextUnits(raw)
+    models = EmbeddedModels.build(chunk39.templates, len(problem.labels), units, 2)
     crf = problem.crf(params, n_factors=models.n_tables)
-    trainer = Trainer(crf, models, problem, params, RunContext(0))
+    trainer = Trainer(crf, models, problem, units, params, RunContext(0))
     trainer.round(1)  # tables that are not uniform
     trainer.fit_weights()
-    seconds = timed(benchmark, lambda: models.expected_counts(crf, raw), min(ROUNDS, 3))
+    seconds = timed(benchmark, lambda: models.expected_counts(crf, units), min(ROUNDS, 3))
     cores = min(number_of_threads(), ours.cores())
     figure(
         "JESS-CM: one pass of unlabeled text",
         "us/token/core",
         ours=1e6 * seconds * cores / raw.n_tokens,
     )
-    counts = models.expected_counts(crf, raw)
+    counts = models.expected_counts(crf, units)
     assert counts.chain.sum() == pytest.approx(raw.n_tokens)

@@ -174,3 +174,34 @@ def test_bad_input_is_told_in_one_line(build: FakeBuild) -> None:
         assert result.exit_code == 2
         assert expected in result.stderr
         assert result.stdout == ""
+
+
+def test_neighbors_of_a_vertex(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path))
+    words = train().sentence(0, "word")
+    command = ["graph", "neighbors", "--dataset", "synth", "--threads", "1", "--k", "3"]
+    ngram = " ".join(["<s>", *words[:2]])
+    result = CliRunner().invoke(cli, [*command, ngram], catch_exceptions=False)
+    head, own, *near = result.stdout.splitlines()
+    assert head.split() == ["weight", "n-gram", "tokens", "labels"]
+    assert own.startswith(f"1.0000  {ngram}")
+    assert near
+    label = train().sentence(0, "label")[0]
+    assert f"{label} " in own
+    found = json.loads(CliRunner().invoke(cli, [*command, ngram, "--format", "json"]).stdout)
+    assert [f"{each['weight']:.4f}" for each in found] == [line[:6] for line in (own, *near)]
+    assert found[0]["labels"][label] >= 1
+    failed = CliRunner().invoke(cli, [*command, "no such words"])
+    assert failed.exit_code == 2
+    assert "no vertex" in failed.stderr
+
+
+def test_settings_of_the_graph(build: FakeBuild, tmp_path: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_text("ing\ns\n", encoding="utf-8")
+    he = ["--similarity", "he2013"]
+    stats(*he, "--set", f"suffixes=@{file}", "--set", "synth.test=300")
+    assert build.asked["similarity"] == ContextSimilarity(HE2013, frozenset(["ing", "s"]))
+    for setting in ("k=3", "other.size=3", "synth.nothing=1"):
+        command = ["graph", "stats", "--dataset", "synth", "--set", setting]
+        assert CliRunner().invoke(cli, command).exit_code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -224,7 +225,8 @@ def test_dense_columns_come_back_from_the_featurizer(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("fake_plugin")
 def test_a_method_that_cannot_save_says_so_in_one_line(tmp_path: Path) -> None:
     result = sslbench(
-        "train", "--method", "majority", "--dataset", "toy", "--save", tmp_path / "model"
+        *("train", "--method", "majority", "--dataset", "toy", "--no-guard"),
+        *("--save", tmp_path / "model"),
     )
     assert result.exit_code == 2
     assert "method majority cannot save its tagger: the object that fit() returns" in result.stderr
@@ -283,3 +285,35 @@ def test_show_tells_what_a_saved_tagger_is(tmp_path: Path) -> None:
     crf = load_tagger(model, registry()).tagger
     top = crf.weights[: crf.layout.bounds[1]].max()
     assert f"{top:+.2f}" in shown.stdout
+
+
+def test_show_tells_what_a_run_was(tmp_path: Path) -> None:
+    store = str(tmp_path / "runs")
+    words = [
+        "--method",
+        "self_training",
+        "--dataset",
+        "synth",
+        "--labeled",
+        "20",
+        "--format",
+        "json",
+    ]
+    done = CliRunner().invoke(cli, ["run", *words, "--format", "json", "--store", store])
+    (record,) = json.loads(done.stdout)
+    for name in (record["run_id"], record["run_id"][:8], f"{store}/{record['run_id']}.json"):
+        shown = CliRunner().invoke(cli, ["show", name, "--store", store])
+        assert shown.exit_code == 0, shown.output
+        lines = [line.split() for line in shown.stdout.splitlines()]
+        metrics = record["metrics"]["test"]
+        share = metrics["share_app"]
+        rows = [line for line in lines if line[:1] in (["all"], ["L.app"], ["not"])][-3:]
+        assert rows[0] == [
+            *("all", "100.0", f"{100 * metrics['sentence_accuracy']:.2f}"),
+            f"{100 * metrics['u_app']:.2f}",
+        ]
+        assert rows[1][1] == f"{100 * share:.1f}"
+        assert rows[2][2] == f"{100 - 100 * share:.1f}"
+        assert rows[2][3] == f"{100 * metrics['sentence_accuracy_notapp']:.2f}"
+    missing = CliRunner().invoke(cli, ["show", "abcdef012345", "--store", store])
+    assert missing.exit_code == 2

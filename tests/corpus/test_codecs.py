@@ -24,7 +24,7 @@ from sslbench import (
     registry,
 )
 from sslbench.corpus import CorpusShards, PreviousType
-from sslbench.crf import ChainModel
+from sslbench.crf import ChainModel, TrainingParams
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.fitting import LocalMethod
@@ -88,7 +88,7 @@ def test_four_types_give_the_29_labels_of_the_paper() -> None:
     assert set(after_entity) == {6}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(iob2(), min_size=1, max_size=5))
 def test_encoding_follows_the_definition_and_is_legal(sentences: list[list[str]]) -> None:
     codec = PreviousType(TAGS)
@@ -217,6 +217,9 @@ def test_the_coded_chain_sees_the_type_two_tokens_before() -> None:
     text = text.with_column("word", Column(words, words.encode(forms * 6)))
     plain = problem(text)
     coded = plain.coded(PreviousType(plain.labels))
+    assert coded.crf(TrainingParams()).backoff_tags is None
+    shared = plain.coded(PreviousType(plain.labels, backoff=True))
+    assert shared.crf(TrainingParams()).backoff_tags == shared.tags == coded.tags
     assert coded.dev is not None
     assert coded.tags is not None
     gold = text.column("label").strings()

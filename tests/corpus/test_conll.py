@@ -95,6 +95,20 @@ def test_white_space_of_other_scripts_is_part_of_a_word(at: Path) -> None:
     assert words == ["10\u00a0000", "\u3000", "a\u2028b", "a\x85b"]
 
 
+def test_documents_are_numbered(at: Path) -> None:
+    text = "a x\n\n -DOCSTART- -X- O\nb x\n-DOCSTART-x y\n\nc x\n-DOCSTART-\r\n-DOCSTART-\nd x"
+    file = at / "f.txt"
+    file.write_text(text)
+    corpus = read_conll(file, ("word", "label"), documents="document")
+    want = [["0"], ["1", "1"], ["1"], ["3"]]
+    assert corpus.sentences("document") == want
+    assert corpus.sentences("word") == [["a"], ["b", "-DOCSTART-x"], ["c"], ["d"]]
+    # the same over the borders of blocks
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sslbench.corpus.conll._BLOCK", 3)
+        assert read_conll(file, ("word", "label"), documents="n").sentences("n") == want
+
+
 def test_columns_are_named_left_out_and_shared(at: Path) -> None:
     vocabularies: dict[str, Vocabulary] = {}
     first = read(PLAIN, columns=("word", "_", "label"), vocabularies=vocabularies)

@@ -12,6 +12,7 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.training import load_dataset
 from sslbench.plugins import registry
+from sslbench_datasets.chinese.info import RAW_TEXT
 from sslbench_datasets.ctb import load as ctb
 from sslbench_datasets.ctb.info import DATASETS, DEV, TEST
 from support.chinese_fakes import rows
@@ -196,6 +197,18 @@ def test_the_option_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert load(tmp_path / "mine").metadata["sha256"] != given.metadata["sha256"]
 
 
+def test_unlabeled_text_of_the_user(tmp_path: Path) -> None:
+    little_ctb(tmp_path / "postagged")
+    mine = tmp_path / "mine.txt"
+    mine.write_text("新 人\n人\n", encoding="utf-8")
+    dataset = load(tmp_path, unlabeled=str(mine))
+    assert dataset.external is not None
+    (shard,) = dataset.external()
+    assert list(shard.sentences("word")) == [["新", "人"], ["人"]]
+    assert shard.column("word").vocabulary is dataset.splits["train"].column("word").vocabulary
+    assert "sha256_unlabeled" in dataset.metadata
+
+
 def test_folders_without_the_treebank_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"no such folder.*--data FOLDER or --set ctb7\.path"):
         load(tmp_path / "nowhere")
@@ -240,14 +253,15 @@ def test_the_command_line_reaches_the_folder(tmp_path: Path, by_option: bool) ->
         methods=["supervised"],
         datasets=["ctb7"],
         settings=settings,
+        text="rest",
         data_path=None if by_option else tmp_path,
     )
     (task,) = plan(request, store=None, notice=print)
     assert load_dataset(task, registry()).splits["test"].n_sentences == 1
-    assert bool(task.files) is not by_option
+    assert any(name.endswith(".pos") for name in task.files) is not by_option
 
 
 def test_the_registration_loads() -> None:
     (info,) = DATASETS
     assert info.load() is ctb.load
-    assert (info.task, info.metric, info.files) == ("joint", "joint_f1", ())
+    assert (info.task, info.metric, info.files) == ("joint", "joint_f1", RAW_TEXT)

@@ -23,6 +23,7 @@ from sslbench.experiment.saved import SavedTagger, TrainingCorpus
 from sslbench.experiment.training import score_labels
 from sslbench.types import I32
 from sslbench_datasets.ner import load as ner
+from sslbench_datasets.ner.case import kind_of, with_case
 from sslbench_datasets.ner.info import DATASETS
 from sslbench_datasets.ner.load import ENGLISH, SPANISH, SharedTask, load
 from support.real_files import real_home
@@ -86,6 +87,63 @@ def test_document_marks_are_no_sentences_and_labels_become_iob2(tmp_path: Path) 
     assert sentences(train, "chunk")[1] == ["I-NP", "B-NP", "I-NP"]
     assert sentences(dev)[2:] == [["O"]]
     assert [corpus.n_sentences for corpus in (train, dev, test)] == [2, 3, 4]
+
+
+def test_documents_and_the_case_of_their_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, task = placed(tmp_path, ENGLISH, ENGLISH_TEXT.encode())
+    monkeypatch.setattr(ner, "ENGLISH", task)
+    splits = ner.load_conll03(home, documents=True, labels="tags").splits
+    train = splits["train"]
+    assert set(train.columns) - {"word", "pos", "chunk", "label"} == {"document", "case", "cased"}
+    assert sentences(train, "document") == [["1"] * 4, ["2"] * 3]
+    assert splits["test"].column("cased").vocabulary is train.column("cased").vocabulary
+    assert "case" not in ner.load_conll03(home).splits["train"].columns
+
+
+DOCUMENT = """\
+IRAN seeks Iran 's Ed ED
+IRAN TALKS , U.S. says
+OFF TO MAY
+May Iran may U.S. may ; Ed de-Rio EU
+
+Iran EU
+X 1996 - A b
+"""
+CASED = {
+    0: ("title none title none title title", "Iran seeks Iran 's Ed ED"),
+    1: ("title none none upper none", "Iran TALKS , U.S. says"),
+    2: ("none none lower", "Off To may"),
+    3: (
+        "lower title lower upper lower none title none none",
+        "may Iran may U.S. may ; Ed de-Rio EU",
+    ),
+    4: ("none none", "Iran EU"),
+    5: ("none none none none none", "X 1996 - A b"),
+}
+
+
+def test_case_elsewhere_in_the_document() -> None:
+    lines = DOCUMENT.splitlines()
+    words = [line.split() for line in lines if line]
+    numbers = [["1"] * len(w) if i < 4 else ["2"] * len(w) for i, w in enumerate(words)]
+    corpus = Corpus.from_sentences({"word": words, "document": numbers})
+    made = with_case(corpus, {})
+    for i, (case, cased) in CASED.items():
+        assert (i, " ".join(made.sentence(i, "case"))) == (i, case)
+        assert (i, " ".join(made.sentence(i, "cased"))) == (i, cased)
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [
+        *(("a", "lower"), ("A", "title"), ("Ab", "title"), ("AB", "upper"), ("U.S.", "upper")),
+        *(("McX", "mixed"), ("iPod", "mixed"), ("12", "none"), ("F1", "title"), ("", "none")),
+    ],
+)
+def test_kinds_of_case(form: str, kind: str) -> None:
+    assert kind_of(form) == kind
 
 
 def test_splits_share_one_vocabulary_per_column(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ RESTRICTED = re.compile(
 )
 DATASETS = registry().datasets
 FILES = {file.path: file for info in DATASETS.values() for file in info.files}
-WITH_FILES = [name for name, info in DATASETS.items() if info.files]
+WITH_FILES = [name for name, info in DATASETS.items() if not all(file.extra for file in info.files)]
 # Without what only their users have, the others cannot be loaded: their own tests bring it.
 LOADABLE = [name for name in WITH_FILES if not DATASETS[name].own]
 

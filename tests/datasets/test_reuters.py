@@ -194,6 +194,18 @@ def test_external_trains_a_tagger_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert trained == ["pos"]
 
 
+def test_words_of_the_user_replace_the_stories(tmp_path: Path) -> None:
+    home = DataHome(tmp_path, tmp_path / "cache", offline=True)
+    mine, words = tmp_path / "mine.txt", Vocabulary(["said"])
+    for text, want in (("a\nsaid\n", [["a", "said"]]), ("b\n\nc\n", [["b"], ["c"]])):
+        mine.write_text(text)
+        (shard,) = reuters.tokenized_text(home, {"word": words}, str(mine))
+        assert list(shard.sentences("word")) == want
+    mine.write_text("two columns\n")
+    with pytest.raises(UserError, match=r"mine\.txt"):
+        reuters.tokenized_text(home, {"word": words}, str(mine))
+
+
 @pytest.mark.corpus
 def test_conll2000_has_the_published_counts() -> None:
     home = DataHome(offline=True)

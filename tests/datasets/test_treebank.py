@@ -293,11 +293,46 @@ def test_the_command_line_reaches_the_folder(tmp_path: Path, by_option: bool) ->
         methods=["supervised"],
         datasets=["ptb"],
         settings=settings,
+        text="rest",
         data_path=None if by_option else folder,
     )
     (task,) = plan(request, store=None, notice=print)
     assert load_dataset(task, registry()).splits["test"].n_sentences == 6
-    assert bool(task.files) is not by_option
+    assert any(name.endswith(".mrg") for name in task.files) is not by_option
+
+
+@pytest.mark.parametrize("by_option", [True, False])
+def test_unlabeled_text_of_the_user(tmp_path: Path, by_option: bool) -> None:
+    folder = little_ptb(tmp_path / "wsj")
+    mine = tmp_path / "mine.txt"
+    mine.write_text("w0.0\nnew\n\nw0.1\n")
+    path = {"path": str(folder)} if by_option else {}
+    data = load_ptb(tmp_path if by_option else folder, unlabeled=str(mine), **path)
+    assert data.external is not None
+    (shard,) = data.external()
+    assert list(shard.sentences("word")) == [["w0.0", "new"], ["w0.1"]]
+    assert shard.column("word").vocabulary is data.splits["train"].column("word").vocabulary
+    mine.write_text("changed\n")
+    changed = load_ptb(folder, unlabeled=str(mine))
+    assert changed.metadata["sha256_unlabeled"] != data.metadata["sha256_unlabeled"]
+    assert changed.external is not None
+    assert [list(s.sentences("word")) for s in changed.external()] == [[["changed"]]]
+    with pytest.raises(UserError, match="cannot be read"):
+        load_ptb(folder, unlabeled=str(tmp_path / "nothing"))
+
+
+def test_a_run_is_another_after_the_text_of_the_user_has_changed(tmp_path: Path) -> None:
+    little_ptb(tmp_path / "wsj")
+    mine = tmp_path / "mine.txt"
+    settings = ["ptb.check=false", f"ptb.path={tmp_path}", f"ptb.unlabeled={mine}"]
+    runs = set()
+    for text in ("a\n", "b\n", "a\n"):
+        mine.write_text(text)
+        request = Request(methods=["self_training"], datasets=["ptb"], settings=settings)
+        (task,) = plan(request, store=None, notice=print)
+        assert task.spec.protocol.text == "external"
+        runs.add(task.spec.run_id)
+    assert len(runs) == 2
 
 
 def test_registrations_load() -> None:

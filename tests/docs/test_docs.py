@@ -65,5 +65,5 @@ def test_the_two_commands_come_first_and_are_what_ci_runs() -> None:
     commands = re.findall(r"^```sh\n(python3 -m venv .*?)\n```$", README, re.M)
     assert len(commands) == 2
     assert README.index(commands[1]) < README.index("## What there is")
-    assert "sslbench run --method supervised --method jess_cm --dataset synth" in commands[0]
-    assert commands[1].endswith("pytest -rs")
+    assert commands[0].endswith("sslbench suite run smoke && .venv/bin/sslbench suite report smoke")
+    assert commands[1].endswith("pytest -rs -n auto")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +175,7 @@ def jess_cm(run: RunContext) -> JessCMTagger:
 def test_jess_cm_goes_on_within_a_pass(
     killed_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sslbench.corpus.units.LEAST", 100)
     whole, expected = RunContext(), jess_cm(RunContext())
     jess_cm(whole)
     bind, calls = EmbeddedModels.bind, []
@@ -199,8 +200,8 @@ def test_jess_cm_goes_on_within_a_pass(
         np.testing.assert_array_equal(found.models.tables[name], array)
 
 
-RUN = [sys.executable, "-m", "sslbench", "run", "--method", "jess_cm", "--dataset", "synth"]
-OPTIONS = ["--labeled", "30", "--set", "rounds=3", "--set", "max_iterations=15"]
+RUN = [sys.executable, "-m", "sslbench", "run", "--dataset", "synth", "--labeled", "30"]
+OPTIONS = ["--set", "rounds=3", "--set", "max_iterations=15"]
 
 
 def record(store: Path) -> dict[str, Any]:
@@ -210,15 +211,15 @@ def record(store: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_a_killed_command_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["jess_cm", "self_training"])
+def test_a_killed_command_goes_on(method: str, tmp_path: Path) -> None:
     """With kill -9 after two different numbers of checkpoints."""
-    subprocess.run([*RUN, *OPTIONS, "--store", str(tmp_path / "whole")], check=True)
+    run = [*RUN, *OPTIONS, "--method", method, "--store"]
+    subprocess.run([*run, str(tmp_path / "whole")], check=True)
     store = tmp_path / "killed"
-    for checkpoint in (1, 3):
-        _kill_after(checkpoint, store)
-    done = subprocess.run(
-        [*RUN, *OPTIONS, "--store", str(store)], check=True, capture_output=True, text=True
-    )
+    for checkpoint in (1, 20):
+        _kill_after(checkpoint, [*run, str(store)], store)
+    done = subprocess.run([*run, str(store)], check=True, capture_output=True, text=True)
     assert "ignored" not in done.stderr
     found, expected = record(store), record(tmp_path / "whole")
     for name in ("trace", "predictions", "metrics", "counts", "params", "code", "run_id"):
@@ -228,17 +229,16 @@ def test_a_killed_command_goes_on(tmp_path: Path) -> None:
     assert not (store / "checkpoints").exists()
 
 
-def _kill_after(number: int, store: Path) -> None:
-    """Kill the command when it has written so many checkpoints."""
-    command = subprocess.Popen([*RUN, *OPTIONS, "--store", str(store)])
+def _kill_after(number: int, run: list[str], store: Path) -> None:
+    """Kill the command when it has written so many checkpoints, or a little later."""
+    command = subprocess.Popen(run)
     seen: set[int] = set()
     while len(seen) < number:
         assert command.poll() is None, "the run ended before it was killed"
-        files = store.glob("checkpoints/*/*.npz")
-        seen |= {path.stat().st_mtime_ns for path in files}
+        for path in store.glob("checkpoints/*/*.npz"):
+            with suppress(FileNotFoundError):
+                seen.add(path.stat().st_mtime_ns)
         time.sleep(0.005)
     os.kill(command.pid, signal.SIGKILL)
     command.wait()
-    (file,) = store.glob("checkpoints/*/*.npz")
-    with np.load(file, allow_pickle=False) as arrays:
-        assert json.loads(arrays["facts"].tobytes())["state"]["rounds"]["number"] >= 1
+    assert list(store.glob("checkpoints/*/*.npz"))

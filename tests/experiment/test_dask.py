@@ -1,16 +1,29 @@
-"""Runs on a real dask cluster whose workers are killed."""
+"""Runs and passes on a real dask cluster whose workers are killed."""
 
 from __future__ import annotations
 
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sslbench.corpus.units import TextPass
+from sslbench.crf.symbol_counts import SymbolCounts
+from sslbench.errors import UserError
+from sslbench.experiment.execute import workers
 from sslbench.experiment.execute.cluster import run_on_dask
+from sslbench.experiment.execute.grid import GridOptions, run_grid
+from sslbench.experiment.execute.workers import DaskBroker, connect
+from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.runner import execute
+from sslbench.experiment.store import Store
+from sslbench.features import Streams
+from sslbench.spread import WorkerError, using_broker
+from support.jess_cm_toys import assert_same, trained
 from support.run_fakes import task
 
 distributed = pytest.importorskip("distributed")
@@ -51,3 +64,91 @@ def test_a_method_that_kills_each_worker_is_a_failed_run(cluster: Any) -> None:
     assert "KilledWorker" in str(killed.error)
     (after,) = run_on_dask([task(labeled=20)], address=address)
     assert after.status == "ok"
+
+
+@pytest.mark.parametrize("killed_after", [None, 1, 5])
+def test_passes_of_one_training(
+    killed_after: int | None, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when a worker is killed after so many units of E-steps: it had some of the text."""
+    monkeypatch.setattr("sslbench.corpus.units.LEAST", 60)
+    expected, add, added = trained(), SymbolCounts.add, list[float]()
+
+    def add_and_kill(self: SymbolCounts, other: SymbolCounts) -> None:
+        added.append(other.log_z)
+        if len(added) == killed_after:
+            kill_worker(cluster)
+        add(self, other)
+
+    monkeypatch.setattr(SymbolCounts, "add", add_and_kill)
+    with closing(DaskBroker(cluster.scheduler_address)) as broker, using_broker(broker):
+        assert_same(trained(), expected)
+    assert len(added) > 10
+    assert broker.cpu > 0
+
+
+def test_all_workers_end_in_a_pass(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """This process goes on alone."""
+    monkeypatch.setattr("sslbench.corpus.units.LEAST", 60)
+    monkeypatch.setattr(workers, "PATIENCE", 1.0)
+    expected, merge, merged = trained(), Streams._merge, []
+
+    def merge_and_close(self: Streams, other: Streams) -> None:
+        merged.append(other)
+        if len(merged) == 2:
+            cluster.scale(0)
+        merge(self, other)
+
+    monkeypatch.setattr(Streams, "_merge", merge_and_close)
+    with using_broker(DaskBroker(cluster.scheduler_address)):
+        assert_same(trained(), expected)
+    assert "goes on in this process" in capsys.readouterr().err
+
+
+def test_a_pass_that_fails_on_a_worker_is_one_line(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sslbench.corpus.units.LEAST", 60)
+    monkeypatch.setattr(TextPass, "pack_unit", staticmethod(lambda unit: ({}, {"columns": ["x"]})))
+    line = r"^worker tcp://[^ ]+, pass symbols: ValueError: array text0 is missing$"
+    with (
+        closing(DaskBroker(cluster.scheduler_address)) as broker,
+        using_broker(broker),
+        pytest.raises(WorkerError, match=line),
+    ):
+        trained()
+
+
+def test_workers_of_other_code_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_other_code", lambda worker: f"{worker} is another")
+    monkeypatch.setattr(workers, "code", lambda: "today")
+    monkeypatch.setattr(distributed.Client, "run", lambda self, call: {"tcp://a": "old"})
+    with pytest.raises(UserError, match="tcp://a is another; workers need the same sslbench"):
+        connect(cluster.scheduler_address)
+
+
+def test_no_scheduler() -> None:
+    dask = pytest.importorskip("dask")
+    short = dask.config.set({"distributed.comm.timeouts.connect": "1s"})
+    with short, pytest.raises(UserError, match="no dask scheduler with workers at tcp"):
+        connect("tcp://127.0.0.1:1")
+
+
+def test_a_single_run_spreads_its_passes(cluster: Any, tmp_path: Path) -> None:
+    """In its isolated process, which never sees the cluster: the record is the same."""
+    options = ("rounds=1", "max_iterations=5", "synth.unlabeled=120000")
+    request = Request(methods=("jess_cm",), datasets=("synth",), labeled=20, settings=options)
+    records = []
+    for executor in ("local", f"dask:{cluster.scheduler_address}"):
+        store = Store(tmp_path / executor.partition(":")[0])
+        result = run_grid(
+            plan(request, store=store, notice=print), store, GridOptions(executor=executor)
+        )
+        records += result.records
+    here, spread = records
+    assert (here.status, spread.status) == ("ok", "ok")
+    assert spread.environment["isolation"] == here.environment["isolation"]
+    for name in ("trace", "predictions", "metrics", "counts", "run_id"):
+        assert getattr(spread, name) == getattr(here, name), name

@@ -19,6 +19,7 @@ from sslbench.experiment.metrics import (
     ratios,
     score,
 )
+from sslbench.experiment.metrics.anatomy import added
 from support.chunks import to_iob2
 from support.score_oracle import Sentences, coded, conlleval, plain, words_of
 
@@ -200,6 +201,30 @@ def test_coverage(shared: bool) -> None:
     assert found.u_app is not None
     assert found.u_app.tolist() == [True, True, True, False]
     assert coverage(test, labeled).u_app is None
+
+
+def test_anatomy_against_a_count_by_hand() -> None:
+    vocabulary = Vocabulary()
+    test = words_of([["a", "b"], ["a", "C"], ["d"], ["c", "a"]], vocabulary)
+    labeled = words_of([["a"], ["b", "c"]], vocabulary)
+    text = CorpusShards(words_of([["C"]], vocabulary), 2)
+    gold, predicted = typed("B-X I-X / O O / B-Y / O O"), typed("B-X I-X / O B-X / O / O O")
+    offsets = np.array([0, 2, 4, 5, 7])
+    found = score(
+        "spans",
+        coded(gold),
+        coded(predicted),
+        offsets,
+        encoding="IOB2",
+        coverage=coverage(test, labeled, text),
+    ).anatomy
+    assert found == {
+        "words": {"labeled text": [5, 5], "unlabeled text only": [1, 0], "neither": [1, 0]},
+        "labels": {"X": [2, 2], "O": [4, 3], "Y": [1, 0]},
+        "length": {"1 to 5": [7, 5]},
+    }
+    assert added([found, found])["labels"] == {"X": [4, 4], "O": [8, 6], "Y": [2, 0]}
+    assert set(added([found, {"labels": {"Z": [1, 1]}}])) == {"labels"}
 
 
 def test_metrics_by_vocabulary() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -48,6 +49,19 @@ def refused(error: UserError, name: str) -> None:
     assert name in text
     assert text.isprintable()
     assert len(text) < 2500
+
+
+def test_a_list_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "list.txt"
+    file.write_text("ing\n\n  s \né\n", encoding="utf-8")
+    params = method_params([f"suffixes=@{file}"], registry(), "graph_pr")
+    assert params == method_params(['suffixes=["ing", "s", "é"]'], registry(), "graph_pr")
+    with pytest.raises(UserError, match="nothing"):
+        method_params([f"suffixes=@{tmp_path / 'nothing'}"], registry(), "graph_pr")
+    with pytest.raises(UserError, match="lam"):
+        method_params([f"lam=@{file}"], registry(), "graph_pr")
+    with pytest.raises(UserError, match="reads no list of suffixes"):
+        method_params(["similarity=letters", 'suffixes=["s"]'], registry(), "graph_pr")
 
 
 @pytest.mark.parametrize("method", METHODS)

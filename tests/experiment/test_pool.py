@@ -161,6 +161,12 @@ class FakeClient:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def wait_for_workers(self, number: int, timeout: float) -> None:
+        """There is one."""
+
+    def run(self, call: Callable[[], str]) -> dict[str, str]:
+        return {"tcp://worker:1": call()}
+
     def submit(self, function: Callable[[bytes], bytes], data: bytes, *, pure: bool) -> FakeFuture:
         assert not pure
         self.count += 1

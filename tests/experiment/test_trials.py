@@ -156,3 +156,29 @@ def test_development_labels_that_the_method_reads_are_noted(
     assert read.audit["dev_labels"] == "used by the method"
     left = execute(task("peeking", labeled=20, params={"peek": False}))
     assert "dev_labels" not in left.audit
+
+
+def test_a_tuning_seed_shares_the_trials_of_its_draw(tmp_path: Path) -> None:
+    own = execute(task(store=tmp_path, labeled=20, tune=4, seed=0))
+    expected = [(trial["params"], trial["score"]) for trial in own.tuning]
+    for store in (tmp_path, None):  # from the store, or made again
+        for seed in (0, 3):
+            record = execute(task(store=store, labeled=20, tune=4, seed=seed, tune_seed=0))
+            assert [(trial["params"], trial["score"]) for trial in record.tuning] == expected
+            assert record.params == own.params
+            assert ("tune_stored" in record.timing) == (store is not None)
+    plain = execute(task(labeled=20, seed=3, params={"weight": own.params["weight"]}))
+    assert record.predictions == plain.predictions  # the draw of the run is its own
+    assert record.trace["draw"] == plain.trace["draw"]
+    assert record.spec.protocol.tuning() == "4 tuning trials on draw 0"
+
+
+def test_a_tuning_seed_of_a_dataset_with_draws_loads_its_draw() -> None:
+    data = DataSpec(first_draw="first", fingerprint="")
+    own = execute(task(dataset="drawn", labeled=10, tune=4, seed=0))
+    record = execute(task(dataset="drawn", labeled=10, tune=4, seed=1, tune_seed=0, data=data))
+    assert [t["score"] for t in record.tuning] == [t["score"] for t in own.tuning]
+
+
+def test_identities_without_a_tuning_seed_are_those_of_before() -> None:
+    assert task(tune=4).spec.run_id == "ee2676f2ce038b9c"

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench import SearchAxis
@@ -38,7 +38,6 @@ def peak(at: float) -> Callable[[Mapping[str, Any]], float]:
     return lambda params: 1 - abs(math.log10(params["sigma2"] / at)) / 10
 
 
-@settings(deadline=None)
 @given(st.integers(1, 40), st.integers(0, 99))
 def test_every_trial_of_the_budget_is_used_and_the_default_is_first(n: int, seed: int) -> None:
     tuning = run((*SHARED, ROUNDS, SIGN), peak(300), Budget(n), seed)

@@ -154,3 +154,50 @@ def test_kinds_of_labels(tmp_path: Path, text: str, task: str, scheme: str) -> N
     (tmp_path / "x.txt").write_text(text)
     data = load_user_data(tmp_path / "x.txt", ("word", "label"))
     assert (data.task, data.metadata["source_scheme"]) == (task, scheme)
+
+
+def conllu(sentences: int) -> str:
+    """Sentences of four words, with a comment, a range and an empty node."""
+    rows = ["1-2\tvámonos", "1\tvamos", "2\tnos", "3\ta", "3.1\tel", "4\tNew York"]
+    tags = ["_", "VERB", "PRON", "ADP", "_", "PROPN"]
+    lines = [
+        f"{row}\tlemma\t{tag}\tX{tag}" + "\t_" * 5 for row, tag in zip(rows, tags, strict=True)
+    ]
+    return "\n".join("# text = ...\n" + "\n".join(lines) + "\n" for _ in range(sentences))
+
+
+def test_conllu_has_words_and_universal_tags(tmp_path: Path) -> None:
+    (tmp_path / "train.conllu").write_text(conllu(6))
+    (tmp_path / "unlabeled.conllu").write_text(conllu(2))
+    data = load_user_data(tmp_path, ("word", "pos", "label"), cut=False)
+    train = data.splits["train"]
+    assert train.sentence(0, "word") == ["vamos", "nos", "a", "New York"]
+    assert train.sentence(5, "label") == ["VERB", "PRON", "ADP", "PROPN"]
+    assert "_" not in train.column("label").vocabulary.strings
+    assert (data.task, train.n_sentences) == ("tagging", 6)
+    assert data.external is not None
+    (text,) = data.external()
+    assert list(text.columns) == ["word"]
+    assert text.n_tokens == 8
+    fields = ("_", "word", "lemma", "pos", "label", *"_____")
+    named = load_user_data(tmp_path, fields, cut=False).splits["train"]
+    assert named.sentence(0, "label") == ["XVERB", "XPRON", "XADP", "XPROPN"]
+    assert named.sentence(0, "pos") == ["VERB", "PRON", "ADP", "PROPN"]
+
+
+def test_damaged_conllu_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "my.conllu").write_text(conllu(3).replace("4\tNew", "5\tNew", 1))
+    with pytest.raises(UserError, match=r"my\.conllu:7: ID 5 is malformed or out of sequence"):
+        load_user_data(tmp_path / "my.conllu", ("word", "pos", "label"))
+
+
+def test_a_run_on_conllu(tmp_path: Path) -> None:
+    (tmp_path / "my.conllu").write_text(conllu(10))
+    words = ["run", "--method", "supervised", "--data", str(tmp_path / "my.conllu")]
+    result = CliRunner().invoke(
+        cli, [*words, "--store", str(tmp_path / "runs"), "--format", "json"]
+    )
+    assert result.exit_code == 0, result.output
+    (record,) = json.loads(result.stdout)
+    assert record["metrics"]["test"]["accuracy"] == 1.0
+    assert record["spec"]["data"]["columns"] == ["word", "label"]

@@ -6,7 +6,7 @@ import re
 import string
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.corpus import Corpus
@@ -60,7 +60,6 @@ texts = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(texts, st.text("abAB12-.$^* ", max_size=7))
 def test_the_first_match_is_that_of_python(text: str, word: str) -> None:
     if text.removeprefix("^")[:1] in ("*", "?"):

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.corpus.strings import pack_strings, unpack_strings
 from sslbench.errors import UserError
-from sslbench.features import Atom, Template, coded_column, load_templates, word_type
+from sslbench.features import (
+    Atom,
+    Template,
+    coded_column,
+    load_featurizer,
+    load_templates,
+    word_type,
+)
 from sslbench.features.derived import operation
-from sslbench.features.symbols import pack_strings, unpack_strings
 from sslbench_methods.featurizers.suzuki2008 import basic, chunk39, ner79, pos47
 
 atoms = st.builds(Atom, st.sampled_from(["word", "pos", "word.suffix3", "a-b"]), st.integers(-9, 9))
@@ -109,6 +118,7 @@ def test_operations():
     table = {
         "lower": ["ab", "abcd", "x", "é1-"],
         "prefix2": ["Ab", "ab", "<short>", "É1"],
+        "compressed": ["Aa", "a", "a", "A0-"],
         "suffix3": ["<short>", "bcd", "<short>", "É1-"],
         "head3": ["Ab", "abc", "x", "É1-"],
         "tail3": ["Ab", "bcd", "x", "É1-"],
@@ -160,3 +170,36 @@ def test_template_counts_of_the_paper(make, state, arc):
 def test_basic_needs_words_only():
     assert {a.column.split(".")[0] for t in basic().templates for a in t.atoms} == {"word"}
     assert not any(t.edge for t in basic().templates)
+
+
+def test_templates_in_toml(tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text(
+        '# features\ntemplates = [\n  "bias", "a[0]|word[0]",\n  \'word[0]\',  # word\n]\n'
+    )
+    assert list(map(str, load_templates(path))) == ["bias", "a[0]|word[0]", "word[0]"]
+    assert load_featurizer(path, ["word", "a"]).templates == load_templates(path)
+    with pytest.raises(UserError, match=r"my\.toml:3: .*no column 'a'"):
+        load_featurizer(path, ["word"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('templates = [\n "word[0]",\n "word[1]", "word[0]"]', r":3: 'word\[0\]' repeats line 2"),
+        ('templates = ["a[0]|word[0]",\n"word[0"]', r":2: .*cannot parse 'word\[0'"),
+        ('templates = [\n"word[0]"', "no TOML: Unclosed array"),
+        ('templates = ["word[0]"]\nwindow = 2', "unknown key 'window'"),
+        ('templates = [\n"a" "b"]', r"my\.toml:2: no TOML"),
+        ('templates = "word[0]"', "no array of texts"),
+        ("templates = [1]", "no array of texts"),
+        ("templates = []", "no template in this file"),
+        ("", "no array of texts"),
+        ("a = " + "[" * 5000, "no TOML"),
+    ],
+)
+def test_damaged_toml(tmp_path, text, message):
+    (tmp_path / "my.toml").write_text(text)
+    with pytest.raises(UserError) as caught:
+        load_templates(tmp_path / "my.toml")
+    assert re.search(message, str(caught.value)), str(caught.value)

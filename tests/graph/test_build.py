@@ -316,6 +316,14 @@ def test_registered_similarities():
         registered_similarity("he2014")
 
 
+def test_a_list_of_suffixes_in_place_of_the_learned_one():
+    given = registered_similarity("he2013", ("ing", "s", "ing"))
+    assert given == replace(registered_similarity("he2013"), suffixes=frozenset(["ing", "s"]))
+    for name in ("subramanya2010", "letters"):
+        with pytest.raises(UserError, match=f"similarity {name} reads no list of suffixes"):
+            registered_similarity(name, ())
+
+
 def test_target_that_is_not_a_similarity_is_refused(monkeypatch):
     info = replace(registry().similarity("he2013"), name="wrong", target="builtins:dict")
     monkeypatch.setitem(registry().similarities, "wrong", info)

@@ -178,12 +178,30 @@ def test_suffixes_are_learned_from_the_text_not_the_vocabulary():
     assert none.shape != result.shape or (none != result).nnz
 
 
-def test_learned_suffixes_need_fifty_words_or_fewer_in_small_text():
-    words = [f"{i:03d}ly" for i in range(49)]
+def test_an_empty_list_of_suffixes_is_no_feature():
+    text = corpus_of(random_sentences(11, 60))
+    listed = registered_similarity("subramanya2010_listed").templates
+    vertices = vertices_for(text, "subramanya2010")
+    plain = replace(listed, templates=listed.templates[:-1])
+    given = context_vectors(text, vertices, listed, suffixes=())
+    without = context_vectors(text, vertices, plain)
+    assert listed.reads("suffix")
+    assert not plain.reads("suffix")
+    np.testing.assert_allclose(
+        (given @ given.T).toarray(), (without @ without.T).toarray(), atol=1e-6
+    )
+    some = context_vectors(text, vertices, listed, suffixes=("ing",))
+    assert abs(some @ some.T - without @ without.T).max() > 1e-3
+
+
+def test_learned_suffixes_need_one_word_in_fifty_and_five():
+    words = [f"{chr(ord('a') + i)}ly" for i in range(20)]
     assert "ly" in learned_suffixes(words)
-    fill = [chr(0x4E00 + i % 20_000) + chr(0x4E00 + i // 20_000) for i in range(60_000)]
-    assert "ly" not in learned_suffixes(words + fill)
-    assert "ly" in learned_suffixes([*words, *fill, "lily"])
+    fill = [chr(0x4E00 + i % 200) + chr(0x5E00 + i) for i in range(981)]
+    assert "ly" not in learned_suffixes(words + fill)  # 20 of 1,001
+    assert "ly" in learned_suffixes(words + fill[:-1])
+    no_words = ["3ly", "-", "<num>"]
+    assert "ly" in learned_suffixes(words + fill[:-1] + no_words)
     assert learned_suffixes(["aly", "bly", "cly", "dly"] * 9) == frozenset()
     assert learned_suffixes(["aly", "bly", "cly", "dly", "ly"]) == {"ly"}
 

@@ -34,7 +34,7 @@ def scene(seed: int, V: int, density: float, K: int = 4) -> Scene:
     return random_graph(seed, V, density), r, labeled
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.sampled_from([0.0, 0.05, 0.1, 0.5]))
 def test_harmonic_equals_a_dense_solve(seed: int, V: int, density: float) -> None:
     W, r, labeled = scene(seed, V, density)
@@ -122,7 +122,7 @@ def test_descent_stops_at_its_tolerance() -> None:
     assert np.abs(near - best).max() < np.abs(far - best).max() < 0.5
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000), st.integers(1, 14), st.sampled_from([0.0, 0.15, 0.5]))
 def test_harmonic_is_the_mean_of_neighbors_or_uniform(seed: int, V: int, density: float) -> None:
     W, labeled = random_graph(seed, V, density), np.random.default_rng(seed).random(V) < 0.3

@@ -32,7 +32,7 @@ def grams(sentences: list[list[str]], derived: bool) -> list[tuple[str, ...]]:
     return [tuple(map(form, x[1:4])) for x in windows(sentences)]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.booleans(), st.booleans())
 def test_new_text_with_a_vocabulary_of_its_own(seed: int, derived: bool, excluding: bool) -> None:
     known, new = random_sentences(seed), random_sentences(seed + 1, 30, NEW)

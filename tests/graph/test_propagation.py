@@ -145,7 +145,7 @@ def problems(draw: st.DrawFn) -> tuple[csr_array, F64, F64, Bool, float, float]:
     return random_graph(seed, V, density), distributions(seed + 2, V, K), r, labeled, mu, nu
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(problems(), st.sampled_from(["once", "twice"]))
 def test_properties_of_the_update(
     given_: tuple[csr_array, F64, F64, Bool, float, float], count: EdgeCount
@@ -172,7 +172,7 @@ def test_properties_of_the_update(
         q = step
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 6), st.integers(1, 4))
 def test_labels_move_one_edge_per_step(steps: int, seed: int) -> None:
     """(v), on a path: a label has no influence beyond `steps` edges."""

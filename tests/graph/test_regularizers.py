@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
@@ -58,7 +58,6 @@ def test_gradient_equals_finite_differences(kind: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_divergence_equals_its_definition(kind: str, seed: int) -> None:
     penalty, p = build(kind, seed)

@@ -80,7 +80,7 @@ def test_closed_form_of_one_vertex() -> None:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from([0.0, 0.1, 0.1, 0.25, 0.5, 0.9, 1.7]), min_size=1, max_size=9),
     st.sampled_from([0.01, 0.3, 1.0, 20.0]),

@@ -7,7 +7,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -118,7 +118,6 @@ def counted(text: Corpus, labels: str, shard_tokens: int = 2**20) -> NgramLists:
 LINES = st.lists(st.text("abc", min_size=1, max_size=12), min_size=1, max_size=12)
 
 
-@settings(deadline=None)
 @given(LINES, LINES, st.integers(0, 2**32 - 1), st.integers(1, 30))
 def test_ngrams(lines: list[str], others: list[str], seed: int, shard_tokens: int) -> None:
     rng = np.random.default_rng(seed)
@@ -188,7 +187,6 @@ def test_lists_of_words() -> None:
             WordLists.from_arrays(broken, facts)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=6), min_size=1, max_size=8),
     st.integers(1, 7),

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.corpus import Column, Corpus, Vocabulary
@@ -38,7 +38,6 @@ TEXT = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(TEXT)
 def test_gold_words_come_back(text: list[list[tuple[str, str]]]) -> None:
     """Characters to words: their spelling, tags and sentences; words to characters: the labels."""
@@ -98,7 +97,6 @@ def test_legal_transitions() -> None:
         assert pairs == wanted == 4 * P + 4 * P * P
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_decoding_is_legal(seed: int) -> None:
     corpus = characters(as_words(sentences(3, seed % 7)), {})
@@ -116,7 +114,6 @@ def test_decoding_is_legal(seed: int) -> None:
         assert all(border_mask()[a, b] for a, b in pairwise(line))
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from(BORDERS), min_size=1, max_size=8), min_size=1))
 def test_any_borders_are_words(lines: list[list[str]]) -> None:
     """A word starts at B and S, after E and S and where a sentence begins, and nowhere else."""

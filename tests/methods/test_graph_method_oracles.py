@@ -107,8 +107,8 @@ def test_s5_one_full_round() -> None:
             seen[steps] = propagate(W, q, R, IN_LABELED, MU, NU, steps)
         return seen[10]
 
-    text = encoded(crf, [UNLABELED])
-    one = TypeTrainer(crf, text, vertices(VERTEX_OF), smooth, TypeParams(), RunContext())
+    text, params = encoded(crf, [UNLABELED]), TypeParams(omega=1.0)
+    one = TypeTrainer(crf, text, vertices(VERTEX_OF), smooth, params.label, params, RunContext())
     close(log_z(crf, text.labeled[0]), 2.0582789501)
     close(log_z(crf, text.unlabeled[0]), [2.3449936727, 1.4748658270])
     one.relabel()
@@ -182,7 +182,7 @@ def tags_of_b(**options: Any) -> tuple[list[int], F64]:
     params = GraphSelfTraining.Params(
         feature_pruning="none",
         retraining=10_000,
-        **{"alpha": 0.1, "eta": 1.0, "ftol": 1e-10, **options},
+        **{"sigma2": 50.0, "omega": 1.0, "alpha": 0.1, "eta": 1.0, "ftol": 1e-10, **options},
     )
     fit = GraphSelfTraining().fit(places(), params, RunContext())
     return fit.predict(corpus_of([["l", "b", "r"], ["l", "a", "r"]])).tolist(), fit.weights

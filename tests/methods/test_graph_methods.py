@@ -11,9 +11,12 @@ import pytest
 
 pytest.importorskip("sslbench.graph.build", reason="no graphs in this installation")
 
-from sslbench.corpus import CorpusShards
+from sslbench.corpus import CorpusShards, HeadShards
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.problem import Problem, without_labels
+from sslbench.graph.build import build_graph
+from sslbench.graph.options import GraphOptions
+from sslbench.graph.similarity import registered_similarity
 from sslbench.types import I32
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.supervised import Supervised
@@ -64,6 +67,27 @@ def test_no_steps_are_no_graph(problem: Problem) -> None:
         assert trace[key] == other[key]
 
 
+def test_sentences_that_are_counted_only(problem: Problem) -> None:
+    head = replace(problem, unlabeled=HeadShards(problem.unlabeled, 9))
+    wanted, small = fitted("graph_self_training", head, rounds=2)
+    labels, trace = fitted("graph_self_training", problem, rounds=2, sentences=9, count="graph")
+    np.testing.assert_array_equal(labels, wanted)
+    assert trace["rounds"] == small["rounds"]
+    _, counted = fitted("graph_self_training", problem, rounds=2, sentences=9)
+    for key in ("vertices", "labeled_vertices", "tokens"):
+        assert counted["graph"][key] == small["graph"][key]
+    text = problem.text("word")
+    first = problem.labeled.n_sentences + 9
+    given = build_graph(
+        text.between(0, first),
+        registered_similarity("subramanya2010"),
+        GraphOptions(),
+        counting_text=text.between(first, text.n_sentences),
+    )
+    assert counted["graph"]["mean_weight"] == pytest.approx(given.W.data.mean(), rel=1e-12)
+    assert counted["graph"]["mean_weight"] != small["graph"]["mean_weight"]
+
+
 def test_the_graph_matters(problem: Problem) -> None:
     objectives = set()
     for options in ({}, {"propagation": "optimum"}, {"mu": 0.0}):
@@ -93,3 +117,11 @@ def test_without_unlabeled_text(problem: Problem) -> None:
         fit = method.fit(alone, params, RunContext())
         wanted = Supervised().fit(alone, Supervised.Params(sigma2=10.0), RunContext())
         np.testing.assert_array_equal(fit.weights, wanted.weights)
+
+
+def test_vertices_of_little_mass_are_no_evidence(problem: Problem) -> None:
+    known = [
+        fitted("virtual_evidence", problem, rounds=1, least_mass=mass)[1].get("evidence_tokens")
+        for mass in (0.0, 0.5, 1e9)
+    ]
+    assert known[0] > known[1] > known[2] == 0

@@ -41,7 +41,13 @@ from support.regularization_toys import SOLVED, Params, em_b
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-FAST: dict[str, Any] = {"neighbors": 5, "symmetry": "union", "sigma2": 10.0}
+FAST: dict[str, Any] = {
+    "neighbors": 5,
+    "symmetry": "union",
+    "sigma2": 10.0,
+    "lam": 1.0,
+    "decoding": "posterior",
+}
 
 
 class StrictPR(GraphPR):
@@ -144,9 +150,9 @@ def test_without_a_penalty_it_is_the_supervised_crf(
             return replace(found, graph=replace(found.graph, W=(0.0 * found.W).tocsr()))
 
         monkeypatch.setattr(Problem, "graph", no_edges)
-    params = StrictPR.Params(**FAST, lam=lam, em_iters=2)
+    params = StrictPR.Params(**{**FAST, "lam": lam}, em_iters=2)
     fit = StrictPR().fit(problem, params, RunContext())
-    wanted = StrictPR().fit(problem, StrictPR.Params(**FAST, lam=0.0), RunContext())
+    wanted = StrictPR().fit(problem, StrictPR.Params(**{**FAST, "lam": 0.0}), RunContext())
     close(fit.crf.weights, wanted.crf.weights, 0.0 if exact else 1e-6)
     plain = Supervised().fit(problem, Supervised.Params(sigma2=10.0, ftol=1e-9), RunContext())
     labels = without_labels(problem.dev)
@@ -251,7 +257,7 @@ def test_a_label_that_nothing_has_is_refused(problem: Problem) -> None:
 # -- J ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     lam=st.sampled_from([0.1, 1.0, 20.0]),
@@ -380,7 +386,7 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
     trained = train(opened)
     trials = trained.tuning.trials
     assert [set(t.params) for t in trials] == [{"em_iters"}] * 5
-    assert trials[0].params == {"em_iters": 20}
+    assert trials[0].params == {"em_iters": 3}
     best = max(trials, key=lambda trial: trial.score or 0.0).params[
         "em_iters"
     ]  # the first of equals

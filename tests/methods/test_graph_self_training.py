@@ -194,12 +194,14 @@ def test_the_closed_form_of_a_bias() -> None:
     labeled, text = corpus([0], [0], [0], [0]), corpus(*([0] for _ in range(10)))
     labels = np.array([0, 0, 0, 1], np.int32)
     crf = crf_over(labeled, labels, text, template="bias")
+    params = Params(eta=0.1, sigma2=10.0)
     one = TypeTrainer(
         crf,
         encoded(crf, [text], labeled, labels),
         vertices(np.zeros(14, np.int32), 1),
         lambda q: q,
-        Params(eta=0.1, sigma2=10.0),
+        params.label,
+        params,
         RunContext(),
     )
     one.guesses = [np.ones(10, np.int32)]
@@ -327,12 +329,14 @@ def separable(connected: bool) -> I32:
     vertex_of = np.concatenate([c.column("x").codes for c in (labeled, text)])
     r = np.array([[1.0, 0], [0, 1], [1, 0], [0, 0]])
     S = np.array([True] * 3 + [False])
+    params = Params(eta=1.0)
     one = TypeTrainer(
         crf,
         encoded(crf, [text], labeled, labels),
         vertices(vertex_of, 4),
         lambda q: jacobi(W, q, r, S),
-        Params(eta=1.0),
+        params.label,
+        params,
         RunContext(),
     )
     one.train()

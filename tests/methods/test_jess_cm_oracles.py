@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.corpus.units import TextUnits
 from sslbench.crf import (
     STRICT,
     ChainCRF,
@@ -238,7 +239,9 @@ def problem(unlabeled: Corpus = UNLABELED) -> Problem:
 def trainer(tagger: Toy, monkeypatch: pytest.MonkeyPatch, **params: object) -> Trainer:
     params = {"sigma2": 10.0, "eta": 0.5, **params}
     monkeypatch.setattr(JessCM.Params, "options", lambda self: STRICT)
-    return Trainer(tagger.crf, tagger.models, problem(), JessCM.Params(**params), RunContext())
+    text = TextUnits(problem().unlabeled)
+    own = tagger.crf, tagger.models, problem(), text
+    return Trainer(*own, JessCM.Params(**params), RunContext())
 
 
 def test_the_trap_of_the_literal_m_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,8 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def fitted(problem: Problem, method: type[GraphPR | PR1] = GraphPR, **options: Any) -> Any:
     rounds = {"em_iters": 2} if method is GraphPR else {}
-    params = {**OPTIONS, **rounds, "lam": 1.0, "sigma2": 10.0, **options}
+    values = {"lam": 1.0, "sigma2": 10.0, "decoding": "posterior"}
+    params = {**OPTIONS, **rounds, **values, **options}
     return method().fit(problem, method.Params(**params), RunContext())
 
 

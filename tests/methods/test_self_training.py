@@ -19,7 +19,7 @@ from support.graph_toys import corpus
 
 def trained(**options: Any) -> tuple[ChainCRF, dict[str, Any]]:
     run = RunContext()
-    crf = SelfTraining().fit(toy_problem(), SelfTraining.Params(**options), run)
+    crf = SelfTraining().fit(toy_problem(), SelfTraining.Params(**{"weight": 1.0, **options}), run)
     return crf, run.trace
 
 
@@ -83,7 +83,7 @@ def test_attributes_of_the_text() -> None:
     problem = replace(toy_problem(), unlabeled=CorpusShards(text))
     sizes = []
     for features_from in ("labeled", "labeled+unlabeled"):
-        params = SelfTraining.Params(features_from=features_from)
+        params = SelfTraining.Params(features_from=features_from, weight=1.0)
         crf = SelfTraining().fit(problem, params, RunContext())
         sizes.append(crf.index.n_node)
     assert sizes == [3, 4]

@@ -25,7 +25,12 @@ from sslbench.crf.terms import PotentialGradient, Term
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64
-from sslbench_methods.virtual_evidence.method import EStep, EvidenceTrainer, normalized
+from sslbench_methods.virtual_evidence.method import (
+    EStep,
+    EvidenceTrainer,
+    above_base_rates,
+    normalized,
+)
 from support.compare import close
 from support.evidence_toys import (
     OPTIMUM,
@@ -40,6 +45,18 @@ from support.evidence_toys import (
     trainer,
 )
 from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, encoded, pairs, toy
+
+
+def test_what_exceeds_base_rates_by_hand() -> None:
+    """docs/specs/virtual_evidence.md, oracle V14."""
+    q = np.array([[0.6, 0.2], [0.1, 0.5], [0.0, 0.0]])
+    at = np.array([0, 0, 1, -1, 2], np.int32)
+    rates = np.array([1.3, 0.9]) / 2.2
+    close(above_base_rates(q, at), [q[0] - 0.8 * rates, q[1] - 0.6 * rates, [0, 0]], 1e-15)
+    close(above_base_rates(q, at).sum(axis=1), [0, 0, 0], 1e-15)
+    same = np.outer([0.3, 0.9, 0.0], [0.7, 0.3])  # all rows are base rates
+    close(above_base_rates(same, at), np.zeros((3, 2)), 1e-15)
+    close(above_base_rates(np.zeros((3, 2)), at), np.zeros((3, 2)), 0)
 
 
 def test_the_clamped_posterior() -> None:

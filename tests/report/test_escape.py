@@ -7,15 +7,16 @@ import html.parser
 import io
 import json
 import re
+from collections import Counter
 from xml.etree import ElementTree
 
 import pytest
 
 from sslbench.cli.results import print_results
 from sslbench.experiment.record import RunRecord
-from sslbench.report.escape import csv_cell, markdown_text
-from sslbench.report.render import plain, table_files
-from support.board_records import boards, record
+from sslbench.report.escape import csv_cell, latex_text, markdown_text
+from sslbench.report.render import plain
+from support.board_records import boards, files, record
 from support.hostile_text import FORMULAS, NAME, SURROGATE, acts_on_a_terminal
 
 
@@ -35,36 +36,38 @@ def hostile_records() -> list[RunRecord]:
 class Tags(html.parser.HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.found: set[str] = set()
+        self.count: Counter[str] = Counter()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.add(tag)
+        self.count[tag] += 1
+        assert not [name for name, _ in attrs if name.startswith("on")]
+        assert all(v and v.startswith("#") for name, v in attrs if name in ("href", "src"))
 
 
 def test_no_format_of_a_table_lets_a_name_act() -> None:
-    files = table_files(boards(hostile_records()))
-    page = files["leaderboard.html"].decode()
+    found = files(hostile_records())
+    page = found["leaderboard.html"].decode()
     parser = Tags()
     parser.feed(page)
-    assert not parser.found & {"script", "a"}
+    assert parser.count["script"] == 2  # the details as JSON, and the page's own
+    assert parser.count["a"] == 4  # the contents
     assert "&lt;script&gt;alert(1)" in page
-    text = files["leaderboard.md"].decode()
+    text = found["leaderboard.md"].decode()
     for line in text.split("\n"):
         plain_line = re.sub(r"\\.", "", line)
         assert not re.search(r"[<>`~@$]|\]\((?!curve)|://|www\.", plain_line), line
     rows = [line for line in text.split("\n") if line.startswith("|")]
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
-    for name, data in files.items():
+    for name, data in found.items():
         assert not acts_on_a_terminal(data.decode()), name
         if name.endswith(".svg"):
             assert ElementTree.fromstring(data).tag.endswith("svg")
-    assert any(name.endswith(".svg") for name in files)
+    assert any(name.endswith(".svg") for name in found)
     assert not acts_on_a_terminal(plain(boards(hostile_records())))
 
 
 def test_cells_of_a_spreadsheet_are_no_formulas_and_numbers_stay_numbers() -> None:
-    files = table_files(boards(hostile_records()))
-    rows = list(csv.DictReader(io.StringIO(files["leaderboard.csv"].decode())))
+    rows = list(csv.DictReader(io.StringIO(files(hostile_records())["leaderboard.csv"].decode())))
     assert {row["dataset"][:2] for row in rows} == {"'="}
     assert all(float(row["mean"]) >= 0 for row in rows)
     assert any(float(row["difference"]) < 0 for row in rows if row["difference"])
@@ -99,3 +102,9 @@ def test_markdown_text() -> None:
     assert markdown_text("WWW.b.c") == r"WWW\.b.c"
     assert markdown_text("f1, 0.5: x") == "f1, 0.5: x"
     assert markdown_text(SURROGATE) == r"caf\\udce9"
+
+
+def test_latex_text() -> None:
+    assert latex_text("a_b & 5 % {x}^2 \\y") == (
+        r"a\_b \& 5 \% \{x\}\textasciicircum{}2 \textbackslash{}y"
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,13 +12,10 @@ import numpy as np
 import pytest
 
 from sslbench.experiment.record import DataSpec, RunRecord, content_id
-from sslbench.report.curves import UNLABELED, curve_lines
-from sslbench.report.render import changed_files, markdown, table_files, write_files
-from support.board_records import SKILL, boards, broken, record, row_of
-
-
-def leaderboard_files(records: Sequence[RunRecord]) -> dict[str, bytes]:
-    return table_files(boards(records))
+from sslbench.report.curves import UNLABELED, curve_lines, curves
+from sslbench.report.render import changed_files, markdown, write_files
+from support.board_records import SKILL, board, boards, broken, record, row_of
+from support.board_records import files as leaderboard_files
 
 
 def test_means_and_paired_differences_on_the_same_seeds() -> None:
@@ -52,7 +48,7 @@ def test_seeds_that_one_side_lacks_are_left_out_of_the_difference_and_of_the_ran
     assert better.draws == 2
     shared = [record("supervised", seed).score for seed in (0, 1)]
     assert better.paired.difference == pytest.approx(better.mean - np.mean(shared))
-    assert "seed 2: failed" in markdown([table])
+    assert "seed 2: failed" in markdown(board(records))
 
 
 def test_a_method_that_always_fails_is_still_a_row() -> None:
@@ -96,14 +92,15 @@ def test_a_row_of_several_code_versions_is_marked() -> None:
     assert len(row_of(table, "supervised").codes) == 2
     assert row_of(table, "supervised").mixed
     assert not row_of(table, "better").mixed
-    assert markdown([table]).count("mixed code") == 2  # of the row, and the legend
+    assert markdown(board(records)).count("mixed code") == 2  # of the row, and the legend
 
 
 def test_the_heading_has_the_options_of_the_data_set() -> None:
     plain, other = record("supervised"), record("supervised")
     data = DataSpec(options={"path": "x", "draw": 0})
     other.spec = msgspec.structs.replace(other.spec, data=data)
-    headings = [line for line in markdown(boards([plain, other])).splitlines() if "##" in line]
+    headings = [line for line in markdown(board([plain, other])).splitlines() if "##" in line]
+    headings = [line for line in headings if "unlabeled" in line]
     assert sorted("(draw=0, path=x), labeled" in line for line in headings) == [False, True]
 
 
@@ -120,16 +117,14 @@ def test_files_are_a_function_of_the_set_of_records() -> None:
     for seed in range(3):
         random.Random(seed).shuffle(records)
         assert leaderboard_files(records) == files
-    svg = [name for name in files if name.endswith(".svg")]
-    assert len(svg) == 1
-    assert b"labeled sentences" in files[svg[0]]
+    assert b"labeled sentences: toy" in files["leaderboard.html"]
     rows = list(csv.DictReader(io.StringIO(files["leaderboard.csv"].decode())))
     assert len(rows) == 6
     assert float(rows[0]["mean"]) == pytest.approx(
         np.mean([r.score for r in records if r.method == "better" and r.protocol["labeled"] == 100])
     )
     one_size = [r for r in records if r.protocol["labeled"] == 100]
-    assert not [name for name in leaderboard_files(one_size) if name.endswith(".svg")]
+    assert not curves(boards(one_size))
 
 
 def test_curves_join_rows_of_the_same_parameters_only() -> None:
@@ -153,9 +148,9 @@ def test_a_second_curve_is_over_the_unlabeled_text() -> None:
     lines = curve_lines(tables, UNLABELED)
     for method in ("supervised", "better"):  # the baseline is drawn at the text that there was
         assert [size for size, _, _ in lines[method]] == [50, 320]
-    (name,) = [name for name in leaderboard_files(records) if name.endswith(".svg")]
-    assert "labeled-100" in name
-    assert b"unlabeled sentences" in leaderboard_files(records)[name]
+    (curve,) = curves(tables)
+    assert "labeled 100" in curve.protocol
+    assert "unlabeled sentences" in curve.svg()
 
 
 def test_a_curve_counts_the_seeds_that_all_its_points_have() -> None:
@@ -179,9 +174,8 @@ def test_check_sees_every_change(tmp_path: Path) -> None:
     assert changed_files(tmp_path, files) == []
     (tmp_path / "leaderboard.md").write_text("doctored")
     assert changed_files(tmp_path, files) == ["leaderboard.md"]
-    (tmp_path / "curve-old.svg").write_text("x")
     (tmp_path / "notes.txt").write_text("mine")
-    assert write_files(tmp_path, files) == ["curve-old.svg", "leaderboard.md"]
+    assert write_files(tmp_path, files) == ["leaderboard.md"]
     assert (tmp_path / "notes.txt").exists()
     changed = msgspec.convert(msgspec.to_builtins(records[0]), RunRecord)
     changed.metrics["test"]["accuracy"] = 0.123
@@ -191,7 +185,7 @@ def test_check_sees_every_change(tmp_path: Path) -> None:
 def test_texts_from_records_cannot_break_the_pages() -> None:
     evil = record("better", params={"x": "</td><script>alert(1)</script>|"})
     files = leaderboard_files([record("supervised"), evil, record("better")])
-    assert b"<script>" not in files["leaderboard.html"]
+    assert b"<script>alert" not in files["leaderboard.html"]
     text = files["leaderboard.md"].decode()
     assert "<script>" not in text
     lines = [line for line in text.splitlines() if line.startswith("|")]

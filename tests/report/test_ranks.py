@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 
 from sslbench.experiment.predictions import Predictions
 from sslbench.experiment.record import RunRecord, TuningSpent
-from sslbench.report.leaderboard import leaderboard
+from sslbench.report.board import Board, board_of_tables
+from sslbench.report.leaderboard import Table, leaderboard
+from sslbench.report.page.build import Sources, page
 from sslbench.report.ranks import group_letters, shared_seeds
-from sslbench.report.render import csv_text, html, markdown, plain
+from sslbench.report.render import csv_text, markdown, plain
 from sslbench.report.rows import row_key, row_names
 from support.board_records import boards, broken, record, row_of
+
+
+def board_of(table: Table) -> Board:
+    return board_of_tables([table], lambda row: "")
 
 
 def runs(method: str, seeds: Sequence[int], **changes: object) -> list[RunRecord]:
@@ -87,8 +93,8 @@ def test_identical_repeats_count_once() -> None:
     assert (better.counted, better.repeats, better.sd, better.draws) == ((0,), 2, None, 1)
     assert better.paired is None
     assert better.taggers is not None
-    assert "3 identical runs counted once" in markdown([table])
-    assert "One draw" in markdown([table])
+    assert "3 identical runs counted once" in markdown(board_of(table))
+    assert "One draw" in markdown(board_of(table))
     # A method that draws is compared with the one run of the other.
     (table,) = boards(
         repeated("supervised", (0, 1, 2), "xxx") + repeated("better", (0, 1, 2), "xyz")
@@ -108,12 +114,12 @@ def test_the_baseline_is_what_is_named() -> None:
     records = [*runs("better", (0, 1)), *runs("worse", (0, 1))]
     (table,) = leaderboard(records)
     assert table.baselines == ()
-    assert "No baseline" in markdown([table])
+    assert "No baseline" in markdown(board_of(table))
     (table,) = leaderboard(records, baselines=["worse"])
     assert row_of(table, "better").paired is not None
     assert row_of(table, "worse").paired is None
-    assert "vs worse" in html([table])
-    assert "supervised" not in html([table])
+    assert "vs worse" in page(board_of(table), Sources())
+    assert "supervised" not in page(board_of(table), Sources())
 
 
 def test_of_several_rows_of_the_baseline_the_nearest_in_parameters_counts() -> None:
@@ -193,7 +199,7 @@ def test_untuned_methods_and_development_labels_are_told() -> None:
     assert (row_of(table, "supervised").trials, row_of(table, "supervised").tune_cpu_s) == (2, 5.0)
     assert row_of(table, "supervised").notes == ()
     assert row_of(table, "better").notes == ("untuned", "used development labels itself")
-    assert "2, 5 s" in markdown([table])
+    assert "2, 5 s" in markdown(board_of(table))
 
 
 def test_marks_are_shown_in_every_format() -> None:
@@ -206,7 +212,12 @@ def test_marks_are_shown_in_every_format() -> None:
     (table,) = leaderboard(records, ["supervised"], marks)
     assert row_of(table, "supervised").stale
     assert not row_of(table, "better").stale
-    for text in (markdown([table]), html([table]), plain([table]), csv_text([table])):
+    for text in (
+        markdown(board_of(table)),
+        page(board_of(table), Sources()),
+        plain([table]),
+        csv_text([table]),
+    ):
         assert "stale: seeds 0" in text
         assert "verified" in text
 

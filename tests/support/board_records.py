@@ -9,7 +9,10 @@ import numpy as np
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import failed
+from sslbench.report.board import Board, board_of_tables
 from sslbench.report.leaderboard import Table, leaderboard
+from sslbench.report.page.build import Sources
+from sslbench.report.render import board_files
 from sslbench.report.rows import Row
 from support.run_fakes import task
 
@@ -40,6 +43,14 @@ def broken(method: str, seed: int) -> RunRecord:
 
 def boards(records: Sequence[RunRecord]) -> list[Table]:
     return leaderboard(records, baselines=["supervised"])
+
+
+def board(records: Sequence[RunRecord]) -> Board:
+    return board_of_tables(boards(records), lambda row: f"make {row.name}")
+
+
+def files(records: Sequence[RunRecord], name: str = "leaderboard") -> dict[str, bytes]:
+    return board_files(board(records), name, Sources())
 
 
 def row_of(table: Table, name: str) -> Row:

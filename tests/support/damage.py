@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from scipy.io import savemat
 
 from sslbench.cli import cli
-from sslbench.corpus import RawBytes, read_conll
+from sslbench.conversion import importing
+from sslbench.corpus import RawBytes, read_conll, read_conllu
 from sslbench.errors import UserError
 from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.saved import load_tagger
@@ -30,7 +31,6 @@ from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.letters.load import read_words
 from sslbench_datasets.reuters.load import read_stories
 from sslbench_datasets.treebank.trees import read_trees
-from sslbench_datasets.ud.conllu import read_conllu
 
 SECONDS = 5  # that reading a damaged file may take
 COLUMNS = ("word", "pos", "label")
@@ -95,6 +95,36 @@ def cell(items: list[np.ndarray]) -> np.ndarray:
     return out
 
 
+CRFSUITE_DUMP = """FILEHEADER = {
+  magic: lCRF
+}
+
+LABELS = {
+      0: O
+      1: B-X
+}
+
+ATTRIBUTES = {
+      0: word[-1]|word[0]=the|n1
+      1: __BOS__
+}
+
+TRANSITIONS = {
+  (1) O --> B-X: 0.500000
+}
+
+STATE_FEATURES = {
+  (0) word[-1]|word[0]=the|n1 --> B-X: 1.000000
+  (0) __BOS__ --> O: 0.250000
+}
+
+"""
+CRFPP_MODEL = (
+    "version: 100\ncost-factor: 1\nmaxid: 6\nxsize: 1\n\nO\nX\n\nU:%x[-1,0]/%x[0,0]\nB\n\n"
+    "0 U:the/n1\n2 B\n\n0.5\n1\n0\n-1\n0.1\n2\n"
+)
+
+
 def matlab(compressed: bool) -> bytes:
     """Two handwritten words of two letters each."""
     file, pattern = io.BytesIO(), np.ones((129, 2), np.uint8)
@@ -109,6 +139,12 @@ def use_model(path: Path) -> None:
     tagger = load_tagger(path, registry())
     corpus = read_conll(RawBytes("text", b"the\nn1\n\nout\n"), ("word",))
     tagger.texts(corpus, tagger.tag(corpus))
+
+
+def use_dump(path: Path) -> None:
+    """Import a dump of another program and tag a sentence."""
+    crf = importing.build(importing.read(path, ("word",)))
+    crf.predict(read_conll(RawBytes("text", b"the\nn1\n\nout\n"), ("word",)))
 
 
 class Reader(NamedTuple):
@@ -152,6 +188,11 @@ READERS = {
     "own templates": Reader(
         lambda path: load_featurizer(path, COLUMNS), "t.txt", OWN_TEMPLATES.encode()
     ),
+    "toml templates": Reader(
+        lambda path: load_featurizer(path, COLUMNS), "t.toml", b'templates = ["bias", "word[0]"]\n'
+    ),
+    "crfsuite dump": Reader(use_dump, "dump.txt", CRFSUITE_DUMP.encode()),
+    "crfpp model": Reader(use_dump, "model.txt", CRFPP_MODEL.encode()),
     "letters": Reader(lambda path: read_words(path, "train"), "l.mat", matlab(False), False),
     "packed letters": Reader(lambda path: read_words(path, "train"), "l.mat", matlab(True), False),
 }  # the saved model is trained, and so added, by the tests
@@ -234,9 +275,7 @@ def model_reader(model: bytes) -> Reader:
 def fixed(n: int) -> settings:
     """Up to n examples, the same ones in every run."""
     checks = list(HealthCheck)
-    return settings(
-        max_examples=n, derandomize=True, database=None, deadline=None, suppress_health_check=checks
-    )
+    return settings(max_examples=n, derandomize=True, database=None, suppress_health_check=checks)
 
 
 def saved_model(folder: Path) -> bytes:

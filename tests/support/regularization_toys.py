@@ -113,6 +113,8 @@ class Params(GraphPR.Params, frozen=True, kw_only=True):
     """Strict trainings and E-steps, the prior of the toy."""
 
     sigma2: float = 4.0
+    lam: float = 1.0
+    em_iters: int = 20
 
     m_iterations: int = STRICT.max_iterations
     m_ftol: float = STRICT.ftol

@@ -11,7 +11,7 @@ import numpy as np
 from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF
 from sslbench.experiment.context import RunContext
-from sslbench.method import TextVertices
+from sslbench.method import Sigma2, TextVertices
 from sslbench.types import F64, I32
 from sslbench_methods.graph_self_training.method import TypeParams, TypeTrainer
 from sslbench_methods.shared import FeaturePruning
@@ -26,8 +26,10 @@ GUESS = np.array([0, 0, 1, 0, 1], np.int32)
 
 
 class Params(Strict, TypeParams, frozen=True, kw_only=True):
-    """Parameters with strict trainings."""
+    """The paper's parameters, with strict trainings."""
 
+    sigma2: Sigma2 = 50.0
+    omega: float = 1.0
     feature_pruning: FeaturePruning = "none"
     retraining: int = 100_000
 
@@ -45,7 +47,9 @@ def trainer(crf: ChainCRF, unlabeled: list[Corpus], **options: Any) -> TypeTrain
     smooth = options.pop("smooth", smoothing(GRAPH))
     vertex_of = options.pop("vertex_of", VERTEX_OF)
     text = encoded(crf, unlabeled)
-    return TypeTrainer(crf, text, vertices(vertex_of), smooth, Params(**options), RunContext())
+    params = Params(**options)
+    known = vertices(vertex_of)
+    return TypeTrainer(crf, text, known, smooth, params.label, params, RunContext())
 
 
 def three_tokens(transitions: object, n_labels: int = 2) -> tuple[ChainCRF, Any]:

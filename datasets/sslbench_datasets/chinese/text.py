@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -239,7 +240,7 @@ def segmentation_dataset(
 
 
 def raw_text(
-    files: Sequence[RemoteFile],
+    files: Sequence[RemoteFile | Path],
     home: DataHome,
     vocabulary: Vocabulary,
     *,
@@ -247,13 +248,15 @@ def raw_text(
 ) -> Shards:
     """The characters of segmented files as column word, coded by `vocabulary`.
 
+    files: registered ones, or the user's own.
     forms: characters to replace (code point -> code point), as in the dataset's own text.
     UserError for a file that is missing and cannot be downloaded.
     """
     codes: list[I32] = []
     lengths: list[I64] = []
     for file in files:
-        text = read_spaced(home.path(file)).translate(forms)
+        path = file if isinstance(file, Path) else home.path(file)
+        text = read_spaced(path).translate(forms)
         codes.append(vocabulary.encode("".join(text.words)))
         lengths.append(np.diff(text.offsets()))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])

@@ -37,6 +37,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
             f" development split; {TEXT}"
         ),
         files=(CONLL2000, *REUTERS),
+        options="sslbench_datasets.loading:TextOptions",
         tune=4,  # scored on folds of train
     ),
 )

@@ -11,12 +11,16 @@ from functools import partial
 from sslbench.corpus import Vocabulary, read_conll
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.conll00.info import CONLL2000, COUNTS
-from sslbench_datasets.loading import SIZE
+from sslbench_datasets.loading import SIZE, TextOptions, parse_options, text_metadata
 from sslbench_datasets.reuters.load import tagged_text
 
 
-def load(home: DataHome) -> Dataset:
-    """Read the two splits; UserError for a missing or malformed file or unexpected counts."""
+def load(home: DataHome, **options: object) -> Dataset:
+    """Read the two splits; options are those of `TextOptions`.
+
+    UserError for a bad option, a missing or malformed file or unexpected counts.
+    """
+    settings = parse_options("conll00", options, TextOptions)
     path = home.path(CONLL2000)
     vocabularies: dict[str, Vocabulary] = {}
     splits = {
@@ -32,6 +36,6 @@ def load(home: DataHome) -> Dataset:
         metric="f1",
         encoding="IOB2",
         splits=splits,
-        external=partial(tagged_text, home, splits["train"], CONLL2000.sha256),
-        metadata={"sha256": CONLL2000.sha256},
+        external=partial(tagged_text, home, splits["train"], CONLL2000.sha256, settings.unlabeled),
+        metadata={"sha256": CONLL2000.sha256, **text_metadata(settings.unlabeled, home)},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sslbench import DatasetInfo
 from sslbench_datasets import references
-from sslbench_datasets.chinese.info import JOINT_LABELS
+from sslbench_datasets.chinese.info import JOINT_LABELS, RAW_TEXT
 
 # (files, sentences) according to the LDC catalog.
 COUNTS = (2_448, 51_447)
@@ -34,11 +34,13 @@ DATASETS: tuple[DatasetInfo, ...] = (
         featurizer="zh_char",
         protocol=(
             f"{JOINT_LABELS}; train, dev and test by file number (Wang et al. 2011); give the"
-            " folder with --data FOLDER or --set ctb7.path=FOLDER; no external text. X. Zeng et"
-            " al. (ACL 2013) have 17,968, 1,659 and 2,037 sentences and do not name the files:"
-            " --labeled 17968 draws as many sentences, the rest of train is unlabeled text, and"
-            " scores are not comparable with theirs"
+            " folder with --data FOLDER or --set ctb7.path=FOLDER; external text = the SIGHAN texts"
+            " of zh_zx without spaces, or your own (option unlabeled). X. Zeng et al. (ACL 2013)"
+            " have 17,968, 1,659 and 2,037 sentences and do not name the files: --labeled 17968"
+            " draws as many sentences, the rest of train is unlabeled text, and scores are not"
+            " comparable with theirs"
         ),
+        files=RAW_TEXT,
         own="your copy of LDC2010T07",
         options="sslbench_datasets.ctb.load:Options",
     ),

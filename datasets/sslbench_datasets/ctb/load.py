@@ -17,14 +17,20 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from sslbench.corpus import RawBytes
 from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench_datasets.chinese.info import RAW_TEXT
 from sslbench_datasets.chinese.text import (
     SegmentedText,
     TaggedWord,
+    raw_text,
     segmentation_dataset,
     tagged_words,
     text_lines,
@@ -36,6 +42,7 @@ from sslbench_datasets.loading import (
     files_in,
     parse_options,
     read_hashed,
+    text_metadata,
     without_check,
 )
 from sslbench_datasets.treebank.trees import read_trees
@@ -50,6 +57,14 @@ _HINT = (
 
 class Options(FolderOptions, frozen=True, forbid_unknown_fields=True):
     """Options of ``ctb7``."""
+
+    unlabeled: Annotated[
+        str,
+        Meta(
+            description="your own unlabeled text in place of the external one: a file with one"
+            " sentence per line, whose spaces are left out"
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -89,8 +104,11 @@ def load(home: DataHome, **options: object) -> Dataset:
         counts = len(files), sum(len(text.lengths) for text in texts.values())
         hint = without_check("ctb7")
         check_counts("the treebank", counts, COUNTS, ("files", "sentences"), root, hint)
-    metadata = {"sha256": digest.hexdigest(), "form": text_format.folder}
-    return segmentation_dataset("ctb7", texts, metadata=metadata)
+    own, home = settings.unlabeled, settings.text_home(home)
+    form = {"sha256": digest.hexdigest(), "form": text_format.folder}
+    external = partial(raw_text, [Path(own).expanduser()] if own else RAW_TEXT, home)
+    metadata = {**form, **text_metadata(own, home)}
+    return segmentation_dataset("ctb7", texts, external, metadata)
 
 
 def split_of(number: int) -> str:

@@ -55,7 +55,8 @@ DATASETS: tuple[DatasetInfo, ...] = (
         protocol=(
             f"{_sizes(CONLL2003_COUNTS)}, without document marks; labels converted from IOB1 to"
             " IOB2; models are trained on pairs of the previous entity type and the tag (Suzuki &"
-            f" Isozaki 2008) and scored on tags; {TEXT}"
+            f" Isozaki 2008) and scored on tags; with the option documents, columns about the"
+            f" document of a word (featurizer ner_doc); {TEXT}"
         ),
         files=(*CONLL2003.values(), *REUTERS),
         options="sslbench_datasets.ner.load:EnglishOptions",

@@ -12,13 +12,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from sslbench import RemoteFile
 from sslbench.corpus import PreviousType, Scheme, Vocabulary, convert_labels, read_conll
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench_datasets.loading import SIZE, digests, parse_options, read_splits
+from sslbench_datasets.loading import (
+    SIZE,
+    TextOptions,
+    digests,
+    parse_options,
+    read_splits,
+    text_metadata,
+)
+from sslbench_datasets.ner.case import with_case
 from sslbench_datasets.ner.info import CONLL2002, CONLL2002_COUNTS, CONLL2003, CONLL2003_COUNTS
 from sslbench_datasets.reuters.load import tagged_text
 
@@ -50,7 +57,7 @@ ENGLISH = SharedTask(
 SPANISH = SharedTask("conll02", ("word", "pos", "label"), "IOB2", CONLL2002, CONLL2002_COUNTS)
 
 
-class EnglishOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EnglishOptions(TextOptions, frozen=True, forbid_unknown_fields=True):
     """Options of conll03."""
 
     labels: Annotated[
@@ -60,6 +67,21 @@ class EnglishOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             " type and the tag; tags, the tags alone"
         ),
     ] = "second_order"
+    backoff: Annotated[
+        bool,
+        Meta(
+            description="with labels=second_order: attributes have a weight for the tag beside that"
+            " of the pair"
+        ),
+    ] = False
+    documents: Annotated[
+        bool,
+        Meta(
+            description="add the columns document (its number), case and cased (how a word is"
+            " written elsewhere in its document), for the featurizer ner_doc; a saved tagger then"
+            " reads them, too"
+        ),
+    ] = False
 
 
 def load_conll03(home: DataHome, **options: object) -> Dataset:
@@ -67,12 +89,20 @@ def load_conll03(home: DataHome, **options: object) -> Dataset:
 
     UserError for a bad option, a missing or malformed file, or unexpected counts.
     """
-    labels = parse_options("conll03", options, EnglishOptions).labels
-    dataset = load(home, ENGLISH)
+    settings = parse_options("conll03", options, EnglishOptions)
+    dataset = load(home, ENGLISH, "document" if settings.documents else None)
+    train, splits = dataset.splits["train"], dataset.splits
+    if settings.documents:
+        made: dict[str, Vocabulary] = {}
+        splits = {split: with_case(corpus, made) for split, corpus in splits.items()}
+    sha256 = CONLL2003["train"].sha256
+    codec = partial(PreviousType, backoff=settings.backoff)
     return replace(
         dataset,
-        codec=PreviousType if labels == "second_order" else None,
-        external=partial(tagged_text, home, dataset.splits["train"], CONLL2003["train"].sha256),
+        splits=splits,
+        codec=codec if settings.labels == "second_order" else None,
+        external=partial(tagged_text, home, train.drop("document"), sha256, settings.unlabeled),
+        metadata={**dataset.metadata, **text_metadata(settings.unlabeled, home)},
     )
 
 
@@ -81,13 +111,20 @@ def load_conll02(home: DataHome) -> Dataset:
     return load(home, SPANISH)
 
 
-def load(home: DataHome, task: SharedTask) -> Dataset:
+def load(home: DataHome, task: SharedTask, documents: str | None = None) -> Dataset:
     """Read the three splits of a shared task, labels in WORKING_SCHEME.
 
+    documents: name of a column to add, see `read_conll`.
     ``metadata["source_scheme"]`` is the scheme of the files, in which a saved tagger writes its
     labels. UserError for a missing or malformed file or unexpected counts.
     """
-    read = partial(read_conll, columns=task.columns, vocabularies={}, scheme=task.scheme)
+    read = partial(
+        read_conll,
+        columns=task.columns,
+        vocabularies={},
+        scheme=task.scheme,
+        documents=documents,
+    )
     splits = read_splits(home, task.files, read, task.counts, SIZE)
     if task.scheme != WORKING_SCHEME:
         # IOB1 writes B- only where two entities of a type touch. Train of CoNLL-2003 has no B-PER,

@@ -1,1 +1,1 @@
-"""Reuters newswire, the unlabeled text of conll00 and conll03."""
+"""Reuters newswire, the unlabeled text of English newswire."""

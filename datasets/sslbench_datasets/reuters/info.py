@@ -1,4 +1,4 @@
-"""Files of Reuters-21578, the unlabeled text of ``conll00`` and ``conll03``."""
+"""Files of Reuters-21578, the unlabeled text of English newswire."""
 
 from __future__ import annotations
 
@@ -23,7 +23,5 @@ reut2-006.sgm 1254765 b5535c0d66b01f4976f84621a4a795afbc00d2c4bd0a1b7ae426df6630
 """,
     extra=True,
 )
-TEXT = (
-    "external text = 7 files of Reuters-21578, with part-of-speech tags predicted by a CRF trained"
-    " on train's POS column"
-)
+WORDS = "external text = 7 files of Reuters-21578, or your own (option unlabeled)"
+TEXT = f"{WORDS}, with part-of-speech tags predicted by a CRF trained on train's POS column"

@@ -1,4 +1,4 @@
-"""Raw text for ``conll00`` and ``conll03``: stories of Reuters-21578, tokenized and tagged.
+"""Raw text for English newswire: stories of Reuters-21578, or the user's; tokenized and tagged.
 
 Source: D. D. Lewis, Reuters-21578 text categorization collection, distribution 1.0; seven of its 22
 files. The tokenized and the tagged text are cached. The key of the tagged text names the training
@@ -25,6 +25,7 @@ from sslbench.corpus import (
     StoredShards,
     Vocabulary,
     read_bytes,
+    read_conll,
     write_shards,
 )
 from sslbench.errors import UserError
@@ -139,34 +140,37 @@ class TaggedShards:
             yield shard.with_column("pos", self._tag(shard))
 
 
-def tokenized_text(home: DataHome, vocabularies: dict[str, Vocabulary]) -> StoredShards:
+def tokenized_text(
+    home: DataHome, vocabularies: dict[str, Vocabulary], own: str = ""
+) -> StoredShards:
     """The tokenized stories, column word; cached.
 
     vocabularies: by column, used and extended.
-    UserError for a file that is missing and cannot be downloaded.
+    own: the user's file of words in place of the stories.
+    UserError for a file that is missing and cannot be downloaded, or is malformed.
     """
-    folder = home.derived("newswire-words", _text_key())
+    folder = home.derived("newswire-words", _text_key(home, own))
     if not folder.exists():
-        corpus = read_stories([home.path(file) for file in REUTERS])
+        paths = [home.path(file) for file in REUTERS] if not own else []
+        corpus = read_conll(Path(own).expanduser(), ("word",)) if own else read_stories(paths)
         write_shards(folder, CorpusShards(corpus, _SHARD_TOKENS))
     return StoredShards(folder, vocabularies)
 
 
-def tagged_text(home: DataHome, train: Corpus, sha256: str) -> StoredShards:
+def tagged_text(home: DataHome, train: Corpus, sha256: str, own: str = "") -> StoredShards:
     """The stories with columns word and pos, which share the vocabularies of `train`; cached.
 
     The tags are predictions of a first-order CRF with the templates of TAGGER_FEATURIZER, trained
     on columns word and pos of `train`.
 
-    sha256: of the file of `train`.
-    UserError for a file that is missing and cannot be downloaded.
+    sha256: of the file of `train`.  own: as in `tokenized_text`, whose errors it raises.
     """
     vocabularies = {name: train.column(name).vocabulary for name in ("word", "pos")}
-    folder = home.derived("newswire-tagged", _tagged_key(sha256))
+    folder = home.derived("newswire-tagged", _tagged_key(sha256, _text_key(home, own)))
     if not folder.exists():
         from sslbench.experiment.column_tagger import train_tagger
 
-        words = tokenized_text(home, vocabularies)
+        words = tokenized_text(home, vocabularies, own)
         templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
         tagger = train_tagger(train.drop("label"), "pos", templates)
         write_shards(folder, TaggedShards(words, tagger.tag))
@@ -175,7 +179,9 @@ def tagged_text(home: DataHome, train: Corpus, sha256: str) -> StoredShards:
     return StoredShards(folder, vocabularies)
 
 
-def _text_key() -> dict[str, object]:
+def _text_key(home: DataHome, own: str) -> dict[str, object]:
+    if own:
+        return {"own": home.sha256(Path(own).expanduser()), "shard_tokens": _SHARD_TOKENS}
     return {
         "files": [file.sha256 for file in REUTERS],
         "tokenizer": tokenizer.VERSION,
@@ -184,13 +190,13 @@ def _text_key() -> dict[str, object]:
     }
 
 
-def _tagged_key(train_sha256: str) -> dict[str, object]:
+def _tagged_key(train_sha256: str, text_key: dict[str, object]) -> dict[str, object]:
     """All that the tagged text depends on; the tagger's recipe, since its digest needs training."""
     from sslbench.experiment.column_tagger import RECIPE
 
     templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
     return {
-        **_text_key(),
+        **text_key,
         "train": train_sha256,
         "templates": [str(template) for template in templates],
         "tagger": RECIPE,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sslbench import DatasetInfo
 from sslbench_datasets import references
+from sslbench_datasets.reuters.info import REUTERS, WORDS
 from sslbench_datasets.upstream import NLTK, Upstream, size
 
 SAMPLE = Upstream(
@@ -48,9 +49,10 @@ DATASETS: tuple[DatasetInfo, ...] = (
         featurizer="pos47",
         protocol=(
             f"{_sizes('files', SAMPLE_FILES, SAMPLE_COUNTS)}; no official split, this one is"
-            f" sslbench's own; {_LEAVES}; no external text"
+            f" sslbench's own; {_LEAVES}; {WORDS}"
         ),
-        files=(SAMPLE,),
+        files=(SAMPLE, *REUTERS),
+        options="sslbench_datasets.loading:TextOptions",
     ),
     DatasetInfo(
         name="ptb",
@@ -64,8 +66,9 @@ DATASETS: tuple[DatasetInfo, ...] = (
         protocol=(
             f"{_sizes('sections', PTB_SECTIONS, PTB_COUNTS)}; {_LEAVES}, with the first of"
             " ambiguous tags (JJ|NN); give the folder with --data FOLDER or --set ptb.path=FOLDER;"
-            " no external text"
+            f" {WORDS}"
         ),
+        files=REUTERS,
         own="your copy of LDC99T42",
         options="sslbench_datasets.treebank.load:Options",
         tune=4,  # scored on dev

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from sslbench.corpus import Corpus, Vocabulary
@@ -19,11 +20,15 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.loading import (
     SIZE,
     FolderOptions,
+    OwnText,
+    TextOptions,
     files_in,
     parse_options,
     read_hashed,
+    text_metadata,
     without_check,
 )
+from sslbench_datasets.reuters.load import tokenized_text
 from sslbench_datasets.treebank.info import (
     PTB_COUNTS,
     PTB_SECTIONS,
@@ -49,9 +54,15 @@ _FLAGS = "--data FOLDER or --set ptb.path=FOLDER"
 class Options(FolderOptions, frozen=True, forbid_unknown_fields=True):
     """Options of ``ptb``."""
 
+    unlabeled: OwnText = ""
 
-def load_sample(home: DataHome) -> Dataset:
-    """Read NLTK's sample; UserError for a missing or malformed file or unexpected counts."""
+
+def load_sample(home: DataHome, **options: object) -> Dataset:
+    """Read NLTK's sample; options are those of `TextOptions`.
+
+    UserError for a bad option, a missing or malformed file or unexpected counts.
+    """
+    settings = parse_options("wsj_sample", options, TextOptions)
     path = home.path(SAMPLE)
     vocabularies: dict[str, Vocabulary] = {}
     splits = {
@@ -64,7 +75,7 @@ def load_sample(home: DataHome) -> Dataset:
         for split, (first, last) in SAMPLE_FILES.items()
     }
     SIZE.check(splits, SAMPLE_COUNTS, dict.fromkeys(splits, path))
-    return _dataset("wsj_sample", splits, SAMPLE.sha256)
+    return _dataset("wsj_sample", splits, SAMPLE.sha256, settings.unlabeled, home)
 
 
 def load_ptb(home: DataHome, **options: object) -> Dataset:
@@ -79,7 +90,7 @@ def load_ptb(home: DataHome, **options: object) -> Dataset:
     splits, sha256 = read_sections(root, PTB_SECTIONS, {})
     if settings.check:
         SIZE.check(splits, PTB_COUNTS, dict.fromkeys(splits, root), without_check("ptb"))
-    return _dataset("ptb", splits, sha256)
+    return _dataset("ptb", splits, sha256, settings.unlabeled, settings.text_home(home))
 
 
 def read_sections(
@@ -132,12 +143,17 @@ def tree_files(folder: Path) -> list[Path]:
     return [path for path in files_in(folder) if path.name.lower().endswith(".mrg")]
 
 
-def _dataset(name: str, splits: Mapping[str, Corpus], sha256: str) -> Dataset:
+def _dataset(
+    name: str, splits: Mapping[str, Corpus], sha256: str, own: str, home: DataHome
+) -> Dataset:
+    """own: file of external text of the user, or "".  home: of the external text."""
+    words = {"word": splits["train"].column("word").vocabulary}
     return Dataset(
         name=name,
         task="tagging",
         metric="accuracy",
         encoding=None,
         splits=splits,
-        metadata={"sha256": sha256},
+        external=partial(tokenized_text, home, words, own),
+        metadata={"sha256": sha256, **text_metadata(own, home)},
     )

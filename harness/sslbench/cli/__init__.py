@@ -17,12 +17,13 @@ from sslbench.errors import UserError, shortened
 # importing the modules.
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("sslbench.cli.run", "Run methods on datasets and store the records."),
-    "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and similarities."),
+    "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and other plugins."),
     "show": (
         "sslbench.cli.show",
         "Show the details of one of these, or of a saved tagger.",
     ),
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
+    "suite": ("sslbench.cli.suite", "Run all that a board consists of, and make its page."),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
     "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
     "verify": ("sslbench.cli.verify", "Replay records on today's code, bit for bit."),
@@ -34,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "choose": ("sslbench.cli.choose", "Find features and a method for your own data."),
     "train": ("sslbench.cli.train", "Train a tagger and save it."),
     "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
+    "convert": ("sslbench.cli.convert", "Convert taggers from and to models of other programs."),
     "new": ("sslbench.cli.new", "Write a plugin package to start from."),
     "check": ("sslbench.cli.check", "Check that a plugin keeps the rules."),
 }

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from sslbench.testing import Check, CheckResult
 
 
+_CHECKED = ("method", "dataset", "featurizer")
+
+
 @click.command("check")
 @click.argument("name")
 @click.option("--only", multiple=True, metavar="CHECK", help="Run this check. May repeat.")
@@ -51,7 +54,9 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     known = registry()
     warn_of_problems(known)
     results: list[CheckResult] = []
-    for info in known.find(given["name"]):
+    found = known.find(given["name"])
+    # text features often have a method of their name, whose checks are theirs
+    for info in [info for info in found if info.kind in _CHECKED] or found:
         checks = _checks(info, given)
         echo(f"{info.kind} {info.name}")
         results += [_run(check) for check in checks]

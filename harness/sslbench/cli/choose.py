@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import Duration, column_names, named
+from sslbench.cli.options import Duration, named, names_in
 from sslbench.cli.text import echo, table, warn_of_problems
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def command(**given: Any) -> None:
         folds=given["folds"],
         featurizer=given["featurizer"],
         data_path=given["data_path"],
-        columns=column_names(given["columns"]),
+        columns=names_in(given["columns"]),
         threads=threads,
     )
     with plain_warnings():

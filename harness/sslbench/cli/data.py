@@ -103,8 +103,9 @@ def _once(files: list[tuple[str, RemoteFile]]) -> list[tuple[str, RemoteFile]]:
 
 
 def _with_files() -> tuple[str, ...]:
-    datasets = registry().of_kind("datasets")
-    return tuple(name for name in datasets if registry().dataset(name).files)
+    """Names of the datasets that are not read from the user's own folder alone."""
+    infos = map(registry().dataset, registry().of_kind("datasets"))
+    return tuple(info.name for info in infos if not all(file.extra for file in info.files))
 
 
 def _read(home: DataHome, name: str, broken: bool) -> bool:

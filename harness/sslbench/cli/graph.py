@@ -1,20 +1,24 @@
-"""``sslbench graph``: statistics of similarity graphs."""
+"""``sslbench graph``: statistics of similarity graphs, and neighbors of a vertex."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from sslbench.cli.options import SEED
 from sslbench.cli.text import echo, table, warn_of_problems
+from sslbench.errors import UserError
 
 if TYPE_CHECKING:
     from sslbench.corpus import Corpus
-    from sslbench.experiment.data import DataHome, Dataset
+    from sslbench.experiment.data import Dataset
     from sslbench.experiment.protocol import Draw
     from sslbench.experiment.record import ProtocolSpec
+    from sslbench.graph.build import Graph
     from sslbench.graph.diagnostics import Figures
     from sslbench.types import I32
 
@@ -23,36 +27,62 @@ if TYPE_CHECKING:
 MU, NU = 0.5, 0.01
 
 
+_OPTIONS = (
+    click.option("--dataset", required=True, help="Name of a dataset."),
+    click.option(
+        "--labeled", default="all", metavar="N|P%|all", help="Number or share of labeled sentences."
+    ),
+    click.option(
+        "--unlabeled",
+        metavar="N|Nt",
+        help="Cap on the unlabeled text: N sentences, or Nt = N tokens.",
+    ),
+    click.option(
+        "--text",
+        type=click.Choice(["rest", "external", "all"]),
+        help="Origin of the unlabeled text.",
+    ),
+    click.option("--seed", type=SEED, default=0, show_default=True),
+    click.option(
+        "--similarity",
+        default="subramanya2010",
+        show_default=True,
+        help="Of vertices, see sslbench list similarities.",
+    ),
+    click.option(
+        "--k", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbors."
+    ),
+    click.option(
+        "--symmetry", type=click.Choice(["union", "mutual"]), default="union", show_default=True
+    ),
+    click.option(
+        "--max-df", type=click.IntRange(min=2), help="Features of more vertices are ignored."
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="DATASET.KEY: an option of the dataset; suffixes=@FILE: the list of suffixes.",
+    ),
+    click.option("--threads", type=click.IntRange(min=1), help="Default: all cores."),
+    click.option("--format", "form", type=click.Choice(["table", "json"]), default="table"),
+)
+
+
+def _with_options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
 @click.group("graph")
 def command() -> None:
-    """Show statistics of the similarity graph of a dataset."""
+    """Show statistics of the similarity graph of a dataset, or what lies near one vertex."""
 
 
 @command.command("stats")
-@click.option("--dataset", required=True, help="Name of a dataset.")
-@click.option(
-    "--labeled", default="all", metavar="N|P%|all", help="Number or share of labeled sentences."
-)
-@click.option(
-    "--unlabeled", metavar="N|Nt", help="Cap on the unlabeled text: N sentences, or Nt = N tokens."
-)
-@click.option(
-    "--text", type=click.Choice(["rest", "external", "all"]), help="Origin of the unlabeled text."
-)
-@click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option(
-    "--similarity",
-    default="subramanya2010",
-    show_default=True,
-    help="Of vertices, see sslbench list similarities.",
-)
-@click.option("--k", type=click.IntRange(min=1), default=5, show_default=True, help="Neighbors.")
-@click.option(
-    "--symmetry", type=click.Choice(["union", "mutual"]), default="union", show_default=True
-)
-@click.option("--max-df", type=click.IntRange(min=2), help="Features of more vertices are ignored.")
-@click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@_with_options
 def stats(**given: Any) -> None:
     """Show size, hubs, distance to labeled vertices, purity of neighborhoods and accuracy.
 
@@ -61,18 +91,70 @@ def stats(**given: Any) -> None:
     has them: these statistics are for evaluation only, methods do not get them. The label
     distributions of labeled vertices are propagated to the optimum.
     """
+    text = _load(given)
+    figures = _figures(_graph(given, text.words), text)
+    if given["form"] == "json":
+        echo(json.dumps(figures, indent=1))
+    else:
+        echo(table([(name, _number(x)) for name, x in figures.items()], indent=""))
+
+
+@command.command("neighbors")
+@_with_options
+@click.argument("ngram")
+def neighbors(ngram: str, **given: Any) -> None:
+    """Show the neighbors of NGRAM, such as "the book of", with weights and labels.
+
+    Words are separated by spaces; <s> and </s> are the ends of a sentence. The first line is the
+    vertex itself. Tokens are counted in all text, labels in the labeled sentences.
+    """
+    from sslbench.graph.neighborhood import neighborhood
+
+    text = _load(given)
+    gold = text.gold[: text.n_labeled]
+    found = neighborhood(_graph(given, text.words), ngram.split(), gold, text.labels)
+    if given["form"] == "json":
+        echo(json.dumps([asdict(each) for each in found], indent=1, ensure_ascii=False))
+        return
+    rows = [("weight", "n-gram", "tokens", "labels")]
+    for each in found:
+        labels = ", ".join(f"{label} {count}" for label, count in each.labels.items())
+        rows.append((f"{each.weight:.4f}", " ".join(each.words), f"{each.tokens:,}", labels))
+    echo(table(rows, indent=""))
+
+
+class _Text(NamedTuple):
+    """The words of all text, the labeled sentences first; int32[N] gold codes (-1 = unknown)."""
+
+    words: Corpus
+    gold: I32
+    n_labeled: int
+    labels: list[str]
+
+
+def _load(given: dict[str, Any]) -> _Text:
+    """The text of a run, with what is known of its labels."""
     from sslbench.cli.messages import tell
     from sslbench.experiment.data import DataHome
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.experiment.protocol import draw, parse_labeled, parse_unlabeled, resolve_text
     from sslbench.experiment.record import ProtocolSpec
+    from sslbench.experiment.settings import dataset_options, parse_settings, plain_value
     from sslbench.experiment.training import load_registered
     from sslbench.plugins import registry
 
     given["threads"] = use_threads(given["threads"])
-    plugins, home = registry(), DataHome()
+    plugins = registry()
     warn_of_problems(plugins)
-    dataset = load_registered(plugins.dataset(given["dataset"]), home, {}, given["seed"])
+    info = plugins.dataset(given["dataset"])
+    settings = list(parse_settings(given["settings"]))
+    own = {s.key: s.value for s in settings if s.owner == info.name}
+    for owner, key, value in (s for s in settings if s.owner != info.name):
+        if owner or key != "suffixes":
+            raise UserError(f"--set {key}: not of this graph", hint=f"{info.name}.KEY, or suffixes")
+        given["suffixes"] = plain_value(value)
+    options = dataset_options(info, own)
+    dataset = load_registered(info, DataHome(), options, given["seed"])
     labeled, cap = parse_labeled(given["labeled"]), given["unlabeled"]
     protocol = ProtocolSpec(
         labeled=labeled,
@@ -80,17 +162,12 @@ def stats(**given: Any) -> None:
         text=resolve_text(dataset, labeled, given["text"]),
         seed=given["seed"],
     )
-    text, gold, n_labeled = _text(dataset, protocol, draw(dataset, protocol))
-    tell(f"graph of {text.n_sentences:,} sentences, {text.n_tokens:,} tokens")
-    figures = _figures(home, given, text, gold, n_labeled)
-    if given["form"] == "json":
-        echo(json.dumps(figures, indent=1))
-    else:
-        echo(table([(name, _number(x)) for name, x in figures.items()], indent=""))
+    text = _text(dataset, protocol, draw(dataset, protocol))
+    tell(f"graph of {text.words.n_sentences:,} sentences, {text.words.n_tokens:,} tokens")
+    return text
 
 
-def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus, I32, int]:
-    """Labeled and unlabeled words, int32[N] gold codes (-1 = unknown), number of labeled tokens."""
+def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> _Text:
     import numpy as np
 
     from sslbench.corpus import Corpus
@@ -105,30 +182,34 @@ def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> tuple[Corpus
     gold[: labeled.n_tokens] = labeled.column("label").codes
     rest = train.select(rest_of_train(dataset, protocol)).column("label").codes
     gold[labeled.n_tokens : labeled.n_tokens + len(rest)] = rest  # external text has no gold labels
-    return text, gold, labeled.n_tokens
+    return _Text(text, gold, labeled.n_tokens, train.column("label").vocabulary.strings)
 
 
-def _figures(
-    home: DataHome, given: dict[str, Any], text: Corpus, gold: I32, n_labeled: int
-) -> Figures:
-    """Build the graph and compute its statistics."""
+def _graph(given: dict[str, Any], text: Corpus) -> Graph:
+    """The graph that the options describe."""
     from sslbench.cli.messages import tell
+    from sslbench.experiment.data import DataHome
     from sslbench.graph.build import build_graph
-    from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity
     from sslbench.graph.options import GraphOptions
-    from sslbench.graph.propagation.quadratic import propagate_optimum
     from sslbench.graph.similarity import registered_similarity
-    from sslbench.graph.tokens import empirical
 
-    options = GraphOptions(**{name: given[name] for name in ("k", "symmetry", "max_df")})
-    graph = build_graph(
+    return build_graph(
         text,
-        registered_similarity(given["similarity"]),
-        options,
-        cache=home.cache,
+        registered_similarity(given["similarity"], given.get("suffixes")),
+        GraphOptions(**{name: given[name] for name in ("k", "symmetry", "max_df")}),
+        cache=DataHome().cache,
         threads=given["threads"],
         progress=tell,
     )
+
+
+def _figures(graph: Graph, text: _Text) -> Figures:
+    """Statistics of the graph."""
+    from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity
+    from sslbench.graph.propagation.quadratic import propagate_optimum
+    from sslbench.graph.tokens import empirical
+
+    gold, n_labeled = text.gold, text.n_labeled
     vertex_of, V, K = graph.vertices.vertex_of, graph.W.shape[0], int(gold.max(initial=0)) + 1
     r, labeled = empirical(vertex_of[:n_labeled], gold[:n_labeled], V, K)
     q = propagate_optimum(graph.W, r, labeled, MU, NU)

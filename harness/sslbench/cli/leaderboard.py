@@ -10,11 +10,13 @@ import click
 from sslbench.cli.text import counted, echo, warn_of_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sslbench.experiment.record import RunRecord
     from sslbench.experiment.store import Store
+    from sslbench.plugins import Registry
     from sslbench.report.leaderboard import Table
+    from sslbench.report.rows import Row
 
 
 @click.command("leaderboard")
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 def command(
     ctx: click.Context, store: str, out: Path, baselines: tuple[str, ...], check: bool
 ) -> None:
-    """Make tables (Markdown, CSV, HTML) and learning curves from the run records.
+    """Make tables (Markdown, CSV, LaTeX) and a page of all records of a store.
 
     Standard output gets a short form of the tables or, with --check, the files that would change
     and the rows that rest on stale records.
@@ -50,21 +52,21 @@ def command(
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.errors import UserError
     from sslbench.experiment.store import Store
-    from sslbench.report.render import changed_files, plain, table_files, write_files
+    from sslbench.plugins import registry
+    from sslbench.report.board import board_of_tables
+    from sslbench.report.page.build import Sources
+    from sslbench.report.render import board_files, changed_files, plain, write_files
 
     with plain_warnings():
         records = Store(store).records()
     if not records:
         raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
-    tables = _tables(records, Store(store), baselines)
-    files = table_files(tables)
+    tables, marks = _tables(records, Store(store), baselines)
+    board = board_of_tables(tables, _commands(registry()))
+    summary = f"{counted(len(records), 'record')} in {counted(len(tables), 'table')}"
+    files = board_files(board, "leaderboard", Sources(marks, summary=summary))
     changed = changed_files(out, files) if check else write_files(out, files)
-    stale = [
-        f"{table.dataset}, {table.protocol}: {row.name}"
-        for table in tables
-        for row in table.rows
-        if row.stale
-    ]
+    stale = _stale_rows(tables)
     if check:
         for name in changed:
             echo(out / name)
@@ -72,17 +74,16 @@ def command(
             echo(f"stale: {line}")
     else:
         echo(plain(tables))
-    n_obsolete = len([name for name in changed if name not in files])
     what = "would change" if check else f"written to {out}"
-    files_changed = f"{len(changed) - n_obsolete} of {len(files)} files {what}"
-    text = f"{counted(len(records), 'record')}, {files_changed}"
-    text += f", {n_obsolete} obsolete" if n_obsolete else ""
+    text = f"{counted(len(records), 'record')}, {len(changed)} of {len(files)} files {what}"
     tell(text + (f", {counted(len(stale), 'row')} on stale records" if stale else ""))
     ctx.exit(1 if check and (changed or stale) else 0)
 
 
-def _tables(records: Sequence[RunRecord], store: Store, baselines: tuple[str, ...]) -> list[Table]:
-    """The tables of the records of a store, with their states."""
+def _tables(
+    records: Sequence[RunRecord], store: Store, baselines: tuple[str, ...]
+) -> tuple[list[Table], dict[str, str]]:
+    """The tables of the records of a store, and the states of these by run id."""
     from sslbench.errors import UserError
     from sslbench.experiment.staleness import states
     from sslbench.plugins import registry
@@ -98,4 +99,28 @@ def _tables(records: Sequence[RunRecord], store: Store, baselines: tuple[str, ..
                 hint=f"the store has {', '.join(sorted(methods))}",
             )
     registered = [name for name, info in plugins.methods.items() if info.baseline]
-    return leaderboard(records, baselines or registered, dict(states(records, store, plugins)))
+    marks = dict[str, str](states(records, store, plugins))
+    return leaderboard(records, baselines or registered, marks), marks
+
+
+def _stale_rows(tables: Sequence[Table]) -> list[str]:
+    """Rows that rest on stale records."""
+    return [
+        f"{table.dataset}, {table.protocol}: {row.name}"
+        for table in tables
+        for row in table.rows
+        if row.stale
+    ]
+
+
+def _commands(plugins: Registry) -> Callable[[Row], str]:
+    """Gives the command of a row."""
+    from sslbench.report.reproduce import Commands
+
+    commands = Commands(plugins)
+
+    def command(row: Row) -> str:
+        first = next(iter(row.cells.values()))
+        return commands.command(first.spec, sorted(row.cells), first.data.get("path"))
+
+    return command

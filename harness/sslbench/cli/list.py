@@ -12,7 +12,7 @@ from sslbench.plugins import Registry, registry
 @click.command("list")
 @click.argument("kind", type=click.Choice(list(KINDS)), required=False)
 def command(kind: str | None) -> None:
-    """List methods, datasets, featurizers, models and similarities.
+    """List methods, datasets, featurizers, models, similarities and text features.
 
     With KIND, only lines of "name  summary".
     """

@@ -101,7 +101,7 @@ class GridProgress:
 def describe(spec: Any) -> str:
     """A run in one phrase: method, dataset, labeled sample and seed."""
     return printable(
-        f"{spec.method} on {spec.dataset}, labeled {spec.protocol.labeled},"
+        f"{spec.title} on {spec.dataset}, labeled {spec.protocol.labeled},"
         f" seed {spec.protocol.seed}"
     )
 

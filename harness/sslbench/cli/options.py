@@ -95,6 +95,11 @@ def named(plural: str) -> Callable[[Any, Any, str], list[str]]:
     return complete
 
 
+def names_in(text: str | None) -> tuple[str, ...]:
+    """The names in a text such as "word,pos,label"; none without a text."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
 _OPTIONS = (
     click.option(
         "--labeled",
@@ -123,9 +128,24 @@ _OPTIONS = (
         " run: VALUE,VALUE is a run for each.",
     ),
     click.option(
+        "--preset",
+        metavar="NAME",
+        help="Named parameters, e.g. paper: the values that the paper of a method prints."
+        " sslbench show METHOD lists them; --set goes before it.",
+    ),
+    click.option(
         "--featurizer",
-        help="Name, or a template file of CRF++ or Wapiti. Default: that of the dataset.",
+        help="Name, or a file of templates: TOML, CRF++, Wapiti. Default: that of the dataset.",
         shell_complete=named("featurizers"),
+    ),
+    click.option(
+        "--with",
+        "text_features",
+        callback=lambda _ctx, _param, given: names_in(given),
+        metavar="NAME,NAME",
+        help="Features learned from the unlabeled text, on top of the others; see sslbench list"
+        " text_features. --set NAME.KEY=VALUE.",
+        shell_complete=named("text_features"),
     ),
     click.option(
         "--model",
@@ -157,7 +177,9 @@ _OPTIONS = (
 _PASSED = (
     "text",
     "settings",
+    "preset",
     "featurizer",
+    "text_features",
     "model",
     "data_path",
     "threads",
@@ -186,12 +208,7 @@ def request_of(given: dict[str, Any], **more: Any) -> Request:
     return Request(
         labeled=parse_labeled(given["labeled"]),
         unlabeled=None if cap is None else parse_unlabeled(cap),
-        columns=column_names(given["columns"]),
+        columns=names_in(given["columns"]),
         **{name: given[name] for name in _PASSED},
         **more,
     )
-
-
-def column_names(text: str) -> tuple[str, ...]:
-    """The names in a text such as "word,pos,label"."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -46,7 +46,7 @@ def _row(record: RunRecord) -> list[str]:
     protocol = record.spec.protocol
     return [
         record.run_id,
-        record.method,
+        record.spec.title,
         record.dataset,
         str(protocol.labeled),
         str(protocol.seed),

@@ -23,6 +23,7 @@ from sslbench.errors import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from sslbench.experiment.execute.grid import GridResult
     from sslbench.experiment.execute.nursery import Nursery
@@ -50,11 +51,19 @@ if TYPE_CHECKING:
 @click.option("--seed", "seeds", type=SEED, multiple=True, help="May repeat. Default: 0.")
 @click.option("--seeds", "ranges", type=SeedRange(), default=(), help="Several, e.g. 0-4 or 0,1,7.")
 @click.option(
+    "--tune-seed", type=SEED, help="Tune on the draw of this seed; default: on that of each run."
+)
+@click.option(
     "--folds",
     type=int,
     default=0,
     metavar="K",
     help="Cross-validation: test on the labeled sentences, cut into K folds.",
+)
+@click.option(
+    "--guard",
+    is_flag=True,
+    help="Keep the baseline where held-out labeled sentences do not speak for the method.",
 )
 @click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
@@ -101,7 +110,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         if given["dry_run"]:
             show_price(tasks, given)
             return
-        result = _run(tasks, given, nursery)
+        options = {name: given[name] for name in _GRID}
+        result = run_shown(tasks, given["store"], nursery=nursery, **options)
     from sslbench.cli.results import print_results  # it imports numpy: after the nursery
 
     print_results(result.records, given["form"])
@@ -111,7 +121,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         tell(str(line))
     if ctx.find_root().params.get("debug"):
         _show_tracebacks(result.failed)
-    tell(_summary(result))
+    tell(summary(result))
     ctx.exit(result.exit_status)
 
 
@@ -131,6 +141,9 @@ def _nursery(given: dict[str, Any]) -> Iterator[Nursery | None]:
         yield nursery
 
 
+_GRID = ("jobs", "timeout", "memory", "retry", "reuse", "executor")
+
+
 def _tasks(given: dict[str, Any]) -> list[RunTask]:
     from sslbench.cli.messages import tell
     from sslbench.experiment.plan import plan
@@ -146,6 +159,8 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
         datasets=tuple(dict.fromkeys(given["datasets"])),
         seeds=tuple(dict.fromkeys([*given["seeds"], *given["ranges"]])) or (0,),
         folds=given["folds"],
+        guard=given["guard"],
+        tune_seed=given["tune_seed"],
         jobs=given["jobs"],
     )
     run_tasks = plan(request, store=Store(given["store"]), notice=tell)
@@ -154,29 +169,22 @@ def _tasks(given: dict[str, Any]) -> list[RunTask]:
     return run_tasks
 
 
-def _run(
-    run_tasks: Sequence[RunTask], given: dict[str, Any], nursery: Nursery | None
-) -> GridResult:
+def run_shown(run_tasks: Sequence[RunTask], store: str | Path, **options: Any) -> GridResult:
+    """Run a grid with its progress on standard error. options: of `GridOptions`."""
     from sslbench.cli.messages import GridProgress
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.store import Store
 
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:
-        options = GridOptions(
-            jobs=given["jobs"],
-            timeout=given["timeout"],
-            memory=given["memory"],
-            retry=given["retry"],
-            reuse=given["reuse"],
-            executor=given["executor"],
-            nursery=nursery,
+        shown = GridOptions(
+            **options,
             on_stored=progress.stored,
             on_start=progress.start,
             on_end=progress.end,
             on_wait=progress.wait,
         )
-        return run_grid(run_tasks, Store(given["store"]), options)
+        return run_grid(run_tasks, Store(store), shown)
 
 
 def _show_tracebacks(records: Sequence[RunRecord]) -> None:
@@ -199,7 +207,8 @@ def _warnings(record: RunRecord) -> list[str]:
     return [f"{record.method} on {record.dataset}: {line}" for line in record.warnings]
 
 
-def _summary(result: GridResult) -> str:
+def summary(result: GridResult) -> str:
+    """How many runs there were, and how they ended."""
     parts = [counted(len(result.records) - len(result.skipped), "run")]
     if result.stored:
         parts.append(f"{result.stored} of them found in the store")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import click
 
@@ -19,17 +20,29 @@ from sslbench.registrations import (
     load_target,
 )
 
+_RUN_ID = re.compile(r"[0-9a-f]{6,16}")
+
 
 @click.command("show")
-@click.argument("name", metavar="NAME|MODEL")
-def command(name: str) -> None:
-    """Show the registration of NAME: parameters, reference, licence, files; or a saved tagger.
+@click.argument("name", metavar="NAME|MODEL|RUN")
+@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+def command(name: str, store: str) -> None:
+    """Show the registration of NAME: parameters, reference, licence, files; a saved tagger; a run.
 
-    MODEL: a file that `sslbench train` has saved. If the code of a registration cannot be imported,
-    a warning says so and the parameters are not shown.
+    MODEL: a file that `sslbench train` has saved. RUN: a run id, a unique prefix of one, or a
+    record file; also scored by whether words occur in the labeled and the unlabeled text.
+
+    If the code of a registration cannot be imported, a warning says so and the parameters are not
+    shown.
     """
     plugins = registry()
     warn_of_problems(plugins)
+    if name.endswith(".json") or (_RUN_ID.fullmatch(name) and os.path.isdir(store)):
+        from sslbench.cli.show_record import show_record
+        from sslbench.experiment.store import Store
+
+        show_record(Store(store).find(name))
+        return
     if os.path.isfile(name):
         from sslbench.cli.show_model import show_model
 
@@ -60,6 +73,7 @@ def _show(plugins: Registry, info: Registration) -> None:
             params = getattr(info.load(), "Params", None)
             _show_parameters(params, "parameters")
             if isinstance(info, MethodInfo) and params is not None:
+                _show_presets(params)
                 _show_search(params)
     except UserError as problem:
         echo(f"sslbench: warning: {problem}", err=True)
@@ -128,6 +142,13 @@ def _show_parameters(struct: object, title: str) -> None:
     rows = [(p.name, p.type, p.default, p.bounds, p.meaning) for p in parameters]
     echo(f"  {title}")
     echo(table([head, *rows], indent="    "))
+
+
+def _show_presets(params: type) -> None:
+    from sslbench.experiment.description import presets_of
+
+    for name, values in presets_of(params).items():
+        echo(labeled(f"preset {name}", " ".join(f"{k}={v}" for k, v in values.items())))
 
 
 def _show_search(params: type) -> None:

@@ -32,7 +32,9 @@ def show_model(path: str, plugins: Registry) -> None:
     for split, metrics in metadata.get("scores", {}).items():
         echo(labeled(f"on {split}", percentages(metrics)))
     echo(labeled("labels", ", ".join(saved.labels)))
-    inner = getattr(saved.tagger, "tagger", saved.tagger)
+    inner = saved.tagger
+    while hasattr(inner, "tagger"):
+        inner = inner.tagger
     crf = getattr(inner, "crf", inner)
     if isinstance(crf, ChainCRF):
         _show_weights(crf)
@@ -41,7 +43,8 @@ def show_model(path: str, plugins: Registry) -> None:
 def _show_training(trained: dict[str, Any]) -> None:
     protocol = trained["protocol"]
     echo(labeled("trained on", f"{trained['dataset']}, labeled {protocol['labeled']}"))
-    echo(labeled("features", f"{trained['featurizer']}, model {trained['model']}"))
+    features = "+".join([trained["featurizer"], *trained.get("text_features", {})])
+    echo(labeled("features", f"{features}, model {trained['model']}"))
     values = (f"{name}={value}" for name, value in sorted(trained["params"].items()))
     echo(labeled("parameters", " ".join(values)))
 
@@ -49,7 +52,7 @@ def _show_training(trained: dict[str, Any]) -> None:
 def _show_weights(crf: ChainCRF) -> None:
     n_attributes = crf.index.n_node + crf.index.n_edge
     echo(labeled("weights", f"{crf.layout.size:,} of {n_attributes:,} attributes"))
-    attribute, label, weight = _state_weights(crf)
+    attribute, label, weight = crf.layout.state_weights(crf.weights)
     rows = []
     for code, name in enumerate(crf.labels):
         own = np.flatnonzero(label == code)
@@ -57,14 +60,3 @@ def _show_weights(crf: ChainCRF) -> None:
         texts = (f"{crf.index.node_text(int(attribute[i]))} {weight[i]:+.2f}" for i in largest)
         rows.append((name, "   ".join(texts)))
     echo(f"  largest weights of each label\n{table(rows, indent='    ')}")
-
-
-def _state_weights(crf: ChainCRF) -> tuple[Any, Any, Any]:
-    """Attribute, label and value of each weight of an attribute and a label."""
-    layout, L = crf.layout, len(crf.labels)
-    weights = layout.part(crf.weights, "state")
-    if layout.state_start is None or layout.state_label is None:
-        attribute, label = np.divmod(np.arange(len(weights)), L)
-        return attribute, label, weights
-    counts = np.diff(layout.state_start)
-    return np.repeat(np.arange(len(counts)), counts), layout.state_label, weights

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import column_names
+from sslbench.cli.options import names_in
 from sslbench.cli.text import counted, percentages, warn_of_problems
 from sslbench.errors import UserError
 
@@ -48,10 +48,11 @@ _BLOCK = 2**20
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["conll", "jsonl", "html"]),
+    type=click.Choice(["conll", "jsonl", "html", "brat", "crfsuite"]),
     default="conll",
     show_default=True,
-    help="A token per line; a JSON object per sentence; a page with colored spans.",
+    help="A token per line; a JSON object per sentence; a page with colored spans; brat's .ann and"
+    " the text in .txt; labels and attributes for a converted model.",
 )
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 def command(**given: Any) -> None:
@@ -65,6 +66,8 @@ def command(**given: Any) -> None:
 
     if given["split"] and not given["raw"]:
         raise UserError("--split is for raw text", hint="give --raw, too")
+    if given["form"] == "brat":
+        _check_standoff(given["file"], given["out"])
     use_threads(given["threads"])
     plugins = registry()
     warn_of_problems(plugins)
@@ -73,14 +76,28 @@ def command(**given: Any) -> None:
     from sslbench.tagging.annotated import Annotator
 
     file, out = given["file"], given["out"]
-    annotator = Annotator(load_tagger(given["model"], plugins), given["marginals"], given["nbest"])
+    attributes = given["form"] == "crfsuite"
+    tagger = load_tagger(given["model"], plugins)
+    annotator = Annotator(tagger, given["marginals"], given["nbest"], attributes)
     work = _Tagging(annotator, _name(file), given)
     if out is None:
         work.write_to(sys.stdout.buffer, _blocks(file))
+    elif given["form"] == "brat":
+        with replacing(out) as target, replacing(out.with_suffix(".txt")) as text:
+            work.write_to(target, _blocks(file), text)
     else:
         with replacing(out) as target:
             work.write_to(target, _blocks(file))
     work.report()
+
+
+def _check_standoff(file: str, out: Path | None) -> None:
+    """UserError unless there is a name for both files, and the text would not replace FILE."""
+    hint = "give --out NAME.ann; the text goes to NAME.txt"
+    if out is None or out.suffix != ".ann":
+        raise UserError("brat needs two files", hint=hint)
+    if out.with_suffix(".txt").resolve() == Path(file).resolve():
+        raise UserError("the text for brat would replace the file itself", file=file, hint=hint)
 
 
 def _name(file: str) -> str:
@@ -102,6 +119,8 @@ class _Tagging:
     """
 
     def __init__(self, annotator: Annotator, name: str, given: dict[str, Any]) -> None:
+        from sslbench.tagging.familiarity import Familiarity
+
         self._annotator, self._name, self._given = annotator, name, given
         self._tagger = annotator.tagger
         self._columns: tuple[str, ...] = ()
@@ -110,13 +129,19 @@ class _Tagging:
         self._sums: I64 | int = 0
         self._known = False  # whether the tagger has any of the labels
         self._unscored: UserError | None = None
+        self._familiarity = Familiarity.of(self._tagger)
 
-    def write_to(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
-        """Tag the text and write it; UserError for text that cannot be read."""
+    def write_to(
+        self, target: IO[bytes], blocks: Iterator[bytes], text: IO[bytes] | None = None
+    ) -> None:
+        """Tag the text and write it; UserError for text that cannot be read.
+
+        text: takes the text itself, for a form that needs it.
+        """
         if self._given["form"] == "conll" and not self._given["raw"]:
             self._extend(target, blocks)
         else:
-            form = self._form()
+            form = self._form(text)
             head = form.head()  # written once there is a sentence
             corpora = self._raw(blocks) if self._given["raw"] else self._parts(blocks)
             for corpus in corpora:
@@ -126,15 +151,17 @@ class _Tagging:
         if not self._sentences:
             raise UserError("no token in the file: it is empty", file=self._name)
 
-    def _form(self) -> Form:
-        from sslbench.tagging.forms import Columns, JsonLines, Page
+    def _form(self, text: IO[bytes] | None) -> Form:
+        from sslbench.tagging.forms import Columns, Items, JsonLines, Page, Standoff
 
         match self._given["form"]:
             case "jsonl":
                 return JsonLines()
             case "html":
                 return Page(self._name)
-        return Columns(self._given["nbest"])
+            case "crfsuite":
+                return Items()
+        return Columns(self._given["nbest"]) if text is None else Standoff(text)
 
     def _extend(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
         """Write the file itself with more columns."""
@@ -200,8 +227,10 @@ class _Tagging:
         return self._annotator.sentences(corpus, self._codes(corpus))
 
     def _codes(self, corpus: Corpus) -> I32:
-        """Tag, and add to the scores if there are labels."""
+        """Tag, count unknown words, and add to the scores if there are labels."""
         codes = self._tagger.tag(corpus)
+        if self._familiarity is not None:
+            self._familiarity.add(corpus)
         self._sentences += corpus.n_sentences
         if "label" in self._columns and self._unscored is None:
             self._score(corpus, codes)
@@ -222,6 +251,9 @@ class _Tagging:
         from sslbench.cli.messages import tell
         from sslbench.experiment.metrics import ratios
 
+        far = None if self._familiarity is None else self._familiarity.warning()
+        if far is not None:
+            tell(f"warning: {self._name}: {far}")
         size = counted(self._sentences, "sentence")
         if "label" not in self._columns:
             read = ",".join(name for name in self._columns if name != "_")
@@ -240,7 +272,7 @@ def _columns(tagger: SavedTagger, text: bytes, name: str, given: str | None) -> 
     from sslbench.corpus.annotate import n_columns
 
     if given is not None:
-        return column_names(given)
+        return names_in(given)
     if tagger.corpus is None:
         raise UserError(
             "the model does not say which columns it reads", hint="give --columns, e.g. word,pos"

@@ -71,3 +71,10 @@ def show_printed(output: str) -> None:
     context = click.get_current_context(silent=True)
     if context is not None and context.find_root().params.get("debug"):
         echo(f"it printed:\n{output.rstrip()}", err=True)
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that fits it: "40 s", "12 min", "3.5 h"."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 @click.option("--dataset", help="Name of a dataset; or give --data.")
 @problem_options
 @click.option("--seed", type=SEED, default=0, show_default=True)
+@click.option(
+    "--guard/--no-guard",
+    default=True,
+    help="Keep the baseline's tagger where held-out labeled sentences do not speak for the method."
+    " This trains the method on five folds more.",
+)
 @click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 @click.option(
     "--save",
@@ -51,6 +57,7 @@ def command(**given: Any) -> None:
         datasets=(given["dataset"],) if given["dataset"] else (),
         seeds=(given["seed"],),
         cut=False,
+        guard=given["guard"],
         quiet=False,
     )
     with plain_warnings():
@@ -62,8 +69,12 @@ def command(**given: Any) -> None:
 def _report(target: Path, tagger: TrainedTagger) -> None:
     """A line with the scores on each of dev and test, and one on the training."""
     from sslbench.cli.messages import tell
+    from sslbench.experiment.guard import guard_line
 
     setup, trained = tagger.setup, tagger.trained
+    guarded = guard_line(trained.run.trace, setup.spec.method)
+    if guarded is not None:
+        tell(f"{guarded} (--no-guard keeps {setup.spec.method})")
     for line in trained.warnings:
         tell(f"warning: {line}")
     for name, metrics in tagger.scores.items():

@@ -3,6 +3,7 @@
 from sslbench.corpus.codecs import LabelCodec, PreviousType
 from sslbench.corpus.columns import Column, Corpus, Derived, Vocabulary, first_tokens, sentence_ids
 from sslbench.corpus.conll import read_conll
+from sslbench.corpus.conllu import read_conllu
 from sslbench.corpus.constraints import LabelConstraint, made_of
 from sslbench.corpus.encodings import (
     SCHEMES,
@@ -48,6 +49,7 @@ __all__ = [
     "made_of",
     "read_bytes",
     "read_conll",
+    "read_conllu",
     "read_text",
     "sentence_ids",
     "split_tag",

@@ -27,6 +27,8 @@ class LabelCodec(Protocol):
     tags: the tag of each label.
     transition_mask: bool[L + 1, L], which label may follow which; row L: which may begin a
         sentence.
+
+    Optional: ``backoff``, whether attributes have a weight for each tag beside that of each label.
     """
 
     labels: tuple[str, ...]
@@ -49,9 +51,11 @@ class PreviousType:
     ----------
     tags: IOB2 tags; UserError for others. There are labels for all pairs of these tags, so every
         legal tag sequence is one label sequence.
+    backoff: see `LabelCodec`; Sha & Pereira have features of the tag beside those of the pair.
     """
 
-    def __init__(self, tags: Sequence[str]) -> None:
+    def __init__(self, tags: Sequence[str], backoff: bool = False) -> None:
+        self.backoff = backoff
         for tag in tags:
             kind = split_tag(tag)[1]
             if not tag_fits(tag, "IOB2") or (kind in ("", _OUTSIDE) and tag != _OUTSIDE):

@@ -35,6 +35,7 @@ def read_conll(
     skip: Sequence[str] = ("-DOCSTART-",),
     comment: str | None = None,
     scheme: Scheme | None = None,
+    documents: str | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> Corpus:
     """Read a CoNLL file.
@@ -53,6 +54,8 @@ def read_conll(
     comment: lines that start with this count as blank lines, such as "#" in CoNLL-U. Default: none,
         since "#" is a word in newswire.
     scheme: of the column "label"; its entries are checked.
+    documents: name of a column to add, with the number of the token's document in the file: a
+        skipped line begins one.
 
     Raises
     ------
@@ -63,6 +66,7 @@ def read_conll(
     name = source_name(source)
     rows = _Rows(name, _checked_names(columns, name), _checked_separator(separator))
     text = _decode(read_bytes(source, max_bytes), encoding, name)
+    marks = _marked_lines(text, skip) if documents is not None else np.empty(0, np.int64)
     text = _blank_out(text, skip, comment)
     if separator is not None:  # splitting at white space ignores trailing spaces anyway
         text = re.sub(rb"(?<![ \r])[ \r]+(?=\n|\Z)", b"", text)
@@ -76,6 +80,10 @@ def read_conll(
     )
     if scheme is not None:
         _check_labels(corpus.column("label"), scheme, counts, name)
+    if documents is not None:
+        number = np.searchsorted(marks, np.flatnonzero(counts)).tolist()
+        numbers = shared.setdefault(documents, Vocabulary())
+        corpus = corpus.with_column(documents, Column(numbers, numbers.encode(map(str, number))))
     return corpus
 
 
@@ -149,6 +157,14 @@ def _blank_out(text: bytes, skip: Sequence[str], comment: str | None) -> bytes:
     if comment:
         text = re.sub(rb"(?m)^" + re.escape(comment.encode()) + rb"[^\n]*$", b"", text)
     return text
+
+
+def _marked_lines(text: bytes, skip: Sequence[str]) -> I64:
+    """int64[n]: the numbers, from 0, of the lines that `skip` leaves out."""
+    fields = set(map(str.encode, skip))
+    lines = (line.split(None, 1) for line in text.split(b"\n"))
+    marked = (number for number, line in enumerate(lines) if line and line[0] in fields)
+    return np.fromiter(marked, dtype=np.int64)
 
 
 def _blocks(text: bytes) -> Iterator[bytes]:

@@ -6,15 +6,18 @@ from sslbench.crf.chain_model import ChainModel
 from sslbench.crf.data import Batch
 from sslbench.crf.encoded import EncodedProblem, split_tokens
 from sslbench.crf.entropy import BatchEntropy, Entropy
+from sslbench.crf.factors import FactorFeatures
 from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.crf.first_order.chain import InfeasibleSentenceError, Potentials
 from sslbench.crf.first_order.nbest import NBest
+from sslbench.crf.labeling import LabelPass
 from sslbench.crf.model import ChainCRF, Expectation, Parts, TrainingResult, best_sequences
-from sslbench.crf.objective import EncodedCorpus, FactorFeatures, Objective
-from sslbench.crf.optim.lbfgs import STRICT, Options
+from sslbench.crf.objective import EncodedCorpus, Objective
+from sslbench.crf.optim.lbfgs import STRICT, Options, Progress
 from sslbench.crf.params import TrainingParams
 from sslbench.crf.persist import SavedModel, add_facts, read_model, write_model
-from sslbench.crf.symbol_tables import SymbolCounts, SymbolTables
+from sslbench.crf.symbol_counts import SymbolCounts
+from sslbench.crf.symbol_tables import SymbolTables
 from sslbench.crf.terms import (
     HardLabels,
     LogPartition,
@@ -40,6 +43,7 @@ __all__ = [
     "FactorFeatures",
     "HardLabels",
     "InfeasibleSentenceError",
+    "LabelPass",
     "LogPartition",
     "NBest",
     "Objective",
@@ -48,6 +52,7 @@ __all__ = [
     "Parts",
     "PotentialGradient",
     "Potentials",
+    "Progress",
     "SavedModel",
     "SoftTargets",
     "SymbolCounts",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -23,14 +23,15 @@ from sslbench.checked import (
     vector,
 )
 from sslbench.corpus import Corpus, LabelConstraint
-from sslbench.crf.data import batches
+from sslbench.crf import dual
+from sslbench.crf.data import Batch, batches
+from sslbench.crf.factors import FactorFeatures
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.first_order.nbest import NBest, n_best
 from sslbench.crf.objective import (
     SHARED_BATCH,
     BundleSums,
     EncodedCorpus,
-    FactorFeatures,
     Objective,
     batch_potentials,
     evaluate_terms,
@@ -44,8 +45,10 @@ from sslbench.crf.weights.layout import Layout, saved_layout
 from sslbench.crf.weights.tables import Tables
 from sslbench.errors import UserError
 from sslbench.features import AttributeIndex
+from sslbench.threads import in_order
 from sslbench.types import F64, I32, I64, Arrays, Bool
 
+R = TypeVar("R")
 Parts: TypeAlias = Sequence[tuple[EncodedCorpus, Term]]
 """Encoded corpora, each with a term of an objective."""
 
@@ -66,6 +69,8 @@ class ChainCRF(SavedModel):
     None = all.
     label_constraint: gives the one possible label of some tokens, likewise; None = all tokens may
     have all labels.
+    backoff_tags: the tag of each label, for weights of tags beside those of labels in training;
+    None = no such.
     """
 
     labels: tuple[str, ...]
@@ -74,6 +79,7 @@ class ChainCRF(SavedModel):
     weights: F64 = field(repr=False)
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
+    backoff_tags: tuple[str, ...] | None = None
     kind = "chain_crf"
 
     def encode(self, corpus: Corpus, factors: FactorFeatures | None = None) -> EncodedCorpus:
@@ -97,6 +103,7 @@ class ChainCRF(SavedModel):
         nonnegative: I64 | None = None,
         expected_counts: F64 | None = None,
         callback: Callable[[int, float, float], None] | None = None,
+        progress: lbfgs.Progress | None = None,
     ) -> TrainingResult:
         """Maximize the sum of the terms minus the priors, starting at the current weights.
 
@@ -109,6 +116,8 @@ class ChainCRF(SavedModel):
         expected_counts: float64 per weight; adds expected_counts . weights to the objective.
             With a `LogPartition` term per part this is the M-step of EM.
         callback: called with (iteration, loss per token, largest gradient) after each iteration.
+        progress: keeps states of L-BFGS; `RunContext.train` goes on from them. The passes of `dual`
+            before it are made again.
 
         Raises InfeasibleSentenceError when labels break the constraints, ArithmeticError when the
         objective or its maximum is not finite, ValueError for arrays of wrong sizes.
@@ -127,18 +136,25 @@ class ChainCRF(SavedModel):
             transition_mask=self.transition_mask,
             copies=deduplication.copies_per_weight(),
             expected_counts=expected_counts,
+            tags=self.backoff_tags,
         )
         factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
         if nonnegative is not None:
             nonnegative = nonnegative - (self.layout.size - deduplication.reduced.size)
+        options = params.options() if options is None else options
+        start = dual.DualPoint(deduplication.merge(self.weights), -np.inf, 0)
+        if nonnegative is None and not l1 and not self.weights.any():
+            start = dual.start(objective, options) or start
         optimum = lbfgs.minimize(
             objective.scaled_loss,
-            deduplication.merge(self.weights),
-            params.options() if options is None else options,
+            start.weights,
+            replace(options, max_iterations=options.max_iterations - start.passes),
             preconditioner=deduplication.preconditioner(*factors[:1]),
             nonnegative=nonnegative,
             l1=l1 / objective.n_tokens,
+            bound=start.bound / objective.n_tokens,
             callback=callback,
+            progress=progress,
         )
         if not (np.isfinite(optimum.value) and np.isfinite(optimum.weights).all()):
             raise ArithmeticError(
@@ -150,8 +166,8 @@ class ChainCRF(SavedModel):
             objective=-optimum.value * objective.n_tokens,
             status=optimum.status,
             converged=optimum.converged,
-            iterations=optimum.iterations,
-            evaluations=optimum.evaluations,
+            iterations=start.passes + optimum.iterations,
+            evaluations=start.passes + optimum.evaluations,
             gradient=optimum.gradient,
             n_weights=self.layout.size,
         )
@@ -165,11 +181,31 @@ class ChainCRF(SavedModel):
         weights: flat float64[layout.size] in place of the model's own.
         batch_tokens: least tokens per batch; None: as training has them.
         """
-        tables = Tables.unpack(self.layout, self.weights if weights is None else weights)
-        sums = BundleSums.of_weights(tables, data)
+        yield from map(
+            self._of_batch(data, self.weights if weights is None else weights),
+            data.batches if batch_tokens is None else batches(data.offsets, batch_tokens),
+        )
+
+    def each(
+        self,
+        function: Callable[[BatchPotentials], R],
+        data: EncodedCorpus,
+        *,
+        batch_tokens: int | None = None,
+    ) -> Iterator[R]:
+        """function(potentials) of each batch, in order; several threads compute them ahead.
+
+        batch_tokens: as in `potentials`.
+        """
+        of_batch = self._of_batch(data, self.weights)
         cut = data.batches if batch_tokens is None else batches(data.offsets, batch_tokens)
-        for batch in cut:
-            yield batch_potentials(tables, data, batch, self.transition_mask, sums)
+        return in_order(lambda batch: function(of_batch(batch)), cut)
+
+    def _of_batch(self, data: EncodedCorpus, weights: F64) -> Callable[[Batch], BatchPotentials]:
+        """Log-potentials of any batch of a corpus."""
+        tables = Tables.unpack(self.layout, weights)
+        sums = BundleSums.of_weights(tables, data)
+        return lambda batch: batch_potentials(tables, data, batch, self.transition_mask, sums)
 
     def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:
         """Values of the terms, float64[S], one per sentence of the parts, in order; no prior.
@@ -195,14 +231,18 @@ class ChainCRF(SavedModel):
     def objective(self, parts: Parts, params: TrainingParams) -> float:
         """Sum of the terms minus the Gaussian prior, at the current weights."""
         objective = Objective(
-            self.layout, list(parts), params.sigma2, transition_mask=self.transition_mask
+            self.layout,
+            list(parts),
+            params.sigma2,
+            transition_mask=self.transition_mask,
+            tags=self.backoff_tags,
         )
         return objective.value_and_gradient(self.weights, np.empty(self.layout.size))
 
     def decode(self, data: EncodedCorpus) -> I32:
         """Viterbi labels int32[N]; ArithmeticError if a weight is not finite."""
         self._check_finite()
-        paths = [potentials.viterbi() for potentials in self.potentials(data)]
+        paths = self.each(lambda potentials: potentials.viterbi(), data)
         return np.concatenate([np.empty(0, np.int32), *paths])
 
     def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
@@ -216,12 +256,14 @@ class ChainCRF(SavedModel):
             check_array(np.ascontiguousarray(extra), "extra scores", np.float64, shape)
             if np.isnan(extra).any():
                 raise ValueError("an extra score is no number")
-        parts = [np.empty((0, len(self.labels)))]
-        for potentials in self.potentials(data):
+
+        def node(potentials: BatchPotentials) -> F64:
             if extra is not None:
                 potentials.node[:] += extra[potentials.batch.tokens]
-            parts.append(potentials.posterior().node)
-        return np.concatenate(parts)
+            return potentials.posterior().node
+
+        parts = self.each(node, data)
+        return np.concatenate([np.empty((0, len(self.labels))), *parts])
 
     def _check_finite(self) -> None:
         # one number that is not finite makes the sum not finite

@@ -2,29 +2,31 @@
 
     F(lambda) = sum_terms sum_i value_i(lambda) - |lambda|^2 / (2 sigma^2)   [- c1 |lambda|_1]
 
-Sums, not means; the optimizer sees -F / N, N = tokens that carry a target, so that its tolerances
-do not depend on the size of the corpus (docs/specs/crf_engine.md, section 9).
+Sums, not means; the optimizer sees -F / N, N = tokens that carry a target: its tolerances do not
+depend on the size of the corpus (docs/specs/crf_engine.md, section 9).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from sslbench.checked import check_array, check_borders
 from sslbench.crf.data import Attributes, Batch, batches
+from sslbench.crf.factors import FactorFeatures
 from sslbench.crf.first_order.batch import BatchPotentials
 from sslbench.crf.memory import check_sentence
 from sslbench.crf.optim.vectors import combine, dot, subtract_prior
 from sslbench.crf.second_order.batch import SecondOrderPotentials
 from sslbench.crf.terms import PotentialGradient, Term
 from sslbench.crf.weights import scores
+from sslbench.crf.weights.backoff import BackOff
 from sslbench.crf.weights.bundles import Bundled
 from sslbench.crf.weights.deduplicate import Deduplication
 from sslbench.crf.weights.layout import Layout
@@ -38,39 +40,6 @@ SHARED_BATCH, VARYING_BATCH = 4096, 256
 #: a batch with its own transition matrices stays below this many of their cells (1 MB, so that they
 #: stay in the second-level cache): 256 tokens of 22 labels, 64 of 45
 VARYING_CELLS = 1 << 17
-
-
-class FactorFeatures(Protocol):
-    """Dense factor features: real values h_k on every factor, one weight each.
-
-    Source: docs/specs/crf_engine.md, section 5.3.  Bound to one corpus.  `SymbolTables.bind`
-    makes some.
-    """
-
-    @property
-    def n_weights(self) -> int: ...
-    @property
-    def on_edges(self) -> bool:
-        """Do some of them read two adjacent labels?"""
-        ...
-
-    @property
-    def preconditioner(self) -> float:
-        """One over the squared spread of the values, about 1 for an attribute.
-
-        The optimizer scales the weights by it, which affects its speed alone.
-        """
-        ...
-
-    def add_scores(self, weights: F64, batch: Batch, node: F64, edge: F64) -> None:
-        """node += sum_k weights[k] h_k, likewise edge (edge float64[n, L, L] if on_edges)."""
-
-    def expectation(self, batch: Batch, node: F64, edge: F64) -> F64:
-        """float64[n_weights]: the sum over all factors of potential gradient times h_k.
-
-        node, edge: the potential gradient of the batch.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -303,22 +272,26 @@ def _evaluate(
     sums: BundleSums,
     batch: Batch,
 ) -> PotentialGradient:
-    """Of one batch; several threads do this at the same time if the term is stateless."""
+    """Of one batch; threads do this at the same time if the term is stateless."""
     return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
 
 
 def evaluate_terms(
     layout: Layout,
     weights: F64,
-    parts: Iterable[tuple[EncodedCorpus, Term]],
+    parts: Sequence[tuple[EncodedCorpus, Term]],
     transition_mask: Bool | None,
     gradient: Tables | None,
 ) -> list[F64]:
-    """Values of the terms, float64[s] per batch, in the order of the parts and their batches.
+    """Values of the terms, float64[s] per batch, in order.
 
-    gradient: accumulator for the derivative of their sum by every weight; None = not wanted.
+    gradient: accumulator for the derivative of their sum by every weight, or None.
     """
     tables, values = Tables.unpack(layout, weights), []
+    for data, term in parts:
+        if hasattr(term, "survey"):
+            options = transition_mask, BundleSums.of_weights(tables, data)
+            term.survey(batch_potentials(tables, data, b, *options) for b in data.batches)
     for data, term in parts:
         sums = BundleSums.of_weights(tables, data)
         slopes = None if gradient is None else BundleSums.zeros(gradient, data)
@@ -346,6 +319,7 @@ class Objective:
         (`deduplicate`); None = one.
     expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
         does with the counts of its E-step.
+    tags: of each label, for weights of tags beside those of labels (`BackOff`); None = no such.
     """
 
     layout: Layout
@@ -355,6 +329,7 @@ class Objective:
     transition_mask: Bool | None = None
     copies: F64 | None = None
     expected_counts: F64 | None = None
+    tags: Sequence[str] | None = None
     evaluations: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -376,10 +351,17 @@ class Objective:
         accumulator.pack(gradient)
         prior = subtract_prior(self.precision, weights, gradient)
         value = math.fsum(chain.from_iterable(values)) - prior
+        if self.backoff is not None:
+            state = self.layout.span("state")
+            value += self.backoff.add(self.precision[state], weights[state], gradient[state])
         if self.expected_counts is not None:
             combine(1.0, gradient, 1.0, self.expected_counts, gradient)
             value += dot(self.expected_counts, weights)
         return value
+
+    @cached_property
+    def backoff(self) -> BackOff | None:
+        return None if self.tags is None else BackOff.build(self.layout, self.tags)
 
     @cached_property
     def precision(self) -> F64:

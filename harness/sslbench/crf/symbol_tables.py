@@ -11,19 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
 
 from sslbench.checked import Saved, check_array, joined, part_of, table
 from sslbench.corpus import Corpus, CorpusShards
+from sslbench.corpus.units import TextPass, TextUnits
 from sslbench.crf import symbol_kernels as kernels
 from sslbench.crf.data import Batch
 from sslbench.crf.model import ChainCRF
 from sslbench.crf.objective import VARYING_CELLS
+from sslbench.crf.symbol_counts import SymbolCounts
 from sslbench.crf.symbol_kernels import ROWS, RowCounts
 from sslbench.features import Streams, SymbolRows, Template
+from sslbench.spread import over
 from sslbench.threads import number_of_threads
 from sslbench.types import F64, I32, AnyArray, Arrays
 
@@ -31,30 +34,6 @@ from sslbench.types import F64, I32, AnyArray, Arrays
 PIECE = 65_536
 #: rows of symbols with more occurrences are counted in float64 (see `RowCounts`)
 FREQUENT = 4096
-
-
-@dataclass
-class SymbolCounts:
-    """Expected counts over text: chain float64[(L+1) L]; of the rows of state and arc tables.
-
-    log_z: sum of the log-partitions.
-    """
-
-    chain: F64
-    state: RowCounts
-    arc: RowCounts
-    log_z: float = 0.0
-
-    @property
-    def arrays(self) -> Arrays:
-        """All that is counted, by name, but `log_z`."""
-        return {
-            "chain_count": self.chain,
-            "state_rare": self.state.rare,
-            "state_frequent": self.state.frequent,
-            "arc_rare": self.arc.rare,
-            "arc_frequent": self.arc.frequent,
-        }
 
 
 @dataclass
@@ -91,13 +70,13 @@ class SymbolTables:
         cls,
         templates: Iterable[Template],
         n_labels: int,
-        shards: Iterable[Corpus],
+        text: Iterable[Corpus] | TextUnits,
         min_count: int,
         **options: Any,
     ) -> Self:
         """Collect the symbols of unlabeled text; those rarer than min_count are unknown."""
         templates = tuple(templates)
-        return cls(templates, Streams.fit(templates, shards, min_count), n_labels, **options)
+        return cls(templates, Streams.fit(templates, text, min_count), n_labels, **options)
 
     @property
     def n_tables(self) -> int:
@@ -128,6 +107,10 @@ class SymbolTables:
     @cached_property
     def counts(self) -> SymbolCounts:
         """Of the pass in progress, or the last one."""
+        return self.no_counts()
+
+    def no_counts(self) -> SymbolCounts:
+        """Zeros."""
         L, width = self.n_labels, (self.n_labels + 1) * self.n_labels
         state, arc = self._no_counts(self.state_rows, L), self._no_counts(self.arc_rows, width)
         return SymbolCounts(np.zeros(width), state, arc)
@@ -151,32 +134,28 @@ class SymbolTables:
     def expected_counts(
         self,
         crf: ChainCRF,
-        shards: Iterable[Corpus],
+        text: Iterable[Corpus] | TextUnits,
         *,
         batch_tokens: int | None = None,
         piece_tokens: int = PIECE,
         begin: int = 0,
-        after_piece: Callable[[int], None] = lambda pieces: None,
+        after_unit: Callable[[int], None] = lambda units: None,
     ) -> SymbolCounts:
         """Posterior counts under a CRF that has these factor features: the E-step of EM.
 
-        Text is bound piece by piece, so that memory does not grow with it.  The counts are also
-        `self.counts`.  begin: pieces that they have already.  after_piece: called with the number
-        of pieces done.
+        The counts of each unit of the text are added up in order.  They are also `self.counts`.
+        begin: units that these have already.  after_unit: called with the number of units done.
         """
-        batch_tokens = batch_tokens or max(1, VARYING_CELLS // self.n_labels**2)
         if begin == 0:
             self.forget_counts()
-        counts = self.counts
-        pieces = (piece for shard in shards for piece in CorpusShards(shard, piece_tokens))
-        for done, piece in enumerate(islice(pieces, begin, None), begin + 1):
-            bound = self.bind(piece)
-            for potentials in crf.potentials(crf.encode(piece, bound), batch_tokens=batch_tokens):
-                posterior = potentials.posterior()
-                bound.count(potentials.batch, posterior.node, posterior.edge, counts)
-                counts.log_z += float(posterior.log_scale.sum())
-            after_piece(done)
-        return counts
+        work = CountPass(crf, self, piece_tokens, batch_tokens)
+        for done, found in enumerate(over(work, TextUnits.of(text), begin), begin + 1):
+            if done == 1:
+                self.counts = found
+            else:
+                self.counts.add(found)
+            after_unit(done)
+        return self.counts
 
     def renew(
         self,
@@ -230,6 +209,52 @@ class SymbolTables:
                 raise ValueError(f"table {name} holds what is no number")
             setattr(tables, name, found)
         return tables
+
+
+@dataclass(frozen=True)
+class CountPass(TextPass[SymbolCounts]):
+    """The expected counts of units of text, see `SymbolTables.expected_counts`.
+
+    A unit is bound piece by piece: memory does not grow with it.
+    """
+
+    crf: ChainCRF
+    tables: SymbolTables
+    piece_tokens: int = PIECE
+    batch_tokens: int | None = None
+    name = "counts"
+
+    def run(self, unit: Corpus) -> SymbolCounts:
+        crf, tables, counts = self.crf, self.tables, self.tables.no_counts()
+        batch_tokens = self.batch_tokens or max(1, VARYING_CELLS // tables.n_labels**2)
+        for piece in CorpusShards(unit, self.piece_tokens):
+            bound = tables.bind(piece)
+            data = crf.encode(piece, bound)
+            posteriors = crf.each(
+                lambda potentials: potentials.posterior(), data, batch_tokens=batch_tokens
+            )
+            for posterior in posteriors:
+                bound.count(posterior.batch, posterior.node, posterior.edge, counts)
+                counts.log_z += float(posterior.log_scale.sum())
+        return counts
+
+    def packed(self) -> Saved | None:
+        if self.crf.index.dense is not None:
+            return None
+        arrays, facts = joined(crf=self.crf.arrays(), tables=self.tables.arrays())
+        return arrays, {**facts, "pieces": self.piece_tokens, "batches": self.batch_tokens}
+
+    @classmethod
+    def unpacked(cls, arrays: Arrays, facts: dict[str, Any]) -> CountPass:
+        crf = ChainCRF.from_arrays(*part_of(arrays, facts, "crf"))
+        tables = SymbolTables.from_arrays(*part_of(arrays, facts, "tables"), len(crf.labels))
+        return cls(crf, tables, facts["pieces"], facts["batches"])
+
+    def pack_result(self, result: SymbolCounts) -> Arrays:
+        return result.packed()
+
+    def unpack_result(self, arrays: Arrays) -> SymbolCounts:
+        return self.tables.no_counts().unpack(arrays)
 
 
 @dataclass(frozen=True)

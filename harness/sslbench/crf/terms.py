@@ -77,6 +77,9 @@ class Term(Protocol):
 
     Batches are evaluated in order by one thread, so that a term may add something up. Several
     threads evaluate batches of a term with the class attribute ``stateless = True``.
+
+    A term whose value is a function of the whole text has ``survey(potentials)``, which gets the
+    potentials of all batches before the terms of any part are evaluated.
     """
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
@@ -254,7 +257,7 @@ class VirtualEvidence:
     """weight (log Z(phi + alpha q) - log Z(phi)) of each sentence: its log-probability, up to a
     constant.
 
-    q: float64[V, L] >= 0, by vertex; vertex_of: int32[N], -1 = no evidence. Rows are gathered
+    q: float64[V, L], by vertex; vertex_of: int32[N], -1 = no evidence. Rows are gathered
     batch by batch, never for all tokens at once. The normalizer sums over the evidence too, which
     leaves p(y | x) the plain CRF; if it summed over labels alone, every model would be a fixed
     point of EM. Source: Zeng et al. (2013), equations 5 and 6 (docs/specs/virtual_evidence.md,

@@ -1,8 +1,9 @@
 """Checkpoints of a training: a killed run goes on from the last one, with the same bits at the end.
 
-A file per training, ``<store>/checkpoints/<run id>/<training>.npz``: arrays, and JSON in the array
-``facts``; nothing is pickled.  The process that trains writes and reads it.  The folder is removed
-when the run ends.
+Files ``<store>/checkpoints/<run id>/<training>.npz``, of the state of a method, and
+``<training>.<place>.<number>.npz``, of one of its steps: arrays, and JSON in the array ``facts``;
+nothing is pickled.  The process that trains writes and reads them.  The folder is removed when the
+run ends.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from sslbench.types import Arrays
 #: seconds between two checkpoints: no more work than that is lost
 EVERY = "SSLBENCH_CHECKPOINT_SECONDS"
 DEFAULT_SECONDS = 60.0
+#: a step that took this share of them is kept, so that it is not done again
+STEP = 1 / 30
 #: writing takes at most this share of the time
 SHARE = 0.1
 _FACTS = "facts"
@@ -54,6 +57,24 @@ class Checkpoints:
         """Those of one training of the run; identity: that of its problem and parameters."""
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode())
         return Checkpoints(self.folder, self.code, digest.hexdigest()[:16])
+
+    def step(self, place: str, number: int) -> Checkpoints:
+        """That of one step of the training.
+
+        place: the number of the round that it is in, or another name.
+        """
+        return Checkpoints(self.folder, self.code, f"{self.training}.{place}.{number}")
+
+    def is_long(self, seconds: float) -> bool:
+        """Whether a step that took so long is worth a file."""
+        return seconds >= STEP * _every()
+
+    def forget_steps(self, number: int) -> None:
+        """Remove those of rounds before this one."""
+        for path in self.folder.glob(f"{self.training}.*.*.npz"):
+            place = path.name.split(".")[1]
+            if place.isdecimal() and 0 < int(place) < number:
+                path.unlink(missing_ok=True)
 
     @property
     def path(self) -> Path:
@@ -107,7 +128,8 @@ class Checkpoints:
 
     def remove(self) -> None:
         """At the end of the training."""
-        self.path.unlink(missing_ok=True)
+        for path in (self.path, *self.folder.glob(f"{self.training}.*.*.npz")):
+            path.unlink(missing_ok=True)
 
 
 def checkpoint_folder(store: str | None, run_id: str) -> Path | None:

@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from sslbench.checked import Saved
 from sslbench.compile_time import Seconds, compile_seconds
 from sslbench.experiment.checkpoints import Checkpoints, State
+from sslbench.experiment.steps import Step
 
 if TYPE_CHECKING:
-    from sslbench.crf import ChainCRF, TrainingResult
+    from sslbench.crf import ChainCRF, Parts, TrainingParams, TrainingResult
     from sslbench.types import F64
 
 METHOD_STREAM = 0x6D657468  # separates the method's random numbers from the sample's
+
+MAX_WARNINGS = 20  # of one training
 
 #: Why an iterative method stopped: the labels or the objective settled; the labels are those of an
 #: earlier round; the steps no longer shrink; the limit; nothing to learn from the text.
@@ -36,7 +40,8 @@ class RunContext:
 
     Attributes
     ----------
-    rng: the only random generator of the run; it depends on the run's seed alone.
+    seed: of the run.
+    rng: the only random generator of the run; it depends on the seed alone.
     threads: threads that the method may use; results must not depend on their number.
     cache: folder for derived data that a method computes from the problem (see
         `sslbench.graph.cache`); None = keep nothing. Files of datasets are elsewhere.
@@ -55,6 +60,7 @@ class RunContext:
         cache: Path | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
+        self.seed = seed
         self.rng = np.random.default_rng([seed, METHOD_STREAM])
         self.threads = threads
         self.cache = cache
@@ -63,8 +69,21 @@ class RunContext:
         self._began = Seconds(time.perf_counter() - compile_seconds().wall, cpu_seconds())
         self.timing: dict[str, float] = {}
         self._open: dict[str, float] = {}
+        self._killed: dict[str, float] = {}  # seconds by phase of killed parts
+        self.at("0")
         self.trace: dict[str, Any] = {}
         self._quiet = quiet
+
+    def apart(self, seed: int | None = None) -> RunContext:
+        """A context for another training: it leaves no notes here.
+
+        seed: of its random numbers; None = those that come next here.
+        """
+        own = self.seed if seed is None else seed
+        other = RunContext(own, threads=self.threads, cache=self.cache)
+        if seed is None:
+            other.rng.bit_generator.state = self.rng.bit_generator.state
+        return other
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -81,15 +100,68 @@ class RunContext:
         if not self._quiet:
             print(text, file=sys.stderr, flush=True)
 
+    def warn(self, text: str) -> None:
+        """A line for the user: it is in the warnings of the record and printed after the run."""
+        self.trace.setdefault("warnings", []).append(text)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What `warn` was told; a method may have put anything into the trace."""
+        found = self.trace.get("warnings")
+        lines = found if isinstance(found, list) else []
+        return tuple(line for line in lines[:MAX_WARNINGS] if isinstance(line, str))
+
     def record(self, result: TrainingResult, name: str = "training") -> None:
         """Put the outcome of a training into the trace and on standard error."""
         self.trace[name] = result.record()
         self.progress(f"{name}: {result.iterations} iterations, {result.status}")
 
+    def train(
+        self,
+        crf: ChainCRF,
+        parts: Parts,
+        params: TrainingParams,
+        notes: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> TrainingResult:
+        """`crf.train`, which a killed run goes on with where it was, to the same bits.
+
+        options: of `crf.train`.  notes: JSON-able, filled by a callback, and kept with the state of
+        the optimizer.
+        """
+        step = self._step()
+        if step is None:
+            return crf.train(parts, params, **options)
+        return step.train(crf, parts, params, {} if notes is None else notes, options)
+
+    def once(self, compute: Callable[[], Saved]) -> Saved:
+        """The result of a long step other than a training, of which a killed run keeps the result.
+
+        compute: gives arrays, and values that JSON can hold, by name.
+        """
+        step = self._step()
+        return compute() if step is None else step.once(compute)
+
+    def at(self, place: str) -> None:
+        """Steps are numbered from here: by round, and before and after all rounds."""
+        self._place, self._steps = place, 0
+
+    def _step(self) -> Step | None:
+        """The next one; None without checkpoints."""
+        if self.checkpoints is None:
+            return None
+        file = self.checkpoints.step(self._place, self._steps)
+        self._steps += 1
+        step = Step(file, self.clocks)
+        if step.earlier is not None:
+            self._add_earlier(step.earlier)
+        return step
+
     def rounds(self, limit: int, method: Resumable | None = None) -> Rounds:
         """The rounds of an iterative method, numbered 1, 2, ... up to `limit`.
 
-        method: whose state checkpoints hold; None = a killed training starts anew.
+        method: whose state checkpoints hold; None = a killed training goes through all rounds
+        again, and finds the results of their long steps.
         """
         return Rounds(self, limit, method)
 
@@ -99,21 +171,32 @@ class RunContext:
         cpu = cpu_seconds() - self._began.cpu
         return Seconds(self.earlier.wall + wall, self.earlier.cpu + cpu)
 
-    def state(self) -> dict[str, Any]:
+    def clocks(self) -> dict[str, Any]:
         """For a checkpoint."""
         timing = dict(self.timing)
         for name, begin in self._open.items():
             timing[name] = timing.get(name, 0.0) + time.perf_counter() - begin
-        notes = {"rng": self.rng.bit_generator.state, "trace": self.trace, "timing": timing}
-        return {**notes, "spent": list(self.spent())}
+        return {"timing": timing, "spent": list(self.spent())}
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"rng": self.rng.bit_generator.state, "trace": self.trace, **self.clocks()}
 
     def resume(self, state: State) -> None:
         """Go on from a state: seconds of phases and of parts are added up."""
         self.rng.bit_generator.state = state["rng"]
         self.trace = state["trace"]
-        for name, seconds in state["timing"].items():
-            self.timing[name] = self.timing.get(name, 0.0) + seconds
-        self.earlier = Seconds(*state["spent"])
+        self._add_earlier(state)
+
+    def _add_earlier(self, clocks: State) -> None:
+        """Seconds of a killed part; a later checkpoint of it replaces an earlier one."""
+        spent = Seconds(*clocks["spent"])
+        if spent.wall <= self.earlier.wall:
+            return
+        for name, seconds in clocks["timing"].items():
+            more = seconds - self._killed.get(name, 0.0)
+            self.timing[name] = self.timing.get(name, 0.0) + more
+        self.earlier, self._killed = spent, clocks["timing"]
 
 
 class Resumable(Protocol):
@@ -132,6 +215,8 @@ class Rounds:
     The trace gets ``rounds``, a list with an entry per round, and ``stopped``, a `StopReason`.
     A training that has been killed goes on with the round after its last checkpoint, or with the
     same one if the checkpoint was made within it: the method's state says how far it has come.
+    Without a method it goes through all rounds again, with the results of their steps (`train`,
+    `once`) from files.
     """
 
     def __init__(self, run: RunContext, limit: int, method: Resumable | None = None) -> None:
@@ -151,9 +236,11 @@ class Rounds:
         while self._within or (self.number < self._limit and not self._stopped):
             self.number += not self._within
             self._within = True
+            self._run.at(str(self.number))
             yield self.number
             self._within = False
             self.keep()
+        self._run.at("end")
 
     def keep(self) -> None:
         """Write a checkpoint if the last one, or the beginning, is a minute ago.
@@ -168,6 +255,7 @@ class Rounds:
         best = {"best_score": score, "best_number": number, "best_weights": weights}
         run = self._run.state()
         checkpoints.save({**method.state(), "rounds": own, "run": run, **best})
+        checkpoints.forget_steps(self.number)
 
     def _resume(self) -> None:
         checkpoints, method = self._run.checkpoints, self._method

@@ -50,6 +50,7 @@ def pooled(
     scores = pool([fold[""] for fold in scored])
     record.metrics[SPLIT] = jsonable(scores.metrics)
     record.counts[SPLIT] = scores.counts.to_lists()
+    record.anatomy = scores.anatomy
     for name in [name for name in scored[0] if name and all(name in fold for fold in scored)]:
         variant = pool([fold[name] for fold in scored]).metrics[metric]
         record.metrics[SPLIT][f"{metric}_{name}"] = jsonable(variant)

@@ -15,7 +15,7 @@ import msgspec
 from sslbench.entry_points import canonical
 from sslbench.errors import UserError
 from sslbench.experiment.space import SearchAxis, default_values, legal_ends, open_axes
-from sslbench.experiment.values import typed_values
+from sslbench.experiment.values import file_params, typed_values
 from sslbench.forked import ForkError, in_fork
 from sslbench.hooks import GROUP, KINDS, described
 from sslbench.plugins import Registry
@@ -33,6 +33,8 @@ class MethodDescription(msgspec.Struct, frozen=True):
     axes: what tuning may search; defaults: a value for each of them.
     ends: the least and greatest legal values of each of these parameters, where it has them.
     uses_unlabeled: the method reads unlabeled text.
+    presets: named values of some parameters.
+    files: the parameters that are paths of the user's files, see `UserFile`.
     """
 
     params: dict[str, Any]
@@ -40,6 +42,8 @@ class MethodDescription(msgspec.Struct, frozen=True):
     defaults: dict[str, Any] = {}
     ends: dict[str, list[float]] = {}
     uses_unlabeled: bool = True
+    presets: dict[str, dict[str, Any]] = {}
+    files: tuple[str, ...] = ()
 
 
 class _Answer(msgspec.Struct):
@@ -59,6 +63,19 @@ def method_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -
         lambda: describe(plugins.method(name).load(), fixed),
         MethodDescription,
     )
+
+
+def learner_description(
+    plugins: Registry, name: str, fixed: Mapping[str, Any]
+) -> MethodDescription:
+    """Of features that are learned from text, with all parameters; UserError as above."""
+
+    def found() -> MethodDescription:
+        params = plugins.learner(name).load().Params
+        values = msgspec.to_builtins(make_params(plugins.learner(name).load(), fixed))
+        return MethodDescription(values, files=file_params(params))
+
+    return _apart(plugins, ("text_features", name), found, MethodDescription)
 
 
 def featurizer_digest(plugins: Registry, name: str) -> str:
@@ -110,7 +127,14 @@ def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
         defaults=default_values(method.Params, axes),
         ends={axis.param: legal_ends(method.Params, axis.param) for axis in axes},
         uses_unlabeled=bool(getattr(method, "uses_unlabeled", True)),
+        presets=presets_of(method.Params),
+        files=file_params(method.Params),
     )
+
+
+def presets_of(params: type[Any]) -> dict[str, dict[str, Any]]:
+    """The presets that a method's `Params` declares."""
+    return {name: dict(values) for name, values in getattr(params, "presets", {}).items()}
 
 
 def make_params(method: type[Any], values: Mapping[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import msgspec
@@ -12,9 +12,11 @@ import msgspec
 from sslbench.compile_time import Seconds
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.description import MethodDescription, describe, make_params
+from sslbench.experiment.guard import holds
 from sslbench.experiment.identity import corpus_hash
 from sslbench.experiment.problem import Method, Problem, Tagger
-from sslbench.experiment.record import RunSpec
+from sslbench.experiment.record import GuardSpec, RunSpec, content_id
+from sslbench.experiment.text_features import FeaturedTagger, Learned, on_features
 from sslbench.plugins import Registry
 
 
@@ -40,6 +42,10 @@ class FitResult:
     tagger: Tagger
     params: dict[str, Any]
     used_dev: bool
+
+
+def _fit(cls: type[Method], params: Any, problem: Problem, run: RunContext) -> Tagger:
+    return cls().fit(problem, params, run)
 
 
 class RunMethod(Protocol):
@@ -77,8 +83,17 @@ class RunMethod(Protocol):
     def violations(self) -> list[str]:
         """What the plugins have tried to read or import, and must not."""
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
-        """Train with these parameters besides those of the spec."""
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
+        """Train with these parameters besides those of the spec.
+
+        guard: train its method instead if it says so; None = no guard.
+        """
 
 
 class LocalMethod:
@@ -92,6 +107,7 @@ class LocalMethod:
         self.plugins = plugins
         self.violations: list[str] = []
         self.earlier = Seconds()
+        self._known: dict[str, tuple[dict[str, Learned], dict[str, Any]]] = {}
 
     @cached_property
     def cls(self) -> type[Method]:
@@ -110,17 +126,67 @@ class LocalMethod:
 
     @cached_property
     def description(self) -> MethodDescription:
-        return describe(self.cls, self.spec.params)
+        found = describe(self.cls, self.spec.params)
+        if self.spec.learned:
+            return msgspec.structs.replace(found, uses_unlabeled=True)
+        return found
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
         """Train; see `RunMethod`."""
         values = make_params(self.cls, {**self.spec.params, **params})
         plain = msgspec.to_builtins(values)
         if run.checkpoints is not None:
             text = problem.unlabeled.n_sentences
             run.checkpoints = run.checkpoints.of(plain, corpus_hash(problem.labeled), text)
-        tagger = self.cls().fit(problem, values, run)
+        learned = self._learn(problem, run)
+        if learned:
+            reads = bool(getattr(self.cls, "uses_unlabeled", True))
+            rich = on_features(problem, tuple(learned.values()), text=reads)
+            tagger: Tagger = FeaturedTagger(self._kept(values, rich, run, guard), learned)
+            problem.dev_labels.seen |= rich.dev_labels.seen
+        else:
+            tagger = self._kept(values, problem, run, guard)
         if run.checkpoints is not None:
             run.checkpoints.remove()
         self.earlier = Seconds(*map(sum, zip(self.earlier, run.earlier, strict=True)))
         return FitResult(tagger, plain, problem.dev_labels.seen)
+
+    def _kept(
+        self, values: Any, problem: Problem, run: RunContext, guard: GuardSpec | None
+    ) -> Tagger:
+        """The method's tagger, or that of the guard's method."""
+        if guard is not None:
+            other: type[Method] = self.plugins.method(guard.method).load()
+            theirs = make_params(other, guard.params)
+            method = partial(_fit, self.cls, values)
+            if not holds(problem, guard, method, partial(_fit, other, theirs), run):
+                return _fit(other, theirs, problem, run)
+        return _fit(self.cls, values, problem, run)
+
+    def _learn(self, problem: Problem, run: RunContext) -> dict[str, Learned]:
+        """Features learned from the text, by name; trials of tuning on one text share them."""
+        if not self.spec.learned:
+            return {}
+        key = ""
+        if self.spec.protocol.tuned:
+            shards = [corpus_hash(shard) for shard in problem.unlabeled]
+            key = content_id([corpus_hash(problem.labeled), *shards])
+        if not key or key not in self._known:
+            learned, notes = {}, {}
+            with run.phase("text_features"):
+                for name, params in self.spec.learned.items():
+                    cls = self.plugins.learner(name).load()
+                    # random numbers of its own: the method's do not depend on what trials share
+                    own = run.apart(self.spec.protocol.seed)
+                    learned[name] = cls().learn(problem, make_params(cls, params), own)
+                    notes[name] = own.trace
+            self._known = {key: (learned, notes)}
+        learned, notes = self._known[key]
+        run.trace.update(notes)
+        return learned

@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 
 from sslbench import derived
 from sslbench.corpus import Corpus
+from sslbench.errors import UserError
 from sslbench.experiment.data.dataset import Dataset
 from sslbench.experiment.sources import (
     CORE,
@@ -38,7 +39,8 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
     """Digests of the code that can change the result of a run, by component.
 
     The components of the core, "graph" only for methods that use one, and the plugins of the run:
-    "method", "dataset", "featurizer", "model" and "similarity", those of the core left out. See
+    "method", "dataset", "featurizer", "model", "similarity", "guard" (the method that it may keep
+    instead) and, of text features, "with NAME"; those of the core left out. See
     `sslbench.experiment.sources`. UserError for a plugin that is not installed.
     """
     method = plugins.method(spec.method).target
@@ -46,6 +48,8 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
         "method": method,
         "model": plugins.model(spec.model).target,
     }
+    if spec.guard is not None:
+        targets["guard"] = plugins.method(spec.guard.method).target
     if not spec.featurizer.startswith(FILE_PREFIX):  # the templates of a file are in the identity
         targets["featurizer"] = plugins.featurizer(spec.featurizer).target
     if spec.data.columns is None:
@@ -53,6 +57,8 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
     similarity = spec.params.get("similarity")
     if similarity in plugins.similarities:
         targets["similarity"] = plugins.similarity(similarity).target
+    for name in spec.learned:
+        targets[f"with {name}"] = plugins.learner(name).target
     graph = "similarity" in targets or uses_graph(method)
     digests = {
         component: core_digest(component)
@@ -62,6 +68,21 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
     digests |= {name: plugin_digest(target) for name, target in targets.items()}
     keep_parsed_sources()
     return {name: digest[:16] for name, digest in digests.items() if digest}
+
+
+def input_hashes(params: Mapping[str, Any], files: Iterable[str]) -> dict[str, str]:
+    """Sha256 of the files that parameters name, by path; files: the names of these parameters.
+
+    UserError for a file that cannot be read.
+    """
+    found = {}
+    for path in sorted(str(params[name]) for name in files if params[name]):
+        try:
+            with open(path, "rb") as file:
+                found[path] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+    return found
 
 
 def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> str:

@@ -106,10 +106,9 @@ def _check(record: RunRecord) -> None:
     if record.schema == SCHEMA and record.run_id != spec.run_id:
         raise UserError(f"run_id {record.run_id} is not that of its spec, {spec.run_id}")
     for name in ("method", "dataset", "featurizer", "model"):
-        if getattr(record, name) != getattr(spec, name):
-            raise UserError(
-                f"{name} is {getattr(record, name)!r}, in its spec {getattr(spec, name)!r}"
-            )
+        asked = spec.features if name == "featurizer" else getattr(spec, name)
+        if getattr(record, name) != asked:
+            raise UserError(f"{name} is {getattr(record, name)!r}, in its spec {asked!r}")
     _check_protocol(record)
     for name in ("wall_s", "cpu_s", "peak_rss_mb"):
         value = getattr(record, name)
@@ -123,6 +122,7 @@ def _check(record: RunRecord) -> None:
                 raise UserError(f"metrics.{split}.{name} is {value}, not between 0 and 1")
     for split, predictions in record.predictions.items():
         _check_predictions(record, split, predictions)
+    _check_anatomy(record)
     if record.status == "ok":
         if record.metrics.get("test", {}).get(record.primary_metric, None) is None:
             raise UserError(f"status ok, but no {record.primary_metric} of the test split")
@@ -166,6 +166,18 @@ def _check_counts(record: RunRecord, split: str, lists: dict[str, list[int]]) ->
         right = computed.get(name)
         if right is not None and (value is None or abs(value - right) > _TOLERANCE):
             raise UserError(f"metrics.{split}.{name} is {value}, its counts give {right}")
+
+
+def _check_anatomy(record: RunRecord) -> None:
+    """UserError unless the parts of each question add up to the counts."""
+    for question, parts in record.anatomy.items():
+        if any(len(part) != 2 for part in parts.values()):
+            raise UserError(f"a part of anatomy.{question} is not two numbers")
+        sums = [sum(part[i] for part in parts.values()) for i in (0, 1)]
+        counts = record.counts.get("test", {})
+        names = ("n_tokens", "correct_tokens")
+        if sums != [sum(counts.get(name, ())) for name in names]:
+            raise UserError(f"the parts of anatomy.{question} do not add up to the counts of test")
 
 
 def _check_predictions(record: RunRecord, split: str, predictions: Predictions) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.data.userdata import (
     all_files,
+    columns_of,
     dataset_name,
     file_hashes,
     find_files,
@@ -24,16 +26,25 @@ from sslbench.experiment.data.userdata import (
     load_user_data,
 )
 from sslbench.experiment.description import featurizer_digest, method_description
-from sslbench.experiment.identity import code_digests
+from sslbench.experiment.identity import code_digests, input_hashes
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import folds, labeled_size, resolve_text
-from sslbench.experiment.record import DataSpec, ProtocolSpec, RunSpec, TextSource, content_id
+from sslbench.experiment.record import (
+    DataSpec,
+    GuardSpec,
+    ProtocolSpec,
+    RunSpec,
+    TextSource,
+    content_id,
+)
 from sslbench.experiment.settings import (
     check_settings,
     combinations,
     dataset_options,
+    learner_params,
     method_params,
     parse_settings,
+    without_preset,
 )
 from sslbench.experiment.space import search_digest
 from sslbench.experiment.store import Store
@@ -63,14 +74,18 @@ class Request:
     text: see `ProtocolSpec`; None = the default of the dataset.
     settings: texts ``key=value`` (a parameter of every method that has it), ``METHOD.key=value``
         or ``DATASET.key=value`` (an option of the dataset).
+    preset: of methods' parameters, e.g. "paper"; settings go before it. None = the defaults.
     featurizer: name, or path of a template file; None = the dataset's.
+    text_features: registered names of features learned from unlabeled text, on top of the others.
     model: None = the default one.
     tune: tuning trials per method; None = the dataset's default, none with `tune_cpu`.
     tune_cpu: CPU seconds of tuning per method; None = no limit.
+    tune_seed: the draw on which all seeds are tuned; None = each on its own.
     data_path: file or folder of the data, instead of the data home.
     columns: names of the columns of the user's own files; "_" skips one.
     threads: per run; None = cores / `jobs`, the number of runs at a time.
     cut: hold out a fifth of train if the user's own data have no test file.
+    guard: keep the baseline where held-out labeled sentences do not speak for a method.
     quiet: no progress messages of methods, since several runs share the terminal.
     """
 
@@ -82,15 +97,19 @@ class Request:
     text: TextSource | None = None
     folds: int = 0
     settings: Sequence[str] = ()
+    preset: str | None = None
     featurizer: str | None = None
+    text_features: Sequence[str] = ()
     model: str | None = None
     tune: int | None = None
     tune_cpu: float | None = None
+    tune_seed: int | None = None
     data_path: Path | None = None
     columns: tuple[str, ...] = ("word", "pos", "label")
     threads: int | None = None
     jobs: int = 1
     cut: bool = True
+    guard: bool = False
     quiet: bool = True
 
 
@@ -100,6 +119,7 @@ def plan(
     store: Store | None,
     plugins: Registry | None = None,
     notice: Callable[[str], None],
+    load: bool = True,
 ) -> list[RunTask]:
     """The runs of a request, ordered by values of settings, dataset, seed and method.
 
@@ -109,15 +129,23 @@ def plan(
 
     store: shares tuning trials between runs; None = they are not kept.
     notice: called with messages for the user.
+    load: False = data are not loaded: the runs lack the fingerprint of their data, and
+        the source of the unlabeled text if it is not given.
     """
+    if request.folds and request.tune_seed is not None:
+        hint = "leave out --tune-seed: each fold is tuned on its own sentences"
+        raise UserError("--folds with --tune-seed", hint=hint)
     plugins, known = plugins or registry(), dict[str, _Loaded]()
     for name in request.methods:
         plugins.method(name)
+    if request.preset is not None:
+        for name in without_preset(request.preset, plugins, request.methods):
+            notice(f"{name}: no preset {request.preset!r}, its defaults are used")
     tasks: dict[str, RunTask] = {}
     # What plugins print is no result.
     with contextlib.redirect_stdout(sys.stderr):
         for settings in combinations(request.settings):
-            planner = _Planner(replace(request, settings=settings), plugins, store, known)
+            planner = _Planner(replace(request, settings=settings), plugins, store, known, load)
             for task in planner.tasks(notice):
                 tasks.setdefault(task.spec.run_id, task)  # the values may be of another method
     return list(tasks.values())
@@ -163,6 +191,7 @@ class _Planner:
         plugins: Registry,
         store: Store | None,
         known: dict[str, _Loaded],
+        load: bool,
     ) -> None:
         self.request = request
         self.plugins = plugins
@@ -171,8 +200,9 @@ class _Planner:
         self.data_path = None if request.data_path is None else str(request.data_path.resolve())
         self.store = None if store is None else str(store.folder.resolve())
         self._known = known
+        self._load = load
         self._featurizers: dict[tuple[str, tuple[str, ...]], str] = {}
-        self._described: dict[tuple[str, bool], tuple[dict[str, Any], str]] = {}
+        self._described: dict[tuple[str, bool], tuple[dict[str, Any], str, dict[str, str]]] = {}
 
     def tasks(self, notice: Callable[[str], None]) -> list[RunTask]:
         """One per dataset, seed and method; UserError for what does not fit."""
@@ -181,7 +211,8 @@ class _Planner:
         if not datasets:
             # What is noticed on files is the same for all values of the settings.
             datasets = [self.users_own((lambda text: None) if self._known else notice)]
-        check_settings(request.settings, self.plugins, request.methods, request.datasets)
+        others = [*request.datasets, *request.text_features]
+        check_settings(request.settings, self.plugins, request.methods, others)
         cells = product(datasets, request.seeds, request.methods)
         return [self.task(dataset, seed, method) for dataset, seed, method in cells]
 
@@ -190,7 +221,7 @@ class _Planner:
         request, info = self.request, self.plugins.dataset(name)
         values = {s.key: s.value for s in parse_settings(request.settings) if s.owner == name}
         files = {file.path: file.sha256 for file in info.files}
-        if request.data_path is not None and not info.files:
+        if request.data_path is not None and all(file.extra for file in info.files):
             files = file_hashes(request.data_path, all_files(request.data_path))
         data = DataSpec(options=dataset_options(info, values))
 
@@ -209,18 +240,19 @@ class _Planner:
             raise UserError("no data", hint="give --dataset NAME or --data PATH")
         # Loaded once here, so that a bad line is reported before any run starts.
         cut = request.cut and not request.folds
-        dataset = load_user_data(path, request.columns, notice, cut=cut)
+        columns = columns_of(path, request.columns)
+        dataset = load_user_data(path, columns, notice, cut=cut)
         featurizer = (
             request.featurizer
-            or fitting_featurizers(self.plugins.featurizers, dataset.task, request.columns)[0]
+            or fitting_featurizers(self.plugins.featurizers, dataset.task, columns)[0]
         )
         scheme = str(dataset.metadata["source_scheme"])
         labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
         notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
         files = file_hashes(path, find_files(path).values())
-        data = DataSpec(columns=request.columns)
+        data = DataSpec(columns=columns)
         name = dataset_name(path)
-        features = self._features(featurizer, lambda: request.columns)
+        features = self._features(featurizer, lambda: columns)
         return _PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files)
 
     def _features(
@@ -245,7 +277,7 @@ class _Planner:
             cut=self.request.cut,
             files=dataset.files,
         )
-        if task.skip_reason is not None:
+        if task.skip_reason is not None or not self._load:
             return task
         found, text, error = self._loaded(task)
         if error is not None:
@@ -268,7 +300,12 @@ class _Planner:
             tune=self._tune(dataset),
             tune_cpu=request.tune_cpu,
         )
-        params, search = self._params(method, protocol.tuned)
+        if not self._load and request.text is not None:
+            protocol = msgspec.structs.replace(protocol, text=request.text)
+        if request.tune_seed is not None and protocol.tuned:
+            protocol = msgspec.structs.replace(protocol, tune_seed=request.tune_seed)
+        params, search, inputs = self._params(method, protocol.tuned)
+        learned, more = self._learned
         return RunSpec(
             method=method,
             dataset=dataset.name,
@@ -280,7 +317,17 @@ class _Planner:
             featurizer_digest=self._featurizer_digest(dataset),
             search=search,
             scorer=SCORER,
+            guard=self._guard(method),
+            text_features=learned or msgspec.UNSET,
+            inputs={**inputs, **more} or msgspec.UNSET,
         )
+
+    def _guard(self, method: str) -> GuardSpec | None:
+        """With the first baseline; None for a baseline itself."""
+        baselines = [name for name, info in self.plugins.methods.items() if info.baseline]
+        if not self.request.guard or not baselines or method in baselines:
+            return None
+        return GuardSpec(baselines[0], self._params(baselines[0], tuned=False)[0])
 
     def _tune(self, dataset: _PlannedDataset) -> int:
         if self.request.tune is not None:
@@ -288,16 +335,28 @@ class _Planner:
         default = self.request.labeled == "all" and self.request.tune_cpu is None
         return dataset.tune if default else 0
 
-    def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str]:
-        """All parameters but those that are tuned, and the hash of the search space."""
+    @cached_property
+    def _learned(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+        """All parameters of the features that are learned from text, and hashes of their files."""
+        names, found = sorted(set(self.request.text_features)), {}
+        for name in names:
+            found[name] = learner_params(self.request.settings, self.plugins, name)
+        inputs = [input_hashes(each.params, each.files) for each in found.values()]
+        files = {path: digest for part in inputs for path, digest in part.items()}
+        return {name: each.params for name, each in found.items()}, files
+
+    def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str, dict[str, str]]:
+        """All parameters but those that are tuned, hashes of the search space and of files."""
         key = method, tuned
         if key not in self._described:
-            given = method_params(self.request.settings, self.plugins, method)
+            request = self.request
+            given = method_params(request.settings, self.plugins, method, request.preset)
             found = method_description(self.plugins, method, given)
             axes = found.axes if tuned else ()
             searched = {axis.param for axis in axes}
             params = {name: v for name, v in found.params.items() if name not in searched}
-            self._described[key] = params, search_digest(axes)
+            inputs = input_hashes(found.params, found.files)
+            self._described[key] = params, search_digest(axes), inputs
         return self._described[key]
 
     def _featurizer_digest(self, dataset: _PlannedDataset) -> str:
@@ -311,7 +370,7 @@ class _Planner:
         """What is known of the data. UserError for text or folds that there cannot be."""
         request, protocol = self.request, task.spec.protocol
         seed = protocol.seed if self._draws(task.spec) else 0
-        shared = msgspec.structs.replace(protocol, seed=seed, tune=0, tune_cpu=None)
+        shared = msgspec.structs.replace(protocol.without_tuning(), seed=seed)
         key = content_id([task.spec.dataset, task.spec.data, shared])
         if key in self._known:
             return self._known[key]

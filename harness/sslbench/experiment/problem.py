@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, LabelCodec, LabelConstraint, Shards, Vocabulary
+from sslbench.corpus import (
+    Column,
+    Corpus,
+    HeadShards,
+    LabelCodec,
+    LabelConstraint,
+    Shards,
+    Vocabulary,
+)
 from sslbench.dev_labels import DevLabels, HoldsDev, unseen
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.features import TemplateFeaturizer
+from sslbench.spread import is_shared
 from sslbench.types import F64, I32, I64, Bool
 
 if TYPE_CHECKING:
@@ -46,6 +55,7 @@ class Problem(HoldsDev):
     label_constraint: fixes the label of some tokens, for training and decoding; `labeled` obeys
         it. None: no token's label is fixed.
     tags: the tag that each of a codec's `labels` stands for; None = labels are tags.
+    backoff: attributes have weights of tags beside those of labels (`LabelCodec.backoff`).
     dev_labels: notes whether `dev` has been read.
     """
 
@@ -60,6 +70,7 @@ class Problem(HoldsDev):
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
     tags: tuple[str, ...] | None = None
+    backoff: bool = False
     dev_labels: DevLabels = field(default_factory=DevLabels, init=False, repr=False, compare=False)
 
     def coded(self, codec: LabelCodec) -> Problem:
@@ -80,6 +91,7 @@ class Problem(HoldsDev):
             dev=dev,
             transition_mask=codec.transition_mask,
             tags=codec.tags,
+            backoff=getattr(codec, "backoff", False),
         )
 
     def label_codes(self, corpus: Corpus) -> I32:
@@ -103,7 +115,7 @@ class Problem(HoldsDev):
         features_from: whose attributes get weights; n_factors: weights of factor features
         (`sslbench.crf.FactorFeatures`).
         """
-        return self.model.prepare(
+        crf = self.model.prepare(
             self.featurizer,
             self.labeled,
             self.label_codes(self.labeled),
@@ -115,6 +127,7 @@ class Problem(HoldsDev):
             label_constraint=self.label_constraint,
             text=self.unlabeled if features_from == "labeled+unlabeled" else (),
         )
+        return replace(crf, backoff_tags=self.tags) if self.backoff else crf
 
     def encode(self, crf: ChainCRF) -> EncodedProblem:
         """All text of the problem, encoded for a CRF: labeled, unlabeled and development."""
@@ -125,15 +138,38 @@ class Problem(HoldsDev):
         coded = None if dev is None else (dev, self.label_codes(dev))
         return EncodedProblem.build(crf, gold, self.unlabeled, coded, self.dev_labels)
 
-    def graph(self, params: HasGraphParams, run: RunContext, *, min_count: int = 1) -> ProblemGraph:
+    def graph(
+        self,
+        params: HasGraphParams,
+        run: RunContext,
+        *,
+        min_count: int = 1,
+        counting_text: Corpus | None = None,
+    ) -> ProblemGraph:
         """The similarity graph over all text of the problem, built or found in the run's cache.
 
         min_count: n-grams with fewer occurrences are no vertices.
+        counting_text: more text, with the column of the graph, for the statistics of features only.
         """
         from sslbench.experiment.problem_graph import problem_graph
 
         text, codes = self.text(params.column), self.label_codes(self.labeled)
-        return problem_graph(text, codes, len(self.labels), params, run, min_count=min_count)
+        return problem_graph(
+            text,
+            codes,
+            len(self.labels),
+            params,
+            run,
+            min_count=min_count,
+            counting_text=counting_text,
+        )
+
+    def split_text(self, n_sentences: int, column: str) -> tuple[Problem, Corpus]:
+        """The problem with its first unlabeled sentences, and one column of the others."""
+        head = replace(self, unlabeled=HeadShards(self.unlabeled, n_sentences))
+        text = self.text(column)
+        first = self.labeled.n_sentences + head.unlabeled.n_sentences
+        return head, text.between(first, text.n_sentences)
 
     def text(self, column: str) -> Corpus:
         """One column of the labeled sentences, then of the unlabeled ones, end to end."""
@@ -199,7 +235,7 @@ def predicted(tagger: Tagger, corpus: Corpus) -> I32:
     labels = tuple(tagger.labels)
     if not all(isinstance(label, str) for label in labels) or len(set(labels)) != len(labels):
         raise RuntimeError("the labels of the tagger are no distinct texts")
-    codes = tagger.predict(corpus)
+    codes = _spread_labels(tagger, corpus)
     if not isinstance(codes, np.ndarray):
         raise RuntimeError(f"predict() gave a {type(codes).__name__}, expected an array")
     if codes.shape != (corpus.n_tokens,) or codes.dtype.kind not in "iu":
@@ -209,6 +245,16 @@ def predicted(tagger: Tagger, corpus: Corpus) -> I32:
     if codes.size and not 0 <= codes.min() <= codes.max() < len(labels):
         raise RuntimeError(f"predict() gave codes outside 0..{len(labels) - 1}")
     return codes.astype(np.int32)
+
+
+def _spread_labels(tagger: Tagger, corpus: Corpus) -> I32:
+    """As `predict`; by the workers that passes are shared out among, if there are any."""
+    if not is_shared():
+        return tagger.predict(corpus)
+    from sslbench.crf.labeling import spread_labels
+
+    found = spread_labels(tagger, corpus)
+    return tagger.predict(corpus) if found is None else found
 
 
 def predicted_marginals(tagger: Tagger, corpus: Corpus) -> F64:

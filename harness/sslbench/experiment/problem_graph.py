@@ -21,6 +21,7 @@ from sslbench.graph.options import GraphOptions
 from sslbench.graph.similarity import registered_similarity
 from sslbench.graph.tokens import empirical
 from sslbench.graph.vertices import Vertices
+from sslbench.plugins import registry
 from sslbench.types import F64, I32, Bool
 
 GraphColumn = Annotated[str, msgspec.Meta(description="column whose n-grams are the vertices")]
@@ -38,6 +39,13 @@ MaxDf = Annotated[
     Annotated[int, msgspec.Meta(ge=2, le=10**9)] | None,
     msgspec.Meta(description="context features of more vertices are not compared; None = all are"),
 ]
+Suffixes = Annotated[
+    tuple[str, ...] | None,
+    msgspec.Meta(
+        description="endings of words that features read, as a JSON list or as @FILE with one per"
+        " line; None = learned from the text"
+    ),
+]
 
 
 class HasGraphParams(Protocol):
@@ -53,6 +61,15 @@ class HasGraphParams(Protocol):
     def symmetry(self) -> Literal["union", "mutual"]: ...
     @property
     def max_df(self) -> int | None: ...
+    @property
+    def suffixes(self) -> tuple[str, ...] | None: ...
+
+
+def check_similarity(params: HasGraphParams) -> None:
+    """UserError for a similarity that is not registered, or that reads no suffixes if given any."""
+    registry().similarity(params.similarity)
+    if params.suffixes is not None:
+        registered_similarity(params.similarity, params.suffixes)
 
 
 @dataclass(frozen=True)
@@ -119,11 +136,13 @@ def problem_graph(
     run: RunContext,
     *,
     min_count: int = 1,
+    counting_text: Corpus | None = None,
 ) -> ProblemGraph:
     """Build (or find in the cache) the graph of a text; its sizes go to the trace.
 
     corpus: the labeled sentences, then the unlabeled ones.  label_codes: int32[N_l].
     min_count: n-grams with fewer occurrences are no vertices.
+    counting_text: more text, for the statistics of features only.
     """
     options = GraphOptions(
         k=params.neighbors,
@@ -134,9 +153,10 @@ def problem_graph(
     with run.phase("graph"):
         graph = build_graph(
             corpus,
-            registered_similarity(params.similarity),
+            registered_similarity(params.similarity, params.suffixes),
             options,
             column=params.column,
+            counting_text=counting_text,
             cache=run.cache,
             threads=run.threads,
             progress=run.progress,

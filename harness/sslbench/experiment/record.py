@@ -35,6 +35,8 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folds: of cross-validation over the labeled sample; 0 = test on the test split.
     tune: most tuning trials on development data; 0 = no limit under `tune_cpu`, else no tuning.
     tune_cpu: CPU seconds after which no tuning trial starts; None = no limit.
+    tune_seed: the draw on which parameters are tuned; unset (and left out of the identity) = that
+        of `seed`.
     """
 
     labeled: int | str = "all"
@@ -44,6 +46,7 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folds: int = 0
     tune: int = 0
     tune_cpu: float | None = None
+    tune_seed: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def tuned(self) -> bool:
@@ -55,7 +58,12 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         parts = [f"{self.tune} tuning trials"] if self.tune else []
         if self.tune_cpu is not None:
             parts.append(f"{self.tune_cpu:g} CPU seconds of tuning")
-        return " or ".join(parts) or "no tuning"
+        draw = "" if self.tune_seed is msgspec.UNSET else f" on draw {self.tune_seed}"
+        return " or ".join(parts) + draw if parts else "no tuning"
+
+    def without_tuning(self) -> ProtocolSpec:
+        """The protocol of one training: without the budget and the draw of tuning."""
+        return msgspec.structs.replace(self, tune=0, tune_cpu=None, tune_seed=msgspec.UNSET)
 
     def describe(self) -> str:
         """One line without the seed: the protocol of a leaderboard table."""
@@ -105,6 +113,20 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return content_id(same)[:8]
 
 
+class GuardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What decides whether the method's tagger is kept, see `sslbench.experiment.guard`.
+
+    Attributes
+    ----------
+    method: whose tagger is kept otherwise.  params: all of its parameters.
+    folds: of the labeled sample.
+    """
+
+    method: str
+    params: dict[str, Any] = {}
+    folds: int = 5
+
+
 class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The identity of a run: what is computed, written out.
 
@@ -117,6 +139,9 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: hash of the templates.
     search: hash of the search space of the parameters that are tuned; "" without tuning.
     scorer: version of the definitions of the metrics.
+    guard: None = the method's tagger is the result, whatever it does.
+    text_features: all parameters of features that are learned from text, by name; unset without.
+    inputs: sha256 of the files that parameters name, by path; unset without.
     """
 
     method: str
@@ -129,11 +154,33 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: str = ""
     search: str = ""
     scorer: int = 1
+    guard: GuardSpec | None = None
+
+    @property
+    def title(self) -> str:
+        """The method, and whether it is guarded, for people."""
+        return self.method if self.guard is None else f"{self.method} (guarded)"
+
+    text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def learned(self) -> dict[str, dict[str, Any]]:
+        """`text_features`, {} without."""
+        return {} if self.text_features is msgspec.UNSET else self.text_features
+
+    @property
+    def features(self) -> str:
+        """The featurizer and the features learned from text, as tables name them."""
+        return "+".join([self.featurizer, *self.learned])
 
     @property
     def run_id(self) -> str:
-        """First 16 hexadecimal digits of the sha256 of the canonical JSON."""
-        return content_id(self)
+        """First 16 hexadecimal digits of the sha256 of the canonical JSON, without empty guard."""
+        tree = msgspec.to_builtins(self)
+        if self.guard is None:
+            del tree["guard"]
+        return content_id(tree)
 
 
 class TuningSpent(msgspec.Struct, frozen=True):
@@ -171,6 +218,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     predictions_sha256: hash of the predicted test labels.
     sentence_ids: by split whose sentences depend on the seed (draws, folds), the number of each
         sentence in the corpus that is drawn from, packed (see `pack_numbers`).
+    anatomy: by question and part, the number of test tokens and of correct ones, see
+        `sslbench.experiment.metrics.anatomy`.
     data: origin and sizes of the data, and a hash of the test split with its labels.
     timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run, without those in which
         kernels were compiled, as they are once on a machine.
@@ -202,6 +251,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     predictions: dict[str, Predictions] = {}
     predictions_sha256: str | None = None
     sentence_ids: dict[str, str] = {}
+    anatomy: dict[str, dict[str, list[int]]] = {}
     data: dict[str, Any] = {}
     timing: dict[str, float] = {}
     wall_s: float = 0.0

@@ -85,9 +85,12 @@ def _spec_today(record: RunRecord, plugins: Registry) -> RunSpec:
         return spec
     known = dict(_renamed(*each) for each in record.params.items())
     params = method_description(plugins, spec.method, known).params
-    protocol = msgspec.structs.replace(spec.protocol, tune=0, tune_cpu=None)
     return msgspec.structs.replace(
-        spec, params=params, protocol=protocol, featurizer_digest=templates, scorer=SCORER
+        spec,
+        params=params,
+        protocol=spec.protocol.without_tuning(),
+        featurizer_digest=templates,
+        scorer=SCORER,
     )
 
 

@@ -18,11 +18,12 @@ from sslbench.experiment.context import RunContext, cpu_seconds
 from sslbench.experiment.convergence import convergence_warnings
 from sslbench.experiment.cross_validation import pooled
 from sslbench.experiment.fitting import LocalMethod, MethodEndedError, MethodError, RunMethod
+from sslbench.experiment.guard import guard_warnings
 from sslbench.experiment.identity import code_digests, corpus_hash, environment
 from sslbench.experiment.metrics import Coverage, Scores, SentenceCounts, coverage
 from sslbench.experiment.predictions import Predictions, pack_numbers, predictions_sha256
 from sslbench.experiment.problem import Problem
-from sslbench.experiment.protocol import folds_in_order
+from sslbench.experiment.protocol import folds_in_order, unlabeled_text
 from sslbench.experiment.record import (
     TRACEBACK_LINES,
     ErrorKind,
@@ -41,6 +42,7 @@ from sslbench.experiment.training import (
     train,
 )
 from sslbench.plugins import Registry, registry
+from sslbench.spread import WorkerError
 
 
 def execute(
@@ -79,7 +81,7 @@ def _failure(run_task: RunTask, error: Exception) -> RunRecord:
     match error:
         case UserError():
             return failed(run_task, "input", str(error))
-        case MethodEndedError():
+        case MethodEndedError() | WorkerError():
             return failed(run_task, "process", str(error))
         case MethodError():
             return failed(run_task, "method", str(error), error.lines)
@@ -115,7 +117,7 @@ def _blank(run_task: RunTask, status: Status) -> RunRecord:
         status=status,
         method=spec.method,
         dataset=spec.dataset,
-        featurizer=spec.featurizer,
+        featurizer=spec.features,
         model=spec.model,
         params=dict(spec.params),
         protocol=msgspec.to_builtins(spec.protocol),
@@ -185,7 +187,7 @@ def _run(setup: RunSetup) -> tuple[RunRecord, dict[str, Scores]]:
     record.tuned = trained.tuning.spent(asked=setup.spec.protocol.tuned)
     record.warnings = list(trained.warnings)
     record.trace = jsonable(trained.run.trace)
-    record.warnings += convergence_warnings(record.trace)
+    record.warnings += convergence_warnings(record.trace) + guard_warnings(record)
     record.timing = dict(trained.run.timing)
     record.data = {**record.data, **_describe(setup, problem)}
     names = dict.fromkeys(("dev", "test", *splits))  # this order, then any further splits
@@ -211,7 +213,7 @@ def _score_split(
     with setup.timer.phase("predict"):
         codes = predict(tagger, corpus)
     with setup.timer.phase("score"):
-        cover = _coverage(corpus, trained.problem)
+        cover = _coverage(corpus, trained.problem, setup)
         other = dataset.alternatives.get(split)
         scores = score_labels(dataset.task, dataset.encoding, corpus, tagger, codes, cover, other)
     record.metrics[split] = jsonable(scores.metrics)
@@ -227,14 +229,21 @@ def _score_split(
     record.predictions[split] = Predictions.pack(tagger.labels, codes)
     if split == "test":
         record.predictions_sha256 = predictions_sha256(tagger.labels, codes)
+        record.anatomy = scores.anatomy
     return scored
 
 
-def _coverage(corpus: Corpus, problem: Problem) -> Coverage | None:
-    """Which words of the corpus the method has seen; None for data without words."""
+def _coverage(corpus: Corpus, problem: Problem, setup: RunSetup) -> Coverage | None:
+    """Which words of the corpus the protocol shows; None for data without words.
+
+    The rest of train counts also for a method that reads no text, so that methods have the same
+    parts; external text is not read for this alone.
+    """
     if "word" not in corpus.columns:
         return None
     text = problem.unlabeled
+    if not text.n_sentences and setup.spec.protocol.text == "rest":
+        text = unlabeled_text(setup.dataset, setup.spec.protocol)
     return coverage(corpus, problem.labeled, text if text.n_sentences else None)
 
 

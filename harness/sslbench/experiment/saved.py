@@ -14,16 +14,22 @@ import msgspec
 import numpy as np
 
 from sslbench.atomic import folder_beside
+from sslbench.checked import part_of
 from sslbench.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
-from sslbench.corpus.tokens import Token, corpus_of
+from sslbench.corpus.tokens import Token
 from sslbench.crf import ChainCRF, add_facts, read_model
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import SentenceCounts
 from sslbench.experiment.problem import DecodedTagger, Tagger, predicted_marginals
 from sslbench.experiment.record import jsonable
+from sslbench.experiment.template_file import FILE_PREFIX
+from sslbench.experiment.text_features import KIND as FEATURED
+from sslbench.experiment.text_features import FeaturedTagger, joined_dense, learned_of
 from sslbench.experiment.training import RunSetup, Trained, predict, score_labels
+from sslbench.features.dicts import DictFeatures, read_sentences
+from sslbench.features.index import Dense
 from sslbench.plugins import Registry
-from sslbench.types import F64, I32
+from sslbench.types import F64, I32, Arrays
 
 #: kinds of saved models that are not named after the method that restores them
 _ENGINE_KINDS = {"chain_crf": ChainCRF.from_arrays}
@@ -101,10 +107,12 @@ class SavedTagger:
     """A tagger read from a file.
 
     corpus: None if the model was not saved by ``sslbench train``.
+    features: what reads tokens that are dicts; None for texts.
     """
 
     tagger: Tagger
     corpus: TrainingCorpus | None
+    features: DictFeatures | None = None
 
     def tag(self, corpus: Corpus) -> I32:
         """int32[N]: predicted codes into `tagger.labels`; a label column is ignored.
@@ -128,30 +136,25 @@ class SavedTagger:
     def predict(self, sentences: Sequence[Sequence[Token]]) -> list[list[str]]:
         """A label for each token, in the scheme of the training file.
 
-        sentences: lists of tokens; a token is a text, or a text for each of `columns`.
+        sentences: lists of tokens, which may be empty; a token is a text, or a text for each of
+            `columns`.
         """
-        return self.labels_of(self._read(sentences), [len(sentence) for sentence in sentences])
+        corpus = self._read(sentences)
+        texts = iter(self.texts(corpus, self.tag(corpus)))
+        return [list(islice(texts, len(sentence))) for sentence in sentences]
 
     def predict_proba(self, sentences: Sequence[Sequence[Token]]) -> list[F64]:
         """Probability of each of `labels` for each token: float64[n, L] by sentence.
 
         UserError if the tagger of the method gives labels only.
         """
-        return self.proba_of(self._read(sentences), [len(sentence) for sentence in sentences])
-
-    def labels_of(self, corpus: Corpus, lengths: Sequence[int]) -> list[list[str]]:
-        """A label for each token; lengths: tokens of each sentence, which may have none."""
-        texts = iter(self.texts(corpus, self.tag(corpus)))
-        return [list(islice(texts, length)) for length in lengths]
-
-    def proba_of(self, corpus: Corpus, lengths: Sequence[int]) -> list[F64]:
-        """As `predict_proba`; corpus and lengths as in `labels_of`."""
-        found = predicted_marginals(self.tagger, corpus)
-        borders = np.cumsum([0, *lengths], dtype=np.int64)
+        found = predicted_marginals(self.tagger, self._read(sentences))
+        borders = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
         return [found[first:last] for first, last in pairwise(borders)]
 
     def _read(self, sentences: Sequence[Sequence[Token]]) -> Corpus:
-        return corpus_of([sentence for sentence in sentences if len(sentence)], self.columns)
+        full = [sentence for sentence in sentences if len(sentence)]
+        return read_sentences(full, self.columns, self.features)
 
     def texts(self, corpus: Corpus, codes: I32) -> list[str]:
         """The label of each token as text, in the scheme of the training file; codes: int32[N]."""
@@ -180,22 +183,41 @@ class SavedTagger:
         return scores.counts, known
 
 
-def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Any:
+def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Dense | None:
     """The function of the featurizer that makes dense columns; None for a model without them."""
-    if not metadata.get("n_columns"):
+    name = metadata.get("trained", {}).get("featurizer", "")
+    if not _has_columns(metadata) or name.startswith(FILE_PREFIX):
         return None
-    return plugins.featurizer(metadata["trained"]["featurizer"]).load()().dense
+    dense: Dense | None = plugins.featurizer(name).load()().dense
+    return dense
+
+
+def _has_columns(metadata: Mapping[str, Any]) -> bool:
+    """Whether a model, or a part of it, has weights for dense columns."""
+    parts = [value for value in metadata.values() if isinstance(value, dict)]
+    return bool(metadata.get("n_columns")) or any(map(_has_columns, parts))
+
+
+def _restored(kind: str, arrays: Arrays, metadata: dict[str, Any], plugins: Registry) -> Tagger:
+    """The tagger of a saved model; ``metadata["dense"]`` makes the dense columns."""
+    if kind == FEATURED:
+        learners = {name: plugins.learner(name).load() for name in metadata["learned"]}
+        learned = learned_of(arrays, metadata, learners)
+        inner, facts = part_of(arrays, metadata, "tagger")
+        facts = {**facts, "dense": joined_dense(metadata["dense"], tuple(learned.values()))}
+        tagger = _restored(str(metadata["tagger_kind"]), inner, facts, plugins)
+        return FeaturedTagger(tagger, learned)
+    restore = _ENGINE_KINDS.get(kind) or plugins.method(kind).load().restore
+    found: Tagger = restore(arrays, metadata)
+    return found
 
 
 def load_tagger(path: str | os.PathLike[str], plugins: Registry) -> SavedTagger:
     """Read a saved tagger; UserError if the file is damaged or the method is not installed."""
     kind, arrays, metadata = read_model(path)
-    restore = _ENGINE_KINDS.get(kind)
     try:
-        if restore is None:
-            restore = plugins.method(kind).load().restore
         metadata["dense"] = _dense_columns(metadata, plugins)
-        tagger: Tagger = restore(arrays, metadata)
+        tagger = _restored(kind, arrays, metadata, plugins)
         if _CORPUS not in metadata:
             return SavedTagger(tagger, None)
         corpus = msgspec.convert(metadata[_CORPUS], TrainingCorpus)

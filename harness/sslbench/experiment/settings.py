@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from sslbench.corpus.files import read_text
 from sslbench.errors import UserError
-from sslbench.experiment.description import method_description
+from sslbench.experiment.description import (
+    MethodDescription,
+    learner_description,
+    method_description,
+)
 from sslbench.experiment.values import typed_values
 from sslbench.hooks import suggestion
 from sslbench.plugins import Registry
@@ -48,18 +54,35 @@ def combinations(texts: Sequence[str]) -> list[tuple[str, ...]]:
     return list(product(*choices))
 
 
-def method_params(texts: Sequence[str], plugins: Registry, method: str) -> dict[str, Any]:
-    """Parameters of a method that the settings give, as plain typed values.
+def method_params(
+    texts: Sequence[str], plugins: Registry, method: str, preset: str | None = None
+) -> dict[str, Any]:
+    """Parameters of a method that a preset or the settings give, as plain typed values.
 
+    preset: its values, if the method has it, are those that the settings do not give.
     UserError for a value of a wrong type or out of bounds.
     """
     values = {s.key: s.value for s in parse_settings(texts) if s.owner in ("", method)}
-    if not values:
+    if not values and preset is None:
         return {}
-    fields = method_description(plugins, method, {}).params
-    own = {key: plain_value(value) for key, value in values.items() if key in fields}
+    found = method_description(plugins, method, {})
+    own = found.presets.get(preset, {}) if preset is not None else {}
+    own |= {key: plain_value(value) for key, value in values.items() if key in found.params}
     params = method_description(plugins, method, own).params
     return {key: params[key] for key in own}
+
+
+def learner_params(texts: Sequence[str], plugins: Registry, name: str) -> MethodDescription:
+    """Features that are learned from text, with the parameters that ``NAME.key=value`` give.
+
+    UserError for an unknown key and a value of a wrong type or out of bounds.
+    """
+    values = {s.key: plain_value(s.value) for s in parse_settings(texts) if s.owner == name}
+    known = learner_description(plugins, name, {}).params
+    for key in values:
+        if key not in known:
+            raise UserError(f"{name}: no parameter {key!r}", hint=suggestion(key, known))
+    return learner_description(plugins, name, values)
 
 
 def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, Any]:
@@ -82,7 +105,14 @@ def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, A
 
 
 def plain_value(text: str) -> Any:
-    """Lists and mappings, written as JSON, decoded; other text as it is, for msgspec to convert."""
+    """Lists and mappings, written as JSON, decoded; other text as it is, for msgspec to convert.
+
+    @FILE is the list of the lines of a file, without blank ones; UserError if it cannot be read.
+    """
+    if text.startswith("@"):
+        path = Path(text[1:]).expanduser()
+        lines = read_text(path, hint="a list has one value per line").splitlines()
+        return [line.strip() for line in lines if line.strip()]
     if text[:1] in ("[", "{"):
         try:
             return msgspec.json.decode(text)
@@ -91,17 +121,31 @@ def plain_value(text: str) -> Any:
     return text
 
 
+def without_preset(preset: str, plugins: Registry, methods: Sequence[str]) -> list[str]:
+    """The methods that do not have a preset; UserError if none has it."""
+    found = {name: method_description(plugins, name, {}).presets for name in methods}
+    missing = [name for name, presets in found.items() if preset not in presets]
+    if missing == list(found):
+        known = sorted({name for presets in found.values() for name in presets})
+        hint = suggestion(preset, known) if known else "leave out --preset"
+        raise UserError(f"{' and '.join(methods)}: no preset {preset!r}", hint=hint)
+    return missing
+
+
 def check_settings(
-    texts: Sequence[str], plugins: Registry, methods: Sequence[str], datasets: Sequence[str]
+    texts: Sequence[str], plugins: Registry, methods: Sequence[str], others: Sequence[str]
 ) -> None:
-    """UserError for a setting that no method and no dataset of the request has."""
+    """UserError for a setting that no method of the request has.
+
+    others: datasets and text features, which check their own.
+    """
     for owner, key, _ in parse_settings(texts):
-        if owner in datasets:
+        if owner in others:
             continue
         if owner and owner not in methods:
             raise UserError(
                 f"--set {owner}.{key}: {owner} is not part of this run",
-                hint=suggestion(owner, [*methods, *datasets]),
+                hint=suggestion(owner, [*methods, *others]),
             )
         names = [owner] if owner else methods
         fields = {f for name in names for f in method_description(plugins, name, {}).params}

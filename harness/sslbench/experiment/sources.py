@@ -23,7 +23,7 @@ from sslbench.folders import cache_folder
 CORE = "sslbench"
 #: modules and packages of the core by component; those that are not named cannot change a result
 CORE_COMPONENTS: Mapping[str, tuple[str, ...]] = {
-    "engine": ("crf", "compiled", "threads", "types"),
+    "engine": ("crf", "compiled", "spread", "threads", "types"),
     "features": ("corpus", "features"),
     "graph": ("graph", "experiment.problem_graph"),
     "protocol": (
@@ -32,9 +32,12 @@ CORE_COMPONENTS: Mapping[str, tuple[str, ...]] = {
         "experiment.data.dataset",
         "experiment.data.userdata",
         "experiment.cross_validation",
+        "experiment.fitting",
+        "experiment.guard",
         "experiment.problem",
         "experiment.protocol",
         "experiment.space",
+        "experiment.text_features",
         "experiment.training",
         "experiment.trials",
         "experiment.tune",

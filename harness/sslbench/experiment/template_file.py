@@ -33,7 +33,7 @@ def is_template_file(name: str, plugins: Registry) -> bool:
 
 
 def read_templates(path: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """The templates of a file of CRF++, Wapiti or the project's own form.
+    """The templates of a file of CRF++ or Wapiti, or in the project's own form (lines, or TOML).
 
     columns: names of the columns of the data, in their order.
     UserError with file and line for a line that cannot be parsed.

@@ -29,7 +29,7 @@ from sslbench.experiment.problem import (
     without_labels,
 )
 from sslbench.experiment.protocol import Draw, draw, fold_draws, no_text, unlabeled_text
-from sslbench.experiment.record import RunSpec
+from sslbench.experiment.record import GuardSpec, RunSpec
 from sslbench.experiment.sources import core_digest, plugin_digest
 from sslbench.experiment.template_file import with_templates
 from sslbench.experiment.trials import tune, tuning_warnings
@@ -54,6 +54,7 @@ class RunTask(msgspec.Struct, frozen=True):
     cut: hold out a fifth of train if the user's own data have no test file and there are no folds.
     code: digests of the code when the run was planned, by component; {} = not checked.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
+    workers: address of a dask scheduler over whose workers the run spreads its passes; None = none.
     templates: of the featurizer, if it is a file of the user; () for a registered one.
     """
 
@@ -69,6 +70,7 @@ class RunTask(msgspec.Struct, frozen=True):
     code: dict[str, str] = {}
     files: dict[str, str] = {}
     templates: tuple[str, ...] = ()
+    workers: str | None = None
 
     def registry(self, plugins: Registry) -> Registry:
         """The plugins of the run: with the user's templates, if it has any."""
@@ -82,6 +84,7 @@ class RunSetup:
     timer: takes the seconds of each phase of the run.
     method: trains, in this process or another.
     held_out: int64, the sentences of train that are tested on, of a fold; else none.
+    other_spec: of another draw, for its tuning; None = that of the run.
     """
 
     run_task: RunTask
@@ -91,6 +94,7 @@ class RunSetup:
     timer: RunContext
     method: RunMethod
     held_out: I64 = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    other_spec: RunSpec | None = None
 
     @staticmethod
     def open(
@@ -135,8 +139,27 @@ class RunSetup:
 
     @property
     def spec(self) -> RunSpec:
-        """The identity of the run."""
-        return self.run_task.spec
+        """The identity of the run, or of the run of another draw that it is tuned like."""
+        return self.other_spec or self.run_task.spec
+
+    def of_tuning(self) -> RunSetup:
+        """The setup on whose draw parameters are tuned: this one, or one of the tuning seed.
+
+        Its trials are those of the run of that seed, so that the store shares them.
+        """
+        seed = self.spec.protocol.tune_seed
+        if isinstance(seed, msgspec.UnsetType) or seed == self.spec.protocol.seed:
+            return self
+        protocol = msgspec.structs.replace(self.spec.protocol, seed=seed)
+        spec = msgspec.structs.replace(self.spec, protocol=protocol)
+        dataset = self.dataset
+        if spec.data.first_draw:
+            task = msgspec.structs.replace(self.run_task, spec=spec)
+            dataset = load_dataset(task, self.plugins)
+            found = data_fingerprint(dataset, task, self.plugins)
+            data = msgspec.structs.replace(spec.data, fingerprint=found)
+            spec = msgspec.structs.replace(spec, data=data)
+        return replace(self, dataset=dataset, drawn=draw(dataset, protocol), other_spec=spec)
 
     def problem(self, sentences: I64) -> Problem:
         """The problem that the method gets, without text for one that reads none.
@@ -169,27 +192,33 @@ class RunSetup:
         )
         return problem if dataset.codec is None else problem.coded(dataset.codec(labels))
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
         """Train; the tagger predicts tags, also where a codec maps tags to labels."""
-        result = self.method.fit(problem, params, run)
+        result = self.method.fit(problem, params, run, guard)
         if problem.tags is None:
             return result
         return replace(result, tagger=DecodedTagger(result.tagger, problem.tags))
 
     def context(self) -> RunContext:
         """A fresh context of one training."""
-        return training_context(self.run_task)
+        return training_context(self.run_task, self.spec.protocol.seed)
 
     def cpu_seconds(self) -> float:
         """That the run has used, in all its processes."""
         return cpu_seconds() + self.method.cpu_s
 
 
-def training_context(run_task: RunTask) -> RunContext:
+def training_context(run_task: RunTask, seed: int) -> RunContext:
     """A context of one training; derived data are kept in the cache of the data home."""
     folder = checkpoint_folder(run_task.store, run_task.spec.run_id)
     return RunContext(
-        run_task.spec.protocol.seed,
+        seed,
         threads=run_task.threads,
         quiet=run_task.quiet,
         cache=DataHome().cache,
@@ -219,11 +248,11 @@ class Trained:
 def train(setup: RunSetup) -> Trained:
     """Tune within the budget of the protocol, then train on the whole labeled sample."""
     with setup.timer.phase("tune"):
-        tuning = tune(setup)
+        tuning = tune(setup.of_tuning())
     problem, run = setup.problem(setup.drawn.labeled), setup.context()
     with setup.timer.phase("fit"):
-        fitted = setup.fit(problem, tuning.best, run)
-    warnings = tuning_warnings(setup, tuning)
+        fitted = setup.fit(problem, tuning.best, run, setup.spec.guard)
+    warnings = (*tuning_warnings(setup, tuning), *run.warnings)
     return Trained(fitted.tagger, problem, fitted.params, tuning, run, fitted.used_dev, warnings)
 
 
@@ -261,6 +290,7 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
         known_as = {
             "dataset": spec.dataset,
             "options": spec.data.options,
+            "facts": dict(dataset.metadata),  # a file that an option names may change
             "seed": spec.protocol.seed if plugins.dataset(spec.dataset).draws else 0,
             "files": run_task.files,
             "code": [loader, core_digest("features")],

@@ -121,9 +121,11 @@ class Trials:
     def _identity(self, params: Mapping[str, Any]) -> str:
         spec = self.setup.spec
         # No trial depends on the budget.
-        protocol = msgspec.structs.replace(spec.protocol, tune=0, tune_cpu=None)
         own = msgspec.structs.replace(
-            spec, params={**spec.params, **params}, protocol=protocol, search=""
+            spec,
+            params={**spec.params, **params},
+            protocol=spec.protocol.without_tuning(),
+            search="",
         )
         return content_id({"trial": own, "code": self.code, "folds": len(self.parts)})
 

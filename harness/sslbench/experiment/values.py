@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+#: a parameter that names a file of the user, whose content enters the identity of a run; "" = none
+UserFile = Annotated[str, msgspec.Meta(extra={"user_file": True})]
 S = TypeVar("S", bound=msgspec.Struct)
 #: integers are counts, sizes and seeds: numpy has no larger ones
 GREATEST = 2**63 - 1
@@ -25,6 +27,16 @@ def typed_values(struct: type[S], values: Mapping[str, Any], *, strict: bool = F
             if not math.isfinite(number) if isinstance(number, float) else abs(number) > GREATEST:
                 raise msgspec.ValidationError(f"{_shown(number)} is out of range - at `$.{name}`")
     return made
+
+
+def file_params(struct: type[msgspec.Struct]) -> tuple[str, ...]:
+    """The fields of a struct that are declared as `UserFile`."""
+    hints = get_type_hints(struct, include_extras=True)
+    return tuple(
+        name
+        for name, kind in hints.items()
+        if any((getattr(part, "extra", None) or {}).get("user_file") for part in get_args(kind)[1:])
+    )
 
 
 def _numbers(value: object) -> Iterable[float]:

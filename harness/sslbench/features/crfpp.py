@@ -32,9 +32,16 @@ from sslbench.errors import UserError
 from sslbench.features.derived import pattern_name
 from sslbench.features.index import TemplateFeaturizer
 from sslbench.features.patterns import parse
-from sslbench.features.templates import Atom, Template, load_templates, parse_file, read_lines
+from sslbench.features.templates import (
+    Atom,
+    Template,
+    is_toml,
+    load_templates,
+    parse_file,
+    read_lines,
+)
 
-_MACRO = re.compile(
+MACRO = re.compile(
     r"""%(?P<kind>[a-zA-Z])\[\s*(?P<mark>[@*]?)(?P<offset>[+-]?\d{1,9})\s*,\s*(?P<column>\d{1,9})\s*
         (?:,\s*"(?P<regex>(?:\\.|[^"\\])*)"\s*)?\]""",
     re.VERBOSE,
@@ -73,7 +80,7 @@ def load_template_file(path: str | os.PathLike[str], columns: Sequence[str]) -> 
 
     def of_line(number: int, line: str) -> list[Template]:
         _check_identifier(line, number, line_of)
-        return _parse_line(line, columns)
+        return parse_line(line, columns)
 
     templates = parse_file(path, of_line, repeats="warn")
     if not templates:
@@ -86,12 +93,12 @@ def load_template_file(path: str | os.PathLike[str], columns: Sequence[str]) -> 
 
 
 def load_featurizer(path: str | os.PathLike[str], columns: Sequence[str]) -> TemplateFeaturizer:
-    """Read a template file in one of three formats: CRF++, Wapiti, or the project's own.
+    """Read a template file of CRF++ or Wapiti, or in the project's own form (lines, or TOML).
 
     columns: names of the columns in the order of the data file.
     UserError with file and line for a line that cannot be parsed.
     """
-    if any(_FOREIGN.search(line) for _, line in read_lines(path)):
+    if not is_toml(path) and any(_FOREIGN.search(line) for _, line in read_lines(path)):
         return load_template_file(path, columns)
     return TemplateFeaturizer(load_templates(path, columns))
 
@@ -100,7 +107,7 @@ def _check_identifier(line: str, number: int, line_of: dict[str, int]) -> None:
     """UserError for two lines that differ in macros only: both tools make them share weights."""
     if "%" not in line:
         return
-    earlier = line_of.setdefault(_MACRO.sub("%", line), number)
+    earlier = line_of.setdefault(MACRO.sub("%", line), number)
     if earlier != number:
         raise UserError(
             f"{line!r} has the identifier of line {earlier}, so they would share weights",
@@ -108,19 +115,23 @@ def _check_identifier(line: str, number: int, line_of: dict[str, int]) -> None:
         )
 
 
-def _parse_line(line: str, columns: Sequence[str]) -> list[Template]:
+def parse_line(line: str, columns: Sequence[str]) -> list[Template]:
+    """The templates of a line: none for a transition without macros, two for Wapiti's ``*``.
+
+    UserError for a line that cannot be parsed or is not supported.
+    """
     kind = line[0].lower()
     if kind not in "ub*":
         raise UserError(
             f"cannot parse {line!r}", hint="a template begins with U (label), B (transition) or *"
         )
-    rest = _MACRO.sub("", line)
+    rest = MACRO.sub("", line)
     if "%" in rest:
         raise UserError(
             f"cannot parse a macro in {rest[rest.index('%') :]!r}",
             hint="write %x[offset,column], as in %x[-1,0]",
         )
-    atoms = tuple(_parse_macro(match, columns) for match in _MACRO.finditer(line))
+    atoms = tuple(_parse_macro(match, columns) for match in MACRO.finditer(line))
     templates = []
     if kind in "u*":
         templates.append(Template(atoms))

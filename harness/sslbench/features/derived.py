@@ -9,6 +9,7 @@ operation       value
 =============== ================================================================================
 lower           in lower case (Unicode)
 shape           word type: 16 orthographic tests as 4 hex digits (`word_type`)
+compressed      characters by their class, repeated ones once: A, a, 0 or themselves (``Aa``)
 prefixN suffixN first / last N characters; ``<short>`` if the value has fewer
 headN tailN     first / last N characters; the whole value if it has fewer
 Q_C             ``true`` or ``false``: Q of first, last, has, all; C of upper, lower, digit, alpha,
@@ -26,6 +27,7 @@ import string
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import groupby
 
 from sslbench.corpus import Column, Corpus
 from sslbench.errors import UserError
@@ -41,7 +43,7 @@ _PATTERN = re.compile(r"(match|test)-((?:[0-9a-f]{2})*)")
 _AFFIX = re.compile(r"(prefix|suffix|head|tail)([1-9]\d?)")
 _TEST = re.compile(r"(first|last|has|all)_([a-z]+)")
 _EXAMPLES = [
-    *("lower", "shape", "prefix1", "prefix3", "suffix1", "suffix3", "head3", "tail3"),
+    *("lower", "shape", "compressed", "prefix1", "prefix3", "suffix1", "suffix3", "head3", "tail3"),
     *(f"{q}_{c}" for q in ("first", "last", "has", "all") for c in CLASSES),
 ]
 
@@ -84,6 +86,14 @@ def word_type(word: str) -> str:
         single != "" and single in "\"`'",
     )
     return f"{sum(bool(test) << bit for bit, test in enumerate(tests)):04x}"
+
+
+def compressed(word: str) -> str:
+    """The characters, capitals as A, other letters as a, digits as 0, without repetitions."""
+    classes = (
+        "A" if c.isupper() else "a" if c.isalpha() else "0" if c.isdigit() else c for c in word
+    )
+    return "".join(key for key, _ in groupby(classes))
 
 
 def _letters_or_digits(text: str) -> bool:
@@ -141,6 +151,8 @@ def operation(name: str) -> Callable[[str], str]:
         return str.lower
     if name == "shape":
         return word_type
+    if name == "compressed":
+        return compressed
     if affix := _AFFIX.fullmatch(name):
         return _affix(affix[1], int(affix[2]))
     if pattern := _PATTERN.fullmatch(name):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from sslbench.corpus import Corpus, Vocabulary
+from sslbench.corpus.tokens import corpus_of
 from sslbench.errors import UserError
 from sslbench.features.index import TemplateFeaturizer
 from sslbench.features.templates import Atom, Template
@@ -82,6 +83,23 @@ class DictFeatures:
             column = corpus.column(f"n{i}")
             found[:, i] = _values(column.vocabulary)[column.codes]
         return found
+
+
+def read_sentences(
+    sentences: Sequence[Sequence[Any]],
+    columns: Sequence[str],
+    features: DictFeatures | None = None,
+    vocabularies: dict[str, Vocabulary] | None = None,
+) -> Corpus:
+    """A corpus of tokens that are texts or, with `features`, dicts.
+
+    columns, vocabularies: as of `corpus_of`. UserError as there.
+    """
+    if features is None:
+        return corpus_of(sentences, columns, vocabularies)
+    if not all(len(sentence) for sentence in sentences):
+        raise UserError("a sentence has no token")
+    return Corpus.from_sentences(features.columns(sentences), vocabularies)
 
 
 def _flat(token: Features) -> Iterator[tuple[str, Value]]:

@@ -41,7 +41,7 @@ class Attributes:
     offsets: I64
 
 
-class _Numbering:
+class Numbering:
     """Ids of node or edge attributes: by template, then in the order of its symbols.
 
     Attributes
@@ -68,7 +68,7 @@ class _Numbering:
     @classmethod
     def from_counts(
         cls, streams: Streams, templates: tuple[Template, ...], counts: list[I64], min_count: int
-    ) -> _Numbering:
+    ) -> Numbering:
         frequent = [np.flatnonzero(c >= min_count).astype(np.int32) for c in counts]
         start = np.cumsum([0, *map(len, frequent)], dtype=np.int64)
         if start[-1] > np.iinfo(np.int32).max:
@@ -130,7 +130,7 @@ class AttributeIndex:
     """
 
     def __init__(
-        self, streams: Streams, node: _Numbering, edge: _Numbering, dense: Dense | None = None
+        self, streams: Streams, node: Numbering, edge: Numbering, dense: Dense | None = None
     ) -> None:
         self.streams = streams
         self.dense = dense
@@ -178,7 +178,7 @@ class AttributeIndex:
             for kind, totals in zip(kinds, counts, strict=True):
                 _add_counts(streams, codes, kind, totals)
         node, edge = (
-            _Numbering.from_counts(streams, kind, totals, min_count)
+            Numbering.from_counts(streams, kind, totals, min_count)
             for kind, totals in zip(kinds, counts, strict=True)
         )
         return cls(streams, node, edge, dense)
@@ -227,7 +227,7 @@ class AttributeIndex:
         """
         streams = Streams.from_arrays(subset(arrays, "streams."), metadata)
 
-        def numbering(name: str, edge: bool) -> _Numbering:
+        def numbering(name: str, edge: bool) -> Numbering:
             templates = tuple(t for t in streams.templates if t.edge is edge)
             symbol = vector(arrays, f"{name}.symbol", np.int32)
             start = borders(arrays, f"{name}.start", len(templates), len(symbol))
@@ -235,7 +235,7 @@ class AttributeIndex:
                 own = {f"{name}.symbol": symbol[start[t] : start[t + 1]]}
                 p, _ = streams.pattern_of(template)
                 vector(own, f"{name}.symbol", np.int32, None, (0, streams.n_symbols[p]))
-            return _Numbering(streams, templates, symbol, start)
+            return Numbering(streams, templates, symbol, start)
 
         return cls(streams, numbering("node", False), numbering("edge", True), dense)
 

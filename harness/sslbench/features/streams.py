@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.checked import subset
+from sslbench.checked import Saved, subset
 from sslbench.corpus import Corpus
+from sslbench.corpus.units import TextPass, TextUnits
 from sslbench.errors import UserError
 from sslbench.features import kernels
 from sslbench.features.derived import coded_column
 from sslbench.features.symbols import ColumnSymbols, PaddedPositions, PairSymbols
 from sslbench.features.templates import Atom, Template
+from sslbench.spread import over
 from sslbench.types import I8, I32, I64, Arrays
 
 Pattern = tuple[Atom, ...]
@@ -131,7 +133,10 @@ class Streams:
 
     @classmethod
     def fit(
-        cls, templates: Iterable[Template], shards: Iterable[Corpus], min_count: int = 1
+        cls,
+        templates: Iterable[Template],
+        text: Iterable[Corpus] | TextUnits,
+        min_count: int = 1,
     ) -> Streams:
         """Collect the symbols of all streams in one pass; memory grows with distinct symbols.
 
@@ -143,11 +148,31 @@ class Streams:
         streams = cls(templates)
         if min_count < 1:
             raise UserError(f"min_count is {min_count}", hint="use 1 for all symbols")
-        for shard in shards:
-            streams._encode(shard, learn=True)
-            streams._n_tokens += shard.n_tokens
+        for found in over(SymbolPass(streams.templates), TextUnits.of(text)):
+            streams._merge(found)
         streams._drop_rare(min_count)
         return streams
+
+    def learn(self, corpus: Corpus) -> None:
+        """Collect the symbols of a corpus."""
+        self._encode(corpus, learn=True)
+        self._n_tokens += corpus.n_tokens
+
+    def _merge(self, other: Streams) -> None:
+        """Add the symbols of text that follows; the first text's are taken over."""
+        first = not self._n_tokens
+        self._n_tokens += other._n_tokens
+        if first:
+            self._symbols = other._symbols
+            return
+        ids: list[I32] = []
+        for step, own, more in zip(self._steps, self._symbols, other._symbols, strict=True):
+            if isinstance(own, ColumnSymbols):
+                assert isinstance(more, ColumnSymbols)
+                ids.append(own.merge(more))
+            else:
+                assert isinstance(more, PairSymbols)
+                ids.append(own.merge(more, ids[step.left], ids[step.right]))
 
     def _drop_rare(self, min_count: int) -> None:
         """Drop rare symbols, shorter patterns first, and values that no template reads."""
@@ -179,6 +204,19 @@ class Streams:
         Values are compared as text, so the corpus may have any vocabularies.
         """
         return self._encode(corpus, learn=False)
+
+    @property
+    def dictionaries(self) -> Sequence[ColumnSymbols | PairSymbols]:
+        """Of the patterns that are computed, shorter ones first."""
+        return self._symbols
+
+    def dictionary_of(self, template: Template) -> int:
+        """Number of the dictionary of a template that has atoms."""
+        return self._step_of[template.pattern]
+
+    def halves(self, number: int) -> tuple[int, int]:
+        """Numbers of the dictionaries whose symbols are paired in that one."""
+        return self._steps[number].left, self._steps[number].right
 
     @property
     def count(self) -> int:
@@ -252,6 +290,34 @@ class Streams:
             if isinstance(symbols, PairSymbols):
                 symbols.check_halves(*(len(streams._symbols[k]) for k in (step.left, step.right)))
         return streams
+
+
+@dataclass(frozen=True)
+class SymbolPass(TextPass["Streams"]):
+    """Collects the symbols of units of text."""
+
+    templates: tuple[Template, ...]
+    name = "symbols"
+
+    def run(self, unit: Corpus) -> Streams:
+        found = Streams(self.templates)
+        found.learn(unit)
+        return found
+
+    def packed(self) -> Saved:
+        return {}, {"templates": [str(template) for template in self.templates]}
+
+    @classmethod
+    def unpacked(cls, arrays: Arrays, facts: dict[str, Any]) -> SymbolPass:
+        return cls(tuple(map(Template.parse, facts["templates"])))
+
+    def pack_result(self, result: Streams) -> Arrays:
+        arrays, facts = result.arrays()
+        return arrays | {"tokens": np.array([facts["n_tokens"]])}
+
+    def unpack_result(self, arrays: Arrays) -> Streams:
+        (tokens,) = arrays.pop("tokens").tolist()
+        return Streams.from_arrays(arrays, {**self.packed()[1], "n_tokens": tokens})
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sslbench.checked import borders, vector
 from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.corpus.strings import pack_strings, unpack_strings
 from sslbench.features import kernels
 from sslbench.types import I32, I64, Arrays, Bool
 
 ABSENT = -1
-U8 = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -48,19 +47,6 @@ class PaddedPositions:
     def n_positions(self) -> int:
         """Number of padded positions."""
         return len(self.position) + 2 * self.padding * (len(self.offsets) - 1)
-
-
-def pack_strings(strings: Iterable[str]) -> tuple[U8, I64]:
-    """Strings as one UTF-8 byte array, and the end of each in bytes; keeps lone surrogates."""
-    encoded = [text.encode("utf-8", "surrogatepass") for text in strings]
-    ends = np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), dtype=np.int64)
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), ends
-
-
-def unpack_strings(data: U8, ends: I64) -> list[str]:
-    """The strings of `pack_strings`."""
-    raw, edges = data.tobytes(), [0, *ends.tolist()]
-    return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(edges)]
 
 
 class ColumnSymbols:
@@ -122,6 +108,20 @@ class ColumnSymbols:
             table[code] = symbol
         return table
 
+    def merge(self, other: ColumnSymbols) -> I32:
+        """Add the symbols of text that follows, all learned; returns their ids here."""
+        pads = int(np.count_nonzero(self.pads >= 0))
+        ids = np.arange(len(other), dtype=np.int32)
+        for number, text in enumerate(other.texts[pads:], pads):
+            ids[number] = symbol = self._ids.setdefault(text, len(self.texts))
+            if symbol == len(self.texts):
+                self.texts.append(text)
+        more = np.zeros(len(self.texts) - len(self.counts), np.int64)
+        self.counts = np.concatenate((self.counts, more))
+        self.counts[ids] += other.counts
+        self._cache = None
+        return ids
+
     def drop_rare(self, min_count: int) -> I32:
         """Drop values with fewer occurrences; returns the new id of each old id, -1 if dropped."""
         frequent = self.counts >= min_count
@@ -143,6 +143,12 @@ class ColumnSymbols:
         flags = zip(self.texts, is_pad.tolist(), strict=True)
         self._ids = {text: i for i, (text, pad) in enumerate(flags) if not pad}
         self._cache = None
+
+    def define(self, texts: Iterable[str]) -> None:
+        """Add values, each of which has occurred once."""
+        self.texts = [*self.texts, *texts]
+        self.counts = np.ones(len(self.texts), np.int64)
+        self._index(self._is_pad())
 
     def arrays(self) -> Arrays:
         """What `restore` needs."""
@@ -192,6 +198,19 @@ class PairSymbols:
         if not learn:
             kernels.look_up(pairs, self.keys, self.slots, out)
             return
+        self._learn(pairs, out)
+
+    def merge(self, other: PairSymbols, left: I32, right: I32) -> I32:
+        """Add the symbols of text that follows; returns their ids here.
+
+        left, right: ids here of the halves there.
+        """
+        ids = np.empty(len(other), np.int32)
+        self._learn(_renumbered(other.keys, left, right), ids)
+        self.counts[ids] += other.counts - 1  # each key was counted once
+        return ids
+
+    def _learn(self, pairs: I64, out: I32) -> None:
         keys, counts = self._with_room()
         keys, counts, size, self.slots = kernels.learn(
             pairs, keys, counts, len(self.keys), self.slots, out
@@ -213,8 +232,7 @@ class PairSymbols:
         left, right: new ids of the halves.
         """
         frequent = self.counts >= min_count
-        old = self.keys[frequent]
-        self.keys = (left[old >> 32].astype(np.int64) << 32) | right[old & 0x7FFFFFFF]
+        self.keys = _renumbered(self.keys[frequent], left, right)
         self.counts = self.counts[frequent]
         self._hash()
         return renumbering(frequent)
@@ -222,6 +240,11 @@ class PairSymbols:
     def _hash(self) -> None:
         n_slots = max(16, 1 << int(2 * len(self.keys) + 1).bit_length())
         self.slots = kernels.fill_slots(self.keys, len(self.keys), n_slots)
+
+    def define(self, keys: I64) -> None:
+        """Take these keys, each of which has occurred once."""
+        self.keys, self.counts = keys, np.ones(len(keys), np.int64)
+        self._hash()
 
     def arrays(self) -> Arrays:
         """What `restore` needs."""
@@ -238,6 +261,12 @@ class PairSymbols:
         highest = (self.keys >> 32).max(initial=-1), (self.keys & 0xFFFFFFFF).max(initial=-1)
         if highest[0] >= left or highest[1] >= right:
             raise ValueError(f"a pair of symbols {highest}, of {left} and {right}")
+
+
+def _renumbered(keys: I64, left: I32, right: I32) -> I64:
+    """Keys of pairs whose halves have new ids."""
+    found: I64 = (left[keys >> 32].astype(np.int64) << 32) | right[keys & 0x7FFFFFFF]
+    return found
 
 
 def renumbering(remaining: Bool) -> I32:

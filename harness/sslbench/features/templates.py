@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -184,17 +185,49 @@ def _check_column(text: str, name: str, columns: Sequence[str]) -> None:
 
 
 def read_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
-    """Number and text of the lines of a template file, without comments and blank lines.
+    """Line number and text of the templates of a file.
 
-    A comment starts with a ``#`` at the beginning of the line or after a space.
+    Each is a line, without comments, which start with a ``#`` at the beginning of the line or after
+    a space. In a file .toml they are the array ``templates``.
 
-    UserError for a file that is missing, not UTF-8, or without templates.
+    UserError for a file that is missing, not UTF-8, no TOML, or without templates.
     """
     text = read_text(path, hint="save the file as UTF-8", max_bytes=MAX_FILE)
-    numbered = enumerate((_COMMENT.sub("", line).strip() for line in text.splitlines()), 1)
-    lines = [(number, line) for number, line in numbered if line]
+    if is_toml(path):
+        lines = _toml_lines(path, text)
+    else:
+        numbered = enumerate((_COMMENT.sub("", line).strip() for line in text.splitlines()), 1)
+        lines = [(number, line) for number, line in numbered if line]
     if not lines:
         raise UserError("no template in this file", file=path, hint="write one template per line")
+    return lines
+
+
+def is_toml(path: str | os.PathLike[str]) -> bool:
+    """Whether a template file is in TOML, by the end of its name."""
+    return os.fspath(path).lower().endswith(".toml")
+
+
+def _toml_lines(path: str | os.PathLike[str], text: str) -> list[tuple[int, str]]:
+    """As `read_lines`; the parser tells no lines, so each template is looked for in the text."""
+    hint = 'write templates = ["word[0]", "word[-1]|word[0]"]'
+    try:
+        content = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found = re.search(r"line (\d+)", str(error))
+        line = int(found[1]) if found else None
+        raise UserError(f"no TOML: {error}", file=path, line=line, hint=hint) from None
+    templates = content.pop("templates", None)
+    if content:
+        raise UserError(f"unknown key {next(iter(content))!r}", file=path, hint=hint)
+    if not isinstance(templates, list) or not all(isinstance(each, str) for each in templates):
+        raise UserError("templates is no array of texts", file=path, hint=hint)
+    lines, place = list[tuple[int, str]](), 0
+    for template in templates:
+        found = re.search(rf"[\"']{re.escape(template)}[\"']", text[place:])
+        place += found.start() if found else 0
+        lines.append((text.count("\n", 0, place) + 1, template.strip()))
+        place += found is not None
     return lines
 
 
@@ -229,7 +262,7 @@ def parse_file(
 def load_templates(
     path: str | os.PathLike[str], columns: Sequence[str] | None = None
 ) -> tuple[Template, ...]:
-    """The templates of a file in the project's own format: one per line, comments after ``#``.
+    """The templates of a file in the project's own form; see `read_lines`.
 
     columns: as in `Template.parse`.
     UserError with file and line for a line that cannot be parsed or repeats a template.

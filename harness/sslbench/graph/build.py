@@ -27,7 +27,7 @@ from sslbench.graph.similarity import Similarity
 from sslbench.graph.vertices import Vertices, ngram_vertices
 from sslbench.graph.words import CodedForms
 
-VERSION = 2
+VERSION = 3
 """Part of every cache key; to be raised when the same text and options give other numbers."""
 
 

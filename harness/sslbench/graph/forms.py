@@ -48,13 +48,12 @@ def form_of(name: str | None) -> Callable[[str], str]:
 
 
 def learned_suffixes(words: Iterable[str]) -> frozenset[str]:
-    """Endings of 2 to 4 characters of at least 50 of the distinct `words`.
+    """Endings of 2 to 4 characters of 2 % of the distinct `words` of letters, and of at least 5.
 
-    The bound falls with the size of the text, as 50 in 50,000 words, but not below 5
-    (docs/specs/graph.md, section 3).
+    Of longer lists the neighbors agree less in their tags (docs/specs/graph.md, section 3).
     """
-    distinct = set(words)
-    bound = min(50.0, max(5.0, 50 * len(distinct) / 50_000))
+    distinct = {word for word in words if word.isalpha()}
+    bound = max(5.0, 0.02 * len(distinct))
     ends = Counter(
         word[-length:] for word in distinct for length in SUFFIX_LENGTHS if len(word) >= length
     )

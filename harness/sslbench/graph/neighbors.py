@@ -6,18 +6,20 @@ norm below 1 lacks columns that no other row has. Only similarities above 0 coun
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import uuid
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from sslbench.checked import check_array
+from sslbench.checked import Saved, check_array, check_borders, vector
 from sslbench.errors import UserError
 from sslbench.graph import neighbor_kernels as kernels
 from sslbench.graph.options import Progress, silent
+from sslbench.spread import Pass, is_shared, over
 from sslbench.threads import number_of_threads, using_threads
-from sslbench.types import F32, F64, I32, I64
+from sslbench.types import F32, F64, I32, I64, Arrays
 
 Matrix: TypeAlias = "sparse.csr_matrix[Any] | sparse.csr_array[Any]"
 
@@ -31,6 +33,7 @@ _DENSE = 4  # a column with at least V / 4 rows is added as a dense vector
 _MOST_DENSE = 32  # dense columns, of 4 V bytes each
 _TILE = 8192  # sums per tile, 64 kB
 _BUDGET = 16  # the search of a row by its rare columns stops at V / 16 multiply-adds
+BLOCK = 2**15  # rows that a worker does at a time
 _RATE = 3e8  # multiply-adds per second and thread of an exact search, measured
 _LONG = 10.0  # seconds from which on the predicted cost is reported
 
@@ -123,7 +126,11 @@ def nearest(
             cost = predicted_cost(X, threads, k)
             if cost.seconds > _LONG:
                 progress(f"neighbors of {X.shape[0]:,} vertices: {cost}")
-            return exact_rows(index, rows, k)
+            found = list(over(NeighborPass(index, k), Rows(len(rows))))
+            parts = [(np.empty((0, k), np.int32), np.empty((0, k)))]
+            parts += [(each.index, each.similarity) for each in found]
+            ids, sims = map(np.concatenate, zip(*parts, strict=True))
+            return NeighborLists(ids, sims)
         share = _sample_recall(index, lists)
     progress(f"recall of the {k} neighbors on {min(SAMPLE, X.shape[0]):,} vertices: {share:.3f}")
     return replace(lists, recall=share)
@@ -204,6 +211,72 @@ def exact_rows(index: kernels.Index, rows: I64, k: int, *, prune: bool = True) -
         kernels.search_full(index, rows[left], floors[left], first, dense, _TILE, some, some_ids)
         sims[left], ids[left] = some, some_ids
     return NeighborLists(ids, sims)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Blocks of rows as units of a pass, a single one where it is not shared out."""
+
+    count: int
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def block(self) -> int:
+        return BLOCK if is_shared() else max(self.count, 1)
+
+    @property
+    def several(self) -> bool:
+        return self.count > self.block
+
+    def get(self, number: int) -> I64 | None:
+        """int64: the rows of a block; None after the last one."""
+        begin = number * self.block
+        return (
+            None if begin >= self.count else np.arange(begin, min(self.count, begin + self.block))
+        )
+
+
+@dataclass(frozen=True)
+class NeighborPass(Pass[I64, NeighborLists]):
+    """The exact neighbors of blocks of rows."""
+
+    index: kernels.Index
+    k: int
+    name = "neighbors"
+
+    def run(self, unit: I64) -> NeighborLists:
+        check_array(unit, "rows", np.int64, (None,), (0, len(self.index.ptr) - 1))
+        return exact_rows(self.index, unit, self.k)
+
+    def packed(self) -> Saved:
+        return dict(self.index._asdict()), {"k": self.k}
+
+    @classmethod
+    def unpacked(cls, arrays: Arrays, facts: dict[str, Any]) -> NeighborPass:
+        n, columns = len(arrays["ptr"]) - 1, len(arrays["start"]) - 1
+        for name, end, limit in (("ptr", "column", columns), ("start", "row", n)):
+            entries = vector(arrays, end, np.int32, None, (0, limit))
+            check_borders(arrays[name], name, len(entries))
+        size = len(arrays["column"])
+        for name in ("value", "weight"):
+            vector(arrays, name, np.float32, size)
+        for name, length in (("high", columns), ("low", columns), ("tail", columns + 1)):
+            vector(arrays, name, np.float64, length)
+        return cls(kernels.Index(**arrays), int(facts["k"]))
+
+    @staticmethod
+    def pack_unit(unit: I64) -> Saved:
+        return {"rows": unit}, {}
+
+    @staticmethod
+    def unpack_unit(arrays: Arrays, facts: dict[str, Any]) -> I64:
+        return arrays["rows"]
+
+    def pack_result(self, result: NeighborLists) -> Arrays:
+        return {"index": result.index, "similarity": result.similarity}
+
+    def unpack_result(self, arrays: Arrays) -> NeighborLists:
+        return NeighborLists(arrays["index"], arrays["similarity"])
 
 
 def _lists(rows: I64, k: int) -> tuple[F64, I32]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
@@ -36,7 +36,7 @@ from sslbench.crf import (
 from sslbench.crf.optim.vectors import combine, dot
 from sslbench.graph.batch_rows import BatchRows
 from sslbench.graph.regularizers import Regularizer
-from sslbench.types import F64
+from sslbench.types import F64, Arrays
 
 #: a search for the length of a step gives up below this
 SHORTEST = 1e-9
@@ -67,6 +67,17 @@ class Posterior:
     def rounding(self) -> float:
         """Differences of log Z summed over the text mean nothing below this."""
         return 4.0 * np.finfo(float).eps * float(np.abs(self.log_z).sum())
+
+    def arrays(self) -> Arrays:
+        """What `from_arrays` reads."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: np.asarray(value) for name, value in named.items() if value is not None}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays) -> Posterior:
+        """What `arrays` gave."""
+        named: dict[str, Any] = {"counts": None, **arrays, "penalty": float(arrays["penalty"])}
+        return cls(**named)
 
     def expected_counts(self) -> F64:
         """`counts`; ValueError if they were not asked for."""

@@ -6,8 +6,8 @@ taggers refer to it by that name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -81,10 +81,12 @@ class Similarity(Protocol):
         return None
 
 
-def registered_similarity(name: str) -> Similarity:
+def registered_similarity(name: str, suffixes: Iterable[str] | None = None) -> Similarity:
     """The similarity registered under a name.
 
-    UserError if there is none, it cannot be imported, or it is not a `Similarity`.
+    suffixes: the list that its templates read; None = its own.
+    UserError if there is none, it cannot be imported, it is not a `Similarity`, or it reads no list
+    of suffixes and one is given.
     """
     similarity = registry().similarity(name).load()()
     if not isinstance(similarity, Similarity):
@@ -92,7 +94,11 @@ def registered_similarity(name: str) -> Similarity:
             f"similarity {name}: {type(similarity).__name__} is not a Similarity",
             hint="see sslbench.graph.similarity.Similarity",
         )
-    return similarity
+    if suffixes is None:
+        return similarity
+    if not isinstance(similarity, ContextSimilarity) or not similarity.templates.reads("suffix"):
+        raise UserError(f"similarity {name} reads no list of suffixes", hint="leave out suffixes")
+    return replace(similarity, suffixes=frozenset(suffixes))
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,10 @@ class TemplateSet:
         """The largest distance of an atom from the center."""
         return max(abs(atom.offset) for template in self.templates for atom in template.atoms)
 
+    def reads(self, kind: AtomKind) -> bool:
+        """Whether any template has an atom of this kind."""
+        return any(atom.kind == kind for template in self.templates for atom in template.atoms)
+
 
 def atoms(kind: AtomKind, *offsets: int) -> tuple[ContextAtom, ...]:
     """Atoms of one kind at several offsets."""

@@ -7,6 +7,7 @@ plain data, of bounded size, and decoded by type.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +17,10 @@ from sslbench.compile_time import Seconds
 from sslbench.corpus import Corpus
 from sslbench.experiment.description import MethodDescription
 from sslbench.experiment.problem import Problem
+from sslbench.experiment.record import GuardSpec
 
 MAX_REPLY = 2**29  # bytes
+MAX_LARGE = 2**36  # bytes of a pass, a unit: the memory limit of the run ends it before
 MAX_TRACE = 2**22  # bytes, as JSON
 MAX_LABELS = 100_000  # of a tagger and its variants together
 
@@ -45,10 +48,15 @@ class Describe:
 
 @dataclass(frozen=True)
 class Fit:
-    """Train. problem: without featurizer and model, which the plugins' process loads."""
+    """Train. problem: without featurizer and model, which the plugins' process loads.
+
+    seed: of the `RunContext`.  guard: see `RunMethod.fit`.
+    """
 
     problem: Problem
     params: dict[str, Any]
+    seed: int
+    guard: GuardSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,20 @@ class Predict:
 
 
 Request = Restrict | Describe | Fit | Predict
+
+
+@dataclass(frozen=True)
+class Give:
+    """Ask for a unit of the pass in progress."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Take:
+    """The next result of the pass in progress; None: there are no more."""
+
+    data: bytes | None
 
 
 class Restricted(msgspec.Struct, tag=True):
@@ -108,7 +130,40 @@ class Failed(msgspec.Struct, tag=True):
     lines: list[str]
 
 
-Answer = Restricted | Described | Fitted | Predicted | Failed
+class Share(msgspec.Struct, tag=True):
+    """Asks the run to have a pass done by workers, see `Broker`; `work` follows (`send_large`)."""
+
+    name: str
+    key: str
+    begin: int
+
+
+class Given(msgspec.Struct, tag=True):
+    """Answer to `Give`; the unit follows (`send_large`), if there is one."""
+
+    present: bool
+
+
+Answer = Restricted | Described | Fitted | Predicted | Share | Given | Failed
+
+
+def send_large(connection: Connection, data: bytes) -> None:
+    """More bytes than a message may have."""
+    connection.send_bytes(len(data).to_bytes(8, "little"))
+    for at in range(0, len(data), MAX_REPLY):
+        connection.send_bytes(data[at : at + MAX_REPLY])
+
+
+def receive_large(connection: Connection) -> bytes:
+    """What `send_large` was given; OSError beyond `MAX_LARGE`."""
+    size = int.from_bytes(connection.recv_bytes(8), "little")
+    if size > MAX_LARGE:
+        raise OSError(f"{size} bytes")
+    parts: list[bytes] = []
+    while size > 0:
+        parts.append(connection.recv_bytes(min(size, MAX_REPLY)))
+        size -= len(parts[-1])
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class Reply(msgspec.Struct):

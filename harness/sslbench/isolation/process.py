@@ -22,17 +22,28 @@ from sslbench.corpus import Corpus, Shards
 from sslbench.errors import UserError
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.description import MethodDescription
+from sslbench.experiment.execute.workers import DaskBroker
 from sslbench.experiment.fitting import FitResult, LocalMethod, MethodEndedError, MethodError
 from sslbench.experiment.problem import Problem
+from sslbench.experiment.record import GuardSpec
 from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
 from sslbench.isolation.text import portable, without_later_words
 from sslbench.processes import descendants, exit_message, kill, signal_at_end_of_parent
+from sslbench.spread import PASSES
 from sslbench.types import I32
 
 _END_SECONDS = 0.2
 A = TypeVar("A", bound=messages.Answer)
+
+
+class _BrokenOffError(Exception):
+    """The method's process sends this reply instead of a unit."""
+
+    def __init__(self, reply: messages.Reply) -> None:
+        super().__init__()
+        self.reply = reply
 
 
 @dataclass(frozen=True)
@@ -45,6 +56,7 @@ class MethodProcess:
 
     On Linux it is a fork, so that it must be made before data are read and threads are started;
     elsewhere it is a new interpreter. What it prints goes to standard error, up to a limit.
+    workers: address of a dask scheduler, whose workers do passes for it; only this side connects.
 
     Attributes
     ----------
@@ -58,15 +70,17 @@ class MethodProcess:
     def __init__(
         self,
         method: LocalMethod,
-        context: Callable[[], RunContext],
+        context: Callable[[int], RunContext],
         restrictions: messages.Restrict,
+        workers: str | None = None,
     ) -> None:
         start: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self._connection, theirs = start.Pipe()
         self._output = Output()
         self._others = descendants()
         self._process = start.Process(
-            target=_main, args=(theirs, self._output.writing, method, context, os.getpid())
+            target=_main,
+            args=(theirs, self._output.writing, method, context, workers is not None, os.getpid()),
         )
         self._process.start()
         theirs.close()
@@ -79,6 +93,8 @@ class MethodProcess:
         self._texts: list[tuple[Shards, Shards]] = []
         self._fits = 0
         self._compiled = Seconds()
+        self._workers = workers
+        self._broker: DaskBroker | None = None
         self.earlier = Seconds()
         self.isolation = "none"
         self.violations: list[str] = []
@@ -90,21 +106,30 @@ class MethodProcess:
 
     @property
     def cpu_s(self) -> float:
-        """User and system time of the process while it runs, without compilation."""
+        """User and system time of the process while it runs, and of the workers' passes, without
+        compilation.
+        """
+        passes = 0.0 if self._broker is None else self._broker.cpu
         with contextlib.suppress(psutil.Error):
             spent = sum(psutil.Process(self._process.pid).cpu_times()[:4])
-            return max(0.0, spent - self._compiled.cpu)
-        return 0.0
+            return max(0.0, spent - self._compiled.cpu) + passes
+        return passes
 
     @property
     def compile_s(self) -> float:
         """See `RunMethod`."""
         return self._compiled.wall
 
-    def fit(self, problem: Problem, params: Mapping[str, Any], run: RunContext) -> FitResult:
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+    ) -> FitResult:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
         text = self._portable(problem.unlabeled)
-        request = messages.Fit(replace(problem, unlabeled=text), dict(params))
+        request = messages.Fit(replace(problem, unlabeled=text), dict(params), run.seed, guard)
         found = self._ask(request, messages.Fitted)
         self._fits += 1
         self.earlier = found.earlier
@@ -134,6 +159,8 @@ class MethodProcess:
 
     def close(self) -> None:
         """End the process and all that it has started."""
+        if self._broker is not None:
+            self._broker.close()
         self._connection.close()
         wait([self._ended], _END_SECONDS)
         kill(descendants() - self._others)
@@ -148,31 +175,67 @@ class MethodProcess:
         return self._exchange(request, answer)
 
     def _exchange(self, request: messages.Request, answer: type[A]) -> A:
-        """What is printed until the answer comes is passed on."""
+        """Until the answer comes, what is printed is passed on, and passes are shared out."""
         try:
-            self._connection.send_bytes(pickle.dumps(request, protocol=5))
-            while self._connection not in (ready := wait(self._sources)):
-                self._output.forward()
-                if self._ended in ready and not self._connection.poll():
-                    raise EOFError
-            data = self._connection.recv_bytes(messages.MAX_REPLY)
+            self._send(request)
+            reply = self._reply()
+            while isinstance(reply.answer, messages.Share):
+                reply = self._share(reply.answer)
         except (EOFError, OSError) as error:
             raise MethodEndedError(self._end(error)) from None
+        return self._checked(reply.answer, answer)
+
+    def _send(self, message: messages.Request | messages.Give | messages.Take) -> None:
         self._output.forward()
-        return self._checked(data, answer)
+        self._connection.send_bytes(pickle.dumps(message, protocol=5))
 
-    @property
-    def _sources(self) -> list[Any]:
-        return [self._connection, self._ended, *self._output.sources]
-
-    def _checked(self, data: bytes, answer: type[A]) -> A:
+    def _reply(self) -> messages.Reply:
+        """The next one; MethodError if it is none."""
+        while self._connection not in (ready := wait(self._sources)):
+            self._output.forward()
+            if self._ended in ready and not self._connection.poll():
+                raise EOFError
+        data = self._connection.recv_bytes(messages.MAX_REPLY)
+        self._output.forward()
         try:
             reply = msgspec.msgpack.decode(data, type=messages.Reply)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise MethodError(f"the answer of the method's process is damaged: {error}") from None
         self.violations += reply.violations
         self._compiled = reply.compiled
-        found = reply.answer
+        return reply
+
+    def _share(self, share: messages.Share) -> messages.Reply:
+        """Have a pass done; the reply that follows it."""
+        work = messages.receive_large(self._connection)
+        if self._workers is None or share.name not in PASSES:
+            raise MethodError(f"the method's process asks for a pass {share.name!r}")
+        self._broker = self._broker or DaskBroker(self._workers)
+        passed = self._broker.over(share.name, work, share.key, self._unit, share.begin)
+        try:
+            for data in passed:
+                if self._connection.poll():  # the method has broken it off
+                    break
+                self._send(messages.Take(data))
+            self._send(messages.Take(None))
+        except _BrokenOffError as other:
+            return other.reply
+        finally:
+            passed.close()
+        return self._reply()
+
+    def _unit(self, number: int) -> bytes | None:
+        self._send(messages.Give(number))
+        reply = self._reply()
+        if not isinstance(reply.answer, messages.Given):
+            raise _BrokenOffError(reply)
+        return messages.receive_large(self._connection) if reply.answer.present else None
+
+    @property
+    def _sources(self) -> list[Any]:
+        return [self._connection, self._ended, *self._output.sources]
+
+    def _checked(self, found: messages.Answer, answer: type[A]) -> A:
         if isinstance(found, messages.Failed):
             if found.kind == "input":
                 raise UserError(found.message)
@@ -221,7 +284,8 @@ def _main(
     connection: Connection,
     output: int,
     method: LocalMethod,
-    context: Callable[[], RunContext],
+    context: Callable[[int], RunContext],
+    workers: bool,
     parent: int,
 ) -> None:
     """Body of the process. Files of the run, its pipe to the command among them, are closed."""
@@ -237,7 +301,7 @@ def _main(
         kept = connection.fileno()
         os.closerange(3, kept)
         os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
-    serve(connection, method, context)
+    serve(connection, method, context, workers)
     with contextlib.suppress(BaseException):
         sys.stdout.flush()
     os._exit(0)  # what a plugin has registered for the end of the process does not run

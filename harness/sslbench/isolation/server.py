@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -25,28 +25,64 @@ from sslbench.hooks import described
 from sslbench.isolation import landlock, messages
 from sslbench.isolation.audit import Watch
 from sslbench.processes import limit_memory
+from sslbench.spread import using_broker
 
 _LINE = 500  # characters of a line of a traceback
 
 
-def serve(connection: Connection, method: LocalMethod, context: Callable[[], RunContext]) -> None:
-    """Answer requests until the other side closes the connection."""
-    server = _Server(method, context)
-    with suppress(EOFError, OSError):
+def serve(
+    connection: Connection, method: LocalMethod, context: Callable[[int], RunContext], workers: bool
+) -> None:
+    """Answer requests until the other side closes the connection.
+
+    workers: the other side has passes done by workers.
+    """
+    server = _Server(connection, method, context)
+    with suppress(EOFError, OSError), using_broker(server if workers else None):
         while True:
-            request = pickle.loads(connection.recv_bytes())  # noqa: S301  # from our own side
-            answer = server.answer(request)
-            reply = messages.Reply(answer, server.watch.take(), compile_seconds())
-            connection.send_bytes(msgspec.msgpack.encode(reply))
+            request = _next(connection)
+            if isinstance(request, messages.Give | messages.Take):
+                continue  # of a pass that a method has broken off
+            server.reply(server.answer(request))
+
+
+def _next(connection: Connection) -> Any:
+    return pickle.loads(connection.recv_bytes())  # noqa: S301  # from our own side
 
 
 class _Server:
-    def __init__(self, method: LocalMethod, context: Callable[[], RunContext]) -> None:
+    def __init__(
+        self, connection: Connection, method: LocalMethod, context: Callable[[int], RunContext]
+    ) -> None:
+        self.connection = connection
         self.method = method
         self.context = context
         self.watch = Watch()
         self.number = 0
         self.taggers: dict[str, Tagger] = {}
+
+    def reply(self, answer: messages.Answer) -> None:
+        """Send an answer."""
+        reply = messages.Reply(answer, self.watch.take(), compile_seconds())
+        self.connection.send_bytes(msgspec.msgpack.encode(reply))
+
+    def over(
+        self, name: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
+    ) -> Iterator[bytes]:
+        """See `Broker`: the other side asks for units and sends results."""
+        self.reply(messages.Share(name, key, begin))
+        messages.send_large(self.connection, work)
+        while True:
+            match _next(self.connection):
+                case messages.Give(number):
+                    unit = give(number)
+                    self.reply(messages.Given(unit is not None))
+                    if unit is not None:
+                        messages.send_large(self.connection, unit)
+                case messages.Take(None):
+                    return
+                case messages.Take(bytes() as data):
+                    yield data
 
     def answer(self, request: messages.Request) -> messages.Answer:
         """Any exception of a plugin, also one that would end the process, is an answer."""
@@ -81,8 +117,8 @@ class _Server:
         self.taggers = {}  # what the last training holds is freed first
         method = self.method
         problem = replace(request.problem, featurizer=method.featurizer, model=method.model)
-        run = self.context()
-        trained = method.fit(problem, request.params, run)
+        run = self.context(request.seed)
+        trained = method.fit(problem, request.params, run, request.guard)
         self.number += 1
         taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
         if sum(len(tagger.labels) for tagger in taggers.values()) > messages.MAX_LABELS:

@@ -18,6 +18,7 @@ from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.training import RunTask, training_context
 from sslbench.folders import others_can_write, temporary_folder
+from sslbench.hooks import KINDS
 from sslbench.isolation.messages import Restrict
 from sslbench.isolation.process import MethodProcess
 from sslbench.plugins import Registry
@@ -45,7 +46,8 @@ def isolated(
         checkpoints=_checkpoints(run_task),
     )
     method = LocalMethod(run_task.spec, plugins)
-    return MethodProcess(method, partial(training_context, run_task), restrictions)
+    context = partial(training_context, run_task)
+    return MethodProcess(method, context, restrictions, run_task.workers)
 
 
 def _checkpoints(run_task: RunTask) -> Path | None:
@@ -91,7 +93,7 @@ def _loader_modules(run_task: RunTask, plugins: Registry) -> list[str]:
     module = plugins.dataset(run_task.spec.dataset).target.partition(":")[0]
     others = {
         info.target.partition(":")[0]
-        for kind in (plugins.methods, plugins.featurizers, plugins.models, plugins.similarities)
+        for kind in map(plugins.of_kind, set(KINDS) - {"datasets"})
         for info in kind.values()
     }
     package, dot, _ = module.rpartition(".")

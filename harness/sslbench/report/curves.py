@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import re
 import statistics
-import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sslbench.errors import printable
 from sslbench.report.leaderboard import Table
 from sslbench.report.rows import Row, RowKey, row_names
+from sslbench.report.svg import Plot
 
 _Key = tuple[str, str, str, str]  # dataset, data hash, what the tables share, metric
 _Point = tuple[int, float, float]  # sentences; mean and sd in percent
-
-NAME_WIDTH = 100  # characters per line of the legend; names with parameters are long
 
 
 @dataclass(frozen=True)
@@ -42,20 +37,51 @@ UNLABELED = Axis(
 )
 
 
-def curve_files(tables: Sequence[Table]) -> dict[str, bytes]:
-    """One SVG by file name for each dataset, protocol and axis with at least two sizes."""
-    files: dict[str, bytes] = {}
+@dataclass(frozen=True)
+class Curve:
+    """Points of all methods on one dataset under one protocol.
+
+    Attributes
+    ----------
+    dataset, protocol, metric: what the tables share.  axis: what is varied.
+    tables: the tables that it joins, in the order of `leaderboard`.
+    lines: see `curve_lines`.
+    """
+
+    dataset: str
+    protocol: str
+    metric: str
+    axis: Axis
+    tables: tuple[Table, ...]
+    lines: dict[str, list[_Point]]
+
+    def svg(self, names: Sequence[str] = ()) -> str:
+        """The picture; a line has the color of its place in `names`, if it is there."""
+        every = list(dict.fromkeys([*(name for name in names if name in self.lines), *self.lines]))
+        known = list(dict.fromkeys([*names, *every]))
+        points = [point for line in self.lines.values() for point in line]
+        sizes = sorted({size for size, _, _ in points})
+        ys = [mean + side * sd for _, mean, sd in points for side in (-1, 1)]
+        plot = Plot(sizes, ys, self.axis.name, f"{self.metric} (%)", sizes)
+        for name in every:
+            plot.series(known.index(name), self.lines[name])
+        plot.legend(every, [known.index(name) for name in every])
+        return plot.render(f"{self.axis.name}: {self.dataset}, {self.protocol}")
+
+
+def curves(tables: Sequence[Table]) -> list[Curve]:
+    """A curve for each dataset, protocol and axis with at least two sizes."""
+    found = []
     for axis in (LABELED, UNLABELED):
         groups: dict[_Key, list[Table]] = defaultdict(list)
         for table in tables:
             groups[table.dataset, table.data, axis.shared(table), table.metric].append(table)
-        for key in sorted(groups):
-            lines = curve_lines(groups[key], axis)
-            sizes = {size for points in lines.values() for size, _, _ in points}
-            if len(sizes) >= 2:
-                stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{key[0]}-{key[1]}-{key[2]}").strip("-")
-                files[f"curve-{stem}.svg"] = _draw(key, axis, lines)
-    return files
+        for dataset, data, protocol, metric in sorted(groups):
+            joined = groups[dataset, data, protocol, metric]
+            lines = curve_lines(joined, axis)
+            if len({size for points in lines.values() for size, _, _ in points}) >= 2:
+                found.append(Curve(dataset, protocol, metric, axis, tuple(joined), lines))
+    return found
 
 
 def curve_lines(tables: Sequence[Table], axis: Axis = LABELED) -> dict[str, list[_Point]]:
@@ -83,36 +109,3 @@ def _point(row: Row, size: int | None, seeds: set[int]) -> _Point | None:
         100 * score for seed, score in zip(row.seeds, row.scores, strict=True) if seed in seeds
     ]
     return size, statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def _draw(key: _Key, axis: Axis, lines: dict[str, list[_Point]]) -> bytes:
-    # Not pyplot, which chooses a window system and has global state.
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
-    dataset, _, curve, metric = map(printable, key)
-    # Fixed salt, text as text and no date: equal points give equal bytes. No formulas in names.
-    with matplotlib.rc_context(
-        {"svg.hashsalt": "sslbench", "svg.fonttype": "none", "text.parse_math": False}
-    ):
-        names = {name: textwrap.fill(printable(name), NAME_WIDTH) for name in lines}
-        rows = sum(1 + name.count("\n") for name in names.values())
-        figure = Figure(figsize=(7, 4 + 0.2 * rows), layout="constrained")
-        axes = figure.add_subplot()
-        for name, points in lines.items():
-            sizes, means, sds = zip(*points, strict=True)
-            axes.errorbar(sizes, means, yerr=sds, marker="o", capsize=3, label=names[name])
-        axes.set_xscale("log")
-        ticks = sorted({size for points in lines.values() for size, _, _ in points})
-        axes.set_xticks(ticks, [str(size) for size in ticks])
-        axes.set_xticks([], minor=True)
-        axes.set_xlabel(axis.name)
-        axes.set_ylabel(f"{metric} (%), mean and sd over seeds")
-        axes.set_title(f"{dataset}\n{curve}", fontsize=10)
-        axes.grid(alpha=0.3)
-        figure.legend(loc="outside lower left", fontsize=8)
-        out = io.BytesIO()
-        FigureCanvasSVG(figure)
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return out.getvalue()

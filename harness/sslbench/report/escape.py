@@ -32,3 +32,18 @@ def csv_cell(value: object) -> object:
     text = printable(value)
     formula = text[:1] in ("=", "+", "-", "@") and not _NUMBER.fullmatch(text)
     return f"'{text}" if formula else text
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
+
+
+def latex_text(text: str) -> str:
+    """The text in one line, set by LaTeX as it is."""
+    plain = printable(" ".join(text.split()))
+    return "".join(_LATEX.get(c, f"\\{c}" if c in "&%$#_{}" else c) for c in plain)

@@ -20,6 +20,7 @@ _FIXED = (
     "seed",
     "tune",
     "tune_cpu",
+    "guard",
     "primary_metric",
     "wall_s",
     "cpu_s",
@@ -40,6 +41,7 @@ def flat_rows(records: Sequence[RunRecord]) -> tuple[list[str], list[dict[str, A
 def _row(record: RunRecord) -> dict[str, Any]:
     row = {name: getattr(record, name, None) for name in _FIXED}
     row |= {name: getattr(record.spec.protocol, name) for name in _PROTOCOL}
+    row["guard"] = None if record.spec.guard is None else record.spec.guard.method
     row["params"] = " ".join(f"{key}={value}" for key, value in sorted(record.params.items()))
     for split, metrics in record.metrics.items():
         row |= {f"{split}_{name}": value for name, value in metrics.items()}

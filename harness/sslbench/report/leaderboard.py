@@ -27,6 +27,7 @@ class Table:
     unlabeled_sentences: available to every method.
     metric: the primary metric.
     data: hash of the data.
+    task: of the dataset.  labeled: size of the labeled sample, as it was asked for.
     seeds: that the ranked rows share.
     baselines: methods that others are compared with.
     """
@@ -39,6 +40,8 @@ class Table:
     unlabeled_sentences: int
     metric: str
     data: str
+    task: str
+    labeled: int | str
     seeds: tuple[int, ...]
     baselines: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -51,6 +54,7 @@ def leaderboard(
     records: Iterable[RunRecord],
     baselines: Sequence[str] = (),
     marks: Mapping[str, str] | None = None,
+    wanted: Mapping[str, Sequence[int]] | None = None,
 ) -> list[Table]:
     """Build all tables from records in any order; skipped runs are left out.
 
@@ -58,12 +62,14 @@ def leaderboard(
 
     baselines: methods that the others are compared with, the most wanted one first.
     marks: by run id, whether a run is of today's code; see `staleness.State`. None = all current.
+    wanted: by run id, the seeds that each row of its table should have; None = those over which
+        most runs can be compared.
     """
     groups: dict[_TableKey, list[RunRecord]] = defaultdict(list)
     for record in records:
         if record.status != "skipped":
             groups[_table_key(record)].append(record)
-    return [_table(groups[key], baselines, marks or {}) for key in sorted(groups)]
+    return [_table(groups[key], baselines, marks or {}, wanted or {}) for key in sorted(groups)]
 
 
 def _table_key(record: RunRecord) -> _TableKey:
@@ -84,14 +90,18 @@ def _curve(record: RunRecord) -> str:
 
 
 def _table(
-    records: Sequence[RunRecord], baselines: Sequence[str], marks: Mapping[str, str]
+    records: Sequence[RunRecord],
+    baselines: Sequence[str],
+    marks: Mapping[str, str],
+    wanted: Mapping[str, Sequence[int]],
 ) -> Table:
     newest = max(records, key=_age)
     groups: dict[RowKey, dict[int, RunRecord]] = defaultdict(dict)
     for record in sorted(records, key=_age):  # newer runs replace older ones
         groups[row_key(record)][record.spec.protocol.seed] = record
     names = row_names(groups)
-    seeds = shared_seeds(groups.values())
+    asked = {seed for record in records for seed in wanted.get(record.run_id, ())}
+    seeds = tuple(sorted(asked)) or shared_seeds(groups.values())
     rows = ranked([make_row(names[key], key, groups[key], seeds) for key in sorted(groups)])
     comparer = Comparer(newest.primary_metric)
     rows, used = with_baseline(rows, baselines, comparer)
@@ -109,6 +119,8 @@ def _table(
         ),
         metric=newest.primary_metric,
         data=newest.spec.data.table,
+        task=str(newest.data.get("task", "")),
+        labeled=newest.spec.protocol.labeled,
         seeds=seeds,
         baselines=tuple(used),
         rows=tuple(marked(row, marks) for row in rows),

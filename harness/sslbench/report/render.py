@@ -1,4 +1,4 @@
-"""Tables as Markdown, CSV and HTML, and learning curves; equal records give equal bytes."""
+"""The files of a board: tables, the page and a picture; equal records give equal bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 
 from sslbench.atomic import write_atomically
 from sslbench.errors import printable
-from sslbench.report.curves import curve_files
-from sslbench.report.escape import csv_cell, markdown_text
+from sslbench.report.board import Board
+from sslbench.report.escape import csv_cell, latex_text, markdown_text
 from sslbench.report.leaderboard import Table
+from sslbench.report.overview import HEADINGS as MEANS
+from sslbench.report.overview import overview, overview_rows, pareto_svg
+from sslbench.report.page.build import Sources, page
 from sslbench.report.rows import Row
 from sslbench.report.wording import (
     HEADINGS,
@@ -31,130 +34,107 @@ from sslbench.report.wording import (
     short_head,
 )
 
-_TITLE = "sslbench leaderboard"
 
-_HTML = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ title }}</title>
-<style>
-body { font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 110em; padding: 0 1em; }
-div.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: .5em 0; }
-th, td { padding: .2em .5em; border-bottom: 1px solid #ddd; text-align: left; }
-th { vertical-align: bottom; }
-td { white-space: nowrap; vertical-align: top; }
-td.w { white-space: normal; min-width: 12em; max-width: 24em; overflow-wrap: anywhere; }
-th { border-bottom: 2px solid #888; }
-.n { text-align: right; }
-.unranked td { color: #666; }
-.stale td { background: #fff3d6; }
-p.about { color: #555; margin: 0; max-width: 60em; }
-ul { max-width: 60em; }
-svg { max-width: 100%; height: auto; }
-</style>
-</head>
-<body>
-<h1>{{ title }}</h1>
-{% for table in tables %}
-<h2>{{ table.heading }}</h2>
-<p class="about">{{ table.about }}</p>
-<div class="wide"><table>
-<thead><tr>
-{%- for cell in table.head %}<th{% if loop.index0 in numeric %} class="n"{% endif %}>{{ cell }}</th>
-{%- endfor %}</tr></thead>
-<tbody>
-{% for row, texts in table.rows %}<tr class="{{ "" if row.rank else "unranked" }}
-{{- " stale" if row.stale }}">
-{%- for cell in texts %}<td class="
-{{- "n" if loop.index0 in numeric }}{{ "w" if loop.index0 in wrapped }}">{{ cell }}</td>
-{%- endfor %}</tr>
-{% endfor %}</tbody>
-</table></div>
-<p class="about">{{ table.power }}</p>
-{% endfor %}
-{% for name in curves %}<p><img src="{{ name }}" alt="learning curve"></p>
-{% endfor %}<ul>{% for line in legend %}<li>{{ line }}</li>{% endfor %}</ul>
-</body>
-</html>
-"""
-
-
-def table_files(tables: Sequence[Table]) -> dict[str, bytes]:
-    """All files of these tables, by name."""
-    curves = curve_files(tables)
-    return {
-        "leaderboard.md": markdown(tables, sorted(curves)).encode(),
-        "leaderboard.csv": csv_text(tables).encode(),
-        "leaderboard.html": html(tables, sorted(curves)).encode(),
-        **curves,
+def board_files(board: Board, name: str, sources: Sources) -> dict[str, bytes]:
+    """All files of a board, by name. name: of the board, without an ending."""
+    pictures = (pareto_svg(overview(board, size)) for size in board.sizes)
+    texts = {
+        f"{name}.md": markdown(board, sources.summary),
+        f"{name}.csv": csv_text(board.tables),
+        f"{name}.tex": latex(board),
+        f"{name}.html": page(board, sources),
+        f"{name}.svg": next(filter(None, pictures), ""),
     }
+    return {file: text.encode() for file, text in texts.items() if text}
 
 
 def changed_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Names of the files in `folder` that differ from `files`, are missing, or are obsolete."""
-    changed = [
+    """Names of the files that are missing in `folder` or differ from `files`."""
+    return sorted(
         name
         for name, data in files.items()
         if not (folder / name).is_file() or (folder / name).read_bytes() != data
-    ]
-    return sorted(changed + obsolete(folder, files))
+    )
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Write changed files and delete obsolete curves; return the names of both."""
+    """Write changed files and return their names."""
     changed = changed_files(folder, files)
     for name in changed:
-        if name in files:
-            write_atomically(folder / name, files[name])
-        else:
-            (folder / name).unlink()
+        write_atomically(folder / name, files[name])
     return changed
 
 
-def obsolete(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Learning curves in the folder that are not among `files`."""
-    return [path.name for path in folder.glob("curve-*.svg") if path.name not in files]
-
-
-def markdown(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
-    """The tables in GitHub-flavored Markdown."""
-    lines = [f"# {_TITLE}", ""]
-    for table in tables:
+def markdown(board: Board, summary: str = "") -> str:
+    """The board and its tables in GitHub-flavored Markdown."""
+    lines = [f"# {markdown_text(board.title)}", ""]
+    lines += [f"{markdown_text(text)}\n" for text in (board.about, summary) if text]
+    for size in board.sizes:
+        names, _ = grid(board, size)
+        if len(names) > 1:
+            lines += [f"## {markdown_text(size)} labeled", ""]
+            lines += [*means(board, size), "", *scores(board, size), ""]
+    for table in board.tables:
         lines += [f"## {markdown_text(heading(table))}", "", markdown_text(about(table)), ""]
         lines.append(_line([markdown_text(cell) for cell in head(table)]))
         lines.append(_line(["---:" if i in NUMERIC else ":---" for i in range(len(HEADINGS))]))
         lines += [_line([markdown_text(cell) for cell in cells(row, table)]) for row in table.rows]
         lines += ["", markdown_text(power(table)), ""]
-    lines += [f"![learning curve]({name})\n" for name in curves]
-    lines += [f"- {markdown_text(line)}" for line in LEGEND]
+    lines += [f"- {markdown_text(line)}" for line in [*board.gaps, *LEGEND]]
     return "\n".join(lines) + "\n"
 
 
-def html(tables: Sequence[Table], curves: Sequence[str] = ()) -> str:
-    """The tables as one page with embedded style; texts are escaped."""
-    from jinja2 import Environment
+def means(board: Board, size: str) -> list[str]:
+    """The means over datasets at a size as lines of Markdown."""
+    found = overview(board, size)
+    return _table(MEANS, overview_rows(found)) if len(found.columns) > 1 else []
 
-    template = Environment(autoescape=True, trim_blocks=False).from_string(_HTML)
-    return template.render(
-        title=_TITLE,
-        numeric=NUMERIC,
-        wrapped=WRAPPED,
-        curves=curves,
-        legend=LEGEND,
-        tables=[
-            {
-                "heading": printable(heading(table)),
-                "about": printable(about(table)),
-                "power": printable(power(table)),
-                "head": map(printable, head(table)),
-                "rows": [(row, map(printable, cells(row, table))) for row in table.rows],
-            }
-            for table in tables
-        ],
-    )
+
+def scores(board: Board, size: str) -> list[str]:
+    """Methods by datasets at a size as lines of Markdown."""
+    names, rows = grid(board, size)
+    return _table(["method", *names], rows)
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of Markdown; all columns but the first are numbers."""
+    lines = [_line(list(map(markdown_text, names))), _line([":---", *["---:"] * (len(names) - 1)])]
+    return [*lines, *(_line(list(map(markdown_text, row))) for row in rows)]
+
+
+def grid(board: Board, size: str) -> tuple[list[str], list[list[str]]]:
+    """Methods by datasets at a size: names of columns, and lines of texts with their names."""
+    view = overview(board, size)
+    with_mean = len(view.columns) > 1
+    names = ["mean rank"] * with_mean + [board.columns[i].dataset for i in view.columns]
+    rows = []
+    for line in board.lines:
+        found = [board.score(line, i) for i in view.columns]
+        if not any((line, i) in board.places for i in view.columns):
+            continue
+        mean = f"{view.ranks[view.lines.index(line)]:.2f}" if line in view.lines else ""
+        texts = ["" if row is None else f"{100 * (row.mean or 0):.2f}" for row in found]
+        rows.append([line, *[mean] * with_mean, *texts])
+    return names, rows
+
+
+def latex(board: Board) -> str:
+    """A table of methods by datasets for each size, with the rules of booktabs."""
+    parts = []
+    for size in board.sizes:
+        names, rows = grid(board, size)
+        caption = latex_text(f"{board.title}, {size} labeled")
+        lines = [r"\begin{table}", f"\\caption{{{caption}}}"]
+        lines.append(f"\\begin{{tabular}}{{l{'r' * len(names)}}}\n\\toprule")
+        lines.append(_latex_line(["method", *names]) + "\n\\midrule")
+        lines += [_latex_line(row) for row in rows]
+        lines.append("\\bottomrule\n\\end{tabular}\n\\end{table}")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def _latex_line(texts: Sequence[str]) -> str:
+    return " & ".join(map(latex_text, texts)) + r" \\"
 
 
 def plain(tables: Sequence[Table], width: int = 100) -> str:

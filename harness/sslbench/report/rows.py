@@ -9,18 +9,21 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from sslbench.experiment.convergence import convergence_warnings
 from sslbench.experiment.record import RunRecord, content_id
 from sslbench.report.draws import MethodsTest
 from sslbench.report.significance import Paired
 
 Cells = Mapping[int, RunRecord]  # by seed
+_HASHED = (("featurizer_digest", "templates"), ("search", "search space"), ("guard", "guard"))
 
 
 class RowKey(NamedTuple):
     """What makes two runs one row; params: names and values as JSON, ascending by name.
 
-    featurizer_digest, search: see `RunSpec`.
+    featurizer_digest, search: see `RunSpec`.  guard: hash of the guard; "" = none.
     """
 
     method: str
@@ -29,6 +32,7 @@ class RowKey(NamedTuple):
     params: tuple[tuple[str, str], ...]
     featurizer_digest: str
     search: str
+    guard: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Row:
     missing: seeds that the ranked rows share and this one lacks.  failed: number of failed runs.
     wall_s, cpu_s, peak_rss_mb: medians over successful runs, in seconds and MiB.
     labeled_sentences: of the labeled sample.  codes: hashes of the code of its runs.
-    trials, tune_cpu_s: tuning trials of all runs, and their CPU seconds.
+    trials, tune_cpu_s: tuning trials of all runs (shared ones once), their CPU seconds.
     notes: what a reader should know.  stale: whether a run is of other code than today's and was
         not verified.
     rank: 1 = best of the rows with all shared seeds; None = not one of these.
@@ -121,8 +125,11 @@ def row_key(record: RunRecord) -> RowKey:
     """The row of a run."""
     spec = record.spec
     params = tuple((name, _text(spec.params[name])) for name in sorted(spec.params))
-    parts = (spec.featurizer, spec.model, params, spec.featurizer_digest, spec.search)
-    return RowKey(spec.method, *parts)
+    digest = spec.featurizer_digest
+    if spec.learned:
+        digest = content_id([digest, spec.learned])
+    parts = (spec.features, spec.model, params, digest, spec.search)
+    return RowKey(spec.method, *parts, "" if spec.guard is None else content_id(spec.guard))
 
 
 def _text(value: object) -> str:
@@ -132,8 +139,8 @@ def _text(value: object) -> str:
 def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
     """Short names of rows.
 
-    The method; featurizer and model if they differ among `keys`; the parameters that differ among
-    the keys of the method; hashes if nothing else tells two rows apart.
+    The method, "guarded" if it is; featurizer and model if they differ among `keys`; the parameters
+    that differ among the keys of the method; hashes if nothing else tells two rows apart.
     """
     varied = [part for part in ("featurizer", "model") if len({getattr(k, part) for k in keys}) > 1]
     methods: dict[str, list[RowKey]] = defaultdict(list)
@@ -147,7 +154,8 @@ def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
             for name, value in key.params
             if any(other.get(name) != value for other in others)
         ]
-        extra = [*(getattr(key, part) for part in varied), ", ".join(params)]
+        guard = "guarded" if key.guard else ""
+        extra = [guard, *(getattr(key, part) for part in varied), ", ".join(params)]
         texts = [text for text in extra if text]
         names[key] = f"{key.method} ({'; '.join(texts)})" if texts else key.method
     return _unique(names)
@@ -161,7 +169,7 @@ def _unique(names: Mapping[RowKey, str]) -> dict[RowKey, str]:
         twins = [other for other, same in names.items() if same == name]
         hashes = [
             f"{what} {content_id(getattr(key, part))[:6]}"
-            for part, what in (("featurizer_digest", "templates"), ("search", "search space"))
+            for part, what in _HASHED
             if len({getattr(twin, part) for twin in twins}) > 1
         ]
         if often[name] > 1 and not hashes:  # a parameter that one lacks
@@ -179,6 +187,9 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row
     scores = {seed: record.score or 0.0 for seed, record in good.items()}
     values = [scores[seed] for seed in counted]
     sizes = [record.data.get("sentences", {}).get("labeled") for record in good.values()]
+    tuned = list(good.values())
+    if tuned and tuned[0].spec.protocol.tune_seed is not UNSET:
+        tuned = tuned[:1]  # the trials of one draw serve all
     return Row(
         name=name,
         key=key,
@@ -195,8 +206,8 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row
         peak_rss_mb=_median(record.peak_rss_mb for record in good.values()),
         labeled_sentences=sizes[0] if sizes else None,
         codes=tuple(sorted({content_id(record.code) for record in cells.values()})),
-        trials=sum(record.tuned.trials for record in good.values()),
-        tune_cpu_s=sum(record.tuned.cpu_s for record in good.values()),
+        trials=sum(record.tuned.trials for record in tuned),
+        tune_cpu_s=sum(record.tuned.cpu_s for record in tuned),
         notes=_notes(cells, good, counted, missing),
         cells=cells,
     )
@@ -243,6 +254,9 @@ def _notes(
         same = [seed for seed in good if fingerprint(good[seed]) is not None]
         if len(same) > 1:
             notes.append(f"{len(same)} identical runs counted once")
+    kept = [s for s, record in good.items() if _guard_kept(record) == "baseline"]
+    if kept:
+        notes.append(f"the guard kept the baseline: seeds {', '.join(map(str, kept))}")
     if any(record.tuned.status == "untuned" for record in good.values()):
         notes.append("untuned")
     if any(record.audit.get("dev_labels") for record in good.values()):
@@ -250,6 +264,12 @@ def _notes(
     if any(convergence_warnings(record.trace) for record in good.values()):
         notes.append("not converged")
     return tuple(notes)
+
+
+def _guard_kept(record: RunRecord) -> str | None:
+    """What the guard kept; None without one, or with one for each fold."""
+    kept: str | None = record.trace.get("guard", {}).get("kept")
+    return kept
 
 
 def marked(row: Row, marks: Mapping[str, str]) -> Row:

@@ -33,8 +33,8 @@ LEGEND = (
     "Ranks are over the seeds that the ranked rows share. Rows below them, without a rank, lack a"
     " successful run for one of these seeds; their mean is over their own seeds.",
     "Identical runs, where there is nothing to draw, are counted once.",
-    "tuning: trials and their CPU seconds, of all seeds. untuned: the method has nothing to search"
-    " in a table with a tuning budget.",
+    "tuning: trials and their CPU seconds, of all seeds, or of the draw that all are tuned on."
+    " untuned: the method has nothing to search in a table with a tuning budget.",
     "stale: of other code than today's and not verified. verified: of other code, replayed on"
     " today's with the same bits. canary: a cheaper run of the same code is verified. schema 1:"
     " older than digests of the code.",

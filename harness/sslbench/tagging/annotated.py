@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
+from sslbench.conversion.export import Exported
 from sslbench.corpus import Corpus, CorpusShards, Scheme, Vocabulary
 from sslbench.experiment.metrics.chunks import find_chunks
 from sslbench.experiment.problem import predicted_marginals, predicted_n_best
@@ -42,11 +43,12 @@ class Alternative(NamedTuple):
 class Sentence:
     """A tagged sentence of n tokens.
 
-    labels: in the scheme of the training file.
+    labels: in the scheme of the training file; with attributes, as the model has them.
     spans: None for labels that are no chunk tags.
     marginals: float64[n, L] over `names`, and confidence: of the label of each token; None = not
         asked for.
     alternatives: the best label sequences, () = not asked for.
+    attributes: of each token, as CRFsuite takes them; None = not asked for.
     """
 
     tokens: list[str]
@@ -56,6 +58,17 @@ class Sentence:
     marginals: F64 | None
     confidence: list[float] | None
     alternatives: list[Alternative]
+    attributes: list[list[str]] | None = None
+
+    def marks(self) -> list[Span]:
+        """The spans; of labels that are no chunk tags, one for each token."""
+        if self.spans is not None:
+            return self.spans
+        known = self.confidence
+        return [
+            Span(i, i + 1, label, None if known is None else known[i])
+            for i, label in enumerate(self.labels)
+        ]
 
 
 @dataclass(frozen=True)
@@ -63,11 +76,18 @@ class Annotator:
     """A saved tagger, and what is asked of it.
 
     marginals: probabilities of labels.  n_best: label sequences of each sentence; 0 = only one.
+    attributes: what a model of CRFsuite needs in place of the words, and labels as it has them.
+        UserError if there is no such model.
     """
 
     tagger: SavedTagger
     marginals: bool = False
     n_best: int = 0
+    attributes: bool = False
+
+    @cached_property
+    def _exported(self) -> Exported | None:
+        return Exported.of(self.tagger) if self.attributes else None
 
     @cached_property
     def _encoding(self) -> Scheme | None:
@@ -87,7 +107,8 @@ class Annotator:
 
     def _part(self, corpus: Corpus, codes: I32) -> Iterator[Sentence]:
         tagger, tokens = self.tagger, _tokens(corpus)
-        texts = tagger.texts(corpus, codes)
+        attributes = self._exported and self._exported.attributes(corpus)
+        texts = [tagger.labels[i] for i in codes] if attributes else tagger.texts(corpus, codes)
         rows = predicted_marginals(tagger.tagger, corpus) if self.marginals else None
         confidence = None if rows is None else rows[np.arange(len(codes)), codes]
         spans = self._spans(corpus, codes, confidence)
@@ -101,6 +122,7 @@ class Annotator:
                 None if rows is None else rows[first:last],
                 None if confidence is None else confidence[first:last].tolist(),
                 others[i],
+                attributes[first:last] if attributes else None,
             )
 
     def _spans(self, corpus: Corpus, codes: I32, confidence: F64 | None) -> list[list[Span]] | None:

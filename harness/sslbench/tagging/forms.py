@@ -1,10 +1,11 @@
-"""Forms of tagged text: columns, JSON lines, a page with colored spans."""
+"""Forms of tagged text: columns, JSON lines, pages with colored spans, brat, CRFsuite."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
-from typing import Any, Protocol
+from itertools import accumulate
+from typing import IO, Any, Protocol
 
 import msgspec
 
@@ -125,17 +126,9 @@ class Page:
         return b"</body></html>\n"
 
     def _sentence(self, sentence: Sentence) -> str:
-        if sentence.spans is None:
-            known = sentence.confidence
-            spans = [
-                Span(i, i + 1, label, None if known is None else known[i])
-                for i, label in enumerate(sentence.labels)
-            ]
-        else:
-            spans = sentence.spans
         parts: list[str] = []
         done = 0
-        for span in spans:
+        for span in sentence.marks():
             parts += map(escape, sentence.tokens[done : span.start])
             parts.append(self._mark(span, " ".join(sentence.tokens[span.start : span.end])))
             done = span.end
@@ -149,3 +142,67 @@ class Page:
         return (
             f"<mark style='background:{color}' title='{kind}{known}'>{escape(text)}{small}</mark>"
         )
+
+
+class Standoff:
+    """Spans as brat reads them: a file .ann beside the text, one sentence per line.
+
+    Confidence is a note of the span. Offsets count characters.
+
+    text: takes the text, UTF-8.
+    """
+
+    def __init__(self, text: IO[bytes]) -> None:
+        self._text = text
+        self._offset = 0  # of the sentence, in characters
+        self._spans = 0
+
+    def head(self) -> bytes:
+        return b""
+
+    def body(self, sentences: Iterable[Sentence]) -> bytes:
+        return "".join(line for each in sentences for line in self._sentence(each)).encode()
+
+    def foot(self) -> bytes:
+        return b""
+
+    def _sentence(self, sentence: Sentence) -> list[str]:
+        lines: list[str] = []
+        line = " ".join(sentence.tokens) + "\n"
+        ends = list(accumulate(len(token) + 1 for token in sentence.tokens))
+        for span in sentence.marks():
+            self._spans += 1
+            start = ends[span.start] - len(sentence.tokens[span.start]) - 1
+            end = ends[span.end - 1] - 1
+            kind = "_".join(span.type.split()) or "chunk"  # brat's types are one word
+            place = f"{self._offset + start} {self._offset + end}"
+            lines.append(f"T{self._spans}\t{kind} {place}\t{line[start:end]}\n")
+            if span.confidence is not None:
+                note = f"AnnotatorNotes T{self._spans}\tconfidence {span.confidence:.4f}"
+                lines.append(f"#{self._spans}\t{note}\n")
+        self._text.write(line.encode())
+        self._offset += len(line)
+        return lines
+
+
+class Items:
+    """A token per line as CRFsuite reads it: the label, then the attributes."""
+
+    def head(self) -> bytes:
+        return b""
+
+    def body(self, sentences: Iterable[Sentence]) -> bytes:
+        lines: list[str] = []
+        for sentence in sentences:
+            rows = zip(sentence.labels, sentence.attributes or [], strict=True)
+            lines += ["\t".join(map(_item, (label, *found))) for label, found in rows]
+            lines.append("")
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    def foot(self) -> bytes:
+        return b""
+
+
+def _item(text: str) -> str:
+    """A colon would begin a value."""
+    return text.replace("\\", "\\\\").replace(":", "\\:")

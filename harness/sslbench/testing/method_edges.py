@@ -14,7 +14,7 @@ from msgspec import inspect
 from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.description import make_params
+from sslbench.experiment.description import make_params, presets_of
 from sslbench.experiment.space import search_space
 
 from .cases import LABELED, Fitted, MethodCase, external_text
@@ -23,7 +23,10 @@ from .results import CheckFailure
 
 
 def check_parameters(case: MethodCase) -> None:
-    """`Params` is a msgspec.Struct with a default for each field; what is tuned is a field."""
+    """`Params` is a msgspec.Struct with a default for each field; what is tuned is a field.
+
+    Each of its presets is legal.
+    """
     params = getattr(case.cls, "Params", None)
     if not (isinstance(params, type) and issubclass(params, msgspec.Struct)):
         raise CheckFailure(f"{case.cls.__name__}.Params is not a msgspec.Struct")
@@ -33,6 +36,8 @@ def check_parameters(case: MethodCase) -> None:
             raise CheckFailure(f"search: there is no parameter {axis.param!r}")
         for value in axis.values or axis.limits or ():
             make_params(case.cls, {axis.param: value})
+    for values in presets_of(params).values():
+        make_params(case.cls, values)
     try:
         make_params(case.cls, {"no_such_parameter": 1})
     except UserError:

@@ -16,8 +16,8 @@ import numpy as np
 
 from sslbench.checked import Saved, borders, vector
 from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.corpus.strings import pack_strings, unpack_strings
 from sslbench.features import Streams, Template
-from sslbench.features.symbols import pack_strings, unpack_strings
 from sslbench.types import I32, I64, Arrays
 
 UNSEEN = "N"

@@ -194,7 +194,7 @@ class PipelineTrainer:
             )
             data = crf.encode(text)
         with self.run.phase("train"):
-            result = crf.train([(data, HardLabels(labels))], params)
+            result = self.run.train(crf, [(data, HardLabels(labels))], params)
         self.run.progress(f"{len(names)} labels: {result.iterations} iterations, {result.status}")
         return crf, result.record()
 

@@ -16,11 +16,10 @@ from scipy.cluster.vq import kmeans2
 
 from sslbench.corpus import Corpus
 from sslbench.types import F64, I32, I64
+from sslbench_methods.singular import singular_rows
 
-#: rounds of subspace iteration, and of k-means (at most)
-_ROUNDS, _KMEANS_ROUNDS = 8, 30
+_KMEANS_ROUNDS = 30  # at most
 _NOTHING = 1e-9
-_SPARE = 10  # dimensions that are iterated besides those that are kept
 
 
 def neighbor_pmi(text: Iterable[Corpus], number: I32, n: int) -> sparse.csr_array:
@@ -54,19 +53,8 @@ def _pmi(pairs: I64, n: int) -> sparse.csr_array:
 
 
 def directions(matrix: sparse.csr_array, dimensions: int, rng: np.random.Generator) -> F64:
-    """Rows of U sqrt(S) of a truncated singular value decomposition, scaled to length 1 (or 0).
-
-    float64[n, at most `dimensions`].  Subspace iteration from a random start (N. Halko et al., SIAM
-    Review 2011, algorithm 4.4): scipy's svds restarts from the operating system's random numbers
-    when the rank is small, with and without a start vector.
-    """
-    width = min(dimensions + _SPARE, *matrix.shape)
-    basis = rng.standard_normal((matrix.shape[1], width))
-    for _ in range(_ROUNDS):
-        basis = matrix.T @ np.linalg.qr(matrix @ basis)[0]
-        basis = np.linalg.qr(basis)[0]
-    U, S, _ = np.linalg.svd(matrix @ basis, full_matrices=False)
-    found = (U * np.sqrt(S))[:, :dimensions]
+    """Rows of U sqrt(S) of a truncated singular value decomposition, scaled to length 1 (or 0)."""
+    found = singular_rows(matrix, dimensions, rng)
     length = np.linalg.norm(found, axis=1, keepdims=True)
     # a row of rounding errors has no direction
     known = length > _NOTHING * length.max(initial=0.0)

@@ -25,16 +25,17 @@ from sslbench.crf import (
     EncodedCorpus,
     EncodedProblem,
     Entropy,
+    Parts,
     PotentialGradient,
 )
 from sslbench.method import FeaturesFrom
 from sslbench.types import F64
-from sslbench_methods.shared import encoded, train_supervised
+from sslbench_methods.shared import Presets, encoded, train_supervised
 
 #: A label with a larger share of the text than SEEN under the supervised model that loses more than
 #: LOST of it has collapsed; so has a model with less than SURE nats per token
 #: (docs/specs/entropy_regularization.md, section 6.1).
-SEEN, LOST, SURE = 1e-3, 0.8, 1e-3
+SEEN, LOST, SURE = 1e-3, 0.5, 1e-3
 #: the geometric schedule: fractions of gamma, and most iterations for each
 SCHEDULE, SCHEDULE_ITERATIONS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0), 50
 #: iterations between two notes of the labels
@@ -51,7 +52,7 @@ class EntropyRegularization(CRFMethod):
 
         gamma: Annotated[
             float, msgspec.Meta(ge=0, le=1e9, description="weight of the entropy; 0 = supervised")
-        ] = 0.1
+        ] = 0.001
         gamma_scale: Annotated[
             Literal["sum", "ratio_tokens", "ratio_sentences"],
             msgspec.Meta(
@@ -70,6 +71,13 @@ class EntropyRegularization(CRFMethod):
             Literal["none", "geometric"],
             msgspec.Meta(description="geometric: gamma/16, /8, /4, /2, gamma, 50 iterations each"),
         ] = "none"
+        start_iterations: Annotated[
+            Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None,
+            msgspec.Meta(
+                description="of L-BFGS without the entropy, before it; None = to the optimum (the"
+                " paper's start is not quite converged)"
+            ),
+        ] = None
         joint_iterations: Annotated[
             int,
             msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS with the entropy, per stage"),
@@ -81,6 +89,10 @@ class EntropyRegularization(CRFMethod):
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
+        # gamma: the smallest value above 0 in the paper
+        presets: ClassVar[Presets] = {
+            "paper": {"gamma": 0.1, "gamma_scale": "sum", "entropy_of": "sentence", "sigma2": 1.0}
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("gamma", (0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0)),
             SearchAxis("anneal", ("none", "geometric")),
@@ -132,14 +144,14 @@ class EntropyTrainer:
     run: RunContext
 
     def train(self) -> ChainCRF:
-        """The supervised optimum, then L-BFGS on the objective, in stages."""
+        """The supervised start, then L-BFGS on the objective, in stages."""
         params, run = self.params, self.run
-        train_supervised(self.crf, self.text, params, run)
+        train_supervised(self.crf, self.text, params, run, most=params.start_iterations)
         gamma = self.gamma()
         before = self.report(gamma)
         stages: list[dict[str, Any]] = []
         run.trace |= {"gamma": gamma, "before": before, "stages": stages}
-        if gamma == 0:  # the objective is the supervised one: this is its optimum
+        if gamma == 0 and params.start_iterations is None:  # this is its optimum
             run.trace |= {"after": before, "collapsed": []}
             return self.crf
         plain = params.anneal == "none"
@@ -172,24 +184,22 @@ class EntropyTrainer:
         shares of the labels, all of the line search's last evaluation.
         """
         parts = self._watched(gamma)
-        loss: list[float] = []
-        entropy: list[float] = []
-        labels: dict[str, list[float]] = {}
+        curves: dict[str, Any] = {"loss": [], "entropy": [], "labels": {}}
 
         def note(iteration: int, value: float, _gradient: float) -> None:
             totals = self._totals(parts)
-            loss.append(value)
-            entropy.append(totals["entropy"])
+            curves["loss"].append(value)
+            curves["entropy"].append(totals["entropy"])
             if iteration % LABELS_EVERY == 0:
-                labels[str(iteration)] = totals["labels"]
+                curves["labels"][str(iteration)] = totals["labels"]
                 self.run.progress(f"iteration {iteration}: {totals['entropy']:.4f} nats per token")
 
         options = self.params.options(max_iterations=iterations)
         with self.run.phase("train"):
-            result = self.crf.train(
-                [self.text.labeled, *parts], self.params, options=options, callback=note
+            text: Parts = [self.text.labeled, *parts]
+            result = self.run.train(
+                self.crf, text, self.params, curves, options=options, callback=note
             )
-        curves = {"loss": loss, "entropy": entropy, "labels": labels}
         return {"gamma": gamma, **result.record(), **curves}
 
     def report(self, gamma: float) -> dict[str, Any]:
@@ -216,9 +226,12 @@ class EntropyTrainer:
         gone = (old > SEEN) & (new < (1 - LOST) * old)
         names = [label for label, lost in zip(self.crf.labels, gone, strict=True) if lost]
         if names:
-            self.run.progress(f"collapsed: {', '.join(names)} lost over {LOST:.0%} of the tokens")
+            self.run.warn(
+                f"collapsed: {', '.join(names)} lost over {LOST:.0%} of the tokens of the text;"
+                " a smaller gamma keeps them"
+            )
         if after["entropy"] < SURE:
-            self.run.progress(f"collapsed: only {after['entropy']:.1e} nats per token remain")
+            self.run.warn(f"collapsed: only {after['entropy']:.1e} nats per token remain")
         return names
 
     def _totals(self, parts: list[tuple[EncodedCorpus, Watched]]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A CRF trained on labels propagated over a graph: the baseline GP->CRF.
 
 He et al. (2013): graph propagation labels the unlabeled text once, token by token, and a
-CRF is trained on these labels and the gold ones.
+CRF is trained on these labels and the gold ones (docs/specs/graph_pr.md, section 8).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class GraphPropagationCRF(CRFMethod):
             counts += np.bincount(guess, minlength=len(counts))
             parts.append((data, HardLabels(guess, np.full(shard.n_sentences, params.eta))))
         with run.phase("train"):
-            run.record(crf.train(parts, params))
+            run.record(run.train(crf, parts, params))
         run.trace["propagated_labels"] = counts.tolist()
         return crf if params.decoding == "viterbi" else PosteriorTagger(crf, KIND)
 

@@ -7,7 +7,8 @@ label sequences of the unlabeled sentences,
 
 with L the log-likelihood of the labeled sentences and its prior, and h a penalty of the marginals
 m of q: tokens of similar n-grams should have similar labels. E-steps (`e_step`) and M-steps
-alternate from the supervised optimum; neither lowers J. J is not jointly concave.
+alternate from the supervised optimum; neither lowers J. J is not jointly concave
+(docs/specs/graph_pr.md, sections 3 and 6).
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, Tagger, UserError
+from sslbench.checked import Saved
 from sslbench.crf import ChainCRF, EncodedProblem, LogPartition, Parts
 from sslbench.graph.lookup import NgramLookup, NgramScores
 from sslbench.graph.regularized import SCHEDULES, Posterior, RegularizedPosterior, Schedule, Value
 from sslbench.graph.regularizers import AtLeastOnce, GraphLaplacian, Regularizer
-from sslbench.method import Sigma2
 from sslbench.taggers import Decoding, PosteriorTagger
-from sslbench_methods.shared import encoded, train_supervised
+from sslbench_methods.shared import Presets, encoded, train_supervised
 
 KIND = "graph_pr"
+PAPER = {"sigma2": 1e4, "neighbors": 60, "lam": 1.0, "decoding": "posterior"}
 #: rounds before the change of J may end the training (docs/specs/graph_pr.md, section 6)
 LEAST_ROUNDS = 3
 #: a relative fall of J up to this is rounding of sums over all text
@@ -38,7 +40,6 @@ ROUNDING = 1e-9
 class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
     """Parameters of graph_pr and pr1."""
 
-    sigma2: Sigma2 = 1e4
     penalty: Annotated[
         Literal["graph", "label_in_sentence"],
         msgspec.Meta(
@@ -50,7 +51,7 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
     ] = "VERB"
     lam: Annotated[
         float, msgspec.Meta(ge=0, le=1e9, description="weight of the penalty (lambda in the paper)")
-    ] = 1.0
+    ] = 0.1
     beta: Annotated[
         float, msgspec.Meta(gt=0, le=1e9, description="weight of the unlabeled text (labeled: 1)")
     ] = 1.0
@@ -66,11 +67,12 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
         int, msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS in one M-step")
     ] = 300
     m_ftol: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="ftol of the M-steps")] = 1e-5
-    decoding: Decoding = "posterior"
+    decoding: Decoding = "viterbi"
     decode_from: Annotated[
         Literal["model", "q"],
         msgspec.Meta(description="the CRF alone, or with what the graph adds for known n-grams"),
     ] = "model"
+    presets: ClassVar[Presets] = {"paper": PAPER}
     search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("lam", low=0.01, high=10, log=True),)
 
 
@@ -84,7 +86,7 @@ class GraphPR(CRFMethod):
 
         em_iters: Annotated[
             int, msgspec.Meta(ge=1, le=100_000, description="most rounds of EM")
-        ] = 20
+        ] = 3
         em_tol: Annotated[
             float, msgspec.Meta(ge=0, le=1e9, description="EM stops at this relative change of J")
         ] = 1e-3
@@ -97,6 +99,7 @@ class GraphPR(CRFMethod):
                 " add at most this share to its gain; 0 = only by m_ftol, as the paper",
             ),
         ] = 0.02
+        presets: ClassVar[Presets] = {"paper": {**PAPER, "em_iters": 20, "m_share": 0.0}}
         # J goes on to rise while labels get worse, where the graph is wrong often enough
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *RegularizationParams.search,
@@ -226,7 +229,7 @@ class RegularizedEM:
         with self.run.phase("estep"):
             carried = self.params.warm == "carry" or self.params.schedule == "release"
             start = old if carried else self.posterior.restarted(old, model)
-            q, steps = self.posterior.minimize(start, model, self.schedule)
+            q, steps = self._minimized(start, model)
             now = self.posterior.value(q, model)
             # a restart that was stopped early may have a larger R than the old posterior
             if worse := now.r > value.r:
@@ -235,6 +238,18 @@ class RegularizedEM:
         self.path.append(self.objective(now))
         parts = {"J_E": self.path[-1], "R": now.r, "KL": now.kl, "h": now.h}
         return q, {**parts, **steps, "kept_old": worse}
+
+    def _minimized(self, start: Posterior, model: Posterior) -> tuple[Posterior, dict[str, Any]]:
+        """As `RegularizedPosterior.minimize`; a killed run finds what it did."""
+
+        def minimize() -> Saved:
+            q, steps = self.posterior.minimize(start, model, self.schedule)
+            return q.arrays(), {"steps": steps, "same_weights": q.weights is model.weights}
+
+        arrays, facts = self.run.once(minimize)
+        if facts["same_weights"]:  # its divergence needs no counts then
+            arrays["weights"] = model.weights
+        return Posterior.from_arrays(arrays), facts["steps"]
 
     def m_step(self, q: Posterior, share: float = 0.0) -> tuple[Posterior, Value, dict[str, Any]]:
         """theta <- argmax L + beta sum_unlabeled E_q log p_theta, from the current weights.
@@ -247,7 +262,7 @@ class RegularizedEM:
         stop = params.options(ftol=params.m_ftol, max_iterations=params.m_iterations, share=share)
         sums = params.beta * q.expected_counts()
         with self.run.phase("mstep"):
-            result = self.crf.train(parts, params, options=stop, expected_counts=sums)
+            result = self.run.train(self.crf, parts, params, options=stop, expected_counts=sums)
         model = self._model()
         value = self.posterior.value(q, model)
         self.path.append(self.objective(value))

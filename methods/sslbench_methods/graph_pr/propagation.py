@@ -3,7 +3,7 @@
 He et al. (2013), equation 22 (the superscript k on w is a slip).  Vertices with labeled tokens keep
 their label distribution, every other vertex takes the mean of its neighbors; a token gets the
 likeliest label of its trigram, whatever the labels beside it.  The method is transductive: it knows
-the trigrams of its text and no others.
+the trigrams of its text and no others (docs/specs/graph_pr.md, section 8).
 """
 
 from __future__ import annotations

@@ -32,6 +32,18 @@ SUBRAMANYA2010 = TemplateSet(
 )
 
 
+# The other reading of HasSuffix: the longest suffix of a list, as He et al. (2013) use one.
+LISTED = TemplateSet((*TRIGRAM_CONTEXTS, ContextTemplate("suffix", atoms("suffix", 0))))
+
+
 def similarity() -> ContextSimilarity:
     """The similarity "subramanya2010"."""
     return ContextSimilarity(SUBRAMANYA2010)
+
+
+def listed() -> ContextSimilarity:
+    """The similarity "subramanya2010_listed"; without a feature of suffixes if its list is empty.
+
+    A feature of all tokens has the weight 0.
+    """
+    return ContextSimilarity(LISTED)

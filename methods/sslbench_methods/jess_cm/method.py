@@ -29,7 +29,16 @@ import numpy as np
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.checked import Saved, table
 from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, HardLabels, NBest, SymbolCounts, SymbolTables, TrainingResult
+from sslbench.corpus.units import TextUnits
+from sslbench.crf import (
+    ChainCRF,
+    HardLabels,
+    LabelPass,
+    NBest,
+    SymbolCounts,
+    SymbolTables,
+    TrainingResult,
+)
 from sslbench.taggers import CRFTagger
 from sslbench.types import F64, I32, Arrays
 
@@ -47,9 +56,14 @@ class JessCMTagger(CRFTagger):
     models: EmbeddedModels
     kind = "jess_cm"
 
+    @property
+    def labeling(self) -> LabelPass:
+        """How text is labeled."""
+        return LabelPass(self.crf, self.models)
+
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]."""
-        return self.crf.decode(self.crf.encode(corpus, self.models.bind(corpus)))
+        return self.labeling.run(corpus)
 
     def predict_marginals(self, corpus: Corpus) -> F64:
         """float64[N, L]: the probability of each label for each token."""
@@ -120,7 +134,7 @@ class JessCM(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> JessCMTagger:
         """Alternate until the tables stop moving; the trace has an entry per round."""
-        text, templates = problem.unlabeled, problem.featurizer.templates
+        text, templates = TextUnits(problem.unlabeled), problem.featurizer.templates
         options = {
             "unknown": int(params.unknown == "symbol"),
             "bare_chain": not params.drop_duplicate_chain,
@@ -129,7 +143,7 @@ class JessCM(CRFMethod):
             L, least = len(problem.labels), params.symbol_min_count
             models = EmbeddedModels.build(templates, L, text, least, **options)
             crf = problem.crf(params, n_factors=models.n_tables)
-        trainer = Trainer(crf, models, problem, params, run)
+        trainer = Trainer(crf, models, problem, text, params, run)
         rounds = run.rounds(params.rounds, trainer)
         for number in rounds:
             entry = trainer.round(number, rounds.keep)
@@ -160,11 +174,12 @@ class Trainer:
     crf: ChainCRF
     models: EmbeddedModels
     problem: Problem
+    text: TextUnits
     params: JessCM.Params
     run: RunContext
     l2_monotone: bool = True
     result: TrainingResult | None = None  # of this round, once its lambda' step is done
-    pieces: int = 0  # of the text that this round's E-step has done
+    units: int = 0  # of the text that this round's E-step has done
 
     @property
     def model_weights(self) -> F64:
@@ -177,7 +192,7 @@ class Trainer:
         arrays = {"weights": self.crf.weights, **models.tables}
         if self.result is None:
             return arrays | facts
-        within = {"result": vars(self.result), "pieces": self.pieces, "log_z": models.counts.log_z}
+        within = {"result": vars(self.result), "units": self.units, "log_z": models.counts.log_z}
         return arrays | facts | within | models.counts.arrays
 
     def resume(self, state: Mapping[str, Any]) -> None:
@@ -190,23 +205,23 @@ class Trainer:
             array[...] = found[name]
         models.uniform, self.l2_monotone = state["uniform"], state["monotone"]
         if within:
-            self.result, self.pieces = TrainingResult(**state["result"]), state["pieces"]
+            self.result, self.units = TrainingResult(**state["result"]), state["units"]
             models.counts.log_z = state["log_z"]
 
     def round(self, number: int, keep: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """lambda' step, E-step, M-step; an entry for the record. keep: called after each piece."""
+        """lambda' step, E-step, M-step; an entry for the record. keep: called after each unit."""
         result = self.result = self.result or self.fit_weights()
         weights = self.model_weights
 
-        def done(pieces: int) -> None:
-            self.pieces = pieces
+        def done(units: int) -> None:
+            self.units = units
             keep()
 
         with self.run.phase("e_step"):
             counts = self.models.expected_counts(
-                self.crf, self.problem.unlabeled, begin=self.pieces, after_piece=done
+                self.crf, self.text, begin=self.units, after_unit=done
             )
-        self.result, self.pieces = None, 0
+        self.result, self.units = None, 0
         # after the first round all weights are zero: the literal M-step could never leave uniform
         tempering = np.ones_like(weights) if number == 1 else weights
         self.l2_monotone &= not (tempering < 0).any()
@@ -237,7 +252,7 @@ class Trainer:
             gold = HardLabels(problem.label_codes(problem.labeled))
             nonnegative = crf.factor_indices if self.params.sign == "nonneg" else None
             part = crf.encode(problem.labeled, bound), gold
-            return crf.train([part], self.params, nonnegative=nonnegative)
+            return self.run.train(crf, [part], self.params, nonnegative=nonnegative)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 Zeng et al. (2013). Label distributions of labeled trigrams spread once over a similarity graph
 (equation 4, unnormalized: their mass decays with the distance); they become factors beside the
 labels of unlabeled text (equation 6); the CRF is trained to agree with them (equation 5).
-Prediction is that of the plain CRF.
+Prediction is that of the plain CRF (docs/specs/virtual_evidence.md, sections 4 and 5).
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from sslbench.crf import (
 )
 from sslbench.graph.propagation.sparse import propagate_unnormalized
 from sslbench.method import GraphSimilarity, Neighbors, Symmetry
-from sslbench.types import F64, I64
+from sslbench.types import F64, I32, I64
 from sslbench_methods.shared import (
     KEEP_AXIS,
     EdgeCounts,
     FeaturePruning,
     Keep,
+    Presets,
     encoded,
     train_supervised,
 )
@@ -66,6 +67,13 @@ class VirtualEvidenceTraining(CRFMethod):
         normalize: Annotated[
             bool, msgspec.Meta(description="scale every propagated distribution to sum to 1")
         ] = False
+        base_rates: Annotated[
+            Literal["kept", "removed"],
+            msgspec.Meta(
+                description="removed: evidence is what a distribution says beyond the mean over the"
+                " text; kept: the distribution itself, which also pulls to frequent labels"
+            ),
+        ] = "removed"
         alpha: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="scale of the evidence")] = (
             0.7
         )
@@ -93,6 +101,20 @@ class VirtualEvidenceTraining(CRFMethod):
                 ge=1, le=10**9, description="n-grams with fewer occurrences are no vertices"
             ),
         ] = 1
+        least_mass: Annotated[
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="vertices of less propagated mass are ignored"),
+        ] = 0.0
+        presets: ClassVar[Presets] = {
+            "paper": {
+                "neighbors": 5,
+                "mu": 0.5,
+                "lam": 0.3,
+                "alpha": 0.7,
+                "omega": 1.0,
+                "base_rates": "kept",
+            }
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("alpha", low=0, high=1.5),
             SearchAxis("mu", low=0.05, high=5, log=True),
@@ -109,8 +131,11 @@ class VirtualEvidenceTraining(CRFMethod):
             q = propagate_unnormalized(
                 graph.W, *gold, params.mu, params.lam, params.penalty, params.edge_count
             )
+        q[q.sum(axis=1) < params.least_mass] = 0.0
         if params.normalize:
             q = normalized(q)
+        if params.base_rates == "removed":
+            q = above_base_rates(q, graph.text.unlabeled)
         crf, text = encoded(problem, params, run)
         terms = [
             VirtualEvidence(q, vertex_of, params.alpha, params.omega)
@@ -124,6 +149,17 @@ def normalized(q: F64) -> F64:
     total = q.sum(axis=1, keepdims=True)
     rows: F64 = np.divide(q, total, out=np.zeros_like(q), where=total > 0)
     return rows
+
+
+def above_base_rates(q: F64, vertex_of: I32) -> F64:
+    """Rows less as much of the mean row as has the same sum: float64[V, L], rows sum to 0.
+
+    q: float64[V, L] >= 0.  vertex_of: int32[N], of the tokens that the mean is over; -1 = none.
+    """
+    total = np.bincount(vertex_of[vertex_of >= 0], minlength=len(q)) @ q
+    rates = total / max(total.sum(), np.finfo(float).tiny)
+    excess: F64 = q - q.sum(axis=1, keepdims=True) * rates
+    return excess
 
 
 @dataclass
@@ -201,12 +237,14 @@ class EvidenceTrainer:
         options = self.params.options(max_iterations=self.params.m_iterations, ftol=0.0)
         with self.run.phase("train"):
             counts = expected.counts
-            return self.crf.train(parts, self.params, options=options, expected_counts=counts)
+            return self.run.train(
+                self.crf, parts, self.params, options=options, expected_counts=counts
+            )
 
     def direct(self) -> TrainingResult:
         """L-BFGS on F itself, from the current weights."""
         with self.run.phase("train"):
-            return self.crf.train([self.text.labeled, *self.parts], self.params)
+            return self.run.train(self.crf, [self.text.labeled, *self.parts], self.params)
 
     def report(self, expected: EStep) -> dict[str, Any]:
         """F and what the free and the clamped model say of the unlabeled text."""

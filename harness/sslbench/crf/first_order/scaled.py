@@ -38,7 +38,7 @@ TINY, HUGE = 1e-200, 1e200
 OK, REDO, INFEASIBLE = 0, 1, 2
 
 
-class _Transitions(NamedTuple):
+class Transitions(NamedTuple):
     """One transition matrix for all positions, shifted by its maximum.
 
     E = exp(w - top) and its transpose float64[L, P], padded; span: largest less smallest finite
@@ -52,7 +52,7 @@ class _Transitions(NamedTuple):
     zeros: bool
 
 
-class _Scratch(NamedTuple):
+class Scratch(NamedTuple):
     """Padded arrays float64[T, P] of one sentence."""
 
     x: F64
@@ -82,8 +82,8 @@ def is_safe(span: float, zeros: bool) -> bool:
 
 
 @kernel
-def _shared_sentence(
-    node: F64, transitions: _Transitions, scratch: _Scratch, mu: F64, log_scale: F64, edge_sum: F64
+def shared_sentence(
+    node: F64, transitions: Transitions, scratch: Scratch, mu: F64, log_scale: F64, edge_sum: F64
 ) -> int:
     """One sentence under one transition matrix; its status.
 
@@ -130,7 +130,7 @@ def _shared_sentence(
 
 
 @kernel
-def _exponentials(node: F64, transitions: _Transitions, x: F64, log_scale: F64) -> tuple[int, bool]:
+def _exponentials(node: F64, transitions: Transitions, x: F64, log_scale: F64) -> tuple[int, bool]:
     """x[t] = exp(node[t] - max), log_scale[t] = max; status, and whether there are -inf."""
     zeros = transitions.zeros
     for t in range(node.shape[0]):
@@ -162,7 +162,7 @@ def log_space_sentence(node: F64, edge: F64, mu: F64, log_scale: F64, xi: F64) -
 
 
 @kernel
-def _transitions(edge: F64) -> _Transitions:
+def shifted_transitions(edge: F64) -> Transitions:
     """From edge float64[1, L, L]."""
     L = edge.shape[1]
     P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
@@ -173,7 +173,7 @@ def _transitions(edge: F64) -> _Transitions:
     for a in range(L):
         for b in range(L):
             E[a, b], ET[b, a] = w[a, b], w[a, b]
-    return _Transitions(E, ET, top, top - low, zeros)
+    return Transitions(E, ET, top, top - low, zeros)
 
 
 def shared(
@@ -195,7 +195,7 @@ def shared(
     Out: mu float64[n, L]; log_scale float64[n], sums to log Z over a sentence; edge_sums
     float64[G, L, L], edge marginals summed over the positions of a group; status int8[s].
     """
-    transitions = _transitions(edge)
+    transitions = shifted_transitions(edge)
     _shared_groups(groups, offsets, transitions, node, mu, log_scale, edge_sums, status)
     if (status == REDO).any():
         _shared_again(groups, offsets, node, edge, mu, log_scale, edge_sums, status)
@@ -207,7 +207,7 @@ def _shared_groups(
     end: int,
     groups: I64,
     offsets: I64,
-    transitions: _Transitions,
+    transitions: Transitions,
     node: F64,
     mu: F64,
     log_scale: F64,
@@ -225,7 +225,7 @@ def _shared_groups(
 def _shared_group(
     node: F64,
     borders: I64,
-    transitions: _Transitions,
+    transitions: Transitions,
     mu: F64,
     log_scale: F64,
     edge_sum: F64,
@@ -241,8 +241,8 @@ def _shared_group(
     for i in range(len(status)):
         lo, hi = borders[i], borders[i + 1]
         T = hi - lo
-        scratch = _Scratch(x[:T], alpha[:T], beta[:T])
-        status[i] = _shared_sentence(
+        scratch = Scratch(x[:T], alpha[:T], beta[:T])
+        status[i] = shared_sentence(
             node[lo:hi], transitions, scratch, mu[lo:hi], log_scale[lo:hi], own
         )
     for a in range(L):

@@ -9,8 +9,12 @@ that fit into no cache.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from sslbench.checked import table
 from sslbench.crf.optim import vectors
 from sslbench.types import F64
 
@@ -44,6 +48,30 @@ class InverseHessian:
         self.order.clear()
         self._pending = None
 
+    def state(self) -> dict[str, Any]:
+        """All that changes, see `restore`; views."""
+        used = max([-1, *self._rows]) + 1
+        pairs = {"s": self.s[:used], "y": self.y[:used], "sy": self.sy, "yy": self.yy}
+        return pairs | {"order": self.order, "pending": self._pending}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a state back; ValueError or KeyError if it does not fit."""
+        size, pairs = self.s.shape[1], {}
+        for name, whole in (("s", self.s), ("y", self.y)):
+            pairs[name] = table(state, name, np.float64, (None, size))
+            if len(pairs[name]) > len(whole):
+                raise ValueError(f"{len(pairs[name])} pairs")
+        self.sy = table(state, "sy", np.float64, self.sy.shape)
+        self.yy = table(state, "yy", np.float64, self.yy.shape)
+        self.order, self._pending = list(state["order"]), state["pending"]
+        if not set(self._rows) <= set(range(min(map(len, pairs.values())))):
+            raise ValueError("the order of the pairs")
+        self.s[: len(pairs["s"])], self.y[: len(pairs["y"])] = pairs["s"], pairs["y"]
+
+    @property
+    def _rows(self) -> list[int]:
+        return self.order if self._pending is None else [*self.order, self._pending]
+
     def direction(self, gradient: F64, out: F64) -> None:
         """out = -H gradient, both float64[size]."""
         s_gradient, y_gradient = self._products(gradient)
@@ -70,7 +98,7 @@ class InverseHessian:
         A pending pair without positive curvature s.y is dropped.
         """
         new = self._pending
-        rows = self.order if new is None else [*self.order, new]
+        rows = self._rows
         if not rows:
             return np.empty(0), np.empty(0)
         products = vectors.pair_products(

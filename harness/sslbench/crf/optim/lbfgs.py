@@ -10,12 +10,14 @@ Sums run over chunks of a fixed length: the same bits for any number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from sslbench.checked import table
 from sslbench.crf.optim.inverse_hessian import InverseHessian
 from sslbench.crf.optim.vectors import combine, dot, max_abs
 from sslbench.types import F64, I64
@@ -23,7 +25,7 @@ from sslbench.types import F64, I64
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
 #: differences of values below this relative size are rounding, not an increase
 ROUNDING = 1e-15
-Status = Literal["gradient", "decrease", "max_iterations", "line_search"]
+Status = Literal["gradient", "decrease", "gap", "max_iterations", "line_search"]
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,19 @@ class Result:
 
     @property
     def converged(self) -> bool:
-        return self.status in ("gradient", "decrease")
+        return self.status in ("gradient", "decrease", "gap")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Lets a killed search go on, with the same bits.
+
+    state: of the killed search; None = there is none.
+    keep: called before each step with a function that gives the state there, as views.
+    """
+
+    state: Mapping[str, Any] | None
+    keep: Callable[[Callable[[], dict[str, Any]]], None]
 
 
 @dataclass
@@ -89,14 +103,18 @@ def minimize(
     preconditioner: F64 | None = None,
     nonnegative: I64 | None = None,
     l1: float = 0.0,
+    bound: float = -math.inf,
     callback: Callable[[int, float, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Result:
     """Minimize function(x) + l1 * |x|_1 subject to x[nonnegative] >= 0.
 
     function(x, gradient): returns the value and fills in the gradient.
     start: float64[n].  preconditioner: float64[n] diagonal of the initial inverse Hessian, up to a
     factor; None = identity.  nonnegative: int64[k] indices of bounded coordinates.
+    bound: the minimum is not below it; the search ends at a value that is ftol above, relatively.
     callback(iteration, value, largest absolute gradient) is called before each iteration.
+    progress: keeps states, and goes on from one; ValueError or KeyError if that one does not fit.
     ValueError if both l1 and nonnegative are given.
     """
     if l1 and nonnegative is not None:
@@ -105,13 +123,20 @@ def minimize(
     search = _Search(function, options, nonnegative, l1, _Pool(len(start)))
     inverse_hessian = InverseHessian(options.memory, len(start), preconditioner)
     x = search.project_start(start)
-    iterate = _Iterate(search, inverse_hessian, x, *search.evaluate(x))
+    if resumed := progress is not None and progress.state is not None:
+        iterate = _Iterate(search, inverse_hessian, x, np.inf, np.empty(0))
+        iterate.restore(progress.state)
+    else:
+        iterate = _Iterate(search, inverse_hessian, x, *search.evaluate(x))
     while True:
         projected = search.projected_gradient(iterate.x, iterate.gradient)
         size = max_abs(projected)
-        if callback is not None:
+        if callback is not None and not resumed:
             callback(iterate.iterations, iterate.value, size)
-        status = _reason_to_stop(iterate.history, size, options)
+        resumed = False
+        status = _reason_to_stop(iterate.history, size, bound, options)
+        if status is None and progress is not None:
+            progress.keep(iterate.state)
         if status is None and not iterate.advance(projected):
             status = "line_search"
         if status is not None:
@@ -126,10 +151,14 @@ def minimize(
             )
 
 
-def _reason_to_stop(history: list[float], size: float, options: Options) -> Status | None:
+def _reason_to_stop(
+    history: list[float], size: float, bound: float, options: Options
+) -> Status | None:
     """history: values so far; size: largest absolute gradient."""
     if size <= options.gtol:
         return "gradient"
+    if history[-1] - bound <= options.ftol * abs(history[-1]):
+        return "gap"
     if _small_decrease(history, options):
         return "decrease"
     return "max_iterations" if len(history) > options.max_iterations else None
@@ -166,6 +195,21 @@ class _Iterate:
     @property
     def iterations(self) -> int:
         return len(self.history) - 1
+
+    def state(self) -> dict[str, Any]:
+        """For `Progress`."""
+        own = {"x": self.x, "gradient": self.gradient, "history": self.history}
+        more = {"restarted": self.restarted, "evaluations": self.search.evaluations}
+        return own | more | self.inverse_hessian.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Put a state back; ValueError or KeyError if it does not fit."""
+        size = len(self.x)
+        self.x, self.gradient = (table(state, n, np.float64, (size,)) for n in ("x", "gradient"))
+        self.inverse_hessian.restore(state)
+        self.history = list(state["history"])
+        self.value = self.history[-1]
+        self.restarted, self.search.evaluations = state["restarted"], state["evaluations"]
 
     def advance(self, projected: F64) -> bool:
         """Take one step; projected: the projected gradient.

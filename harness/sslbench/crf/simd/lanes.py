@@ -200,6 +200,18 @@ def first(_typing: Any, count: Any) -> Any:
 
 
 @_operation
+def bits(_typing: Any, array: Any, index: Any) -> Any:
+    """Mask from item `index` of an array of bytes, counted flat: bit 0 is the first lane."""
+    _check(array, types.uint8)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = builder.load(_item(context, builder, signature.args[0], *args))
+        return builder.bitcast(byte, _BITS)
+
+    return MASK(array, types.int64), code
+
+
+@_operation
 def splat(_typing: Any, value: Any) -> Any:
     """The same number in all lanes."""
 

@@ -97,6 +97,15 @@ class Layout:
         """View of a part of flat weights."""
         return weights[self.span(part)]
 
+    def state_weights(self, weights: F64) -> tuple[I32, I32, F64]:
+        """Attribute int32[n], label int32[n] and value of each state weight, in their order."""
+        values = self.part(weights, "state")
+        if self.state_start is None or self.state_label is None:
+            attribute, label = np.divmod(np.arange(len(values), dtype=np.int32), self.n_labels)
+            return attribute, label, values
+        attributes = np.arange(self.n_node, dtype=np.int32)
+        return np.repeat(attributes, np.diff(self.state_start)), self.state_label, values
+
     def same_as(self, other: Layout) -> bool:
         """Are all weights at the same places?"""
         if self is other:

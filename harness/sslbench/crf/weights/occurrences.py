@@ -46,15 +46,22 @@ class Occurrences(NamedTuple):
 
     @classmethod
     def build(
-        cls, ids: I32, number: I32 | None, table: RowTable | None, *, spelled: bool
+        cls,
+        ids: I32,
+        number: I32 | None,
+        table: RowTable | None,
+        *,
+        spelled: bool,
+        shares: int | None = None,
     ) -> Occurrences:
         """ids: int32[S, N] attributes; number: int32[A + 1] their codes in the table, None = the
         ids themselves; table: None = there are no lists.
 
-        spelled: spell lists out, which is faster for lists of one or two weights.
+        spelled: spell lists out, which is faster for lists of one or two weights. shares: None = as
+        many as threads.
         ValueError if there are more than 2^31 - 1 occurrences.
         """
-        shares = number_of_threads()
+        shares = shares or number_of_threads()
         slots = share_borders(ids, shares)
         codes = np.empty(0, np.int32) if number is None else number
         start = np.zeros(1, np.int64) if table is None else table.list_start

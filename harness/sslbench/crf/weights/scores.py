@@ -52,7 +52,7 @@ def _blocks(lo: int, n: int) -> int:
 
 
 @kernel
-def _prefetch_rows(row: I32, begin: int, end: int, table: F64) -> None:
+def prefetch_rows(row: I32, begin: int, end: int, table: F64) -> None:
     """Fetch rows of weights that are needed soon."""
     K = table.shape[1]
     for e in range(begin, end):
@@ -61,7 +61,7 @@ def _prefetch_rows(row: I32, begin: int, end: int, table: F64) -> None:
 
 
 @kernel
-def _prefetch_list(item: I32, e: int, lists: F64) -> None:
+def prefetch_list(item: I32, e: int, lists: F64) -> None:
     """Fetch the beginning of a list that is needed soon."""
     lanes.prefetch(lists, item[min(e, item.shape[0] - 1)])
 
@@ -84,9 +84,9 @@ def node_scores(
         for n in range(first, last):
             if n % AHEAD == 0:
                 start, stop = min(n + AHEAD, N), min(n + 2 * AHEAD, N)
-                _prefetch_rows(bundles, start * G, stop * G, sums)
+                prefetch_rows(bundles, start * G, stop * G, sums)
                 b, e = row_border[start * shares] + ZERO, row_border[stop * shares] + ZERO
-                _prefetch_rows(row, b, e, table)
+                prefetch_rows(row, b, e, table)
             i = (n - lo) * L
             b, e = row_border[n * shares] + ZERO, row_border[(n + 1) * shares] + ZERO
             rows.sum_rows(bundles, n * G, (n + 1) * G, sums, row, b, e, table, ZERO, L, flat, i)
@@ -94,7 +94,7 @@ def node_scores(
         # would be slow, too: the processor cannot predict its length.
         for g in range(shares):
             for e in range(list_border[g * N + first], list_border[g * N + last]):
-                _prefetch_list(item, e + ITEMS_AHEAD, lists)
+                prefetch_list(item, e + ITEMS_AHEAD, lists)
                 flat[(c * BLOCK - lo) * L + cell[e]] += lists[item[e]]
 
 
@@ -113,18 +113,18 @@ def node_gradient(
             for n in range(first, last):
                 ahead, i = min(n + AHEAD, N - 1), (n - lo) * L
                 b, e = ahead * G + cut[g], ahead * G + cut[g + 1]
-                _prefetch_rows(bundles, b, e, sums)
+                prefetch_rows(bundles, b, e, sums)
                 b, e = (
                     row_border[ahead * shares + g] + ZERO,
                     row_border[ahead * shares + g + 1] + ZERO,
                 )
-                _prefetch_rows(row, b, e, table)
+                prefetch_rows(row, b, e, table)
                 b, e = n * G + cut[g], n * G + cut[g + 1]
                 rows.add_to_rows(bundles, b, e, flat, i, sums, ZERO, L)
                 b, e = row_border[n * shares + g] + ZERO, row_border[n * shares + g + 1] + ZERO
                 rows.add_to_rows(row, b, e, flat, i, table, ZERO, L)
             for e in range(list_border[g * N + first], list_border[g * N + last]):
-                _prefetch_list(item, e + ITEMS_AHEAD, lists)
+                prefetch_list(item, e + ITEMS_AHEAD, lists)
                 lists[item[e]] += flat[(c * BLOCK - lo) * L + cell[e]]
 
 
@@ -162,7 +162,7 @@ def _sum_edges(
         for n in range(lo + begin, lo + end):  # apart, as in `node_scores`
             at = (n - lo - begin) * K
             for e in range(list_border[g * N + n], list_border[g * N + n + 1]):
-                _prefetch_list(item, e + LISTS_AHEAD, lists)
+                prefetch_list(item, e + LISTS_AHEAD, lists)
                 for k in range(item[e], item[e] + size[e]):
                     flat[at + column[k]] += lists[k]
 
@@ -194,7 +194,7 @@ def _add_edges(
     for n in range(lo + begin, lo + end):
         at, i = (n - lo - begin) * K, share * N + n
         for e in range(list_border[i], list_border[i + 1]):
-            _prefetch_list(item, e + LISTS_AHEAD, lists)
+            prefetch_list(item, e + LISTS_AHEAD, lists)
             for k in range(item[e], item[e] + size[e]):
                 lists[k] += flat[at + column[k]]
 

@@ -21,9 +21,11 @@ from sslbench.corpus import (
     convert_labels,
     detect_scheme,
     read_conll,
+    read_conllu,
     split_tag,
     tag_fits,
 )
+from sslbench.corpus.conllu import FIELDS
 from sslbench.errors import UserError, printable
 from sslbench.experiment.data import Dataset
 from sslbench.registrations import FeaturizerInfo
@@ -34,7 +36,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
     "test": ("test",),
     "unlabeled": ("unlabeled", "unlabelled"),
 }
-SUFFIXES = (".conll", ".txt", ".tsv", ".gz")
+SUFFIXES = (".conll", ".conllu", ".txt", ".tsv", ".gz")
 CUT_STREAM = 0x75736572  # seed of the permutation that holds out test sentences
 TEST_SHARE = 5
 
@@ -72,6 +74,33 @@ def find_files(path: Path) -> dict[str, Path]:
             hint=f"name the files {names} with one of the endings {' '.join(SUFFIXES)}",
         )
     return files
+
+
+def columns_of(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
+    """What the files have: as named, but of CoNLL-U word (FORM) and label (UPOS).
+
+    columns: as named; ten of them name the fields of CoNLL-U.
+    """
+    conllu = any(map(_is_conllu, find_files(path).values()))
+    return ("word", "label") if conllu and len(columns) != len(FIELDS) else tuple(columns)
+
+
+def _is_conllu(file: Path) -> bool:
+    return file.name.lower().removesuffix(".gz").endswith(".conllu")
+
+
+def _read(
+    file: Path, columns: Sequence[str], vocabularies: dict[str, Vocabulary] | None = None
+) -> Corpus:
+    """The columns of a file that are not "_"."""
+    if not _is_conllu(file):
+        return read_conll(file, columns, vocabularies)
+    fields: Mapping[str, str] = {"word": "FORM", "label": "UPOS"}
+    if len(columns) == len(FIELDS):
+        fields = {name: field for name, field in zip(columns, FIELDS, strict=True) if name != "_"}
+    else:
+        fields = {name: fields[name] for name in columns if name in fields}
+    return read_conllu(file, vocabularies, columns=fields)
 
 
 def all_files(path: Path) -> list[Path]:
@@ -116,7 +145,7 @@ def load_user_data(
     Parameters
     ----------
     path: a file or folder, see `find_files`.
-    columns: names of the columns, e.g. ("word", "pos", "label"); "_" skips one.
+    columns: names of the columns, e.g. ("word", "pos", "label"); "_" skips one. See `columns_of`.
     notice: called with messages on decisions that the user should know.
     cut: if there is no test file, hold out a fixed fifth of train as test split.
 
@@ -131,7 +160,7 @@ def load_user_data(
     UserError: with file and line, for a file that cannot be read; for a label that is no chunk tag
         where most are.
     """
-    files = find_files(path)
+    files, columns = find_files(path), columns_of(path, columns)
     if "label" not in columns:
         raise UserError(
             f"no column is called label in --columns {','.join(columns)}",
@@ -139,7 +168,7 @@ def load_user_data(
         )
     vocabularies: dict[str, Vocabulary] = {}
     labeled = {split: file for split, file in files.items() if split != "unlabeled"}
-    splits = {split: read_conll(file, columns, vocabularies) for split, file in labeled.items()}
+    splits = {split: _read(file, columns, vocabularies) for split, file in labeled.items()}
     scheme = _scheme_of(splits, labeled, columns)
     if "test" not in splits and cut:
         splits["train"], splits["test"] = _cut(splits["train"], files["train"])
@@ -183,7 +212,7 @@ def _scheme_of(
     mostly_typed = 2 * typed > labels.total() and share > 0.5
     mostly_bare = {"B", "E"} <= set(labels) and share > 0.95
     if mostly_typed or mostly_bare:
-        for file in files.values():
+        for file in (file for file in files.values() if not _is_conllu(file)):
             read_conll(file, columns, scheme=nearest)
     return scheme
 
@@ -274,10 +303,10 @@ def _raw_text(file: Path, columns: Sequence[str], vocabularies: dict[str, Vocabu
     shared = {name: words for name, words in vocabularies.items() if name != "label"}
     label_skipped = tuple("_" if name == "label" else name for name in columns)
     try:
-        return CorpusShards(read_conll(file, label_skipped, shared))
+        return CorpusShards(_read(file, label_skipped, shared))
     except UserError as error:
         label_missing = tuple(name for name in columns if name != "label")
         try:
-            return CorpusShards(read_conll(file, label_missing, shared))
+            return CorpusShards(_read(file, label_missing, shared))
         except UserError:
             raise error from None

@@ -1,4 +1,4 @@
-"""Runs on the workers of a dask cluster."""
+"""Runs on the workers of a dask cluster: several are shared out, one spreads its passes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from sslbench.errors import UserError
-from sslbench.experiment.execute.pool import OnStart
+from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.threads import use_threads
+from sslbench.experiment.execute.workers import connect
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
@@ -27,42 +27,40 @@ def run_on_dask(
     executes one run at a time and cannot be stopped: the timeout of the command does not apply.
     The run of a worker that is lost is made by another, and fails if that is lost several times.
 
-    Parameters
-    ----------
-    address: of the scheduler; None = a local cluster.
-    on_start: called when a run is submitted.
-
-    Raises
-    ------
-    UserError: dask.distributed is not installed, or no scheduler answers.
+    address: of the scheduler; None = a local cluster.  on_start: called when a run is submitted.
+    UserError: see `connect`.
     """
-    try:
-        import distributed
-    except ImportError as error:
-        raise UserError(
-            "--executor dask needs dask.distributed", hint="pip install 'sslbench[dask]'"
-        ) from error
-    dask: Any = distributed  # its functions have no types
-    with _client(dask.Client, address) as client:
+    with connect(address) as client:
         futures = {}
         for run_task in run_tasks:
             on_start(run_task)
             # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
             future = client.submit(_on_worker, msgspec.json.encode(run_task), pure=False)
             futures[future] = run_task
-        for future in dask.as_completed(list(futures)):
+        for future in _as_completed(list(futures)):
             record = _result(futures.pop(future), future)
             del future  # the cluster makes lost results again that somebody holds on to
             yield record
 
 
-def _client(make: Any, address: str | None) -> Any:
-    try:
-        return make(address) if address else make()
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"no dask scheduler at {address}: {error}", hint="e.g. --executor dask:tcp://host:8786"
-        ) from error
+def run_spread(
+    run_tasks: Iterable[RunTask], *, address: str | None, **options: Any
+) -> Iterator[RunRecord]:
+    """Execute runs here, one after the other; each spreads its passes over the workers.
+
+    options: of `run_all`.  UserError: see `connect`.
+    """
+    with connect(address) as client:
+        workers: str = client.scheduler.address
+        tasks = (msgspec.structs.replace(task, workers=workers) for task in run_tasks)
+        yield from run_all(tasks, **options)
+
+
+def _as_completed(futures: list[Any]) -> Iterator[Any]:
+    import distributed
+
+    dask: Any = distributed
+    yield from dask.as_completed(futures)
 
 
 def _result(run_task: RunTask, future: Any) -> RunRecord:

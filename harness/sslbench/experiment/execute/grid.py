@@ -6,11 +6,11 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from sslbench.errors import UserError
 from sslbench.experiment.claims import Claims
-from sslbench.experiment.execute.cluster import run_on_dask
+from sslbench.experiment.execute.cluster import run_on_dask, run_spread
 from sslbench.experiment.execute.nursery import Nursery
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.saving import Saving
@@ -21,6 +21,7 @@ from sslbench.experiment.store import Store
 from sslbench.experiment.training import RunTask
 from sslbench.plugins import Registry, registry
 
+Records = Iterator[RunRecord]
 Reuse = Literal["current", "verified", "stale"]
 _POLL_SECONDS = 0.5
 #: states of records that are taken from the store
@@ -78,8 +79,10 @@ class GridOptions:
     retry: run again what failed earlier.
     reuse: which records of the store are taken: made by today's code ("current"), or by code that
         a replay has shown to give the same bits ("verified"), or any ("stale").
-    executor: "local", "dask" or "dask:ADDRESS".
     nursery: starts the processes of local runs; None = a new one.
+    executor: "local", "dask" or "dask:ADDRESS": several runs are shared out among the workers of a
+        cluster, a single one spreads its passes over them.
+    admit: asked before a run starts; False = it is left, and so are all after it.
     on_stored, on_start, on_end: called when a run is found in the store, starts, or ends.
     on_wait: called with the number of runs that other processes are executing.
     """
@@ -91,6 +94,7 @@ class GridOptions:
     reuse: Reuse = "verified"
     executor: str = "local"
     nursery: Nursery | None = None
+    admit: Callable[[RunTask], bool] = lambda run_task: True
     on_stored: Callable[[RunRecord], None] = lambda record: None
     on_start: OnStart = lambda run_task: None
     on_end: Callable[[RunRecord], None] = lambda record: None
@@ -193,7 +197,7 @@ class _Grid:
 
         def claimed() -> Iterator[RunTask]:
             for run_id, run_task in todo.items():
-                if self.saving.lost:
+                if self.saving.lost or not self.options.admit(run_task):
                     return
                 if not claims.claim(run_id):
                     elsewhere[run_id] = run_task
@@ -202,7 +206,7 @@ class _Grid:
                 else:
                     yield run_task
 
-        for record in self._results(claimed(), max((t.threads for t in todo.values()), default=1)):
+        for record in self._results(claimed(), todo):
             self.records[record.run_id] = record
             if record.error_kind != "input":
                 self.saving.save(record)
@@ -210,19 +214,21 @@ class _Grid:
             self.options.on_end(record)
         return elsewhere
 
-    def _results(self, run_tasks: Iterator[RunTask], threads: int) -> Iterator[RunRecord]:
+    def _results(self, run_tasks: Iterator[RunTask], todo: Mapping[str, RunTask]) -> Records:
         options = self.options
         kind, _, address = options.executor.partition(":")
-        if kind == "local" and not address:
-            return run_all(
-                run_tasks,
-                jobs=options.jobs,
-                threads=threads,
-                timeout=options.timeout,
-                memory=options.memory,
-                on_start=options.on_start,
-                nursery=options.nursery,
-            )
-        if kind == "dask":
+        if kind not in ("local", "dask") or (kind == "local" and address):
+            raise UserError(f"--executor {options.executor!r}", hint="local, dask, or dask:ADDRESS")
+        if kind == "dask" and len(todo) > 1:
             return run_on_dask(run_tasks, address=address or None, on_start=options.on_start)
-        raise UserError(f"--executor {options.executor!r}", hint="local, dask, or dask:ADDRESS")
+        here: dict[str, Any] = {
+            "jobs": options.jobs,
+            "threads": max((each.threads for each in todo.values()), default=1),
+            "timeout": options.timeout,
+            "memory": options.memory,
+            "on_start": options.on_start,
+            "nursery": options.nursery,
+        }
+        if kind == "dask":
+            return run_spread(run_tasks, address=address or None, **here)
+        return run_all(run_tasks, **here)

@@ -21,6 +21,7 @@ class Coverage:
     unseen: bool[N], whether the word form is not in the labeled data.
     app: bool[S], whether all word forms of the sentence are in the labeled data (L.app).
     u_app: bool[S], whether all are in the unlabeled text (U.app); None without such text.
+    in_text: bool[N], whether the word form is in the unlabeled text; None without such text.
     texts: the corpus and the labeled data, to find the words of a segmentation that are not in the
         labeled data; None = not counted.  column: of their words or characters.
     """
@@ -30,15 +31,18 @@ class Coverage:
     u_app: Bool | None = None
     texts: tuple[Corpus, Corpus] | None = None
     column: str = "word"
+    in_text: Bool | None = None
 
     @staticmethod
     def concatenate(parts: Sequence[Coverage]) -> Coverage:
         """The coverage of several texts as one, each by its own training text; without `texts`."""
         texts = [part.u_app for part in parts if part.u_app is not None]
+        words = [part.in_text for part in parts if part.in_text is not None]
         return Coverage(
             np.concatenate([part.unseen for part in parts]),
             np.concatenate([part.app for part in parts]),
             np.concatenate(texts) if len(texts) == len(parts) else None,
+            in_text=np.concatenate(words) if len(words) == len(parts) else None,
         )
 
 
@@ -48,11 +52,12 @@ def coverage(
     """Look up the words of `corpus` (case-sensitive); reads `unlabeled` once."""
     words, offsets = corpus.column(column), corpus.offsets
     seen = _occurring(iter([labeled]), words.vocabulary, column)[words.codes]
-    u_app = None
+    u_app = in_text = None
     if unlabeled is not None:
         in_text = _occurring(iter(unlabeled), words.vocabulary, column)[words.codes]
         u_app = per_sentence(~in_text, offsets) == 0
-    return Coverage(~seen, per_sentence(~seen, offsets) == 0, u_app, (corpus, labeled), column)
+    app = per_sentence(~seen, offsets) == 0
+    return Coverage(~seen, app, u_app, (corpus, labeled), column, in_text)
 
 
 def _occurring(shards: Iterator[Corpus], vocabulary: Vocabulary, column: str) -> Bool:

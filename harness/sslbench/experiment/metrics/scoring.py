@@ -10,6 +10,7 @@ import numpy as np
 from sslbench.corpus.columns import Column, Corpus, Vocabulary
 from sslbench.corpus.encodings import Scheme, Task
 from sslbench.experiment.metrics.alternatives import Alternatives, alternative_lists
+from sslbench.experiment.metrics.anatomy import Anatomy, added, anatomy
 from sslbench.experiment.metrics.chunks import ChunkList, Labels, find_chunks, is_in, per_sentence
 from sslbench.experiment.metrics.counts import SentenceCounts, metrics_from_counts
 from sslbench.experiment.metrics.coverage import Coverage, coverage_metrics
@@ -21,12 +22,14 @@ class Scores:
     """Result of `score`: metrics by name, and what they are made of.
 
     correct: bool[N], by token.  cover: see `score`.
+    anatomy: counts of tokens by word, label and length, see `metrics.anatomy`.
     """
 
     metrics: dict[str, float]
     counts: SentenceCounts
     correct: Bool
     cover: Coverage | None
+    anatomy: Anatomy
 
 
 def score(
@@ -75,7 +78,8 @@ def score(
         if alternatives is not None:
             lists |= alternative_lists(golds, guesses, alternatives, n_tokens)
         counts = SentenceCounts(*tokens, **{n: c.per_sentence(offsets) for n, c in lists.items()})
-    return _scores(counts, correct, coverage)
+    parts = anatomy(gold, correct, offsets, coverage, chunks=task != "tagging")
+    return _scores(counts, correct, coverage, parts)
 
 
 def pool(parts: Sequence[Scores]) -> Scores:
@@ -84,16 +88,18 @@ def pool(parts: Sequence[Scores]) -> Scores:
     correct = np.concatenate([part.correct for part in parts])
     covers = [part.cover for part in parts if part.cover is not None]
     cover = Coverage.concatenate(covers) if len(covers) == len(parts) else None
-    return _scores(counts, correct, cover)
+    return _scores(counts, correct, cover, added([part.anatomy for part in parts]))
 
 
-def _scores(counts: SentenceCounts, correct: Bool, cover: Coverage | None) -> Scores:
+def _scores(
+    counts: SentenceCounts, correct: Bool, cover: Coverage | None, parts: Anatomy
+) -> Scores:
     metrics = metrics_from_counts(counts)
     if counts.oov_words is not None and not counts.oov_words.any():
         metrics = {name: value for name, value in metrics.items() if "oov" not in name}
     if cover is not None:
         metrics |= coverage_metrics(counts, correct, cover)
-    return Scores(metrics, counts, correct, cover)
+    return Scores(metrics, counts, correct, cover, parts)
 
 
 def _checked(labels: Labels, n_tokens: int) -> Labels:

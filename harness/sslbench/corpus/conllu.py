@@ -1,4 +1,4 @@
-"""A reader of words and universal tags in CoNLL-U, the format of Universal Dependencies.
+"""A reader of CoNLL-U, the format of Universal Dependencies.
 
 Source: https://universaldependencies.org/format.html. Ten columns, separated by single tabs; a
 blank line after each sentence; lines that start with ``#`` are comments. Syntactic words are
@@ -9,18 +9,26 @@ nodes (``8.1``) are checked and left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary, read_bytes
-from sslbench.corpus.files import BYTE_ORDER_MARK, COPY_AGAIN, Source, decode, source_name
+from sslbench.corpus.columns import Column, Corpus, Vocabulary
+from sslbench.corpus.files import (
+    BYTE_ORDER_MARK,
+    COPY_AGAIN,
+    Source,
+    decode,
+    read_bytes,
+    source_name,
+)
 from sslbench.errors import UserError
 from sslbench.types import I64, AnyArray, Bool
 
-COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-_ID, _FORM, _UPOS = 0, 1, 3
+FIELDS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+_ID = FIELDS.index("ID")
 _NEWLINE, _TAB, _HASH = b"\n\t#"
 _NUMBER = r"(?:0|[1-9][0-9]{0,8})"  # always fits an int64
 _WORD_ID = re.compile(rf"(?P<number>{_NUMBER})(?:-(?P<last>{_NUMBER})|\.(?P<extra>{_NUMBER}))?")
@@ -30,14 +38,16 @@ def read_conllu(
     source: Source,
     vocabularies: dict[str, Vocabulary] | None = None,
     *,
+    columns: Mapping[str, str] = MappingProxyType({"word": "FORM", "upos": "UPOS"}),
     tags: Collection[str] | None = None,
 ) -> Corpus:
-    """Read the syntactic words of a file: columns word (FORM) and upos.
+    """Read the syntactic words of a file.
 
     A byte order mark, CRLF, several blank lines and a missing newline at the end are harmless. A
     form may contain spaces.
 
     vocabularies: by column, used and extended; splits share those of one dict. Default: new ones.
+    columns: names of columns, and the field of each, such as "FORM".
     tags: the tags that UPOS may have (default: any).
     UserError with file and line for: a byte that is not UTF-8, a row without ten columns or with an
     empty one, an ID that is malformed or out of sequence, a sentence without words, a word without
@@ -46,12 +56,14 @@ def read_conllu(
     shared = {} if vocabularies is None else vocabularies
     rows = _find_rows(_read(source), source_name(source))
     is_word, offsets = _number_words(rows)
-    words = shared.setdefault("word", Vocabulary())
-    upos = shared.setdefault("upos", Vocabulary())
-    tag_codes = upos.encode(rows.column(_UPOS))[is_word]
-    _check_tags(rows, is_word, Column(upos, tag_codes), tags)
-    forms = words.encode(rows.column(_FORM, is_word))
-    return Corpus({"word": Column(words, forms), "upos": Column(upos, tag_codes)}, offsets)
+    found = {}
+    for name, field in columns.items():
+        vocabulary = shared.setdefault(name, Vocabulary())
+        codes = vocabulary.encode(rows.column(FIELDS.index(field), is_word))
+        found[name] = Column(vocabulary, codes)
+        if field == "UPOS":
+            _check_tags(rows, is_word, found[name], tags)
+    return Corpus(found, offsets)
 
 
 def _read(source: Source) -> bytes:
@@ -103,13 +115,13 @@ def _find_rows(data: bytes, file: str) -> _Rows:
     line = np.flatnonzero(is_row)
     if not len(line):
         raise UserError("no word in the file", file=file, hint=COPY_AGAIN)
-    wrong = line[n_tabs[line] != len(COLUMNS) - 1]
+    wrong = line[n_tabs[line] != len(FIELDS) - 1]
     if len(wrong):
         n_columns = int(n_tabs[wrong[0]]) + 1
-        message = f"{n_columns} column{'s' * (n_columns != 1)} where CoNLL-U has {len(COLUMNS)}"
+        message = f"{n_columns} column{'s' * (n_columns != 1)} where CoNLL-U has {len(FIELDS)}"
         hint = "columns are separated by single tabs, sentences by empty lines"
         raise UserError(message, file=file, line=int(wrong[0]) + 1, hint=hint)
-    inner = tabs[np.repeat(is_row, n_tabs)].reshape(len(line), len(COLUMNS) - 1)
+    inner = tabs[np.repeat(is_row, n_tabs)].reshape(len(line), len(FIELDS) - 1)
     borders = np.column_stack([starts[line] - 1, inner, ends[line]])
     n_blank = np.cumsum(blank)[line]
     first = np.append(True, n_blank[1:] != n_blank[:-1])
@@ -117,7 +129,7 @@ def _find_rows(data: bytes, file: str) -> _Rows:
     empty = np.argwhere(np.diff(borders) == 1)
     if len(empty):
         row, column = empty[0].tolist()
-        raise rows.error(row, f"{COLUMNS[column]} is empty", "an empty value is written _")
+        raise rows.error(row, f"{FIELDS[column]} is empty", "an empty value is written _")
     return rows
 
 

@@ -1,0 +1,228 @@
+"""``sslbench suite show | run | report``."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sslbench.cli.options import Duration, MemorySize
+from sslbench.cli.text import counted, duration, echo, table, warn_of_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sslbench.experiment.price import Prices
+    from sslbench.experiment.record import RunRecord
+    from sslbench.report.board import Board
+    from sslbench.report.page.build import Sources
+    from sslbench.suite.cells import Cell, CellState
+    from sslbench.suite.file import Suite
+
+_STATES: tuple[CellState, ...] = ("done", "stale", "other data", "failed", "missing")
+_FILE = click.argument("file", metavar="FILE")
+_JOBS = click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
+
+
+@click.group("suite")
+def command() -> None:
+    """Run all that a board consists of, by one file, and make its tables and page.
+
+    FILE is a suite file, or the name of one in leaderboards/suites.
+    """
+
+
+@command.command("show")
+@_FILE
+@_JOBS
+@click.option("--cells", "each", is_flag=True, help="A line for every cell, in the order of runs.")
+def show(file: str, jobs: int, each: bool) -> None:
+    """Show the cells, which of them there are, and what the others will cost."""
+    from sslbench.experiment.price import Prices
+    from sslbench.suite.cells import in_order
+
+    suite, cells, records = _opened(file)
+    prices = Prices(records)
+    if each:
+        for cell in in_order(cells, prices):
+            found = prices.of(cell.spec)
+            cost = "?" if found is None else f"{'~' * found.guess}{found.cpu_s:.0f} s"
+            echo(f"{cell.state}: {cell.describe()}: {cost}")
+        return
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        protocol = cell.spec.protocol
+        groups.setdefault((cell.spec.dataset, str(protocol.labeled)), []).append(cell)
+    head = ("dataset", "labeled", "cells", *_STATES, "to run, CPU")
+    rows = [_row(names, group, prices) for names, group in groups.items()]
+    echo(f"{suite.title}: {suite.path}\n")
+    echo(table([head, *rows], indent=""))
+    echo(f"\n{_price_line(cells, prices, jobs)}")
+
+
+def _row(names: tuple[str, str], cells: Sequence[Cell], prices: Prices) -> tuple[str, ...]:
+    states = Counter(cell.state for cell in cells)
+    counts = [str(states[state] or "-") for state in _STATES]
+    known, unknown = _cost(cells, prices)
+    cost = f"{duration(sum(known))}{' + ?' if unknown else ''}"
+    return (*names, str(len(cells)), *counts, cost)
+
+
+def _cost(cells: Sequence[Cell], prices: Prices) -> tuple[list[float], int]:
+    """CPU seconds of the cells that are to be run, and how many of these have no price."""
+    todo = [prices.of(cell.spec) for cell in cells if cell.state not in ("done", "failed")]
+    known = [price.cpu_s for price in todo if price is not None]
+    return known, len(todo) - len(known)
+
+
+def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
+    from sslbench.suite.execute import wall_seconds
+
+    states = Counter(cell.state for cell in cells)
+    parts = [f"{states[state]} {state}" for state in _STATES if states[state]]
+    known, unknown = _cost(cells, prices)
+    wall = wall_seconds(known, jobs)
+    line = (
+        f"{counted(len(cells), 'cell')}: {', '.join(parts)}; to run: {duration(sum(known))} of CPU"
+    )
+    line += f", about {duration(wall)} with --jobs {jobs}"
+    return line + (f", without {counted(unknown, 'cell')} of unknown price" if unknown else "")
+
+
+@command.command("run")
+@_FILE
+@_JOBS
+@click.option("--budget", type=Duration(), help="Start nothing that would end later, e.g. 2h.")
+@click.option("--executor", default="local", show_default=True, help="local or dask[:ADDRESS].")
+@click.option("--memory", type=MemorySize(), help="Per run, e.g. 8G.")
+@click.option("--retry", is_flag=True, help="Run again what failed earlier.")
+@click.pass_context
+def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **given: Any) -> None:
+    """Run the cells that are missing or stale: a draw of everything before the next of anything.
+
+    Within a draw the cheap ones come first. Stopped at any moment, the same command goes on.
+    """
+    from sslbench.cli.messages import plain_warnings, tell
+    from sslbench.cli.run import run_shown, summary
+    from sslbench.experiment.price import Prices
+    from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
+    from sslbench.suite.execute import Budget, planned
+
+    with plain_warnings():
+        suite, cells, records = _opened(file)
+        prices = Prices(records)
+        skip = ("done",) if given["retry"] else ("done", "failed")
+        todo = [cell for cell in cells if cell.state not in skip]
+        tell(_price_line(cells, prices, jobs))
+        tasks = planned(todo, prices, Store(suite.store), registry(), jobs=jobs, notice=tell)
+        found = {task.spec.run_id: prices.of(task.spec) for task in tasks}
+        known = {run_id: price.cpu_s for run_id, price in found.items() if price is not None}
+        limit = Budget(float("inf") if budget is None else budget, known)
+        options = {"jobs": jobs, "timeout": suite.timeout, "admit": limit.admits, **given}
+        result = run_shown(tasks, suite.store, **options)
+    tell(summary(result))
+    if limit.left is not None:
+        tell(f"--budget: {counted(len(tasks) - len(result.records), 'run')} left")
+    ctx.exit(result.exit_status)
+
+
+@command.command("report")
+@_FILE
+@click.option("--dataset", "datasets", multiple=True, metavar="PATTERN", help="Only these.")
+@click.option("--method", "methods", multiple=True, metavar="PATTERN", help="Only these.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder; default: that of the file.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Write nothing; exit status 1, with names, if a cell is missing, stale or failed, a file"
+    " would change, or a line of the ledger is not that of its runs.",
+)
+@click.pass_context
+def report(
+    ctx: click.Context,
+    /,
+    file: str,
+    datasets: tuple[str, ...],
+    methods: tuple[str, ...],
+    out: Path | None,
+    check: bool,
+) -> None:
+    """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
+    from sslbench.cli.messages import plain_warnings, tell
+    from sslbench.errors import UserError
+    from sslbench.report.blocks import with_blocks
+    from sslbench.report.render import board_files, changed_files, grid, write_files
+
+    with plain_warnings():
+        suite, cells, records = _opened(file)
+    cells = [c for c in cells if _wanted(c.spec.dataset, datasets) and _wanted(c.line, methods)]
+    if not cells:
+        raise UserError("no cell has such a dataset and method", file=suite.path)
+    board, sources, wrong = _board(suite, cells, records)
+    files = board_files(board, suite.name, sources)
+    folder = Path(os.path.normpath(out or suite.out))
+    if out is None:
+        files |= with_blocks(board, suite.name, suite.include, folder)
+    changed = changed_files(folder, files) if check else write_files(folder, files)
+    if check:
+        for line in [*(f"would change: {folder / name}" for name in changed), *wrong]:
+            echo(line)
+    else:
+        for size in board.sizes:
+            names, rows = grid(board, size)
+            echo(table([(f"{size} labeled", *names), *rows], indent="") + "\n")
+    tell(f"{sources.summary} {len(changed)} of {len(files)} files changed in {folder}")
+    ctx.exit(1 if check and (changed or wrong) else 0)
+
+
+def _board(
+    suite: Suite, cells: Sequence[Cell], records: Sequence[RunRecord]
+) -> tuple[Board, Sources, list[str]]:
+    """The board, what its page tells besides, and what `--check` has to complain of."""
+    from sslbench.experiment.staleness import states
+    from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
+    from sslbench.report.ledger import read_ledger, wrong_lines
+    from sslbench.report.page.build import Sources
+    from sslbench.report.suite_board import suite_board
+
+    ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
+    ledger = [line for line in ledger if suite.paper in ("", line.paper)]
+    marks = dict[str, str](states(records, Store(suite.store), registry()))
+    board = suite_board(suite, cells, marks, registry())
+    wrong = wrong_lines(ledger, {record.run_id: record for record in records})
+    return board, Sources(marks, ledger, _summary_line(cells)), [*board.gaps, *wrong]
+
+
+def _wanted(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _summary_line(cells: Sequence[Cell]) -> str:
+    """What the page rests on."""
+    states = Counter(cell.state for cell in cells)
+    records = [cell.record for cell in cells if cell.record is not None]
+    spent = sum(record.cpu_s or 0.0 for record in records)
+    counts = ", ".join(f"{states[state]} {state}" for state in _STATES if states[state])
+    return f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours."
+
+
+def _opened(file: str) -> tuple[Suite, list[Cell], list[RunRecord]]:
+    """The suite, its cells with their records, and all records of its store."""
+    from sslbench.experiment.store import Store
+    from sslbench.plugins import registry
+    from sslbench.suite.cells import suite_cells, with_records
+    from sslbench.suite.file import read_suite
+
+    plugins = registry()
+    warn_of_problems(plugins)
+    suite = read_suite(file)
+    store = Store(suite.store)
+    records = store.records()
+    cells = with_records(suite_cells(suite, plugins), records, store, plugins)
+    return suite, cells, records

@@ -1,0 +1,1 @@
+"""Taggers as models of CRFsuite, and text dumps of CRFsuite and CRF++ as taggers."""

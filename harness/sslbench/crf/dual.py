@@ -1,0 +1,213 @@
+"""A start for a supervised training: exponentiated gradient, an ascent on its dual by blocks.
+
+With one distribution u_i over the labelings of each sentence, w(u) = V sum_i (f(y_i) - E_{u_i}[f])
+for the prior variances V, and D(u) = sum_i H(u_i) - w' V^-1 w / 2, the maximum of D is the minimum
+of the loss -F.  A visit of some sentences moves their u towards the posterior under w(u), by the
+step that a quadratic model of D calls for; one that lowers D is undone and tried again with a
+shorter step.  D is never above the loss, so their difference certifies how close both are.
+
+A few passes over the text in random order come closer than several times as many iterations of
+L-BFGS, as long as the prior is not too weak.  The passes run in one thread.
+
+Source: M. Collins, A. Globerson, T. Koo, X. Carreras, P. L. Bartlett: Exponentiated gradient
+algorithms for conditional random fields and max-margin Markov networks, JMLR 9 (2008), section 5.
+The choice of the step is our own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from sslbench.checked import check_array
+from sslbench.crf.data import Batch, batches
+from sslbench.crf.dual_kernels import DualText, DualVariables, DualWeights, ascend
+from sslbench.crf.first_order import scaled
+from sslbench.crf.objective import EncodedCorpus, Objective
+from sslbench.crf.optim.lbfgs import Options
+from sslbench.crf.simd import rows
+from sslbench.crf.terms import HardLabels
+from sslbench.crf.weights.layout import Layout
+from sslbench.crf.weights.occurrences import Occurrences
+from sslbench.types import F64, I32
+
+#: least tokens of a block: blocks of one sentence need fewer passes, but more time and memory for
+#: their transitions
+BLOCK_TOKENS = 60
+#: shorter texts are trained by L-BFGS alone, in less time than the kernels take to compile
+FEWEST_TOKENS = 20_000
+#: a first visit adds to the score of the gold labels the log of prior variance times sentences, and
+#: this: too much costs a pass, too little many
+MORE_PEAK = 1.0
+FIRST_STEP = 0.3
+#: a training of fewer iterations is left to L-BFGS: the loss is large after the first passes
+FEWEST_PASSES = 50
+#: the gap is an estimate, so it must be this share of the tolerance, but not below CLOSEST, where
+#: L-BFGS is the better one
+CERTAIN, CLOSEST = 0.5, 1e-7
+#: the ascent ends when the estimated gap, relative to D, stays above this share of what it was
+#: WINDOW passes ago: L-BFGS is faster then
+SLOWEST, WINDOW = 0.65, 8
+
+
+class DualPoint(NamedTuple):
+    """Flat weights, a lower bound of the loss -F, and how many passes it took."""
+
+    weights: F64
+    bound: float
+    passes: int
+
+
+def suits(objective: Objective, options: Options) -> bool:
+    """Is the objective the log-likelihood of a first-order chain with Gaussian priors alone, whose
+    transitions do not depend on the position; and is it to be maximized to the end?
+    """
+    if len(objective.parts) != 1 or objective.expected_counts is not None:
+        return False
+    (data, term), layout = objective.parts[0], objective.layout
+    plain = isinstance(term, HardLabels) and term.weights is None and not data.varying
+    fixed = layout.order == 1 and data.dense is None and layout.n_factors == 0
+    whole = options.share == 0.0 and options.max_iterations >= FEWEST_PASSES
+    return plain and fixed and whole and int(data.offsets[-1]) >= FEWEST_TOKENS
+
+
+def start(objective: Objective, options: Options) -> DualPoint | None:
+    """Where L-BFGS may start instead of weights that are all 0; None if the ascent does not suit.
+
+    Where the bound says that the weights are good enough, L-BFGS has nothing to do.
+    """
+    if not suits(objective, options):
+        return None
+    tolerance = max(CERTAIN * options.ftol, CLOSEST)
+    return maximize(objective, tolerance, options.max_iterations)
+
+
+def maximize(objective: Objective, tolerance: float, limit: int) -> DualPoint | None:
+    """Ascend until the gap is about `tolerance` times the loss, progress is slow, or there have
+    been so many passes.
+
+    None if a sentence cannot be scaled.
+    """
+    ascent, gaps = Ascent.build(objective), [math.inf]
+    n = len(ascent.text.offsets) - 1
+    peak = max(1.0, math.log(objective.sigma2 * n) + MORE_PEAK)
+    while len(gaps) <= limit:
+        if ascent.one_pass(len(gaps) - 1, peak) != scaled.OK:
+            return None
+        # the first visits say nothing about the gap
+        gaps.append(math.inf if peak else ascent.missing / abs(ascent.value))
+        slow = len(gaps) > WINDOW + 1 and gaps[-1] > SLOWEST * gaps[-1 - WINDOW]
+        if gaps[-1] <= tolerance or slow:
+            break
+        peak = 0.0
+    return DualPoint(ascent.flat_weights(), ascent.value, len(gaps) - 1)
+
+
+@dataclass
+class Ascent:
+    """State of the ascent.
+
+    value: D; missing: an estimate of what the last pass had to raise it by.
+    """
+
+    layout: Layout
+    text: DualText
+    entries: Occurrences
+    weights: DualWeights
+    dual: DualVariables
+    value: float = 0.0
+    missing: float = math.inf
+
+    @classmethod
+    def build(cls, objective: Objective) -> Ascent:
+        """Each u is certain of the gold labels, and all weights are 0."""
+        ((data, term),) = objective.parts
+        layout, L = objective.layout, objective.layout.n_labels
+        assert isinstance(term, HardLabels)
+        N, labels = int(data.offsets[-1]), term.labels
+        check_array(labels, "labels", np.int32, (N,), (0, L))
+        cut = list(batches(data.offsets, BLOCK_TOKENS))
+        mu, xi = np.zeros((N, L), np.float32), np.zeros((len(cut), L, L))
+        mu[np.arange(N), labels] = 1.0
+        for counts, batch in zip(xi, cut, strict=True):
+            at = batch.lo + np.flatnonzero(~batch.first)
+            np.add.at(counts, (labels[at - 1], labels[at]), 1.0)
+        steps = np.full(len(cut), FIRST_STEP)
+        dual = DualVariables(
+            np.zeros_like(mu), mu, np.zeros_like(xi), xi, np.zeros(len(cut)), steps
+        )
+        text = _text(objective, data, cut, labels)
+        node, states = data.attributes.node, layout.states
+        entries = Occurrences.build(node, data.number, states, spelled=True, shares=1)
+        return cls(layout, text, entries, _weights(objective), dual)
+
+    def one_pass(self, number: int, peak: float) -> int:
+        """Visit all blocks in the random order of this pass; a status as in `scaled`.
+
+        peak: of the first pass, 0 in later ones.
+        """
+        found = np.zeros(3)
+        order = np.random.default_rng(number).permutation(len(self.dual.entropy))
+        status = ascend(order, peak, self.text, self.entries, self.weights, self.dual, found)
+        self.value += float(found[0])
+        self.missing = float(found[1])
+        return status
+
+    def flat_weights(self) -> F64:
+        """w(u), float64[layout.size]."""
+        layout, own, L = self.layout, self.weights, self.layout.n_labels
+        flat = np.zeros(layout.size)
+        state = layout.part(flat, "state")
+        table = np.ascontiguousarray(own.table[:, :L])
+        if layout.states is None:
+            state[:] = table.reshape(-1)
+        else:
+            layout.states.pack(table, own.lists, state)
+        transitions = layout.part(flat, "transitions").reshape(-1, L)
+        transitions[:] = own.transitions[: len(transitions)]
+        if layout.use_stop:
+            layout.part(flat, "stop")[:] = own.stop
+        return flat
+
+
+def _text(objective: Objective, data: EncodedCorpus, cut: list[Batch], labels: I32) -> DualText:
+    mask, L = objective.transition_mask, objective.layout.n_labels
+    sentence = np.array([0, *(batch.sentence_hi for batch in cut)], np.int64)
+    forced = np.empty(0, np.int32) if data.forced_labels is None else data.forced_labels
+    forbidden = np.zeros((L + 1, L))
+    if mask is not None:
+        forbidden[~mask] = -np.inf
+    limited = len(forced) > 0 or mask is not None
+    return DualText(sentence, data.offsets, labels, forced, forbidden, limited)
+
+
+def _weights(objective: Objective) -> DualWeights:
+    """All zero."""
+    layout, L = objective.layout, objective.layout.n_labels
+    copies = np.ones(layout.n_node * L) if objective.copies is None else objective.copies
+    if layout.states is None:
+        row_scale, lists = copies[::L].copy(), np.empty(0)
+        present = np.ones((layout.n_node, L), np.bool_)
+    else:
+        per_cell, lists = layout.states.unpack(copies)
+        row_scale, present = per_cell.max(axis=1, initial=0.0), per_cell > 0.0
+    return DualWeights(
+        rows.aligned(len(present), _width(L)),
+        np.zeros(len(lists)),
+        objective.sigma2 * row_scale,
+        objective.sigma2 * lists,
+        np.packbits(present, axis=1, bitorder="little"),
+        np.zeros((L + 1, L)),
+        np.zeros(L),
+        objective.sigma2,
+        layout.use_start,
+        layout.use_stop,
+    )
+
+
+def _width(L: int) -> int:
+    """Of padded rows; short ones are not padded, so that the table stays small."""
+    return L if L <= rows.WIDTH // 2 else -(-L // rows.WIDTH) * rows.WIDTH

@@ -1,0 +1,261 @@
+"""The workers of a dask cluster: who may join, and passes that are shared out among them.
+
+`perform` runs on a worker, all else here.  A worker keeps the units that it was sent in files of
+its own folder, and is given the same ones in the next pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shutil
+import sys
+import threading
+import time
+import uuid
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from sslbench.atomic import write_atomically
+from sslbench.compile_time import compile_seconds
+from sslbench.errors import UserError, printable
+from sslbench.experiment.sources import core_digest
+from sslbench.spread import Pass, WorkerError, pack, pass_named, unpack
+from sslbench.threads import set_number_of_threads
+
+_POLL = 2.0  # seconds between two looks for workers
+PATIENCE = 60.0  # seconds without a worker until a pass goes on here
+_FOLDER = "sslbench-units"
+
+
+class Answer(NamedTuple):
+    """Of a worker. data: the result, or one line.  "unit": it lacks the unit."""
+
+    status: Literal["done", "unit", "failed"]
+    worker: str
+    data: bytes = b""
+    cpu: float = 0.0
+
+
+@cache
+def code() -> str:
+    """A digest of what the results of passes depend on: the code, and versions of libraries."""
+    import numba
+    import numpy
+
+    parts = [core_digest(name) for name in ("engine", "features", "graph")]
+    parts += [platform.python_version(), numpy.__version__, numba.__version__]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+
+
+def connect(address: str | None) -> Any:
+    """A dask client, of a new local cluster if there is no address.
+
+    UserError: dask.distributed is not installed, no scheduler or worker answers, or a worker has
+    other code than this process.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise UserError(
+            "--executor dask needs dask.distributed", hint="pip install 'sslbench[dask]'"
+        ) from error
+    dask: Any = distributed  # its functions have no types
+    try:
+        client = dask.Client(address) if address else dask.Client(threads_per_worker=1)
+        client.wait_for_workers(1, timeout=PATIENCE)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"no dask scheduler with workers at {address}: {error}",
+            hint="e.g. --executor dask:tcp://host:8786",
+        ) from error
+    try:
+        found = client.run(code)
+    except Exception as error:  # whatever an import raises there
+        client.close()
+        raise UserError(
+            f"a worker cannot run sslbench: {type(error).__name__}: {error}", hint=_SAME
+        ) from error
+    for worker, theirs in found.items():
+        if theirs != code():
+            client.close()
+            raise UserError(_other_code(worker), hint=_SAME)
+    return client
+
+
+_SAME = "workers need the same sslbench, Python, numpy and numba as the command"
+
+
+def _other_code(worker: str) -> str:
+    return f"the worker {worker} runs other code than this command"
+
+
+class DaskBroker:
+    """Shares out passes; see `Broker`.  cpu: seconds of the workers, without compilation."""
+
+    def __init__(self, address: str) -> None:
+        self.client = connect(address)
+        self.cpu = 0.0
+        self._run = uuid.uuid4().hex  # names the units of this run
+        self._homes: dict[tuple[str, int], str] = {}  # the worker that has a unit
+        self._counts: dict[str, int] = {}  # units by key
+
+    def over(
+        self, name: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
+    ) -> Generator[bytes, None, None]:
+        """See `Broker`."""
+        one = _OnePass(self, name, work, key, give)
+        ahead: deque[tuple[int, Any]] = deque()
+        try:
+            while True:
+                while len(ahead) < one.window and (future := one.submit(begin)) is not None:
+                    ahead.append((begin, future))
+                    begin += 1
+                if not ahead:
+                    return
+                yield one.result(*ahead.popleft())
+        except _LostError as reason:
+            _tell(f"workers: {reason}; the pass {name} goes on in this process")
+        finally:
+            for _, future in ahead:
+                future.cancel()
+
+    def close(self) -> None:
+        """Let workers drop the units of this run."""
+        try:
+            self.client.run(_drop, self._run)
+            self.client.close()
+        except Exception as error:  # workers that are gone have dropped them
+            _tell(f"closing the connection to the workers: {type(error).__name__}")
+
+
+class _LostError(Exception):
+    """There are no workers, or they cannot do this unit."""
+
+
+class _OnePass:
+    """A pass over the units of `key`."""
+
+    def __init__(
+        self,
+        broker: DaskBroker,
+        name: str,
+        work: bytes,
+        key: str,
+        give: Callable[[int], bytes | None],
+    ) -> None:
+        self.broker, self.key, self.give = broker, key, give
+        self.client, self.name, self.number = broker.client, name, uuid.uuid4().hex
+        # A task rather than scattered data: the cluster makes a lost copy again.
+        self.work = self._submit(_same, work)
+
+    @property
+    def window(self) -> int:
+        """Units to have under way: workers may come and go."""
+        return 2 * max(1, len(_workers(self.client)))
+
+    def _submit(self, function: Any, *arguments: Any, worker: str | None = None) -> Any:
+        options = {} if worker is None else {"workers": [worker], "allow_other_workers": True}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # about the size of the arguments
+            return self.client.submit(function, *arguments, pure=False, **options)
+
+    def submit(self, number: int, again: bool = False) -> Any:
+        """Start a unit; None if there is none of this number. again: no worker has it."""
+        homes, place = self.broker._homes, (self.key, number)
+        if number >= self.broker._counts.get(self.key, sys.maxsize):
+            return None
+        worker, unit = None if again else homes.get(place), None
+        if worker is None and (unit := self.give(number)) is None:
+            self.broker._counts[self.key] = number
+            return None
+        names = f"{self.broker._run}/{self.key}.{number}"
+        what = self.name, self.number, self.work, names, unit, code()
+        return self._submit(perform, *what, worker=worker)
+
+    def result(self, number: int, future: Any) -> bytes:
+        """The result of a unit; it is sent again where it is missing."""
+        while (answer := self._wait(future)).status == "unit":
+            future = self.submit(number, again=True)
+        if answer.status == "failed":
+            line = printable(answer.data.decode(errors="replace"))
+            raise WorkerError(f"worker {answer.worker}, pass {self.name}: {line}")
+        self.broker._homes[self.key, number] = answer.worker
+        self.broker.cpu += answer.cpu
+        return answer.data
+
+    def _wait(self, future: Any) -> Answer:
+        last = time.monotonic()
+        while True:
+            try:
+                return Answer(*future.result(timeout=_POLL))
+            except TimeoutError:
+                if _workers(self.client):
+                    last = time.monotonic()
+                elif time.monotonic() - last > PATIENCE:
+                    raise _LostError("none answers") from None
+            except Exception as error:  # a task that fails is an answer: the cluster has lost it
+                raise _LostError(type(error).__name__) from error
+
+
+def _workers(client: Any) -> list[str]:
+    try:
+        return list(client.nthreads())
+    except Exception:  # the scheduler is gone
+        return []
+
+
+def _tell(text: str) -> None:
+    print(f"sslbench: {text}", file=sys.stderr, flush=True)
+
+
+# -- on a worker -------------------------------------------------------------------------------
+
+_one_at_a_time = threading.Lock()
+_last: dict[str, Pass[Any, Any]] = {}  # the pass in progress, by its number
+
+
+def _same(data: bytes) -> bytes:
+    return data
+
+
+def _drop(run: str, dask_worker: Any) -> None:
+    shutil.rmtree(Path(dask_worker.local_directory) / _FOLDER / run, ignore_errors=True)
+
+
+def perform(
+    name: str, number: str, work: bytes, unit_name: str, unit: bytes | None, wanted: str
+) -> Answer:
+    """The result of a unit. unit: None = it is in a file; wanted: the `code` of the command."""
+    from distributed import get_worker
+
+    worker: Any = get_worker()
+    if code() != wanted:
+        return Answer("failed", worker.address, _other_code(worker.address).encode())
+    path = Path(worker.local_directory) / _FOLDER / unit_name
+    try:
+        if unit is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, unit)
+        elif not path.exists():
+            return Answer("unit", worker.address)
+        with _one_at_a_time:  # kernels use the threads of the worker
+            set_number_of_threads(worker.state.nthreads)
+            began = time.process_time() - compile_seconds().cpu
+            data = _result(name, number, work, path.read_bytes() if unit is None else unit)
+            cpu = time.process_time() - compile_seconds().cpu - began
+        return Answer("done", worker.address, data, cpu)
+    except Exception as error:
+        return Answer("failed", worker.address, f"{type(error).__name__}: {error}".encode())
+
+
+def _result(name: str, number: str, work: bytes, unit: bytes) -> bytes:
+    if number not in _last:
+        _last.clear()
+        _last[number] = pass_named(name).unpacked(*unpack(work))
+    one = _last[number]
+    return pack((one.pack_result(one.run(one.unpack_unit(*unpack(unit)))), {}))

@@ -1,0 +1,205 @@
+"""A board at one size: mean ranks over datasets, and accuracy against cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy import stats
+
+from sslbench.report.board import Board, cost
+from sslbench.report.ranks import Pair, group_letters
+from sslbench.report.significance import LEVEL, holm
+from sslbench.report.svg import COLORS, Plot, line, picture, text
+
+LEAST_DATASETS = 3
+LEAST_LINES = 2
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The lines that have a score in every column of a size.
+
+    Attributes
+    ----------
+    size: of the labeled sample.  columns: numbers of its columns.
+    lines: with all scores, best mean rank first.  ranks: their mean ranks over the columns.
+    groups: letters; lines that share one cannot be told apart over these datasets.
+    gains: mean difference to the baseline in points; () without a baseline among the lines.
+    better, worse: in how many columns the interval of the gain lies above, or below, zero.
+    cpu_s: geometric mean of the CPU seconds of a training.
+    left_out: line and what it lacks.
+    """
+
+    size: str
+    columns: tuple[int, ...]
+    lines: tuple[str, ...]
+    ranks: tuple[float, ...]
+    groups: tuple[str, ...]
+    gains: tuple[float, ...]
+    better: tuple[int, ...]
+    worse: tuple[int, ...]
+    cpu_s: tuple[float | None, ...]
+    left_out: tuple[tuple[str, str], ...]
+
+
+def overview(board: Board, size: str) -> Overview:
+    """Means over all columns of a size. A line that lacks one has no mean."""
+    columns = [i for i, column in enumerate(board.columns) if column.size == size]
+    complete, left_out = [], []
+    for name in board.lines:
+        lacking = [i for i in columns if board.score(name, i) is None]
+        if not lacking:
+            complete.append(name)
+        elif len(lacking) < len(columns):
+            shown = ", ".join(board.columns[i].dataset for i in lacking[:3])
+            more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+            left_out.append((name, shown + more))
+    rows = [[board.score(name, i) for i in columns] for name in complete]
+    scores = np.array([[row.mean for row in line if row] for line in rows], dtype=np.float64)
+    scores = scores.reshape(len(complete), len(columns))
+    ranks = stats.rankdata(-scores, axis=0).mean(axis=1) if complete else np.empty(0)
+    order = np.argsort(ranks, kind="stable").tolist()
+    scores = scores[order]
+    names = [complete[i] for i in order]
+    base = next((i for i, name in enumerate(names) if name in board.baselines), None)
+    gains = () if base is None else tuple((100 * (scores - scores[base]).mean(axis=1)).tolist())
+    return Overview(
+        size=size,
+        columns=tuple(columns),
+        lines=tuple(names),
+        ranks=tuple(ranks[order].tolist()),
+        groups=tuple(group_letters(len(names), _apart(scores))),
+        gains=gains,
+        better=tuple(_count(board, name, columns, 1) for name in names),
+        worse=tuple(_count(board, name, columns, -1) for name in names),
+        cpu_s=tuple(_mean_cpu(board, name, columns) for name in names),
+        left_out=tuple(left_out),
+    )
+
+
+def _apart(scores: np.ndarray) -> list[Pair]:
+    """Pairs of lines that Wilcoxon's signed-rank test over datasets sets apart (Holm).
+
+    scores: float64[lines, datasets].
+    """
+    pairs = list(combinations(range(len(scores)), 2))
+    p_values = []
+    for a, b in pairs:
+        difference = scores[a] - scores[b]
+        same = not difference.any()
+        p_values.append(1.0 if same else float(stats.wilcoxon(difference).pvalue))
+    corrected = holm(p_values)
+    return [pair for pair, p in zip(pairs, corrected, strict=True) if p <= LEVEL]
+
+
+def _count(board: Board, name: str, columns: Sequence[int], sign: int) -> int:
+    """Columns where the test of the methods finds a gain of this sign."""
+    tests = [row.paired for i in columns if (row := board.score(name, i)) is not None]
+    return sum(test is not None and (test.low > 0 if sign > 0 else test.high < 0) for test in tests)
+
+
+HEADINGS = ("method", "mean rank", "group", "mean gain", "better", "worse", "CPU s")
+
+
+def overview_rows(found: Overview) -> list[tuple[str, ...]]:
+    """The means in words, a row for each line, in the order of `HEADINGS`."""
+    return [
+        (
+            name,
+            f"{found.ranks[i]:.2f}",
+            found.groups[i],
+            f"{found.gains[i]:+.2f}" if found.gains else "",
+            str(found.better[i]),
+            str(found.worse[i]),
+            "" if (cpu := found.cpu_s[i]) is None else f"{cpu:.1f}",
+        )
+        for i, name in enumerate(found.lines)
+    ]
+
+
+def _mean_cpu(board: Board, name: str, columns: Sequence[int]) -> float | None:
+    found = [cost(row) for i in columns if (row := board.score(name, i)) is not None]
+    seconds = [max(each.train_s, 0.01) for each in found if each is not None]
+    if len(seconds) < len(columns) or not seconds:
+        return None
+    return math.exp(sum(map(math.log, seconds)) / len(seconds))
+
+
+def critical_svg(found: Overview) -> str:
+    """Critical-difference diagram (J. Demsar 2006): mean ranks, a bar over lines of one group.
+
+    "" with too few lines or datasets for one.
+    """
+    n = len(found.lines)
+    if n < LEAST_LINES or len(found.columns) < LEAST_DATASETS:
+        return ""
+    width, left, right = 760.0, 230.0, 530.0
+    letters = sorted({letter for group in found.groups for letter in group if letter.isalpha()})
+    bars = [[i for i, g in enumerate(found.groups) if letter in g] for letter in letters]
+    bars = [bar for bar in bars if len(bar) > 1]
+
+    def at(rank: float) -> float:
+        return left + (rank - 1) / max(n - 1, 1) * (right - left)
+
+    parts = [line(left, 40, right, 40, "axis"), text((left + right) / 2, 14, "mean rank", "middle")]
+    for rank in range(1, n + 1):
+        parts += [line(at(rank), 36, at(rank), 40, "axis"), text(at(rank), 31, str(rank), "middle")]
+    top = 50.0
+    for place, bar in enumerate(bars):
+        y = top + 8 * place
+        parts.append(line(at(found.ranks[bar[0]]) - 3, y, at(found.ranks[bar[-1]]) + 3, y, "bar"))
+    below = top + 8 * len(bars) + 12
+    half = (n + 1) // 2
+    for i, (name, mean) in enumerate(zip(found.lines, found.ranks, strict=True)):
+        first = i < half
+        y = below + 18 * (i if first else n - 1 - i)
+        end = left - 12 if first else right + 12
+        parts.append(line(at(mean), 40, at(mean), y, "thin"))
+        parts.append(line(at(mean), y, end, y, "thin"))
+        words = f"{name} {mean:.2f}"
+        parts.append(text(end - 4 if first else end + 4, y + 4, words, "end" if first else ""))
+    title = f"Critical differences over {len(found.columns)} datasets, {found.size} labeled"
+    return picture(width, below + 18 * half, parts, title)
+
+
+def front(found: Overview) -> list[int]:
+    """Lines that no other one beats in both gain and cost; numbers, cheapest first."""
+    known = [i for i, cpu in enumerate(found.cpu_s) if cpu is not None]
+    by_cost = sorted(known, key=lambda i: (found.cpu_s[i] or 0.0, -found.gains[i]))
+    best, kept = -math.inf, list[int]()
+    for i in by_cost:
+        if found.gains[i] > best:
+            best, kept = found.gains[i], [*kept, i]
+    return kept
+
+
+def pareto_svg(found: Overview) -> str:
+    """Mean gain against CPU seconds, and the front of those that nothing beats in both.
+
+    "" with too few lines.
+    """
+    known = [i for i, cpu in enumerate(found.cpu_s) if cpu is not None and found.gains]
+    if len(known) < LEAST_LINES:
+        return ""
+    xs = [found.cpu_s[i] or 0.0 for i in known]
+    ys = [found.gains[i] for i in known]
+    plot = Plot(xs, ys, "CPU seconds of a training, geometric mean", "mean gain, points", width=560)
+    best = front(found)
+    steps = [(found.cpu_s[i] or 0.0, found.gains[i], 0.0) for i in best]
+    plot.series(0, steps)
+    taken: list[float] = []
+    for i in sorted(known, key=lambda i: -found.gains[i]):
+        x, y = found.cpu_s[i] or 0.0, found.gains[i]
+        plot.dot(x, y, COLORS[0] if i in best else COLORS[-1], 4)
+        place = max([plot.y(y) + 4, *(above + 13 for above in taken)])
+        taken.append(place)
+        end = plot.x(x) > 380
+        words = text(plot.x(x) + (-8 if end else 8), place, found.lines[i], "end" if end else "")
+        plot.parts.append(words)
+    return plot.render(
+        f"Gain against cost over {len(found.columns)} datasets, {found.size} labeled"
+    )

@@ -1,0 +1,1 @@
+"""The page: one HTML file with its style, script and pictures inside."""

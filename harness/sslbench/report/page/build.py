@@ -1,0 +1,336 @@
+"""The values that the template of a page shows, made from a board."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from sslbench.errors import printable
+from sslbench.report.board import Board, Column, Place, cost
+from sslbench.report.curves import LABELED, Curve, curves
+from sslbench.report.details import details
+from sslbench.report.gains import Parts, gain_parts, labels_worth
+from sslbench.report.ledger import Line
+from sslbench.report.overview import (
+    HEADINGS,
+    LEAST_DATASETS,
+    LEAST_LINES,
+    Overview,
+    critical_svg,
+    overview,
+    overview_rows,
+    pareto_svg,
+)
+from sslbench.report.rows import Row
+from sslbench.report.wording import LEGEND, NUMERIC, WRAPPED, about, cells, head, heading, power
+
+QUESTIONS = ("words", "labels", "length")
+_LEDGER_HEAD = ("table", "row", "column", "printed", "data", "ours", "95 %", "verdict", "reason")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a page tells besides its board.
+
+    marks: state by run id.  ledger: printed numbers.  summary: a line on the runs.
+    """
+
+    marks: Mapping[str, str] = field(default_factory=dict)
+    ledger: Sequence[Line] = ()
+    summary: str = ""
+
+
+def page(board: Board, sources: Sources) -> str:
+    """The page of a board: HTML that loads nothing; equal values give equal bytes."""
+    from jinja2 import Environment
+
+    views = [overview(board, size) for size in board.sizes]
+    heads, lines, places = _headline(board, views, sources)
+    files = resources.files(__package__)
+    css, script, template = (
+        (files / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html")
+    )
+    data = json.dumps(places, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
+    environment = Environment(autoescape=True, finalize=_shown)
+    environment.filters["breakable"] = _breakable
+    return environment.from_string(template).render(
+        title=board.title,
+        about=board.about,
+        summary=sources.summary,
+        css=Markup(css),
+        script=Markup(script),
+        places=Markup(data),
+        tasks=sorted({column.task for column in board.columns if column.task}),
+        sizes=board.sizes,
+        heads=heads,
+        lines=lines,
+        left_out=_left_out(views),
+        gaps=board.gaps,
+        overviews=[part for view in views if (part := _overview(view))],
+        datasets=_datasets(board),
+        legend=LEGEND,
+        overview_head=HEADINGS,
+        numeric=NUMERIC,
+        wrapped=WRAPPED,
+        **_ledger(sources.ledger),
+    )
+
+
+def _shown(value: object) -> object:
+    """Texts with control characters and other invisible ones escaped."""
+    return printable(value) if type(value) is str else value
+
+
+def _breakable(name: str) -> Markup:
+    """A name that may be broken after its underscores."""
+    return Markup(escape(printable(name)).replace("_", Markup("_<wbr>")))
+
+
+# --- methods by datasets -------------------------------------------------------------------------
+
+
+def _headline(
+    board: Board, views: Sequence[Overview], sources: Sources
+) -> tuple[list[Any], list[Any], dict[str, Any]]:
+    """Heads and lines of the first table, and the details of its places by id."""
+    printed: dict[str, list[Line]] = {}
+    for line in sources.ledger:
+        for run_id in line.run_ids[0]:
+            printed.setdefault(run_id, []).append(line)
+    heads: list[Any] = []
+    best = next((view.lines for view in views if len(view.columns) > 1), ())
+    names = [*best, *(name for name in board.lines if name not in best)]
+    lines: list[Any] = [{"name": name, "cells": []} for name in names]
+    places: dict[str, Any] = {}
+    for view in views:
+        if len(view.columns) > 1:
+            heads.append({"name": "mean", "size": view.size, "task": None, "metric": "rank, gain"})
+            for line in lines:
+                line["cells"].append(_mean_cell(line["name"], view))
+        for i in view.columns:
+            column = board.columns[i]
+            what = {"name": column.dataset, "metric": column.metric}
+            heads.append({**what, "size": column.size, "task": column.task})
+            for line in lines:
+                place, key = board.places.get((line["name"], i)), f"p{len(places)}"
+                line["cells"].append(_cell(place, key))
+                if place is not None:
+                    title = f"{line['name']} on {column.dataset}, {column.size} labeled"
+                    known = printed_of(place, printed)
+                    found = details(column, place, sources.marks, _parts(board, i, place), known)
+                    places[key] = [printable(title), found]
+    return heads, lines, places
+
+
+def printed_of(place: Place, printed: Mapping[str, list[Line]]) -> list[Line]:
+    """The lines of the ledger that name a run of the place."""
+    runs = [] if place.row is None else place.row.cells.values()
+    found = {id(line): line for run in runs for line in printed.get(run.run_id, ())}
+    return list(found.values())
+
+
+def _parts(board: Board, column: int, place: Place) -> dict[str, Parts]:
+    base = _base(board, column)
+    if base is None or place.row is None or place.row is base:
+        return {}
+    return {question: gain_parts(place.row, base, question) for question in QUESTIONS}
+
+
+def _base(board: Board, column: int) -> Row | None:
+    """The row of the baseline in a column."""
+    rows = (board.score(name, column) for name in board.lines if name in board.baselines)
+    return next((row for row in rows if row is not None), None)
+
+
+def _cell(place: Place | None, key: str) -> dict[str, Any]:
+    blank = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
+    if place is None:
+        return blank
+    row = place.row
+    if row is None or place.gap:
+        return {**blank, "place": key, "texts": (place.gap, "", "", "")}
+    spent = cost(row)
+    gain = None if row.paired is None else 100 * row.paired.difference
+    return {
+        "kind": " ".join(_kinds(row, place)),
+        "score": f"{row.mean or 0:.6f}",
+        "gain": "" if gain is None else f"{gain:.4f}",
+        "cost": "" if spent is None else f"{spent.train_s:.2f}",
+        "place": key,
+        "texts": (
+            f"{100 * (row.mean or 0):.2f}",
+            _ranks(row),
+            _gain(row),
+            "" if spent is None else f"{spent.train_s:.0f} s",
+        ),
+    }
+
+
+def _kinds(row: Row, place: Place) -> Iterator[str]:
+    if (row.rank_low or row.rank) == 1:
+        yield "best"
+    if row.paired is not None and row.paired.low > 0:
+        yield "up"
+    if row.paired is not None and row.paired.high < 0:
+        yield "down"
+    if place.stale:
+        yield "stale"
+
+
+def _ranks(row: Row) -> str:
+    low, high = row.rank_low or row.rank, row.rank_high or row.rank
+    return f"{low}" if low == high else f"{low}\u2013{high}"
+
+
+def _gain(row: Row) -> str:
+    test = row.paired or row.taggers
+    if test is None:
+        return ""
+    one = "" if row.paired else " (one draw)"
+    ends = f"{100 * test.low:+.1f} to {100 * test.high:+.1f}"
+    return f"{100 * test.difference:+.2f} ({ends}){one}"
+
+
+def _mean_cell(name: str, view: Overview) -> dict[str, Any]:
+    """Mean rank, gain and cost of a line over the columns of a size, if it has all of them."""
+    blank = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
+    if name not in view.lines:
+        return blank
+    i = view.lines.index(name)
+    gain, seconds = view.gains[i] if view.gains else None, view.cpu_s[i]
+    texts = (
+        f"{view.ranks[i]:.2f}",
+        view.groups[i],
+        "" if gain is None else f"{gain:+.2f}",
+        "" if seconds is None else f"{seconds:.0f} s",
+    )
+    return {
+        "kind": "total",
+        "score": f"{view.ranks[i]:.4f}",
+        "gain": "" if gain is None else f"{gain:.4f}",
+        "cost": "" if seconds is None else f"{seconds:.2f}",
+        "place": None,
+        "texts": texts,
+    }
+
+
+def _left_out(views: Sequence[Overview]) -> list[str]:
+    """Which lines have no mean, and what they lack."""
+    return [
+        f"{view.size} labeled, no mean for lack of a score: "
+        + "; ".join(f"{name} ({lacking})" for name, lacking in view.left_out)
+        for view in views
+        if view.left_out and len(view.columns) > 1
+    ]
+
+
+# --- pictures and sections -----------------------------------------------------------------------
+
+
+def _overview(view: Overview) -> dict[str, Any] | None:
+    pictures = critical_svg(view) + pareto_svg(view)
+    if not pictures:
+        return None
+    n = len(view.columns)
+    text = "Gain against cost: the line joins those that no other beats in both."
+    if n >= LEAST_DATASETS and len(view.lines) >= LEAST_LINES:
+        text = (
+            "Better, worse: on how many datasets the test of the methods finds a gain or a loss"
+            " beside the baseline. Mean ranks: a bar joins methods that Wilcoxon's signed-rank test"
+            f" over datasets (Holm) does not set apart. {text}"
+        )
+    title = f"{view.size} labeled, {n} dataset{'s' * (n > 1)}"
+    rows = overview_rows(view) if n > 1 else []
+    return {"title": title, "text": text, "rows": rows, "pictures": Markup(pictures)}
+
+
+def _datasets(board: Board) -> list[dict[str, Any]]:
+    names = list(dict.fromkeys(column.dataset for column in board.columns))
+    every = curves(board.tables)
+    sections = []
+    for number, name in enumerate(names):
+        own = [(i, c) for i, c in enumerate(board.columns) if c.dataset == name and c.table]
+        tables = {id(column.table) for _, column in own}
+        joined = [curve for curve in every if any(id(table) in tables for table in curve.tables)]
+        sections.append(
+            {
+                "id": f"d{number}",
+                "name": name,
+                "curves": [_curve(curve, board) for curve in joined],
+                "tables": [_table(board, i, column) for i, column in own],
+            }
+        )
+    return sections
+
+
+def _curve(curve: Curve, board: Board) -> dict[str, Any]:
+    """A picture beside its table: scores and, on the labeled axis, labels that a method saves."""
+    sizes = sorted({size for points in curve.lines.values() for size, _, _ in points})
+    base = next((curve.lines[name] for name in board.baselines if name in curve.lines), [])
+    known = [(size, mean) for size, mean, _ in base] if curve.axis is LABELED else []
+    lines = []
+    for name, points in curve.lines.items():
+        by_size = {size: mean for size, mean, _ in points}
+        texts = []
+        for size in sizes:
+            text = f"{by_size[size]:.2f}" if size in by_size else ""
+            if text and len(known) > 1 and name not in board.baselines:
+                worth, mark = labels_worth(by_size[size], known)
+                text += f" = {mark}{worth:.0f}"
+            texts.append(text)
+        lines.append((name, *texts))
+    caption = f"{curve.metric} (%) by {curve.axis.name}."
+    if len(known) > 1:
+        caption += " After =: the labeled sentences that the baseline needs for the same score."
+    svg = Markup(curve.svg(board.lines))
+    title = f"{curve.metric} (%)"
+    return {"svg": svg, "title": title, "caption": caption, "sizes": sizes, "lines": lines}
+
+
+def _table(board: Board, number: int, column: Column) -> dict[str, Any]:
+    table = column.table
+    if table is None:
+        return {}
+    base = _base(board, number)
+    found: list[tuple[str, Parts]] = []
+    if base is not None:
+        found = [
+            (row.name, gain_parts(row, base, "words")) for row in table.rows if row is not base
+        ]
+    names = list(dict.fromkeys(name for _, parts in found for name in parts))
+    return {
+        "heading": table.protocol,
+        "about": f"{heading(table)}. {about(table)}",
+        "power": power(table),
+        "head": head(table),
+        "rows": [(row, cells(row, table)) for row in table.rows],
+        "base": base.name if base else "",
+        "part_names": names,
+        "parts": [(line, *_part_texts(parts, names)) for line, parts in found if parts],
+    }
+
+
+def _part_texts(parts: Parts, names: Sequence[str]) -> list[str]:
+    total = sum(gain for _, gain in parts.values())
+    return [*(f"{parts[n][1]:+.2f}" if n in parts else "" for n in names), f"{total:+.2f}"]
+
+
+def _ledger(lines: Sequence[Line]) -> dict[str, Any]:
+    papers: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        shown = f"{line.low} to {line.high}" if line.low else ""
+        entry = {name: getattr(line, name) for name in line.__struct_fields__}
+        papers.setdefault(line.paper, []).append({**entry, "interval": shown})
+    verdicts = ("agrees", "undecided", "differs", "open")
+    counts = [f"{sum(line.verdict == v for line in lines)} {v}" for v in verdicts]
+    text = (
+        f"{len(lines)} numbers: {', '.join(counts)}. agrees: our 95 % interval lies within the"
+        " margin of the line around the printed number; differs: outside;"
+        " undecided: across; open: no run."
+    )
+    return {"ledger": list(papers.items()), "ledger_text": text, "ledger_head": _LEDGER_HEAD}

@@ -1,0 +1,97 @@
+"""The command that makes a row of a table again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from sslbench.errors import UserError
+from sslbench.experiment.description import learner_description, method_description
+from sslbench.experiment.record import RunSpec
+from sslbench.experiment.settings import dataset_options
+from sslbench.plugins import Registry
+
+
+class Commands:
+    """Writes commands; plugins give the defaults, which are left out."""
+
+    def __init__(self, plugins: Registry) -> None:
+        self._plugins = plugins
+        self._params = cache(self._defaults)
+        self._learned = cache(self._learned_defaults)
+
+    def command(
+        self, spec: RunSpec, seeds: Sequence[int], path: str | None = None, *, text: bool = True
+    ) -> str:
+        """`sslbench run` for these seeds.
+
+        path: of the data, if they are the user's own.  text: the source of the text is known.
+        """
+        protocol = spec.protocol
+        words = ["sslbench", "run", "--method", spec.method]
+        words += self._data(spec, path)
+        words += ["--labeled", str(protocol.labeled), *(["--text", protocol.text] if text else [])]
+        if protocol.unlabeled is not None:
+            words += ["--unlabeled", str(protocol.unlabeled)]
+        words += ["--seeds", seed_ranges(seeds), "--tune", str(protocol.tune)]
+        if protocol.tune_cpu is not None:
+            words += ["--tune-cpu", f"{protocol.tune_cpu:g}"]
+        if not isinstance(protocol.tune_seed, msgspec.UnsetType):
+            words += ["--tune-seed", str(protocol.tune_seed)]
+        if protocol.folds:
+            words += ["--folds", str(protocol.folds)]
+        words += self._settings("", spec.params, self._params(spec.method))
+        if spec.learned:
+            words += ["--with", ",".join(spec.learned)]
+        for name, params in spec.learned.items():
+            words += self._settings(f"{name}.", params, self._learned(name))
+        words += ["--guard"] * (spec.guard is not None)
+        return shlex.join([*words, "--featurizer", spec.featurizer, "--model", spec.model])
+
+    def _data(self, spec: RunSpec, path: str | None) -> list[str]:
+        own = ["--data", path] if path else []
+        if spec.data.columns is not None:
+            return [*own, "--columns", ",".join(spec.data.columns)]
+        try:
+            defaults = dataset_options(self._plugins.dataset(spec.dataset), {})
+        except UserError:
+            defaults = {}
+        settings = self._settings(f"{spec.dataset}.", spec.data.options, defaults)
+        return ["--dataset", spec.dataset, *own, *settings]
+
+    def _defaults(self, method: str) -> dict[str, Any]:
+        try:
+            return method_description(self._plugins, method, {}).params
+        except UserError:
+            return {}
+
+    def _learned_defaults(self, name: str) -> dict[str, Any]:
+        try:
+            return learner_description(self._plugins, name, {}).params
+        except UserError:
+            return {}
+
+    @staticmethod
+    def _settings(owner: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+        words = []
+        for name in sorted(values):
+            value = values[name]
+            if name not in defaults or defaults[name] != value:
+                text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+                words += ["--set", f"{owner}{name}={text}"]
+        return words
+
+
+def seed_ranges(seeds: Sequence[int]) -> str:
+    """Seeds as `--seeds` takes them: "0-4,7"."""
+    parts: list[list[int]] = []
+    for seed in sorted(seeds):
+        if parts and seed == parts[-1][1] + 1:
+            parts[-1][1] = seed
+        else:
+            parts.append([seed, seed])
+    return ",".join(f"{a}-{b}" if b > a else str(a) for a, b in parts)

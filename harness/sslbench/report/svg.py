@@ -1,0 +1,147 @@
+"""Small vector graphics: plots with axes, whose colors follow the reader's light or dark theme."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from xml.sax.saxutils import escape, quoteattr
+
+from sslbench.errors import printable
+
+#: Okabe and Ito's colors, which color-blind readers can tell apart; further series are dashed
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a7a00", "#56b4e9", "#e69f00", "#7f7f7f")
+_STYLE = (
+    "text{font:12px system-ui,sans-serif;fill:var(--ink,#222)}"
+    ".axis,.grid,.bar{stroke:var(--ink,#222);fill:none}.grid{opacity:.15}.bar{stroke-width:4}"
+    ".thin{stroke:var(--ink,#222);fill:none;stroke-width:.7}"
+    "polyline{fill:none;stroke-width:1.8}.end{text-anchor:end}.middle{text-anchor:middle}"
+    "@media(prefers-color-scheme:dark){svg{--ink:#ddd}}"
+)
+_CHARACTER = 6.6  # about the width of one, in pixels
+
+
+def text(x: float, y: float, words: str, kind: str = "") -> str:
+    """Words at a place; kind: "", "end" or "middle"."""
+    where = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{where}>{escape(printable(words))}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    """A straight line; kind: "axis", "grid", "thin" or "bar"."""
+    return f'<path class="{kind}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}"/>'
+
+
+def picture(width: float, height: float, parts: Sequence[str], title: str) -> str:
+    """A graphic of its own; title: for those who do not see it."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"'
+        f' width="{width:.0f}" role="img" aria-label={quoteattr(printable(title))}>'
+        f"<title>{escape(printable(title))}</title><style>{_STYLE}</style>{''.join(parts)}</svg>"
+    )
+
+
+def stroke(number: int) -> str:
+    """Attributes of the line of a series."""
+    color = COLORS[number % len(COLORS)]
+    dash = ("", "6 3", "2 3")[min(number // len(COLORS), 2)]
+    return f'stroke="{color}"' + (f' stroke-dasharray="{dash}"' if dash else "")
+
+
+@dataclass
+class Plot:
+    """A plane with a logarithmic horizontal axis.
+
+    Attributes
+    ----------
+    xs, ys: values that the axes reach over.  x_name, y_name: what they are.
+    ticks: of the horizontal axis; () = powers of ten and their double and fivefold.
+    """
+
+    xs: Sequence[float]
+    ys: Sequence[float]
+    x_name: str
+    y_name: str
+    ticks: Sequence[float] = ()
+    width: float = 420
+    height: float = 260
+    parts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._x = _range([math.log10(x) for x in self.xs], 0.1)
+        self._y = _range(self.ys, 0.5)
+        for x in self.ticks or _powers(min(self.xs), max(self.xs)):
+            self.parts.append(line(self.x(x), 10, self.x(x), self.height - 40, "grid"))
+            self.parts.append(text(self.x(x), self.height - 25, f"{x:g}", "middle"))
+        for y in _steps(*self._y):
+            self.parts.append(line(50, self.y(y), self.width - 20, self.y(y), "grid"))
+            self.parts.append(text(46, self.y(y) + 4, f"{y:g}", "end"))
+        bottom = self.height - 40
+        self.parts += [
+            line(50, 10, 50, bottom, "axis"),
+            line(50, bottom, self.width - 20, bottom, "axis"),
+        ]
+        self.parts.append(text(self.width / 2, self.height - 8, self.x_name, "middle"))
+        turned = text(0, 0, self.y_name, "middle")
+        self.parts.append(f'<g transform="translate(12 {bottom / 2:.0f}) rotate(-90)">{turned}</g>')
+
+    def x(self, value: float) -> float:
+        """The place of a value on the horizontal axis, in pixels."""
+        low, high = self._x
+        return 50 + (math.log10(value) - low) / (high - low) * (self.width - 70)
+
+    def y(self, value: float) -> float:
+        """The place of a value on the vertical axis, in pixels."""
+        low, high = self._y
+        return self.height - 40 - (value - low) / (high - low) * (self.height - 50)
+
+    def series(self, number: int, points: Sequence[tuple[float, float, float]]) -> None:
+        """A line through points (x, y, sd) with their spread."""
+        color = COLORS[number % len(COLORS)]
+        places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y, _ in points)
+        self.parts.append(f'<polyline points="{places}" {stroke(number)}/>')
+        for x, y, sd in points:
+            self.dot(x, y, color)
+            if sd:
+                d = f"M{self.x(x):.1f} {self.y(y - sd):.1f}V{self.y(y + sd):.1f}"
+                self.parts.append(f'<path d="{d}" stroke="{color}" fill="none"/>')
+
+    def dot(self, x: float, y: float, color: str, size: float = 3) -> None:
+        """A point."""
+        place = f'cx="{self.x(x):.1f}" cy="{self.y(y):.1f}"'
+        self.parts.append(f'<circle {place} r="{size:g}" fill="{color}"/>')
+
+    def legend(self, names: Sequence[str], numbers: Sequence[int]) -> None:
+        """The names of the series, to the right; the graphic grows by them."""
+        left = self.width + 6
+        for place, (name, number) in enumerate(zip(names, numbers, strict=True)):
+            y = 18 + 16 * place
+            self.parts.append(f'<path d="M{left} {y - 4}h22" fill="none" {stroke(number)}/>')
+            self.parts.append(text(left + 28, y, name))
+        self.width = left + 40 + _CHARACTER * max(map(len, names), default=0)
+        self.height = max(self.height, 24 + 16 * len(names))
+
+    def render(self, title: str) -> str:
+        """The graphic."""
+        return picture(self.width, self.height, self.parts, title)
+
+
+def _range(values: Sequence[float], least: float) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    margin = max(0.06 * (high - low), least / 2)
+    return low - margin, high + margin
+
+
+def _powers(low: float, high: float) -> list[float]:
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found = [factor * 10.0**e for e in exponents for factor in (1, 2, 5)]
+    inside = [value for value in found if low / 1.2 <= value <= high * 1.2]
+    return inside[:: 1 + len(inside) // 8] or [low]
+
+
+def _steps(low: float, high: float) -> list[float]:
+    raw = (high - low) / 5
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(size * factor for factor in (1, 2, 5, 10) if size * factor >= raw)
+    first = math.ceil(low / step)
+    return [round(step * k, 10) for k in range(first, math.floor(high / step) + 1)]

@@ -1,0 +1,174 @@
+"""The cells of a suite: one run each, found among the records without loading any data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import msgspec
+
+from sslbench.errors import UserError
+from sslbench.experiment.plan import Request, plan
+from sslbench.experiment.price import Prices
+from sslbench.experiment.record import RunRecord, RunSpec, content_id
+from sslbench.experiment.settings import Setting, parse_settings
+from sslbench.experiment.staleness import State, states
+from sslbench.experiment.store import Store
+from sslbench.experiment.training import RunTask
+from sslbench.plugins import Registry
+from sslbench.suite.file import Block, Suite
+
+#: done: of today's code, or of code with the same bits.  other data: of a data set that has changed
+#: since, by the newest run on it.
+CellState = Literal["done", "stale", "other data", "failed", "missing"]
+_GOOD: tuple[State, ...] = ("current", "verified", "canary")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run that belongs to a suite.
+
+    Attributes
+    ----------
+    line: name of the row: the method, and the variant of its block.
+    column: what the runs of one table share: dataset, options, protocol without the seed.
+    request: that it is part of.  task: its run, without the fingerprint of the data.
+    record: the newest record of it; None = missing.  state: of that record.
+    """
+
+    line: str
+    column: str
+    request: Request
+    task: RunTask
+    record: RunRecord | None = None
+    state: CellState = "missing"
+
+    @property
+    def spec(self) -> RunSpec:
+        """The identity of the run, without the fingerprint of the data."""
+        return self.task.spec
+
+    @property
+    def seed(self) -> int:
+        """Of the draw."""
+        return self.spec.protocol.seed
+
+    @property
+    def key(self) -> str:
+        """See `spec_key`."""
+        return spec_key(self.spec, self.request.text is not None)
+
+    def describe(self) -> str:
+        """In one phrase."""
+        protocol = self.spec.protocol
+        return f"{self.line} on {self.spec.dataset}, {protocol.describe()}, seed {protocol.seed}"
+
+
+def spec_key(spec: RunSpec, by_text: bool) -> str:
+    """Equal for a run and its cell: the identity without the fingerprint of the data.
+
+    by_text: the source of the unlabeled text counts; else the data decide on it.
+    """
+    data = msgspec.structs.replace(spec.data, fingerprint="", first_draw="")
+    text = spec.protocol.text if by_text else "rest"
+    protocol = msgspec.structs.replace(spec.protocol, text=text)
+    return content_id(msgspec.structs.replace(spec, data=data, protocol=protocol))
+
+
+def suite_cells(suite: Suite, plugins: Registry) -> list[Cell]:
+    """All cells of a suite in the order of the file, each run once; misfits are left out.
+
+    UserError, with file and line of the table, for what does not fit together.
+    """
+    cells: dict[str, Cell] = {}
+    for block, line in zip(suite.blocks, suite.lines, strict=True):
+        try:
+            for request in block.requests(plugins):
+                for cell in _cells(request, block, plugins):
+                    cells.setdefault(cell.key, cell)
+        except UserError as error:
+            where = {"hint": error.hint}
+            raise UserError(error.message, file=suite.path, line=line, **where) from None
+    return list(cells.values())
+
+
+def _cells(request: Request, block: Block, plugins: Registry) -> Iterable[Cell]:
+    tasks = plan(request, store=None, plugins=plugins, notice=lambda text: None, load=False)
+    varied = [
+        setting for setting in parse_settings(request.settings) if _text(setting) not in block.set
+    ]
+    for task in tasks:
+        if task.skip_reason is None:
+            own = [f"{s.key}={s.value}" for s in varied if _concerns(s, task.spec)]
+            name = " + ".join([task.spec.title, *task.spec.learned])
+            line = ", ".join(filter(None, (name, block.variant, *own)))
+            yield Cell(line, _column(task.spec), request, task)
+
+
+def _text(setting: Setting) -> str:
+    owner = f"{setting.owner}." if setting.owner else ""
+    return f"{owner}{setting.key}={setting.value}"
+
+
+def _concerns(setting: Setting, spec: RunSpec) -> bool:
+    """Whether it is a parameter of the run's method; options of data sets are in the column."""
+    return setting.owner in ("", spec.method) and setting.key in spec.params
+
+
+def _column(spec: RunSpec) -> str:
+    protocol = msgspec.structs.replace(spec.protocol, seed=0)
+    return content_id([spec.dataset, spec.data.options, protocol])
+
+
+def with_records(
+    cells: Sequence[Cell], records: Sequence[RunRecord], store: Store, plugins: Registry
+) -> list[Cell]:
+    """The cells with their newest records and states."""
+    newest: dict[tuple[bool, str], RunRecord] = {}
+    for record in sorted(records, key=_age):
+        for by_text in (False, True):
+            newest[by_text, spec_key(record.spec, by_text)] = record
+    marks = states(records, store, plugins)
+    filled = []
+    for cell in cells:
+        found = newest.get((cell.request.text is not None, cell.key))
+        state = "missing" if found is None else _state(found, marks)
+        filled.append(replace(cell, record=found, state=state))
+    data: dict[str, RunRecord] = {}  # the newest run by column
+    for cell in filled:
+        if cell.record is not None and cell.record.status == "ok":
+            data[cell.column] = max(data.get(cell.column, cell.record), cell.record, key=_age)
+    return [_checked(cell, data.get(cell.column)) for cell in filled]
+
+
+def _age(record: RunRecord) -> tuple[str, str]:
+    return record.created, record.run_id
+
+
+def _state(record: RunRecord, marks: Mapping[str, State]) -> CellState:
+    if record.status != "ok":
+        return "failed"
+    return "done" if marks[record.run_id] in _GOOD else "stale"
+
+
+def _checked(cell: Cell, newest: RunRecord | None) -> Cell:
+    """The cell, marked if its data are not those of the newest run of its column."""
+    if cell.record is None or newest is None:
+        return cell
+    same = cell.record.spec.data.table == newest.spec.data.table
+    return cell if same else replace(cell, state="other data")
+
+
+def in_order(cells: Sequence[Cell], prices: Prices) -> list[Cell]:
+    """The most informative cells first: a draw of everything before the next draw of anything.
+
+    Within a draw the cheap ones come first; those without a price come last, as in the file.
+    """
+
+    def place(numbered: tuple[int, Cell]) -> tuple[int, float, int]:
+        number, cell = numbered
+        price = prices.of(cell.spec)
+        return cell.seed, float("inf") if price is None else price.cpu_s, number
+
+    return [cell for _, cell in sorted(enumerate(cells), key=place)]

@@ -1,0 +1,156 @@
+"""Alternating structural optimization: predictors of words share a subspace, which has features.
+
+Ando & Zhang (2005), ASO-semi. Auxiliary problems on the text, for each of the most frequent words:
+is it the current, the last, the next word of a token? Each is a linear predictor of the attributes
+that do not tell, by squared loss with the ridge 1e-4. Of the predictors' positive weights, for each
+group of features, the first h left singular vectors are Theta. The tagger reads Theta x, scaled,
+besides its attributes. Their alternation changes little: this is its first round.
+
+The groups are words, other columns, affixes and shapes, and the rest (docs/specs/cited_systems.md,
+section 2).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+import numpy as np
+
+from sslbench import Problem, RunContext, SearchAxis, TrainingParams, UserError
+from sslbench.corpus import Corpus, HeadTokens, sentence_ids
+from sslbench.features import AttributeIndex, Template
+from sslbench.types import F32, I32, Arrays
+from sslbench_methods.aso_semi.subspace import (
+    Subspace,
+    attribute_matrix,
+    ridge,
+    seen_without,
+    shared_directions,
+    word_targets,
+)
+from sslbench_methods.on_text_features import OnTextFeatures
+from sslbench_methods.text_words import TextWords
+
+AsoWords = Annotated[
+    int, msgspec.Meta(ge=1, le=100_000, description="frequent words, each with three problems")
+]
+AsoSize = Annotated[
+    int, msgspec.Meta(ge=0, le=1_000, description="columns per group of features; 0 = none")
+]
+AsoRidge = Annotated[float, msgspec.Meta(gt=0, le=1e6, description="of the predictors")]
+AsoScale = Annotated[float, msgspec.Meta(gt=0, le=1e3, description="standard deviation of columns")]
+AsoMinCount = Annotated[
+    int, msgspec.Meta(ge=1, le=10**9, description="rarer attributes predict no words")
+]
+AsoTokens = Annotated[
+    int, msgspec.Meta(ge=1, le=10**9, description="of unlabeled text, at most, for the predictors")
+]
+AsoColumn = Annotated[str, msgspec.Meta(description="whose words are predicted")]
+
+OFFSETS = (0, -1, 1)
+ITERATIONS, TOLERANCE = 30, 0.03  # of conjugate gradients
+BLOCK = 100  # problems that are solved side by side
+KINDS = ("words", "other columns", "parts", "rest")
+
+
+class AsoSemi:
+    """The subspace of predictors of words."""
+
+    class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """Parameters of the auxiliary problems."""
+
+        aso_words: AsoWords = 200
+        aso_size: AsoSize = 50
+        aso_ridge: AsoRidge = 1e-4
+        aso_scale: AsoScale = 0.5
+        aso_min_count: AsoMinCount = 5
+        aso_tokens: AsoTokens = 100_000
+        aso_column: AsoColumn = "word"
+
+    def learn(self, problem: Problem, params: Params, run: RunContext) -> Subspace:
+        """Solve the problems on the unlabeled text; UserError for a featurizer of edges alone."""
+        templates = [t for t in problem.featurizer.templates if not t.edge]
+        if not templates:
+            raise UserError("the featurizer has no attributes to predict words from")
+        column = params.aso_column
+        shards = list(HeadTokens(problem.unlabeled, params.aso_tokens))
+        index = AttributeIndex.fit(templates, shards, params.aso_min_count)
+        kinds = np.array([_kind(t, column) for t in index.node_templates], np.int32)
+        _, group = np.unique(kinds, return_inverse=True)
+        empty = Subspace(index, group.astype(np.int32)[index.node_slots], _none(index.n_node, 0))
+        if not shards or not params.aso_size or not index.n_node:
+            return empty
+        predictors = auxiliary_predictors(problem, Corpus.concatenate(shards), index, params)
+        theta = _none(index.n_node, params.aso_size)
+        owner = np.repeat(group, np.diff(index.node_start))
+        for g in range(int(group.max()) + 1):
+            found = shared_directions([part[owner == g] for part in predictors], params.aso_size)
+            theta[owner == g, : found.shape[1]] = found
+        raw = Subspace(index, empty.group, theta)
+        spread = float(np.sqrt(np.mean(raw.dense(shards[0]) ** 2)))
+        run.trace["problems"] = len(OFFSETS) * params.aso_words
+        run.trace["attributes"], run.trace["groups"] = index.n_node, raw.n_groups
+        factor = np.float32(params.aso_scale / spread if spread else 1.0)
+        return Subspace(index, empty.group, theta * factor)
+
+    @staticmethod
+    def restore(arrays: Arrays, facts: dict[str, Any]) -> Subspace:
+        """Features of a saved tagger."""
+        return Subspace.from_arrays(arrays, facts)
+
+
+class AsoCRF(OnTextFeatures):
+    """A supervised CRF that reads the columns."""
+
+    name = "aso_semi"
+    learner = AsoSemi
+
+    class Params(TrainingParams, frozen=True, kw_only=True):
+        """Those of the training and of the auxiliary problems."""
+
+        aso_words: AsoWords = 200
+        aso_size: AsoSize = 50
+        aso_ridge: AsoRidge = 1e-4
+        aso_scale: AsoScale = 0.5
+        aso_min_count: AsoMinCount = 5
+        aso_tokens: AsoTokens = 100_000
+        aso_column: AsoColumn = "word"
+        search: ClassVar[tuple[SearchAxis, ...]] = (
+            SearchAxis("aso_size", (25, 50, 100)),
+            SearchAxis("aso_scale", low=0.05, high=5, log=True),
+        )
+
+
+def _none(n: int, h: int) -> F32:
+    return np.zeros((n, h), np.float32)
+
+
+def _kind(template: Template, column: str) -> int:
+    """A number into KINDS: what the atoms of a template are, if all are the same."""
+    kinds = {(atom.column == column, "." in atom.column) for atom in template.atoms}
+    known = {(True, False): 0, (False, False): 1, (False, True): 2}
+    return known[kinds.pop()] if len(kinds) == 1 else 3
+
+
+def auxiliary_predictors(
+    problem: Problem, text: Corpus, index: AttributeIndex, params: AsoSemi.Params
+) -> list[F32]:
+    """float32[A, words] each: weights of the attributes for blocks of problems."""
+    frequent = TextWords.of(problem, params.aso_column, 1).words[: params.aso_words]
+    table = {word: number for number, word in enumerate(frequent)}
+    column = text.column(params.aso_column)
+    codes = [table.get(word, -1) for word in column.vocabulary.strings]
+    number: I32 = np.array(codes, np.int32)[column.codes]
+    sentence = sentence_ids(text.offsets)
+    node = index.encode(text).node
+    found = []
+    for offset in OFFSETS:
+        blind = [seen_without(t, params.aso_column, offset) for t in index.node_templates]
+        slots = np.array(blind, np.bool_)[index.node_slots]
+        X = attribute_matrix(node, slots, index.n_node)
+        Y = word_targets(number, offset, sentence, len(frequent))
+        for begin in range(0, len(frequent), BLOCK):
+            block = Y[:, begin : begin + BLOCK].toarray()
+            found.append(ridge(X, block, params.aso_ridge, ITERATIONS, TOLERANCE))
+    return found

@@ -1,0 +1,116 @@
+"""Which labels attributes should have: counted in the labeled sentences, or given in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from sslbench import UserError
+from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem
+from sslbench.types import F64, I32, I64
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Target label distributions: attributes int64[K], numbers of the CRF, and float64[K, L]."""
+
+    attributes: I64
+    labels: F64
+
+    def occurrences(self, data: EncodedCorpus, n_attributes: int) -> sparse.csr_array:
+        """float64[N, K]: 1 where a token has the attribute."""
+        number = np.full(n_attributes + 1, -1, np.int64)  # the last one is that of no attribute
+        number[self.attributes] = np.arange(len(self.attributes))
+        found = number[data.attributes.node]
+        slot, token = np.nonzero(found >= 0)
+        entries = np.ones(len(token)), (token, found[slot, token])
+        shape = int(data.offsets[-1]), len(self.attributes)
+        rows = sparse.csr_array(sparse.coo_array(entries, shape=shape))
+        rows.data[:] = 1.0  # a value of a bag counts once
+        return rows
+
+
+def counted(text: EncodedProblem, crf: ChainCRF, most: int, smoothing: float) -> Targets:
+    """Targets of the `most` attributes that tell most of the labels in the labeled sentences.
+
+    Mann & McCallum (2008): the mutual information of a label and the presence of the attribute at
+    a token. smoothing: pseudo-tokens with the labels of all text. Of attributes with the same
+    tokens, the first is taken; those that are at no or all tokens tell nothing.
+    """
+    counts = label_counts(text.labeled[0].attributes.node, text.labels, crf)
+    total = np.bincount(text.labels, minlength=len(crf.labels)).astype(np.float64)
+    gain = information(counts, total)
+    _, first = np.unique(counts, axis=0, return_index=True)  # the same counts tell the same
+    first = first[gain[first] > 0]
+    order = first[np.lexsort((first, -gain[first]))][:most]
+    mass = counts[order] + smoothing * total / max(1.0, total.sum())
+    return Targets(order.astype(np.int64), mass / mass.sum(axis=1, keepdims=True))
+
+
+def label_counts(node: I32, labels: I32, crf: ChainCRF) -> F64:
+    """float64[attributes, L]: tokens of each label with the attribute."""
+    slot, token = np.nonzero(node >= 0)
+    L = len(crf.labels)
+    cell = node[slot, token].astype(np.int64) * L + labels[token]
+    counts = np.bincount(cell, minlength=crf.index.n_node * L)
+    return counts.reshape(-1, L).astype(np.float64)
+
+
+def information(counts: F64, total: F64) -> F64:
+    """float64[A]: mutual information of label and presence, in nats; counts [A, L], total [L]."""
+    n = max(1.0, float(total.sum()))
+    counts = np.minimum(counts, total)  # a value may be twice in a bag
+    gain = np.zeros(len(counts))
+    for part in (counts, total - counts):
+        size = part.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = part / n * np.log(part * n / (size * total))
+        gain += np.where(part > 0, value, 0.0).sum(axis=1)
+    return gain
+
+
+def read_targets(path: str, crf: ChainCRF) -> Targets:
+    """Targets of a file with lines "attribute<TAB>label:probability label:probability ...".
+
+    Attributes as `sslbench show MODEL` writes them, such as ``word[0]=the``; those that the text
+    lacks are left out. Labels that are not named share what is left to 1, UserError with the line
+    for anything else.
+    """
+    numbers = {crf.index.node_text(i): i for i in range(crf.index.n_node)}
+    found: dict[int, F64] = {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot be read: {error}", file=path) from None
+    for line, text in enumerate(lines, 1):
+        if text.strip() and not text.startswith("#"):
+            attribute, target = _parsed(text, crf.labels, path, line)
+            if attribute in numbers:
+                found[numbers[attribute]] = target
+    if not found:
+        raise UserError("none of its attributes is in the text", file=path)
+    order = sorted(found)
+    return Targets(np.array(order, np.int64), np.array([found[i] for i in order]))
+
+
+def _parsed(text: str, labels: tuple[str, ...], path: str, line: int) -> tuple[str, F64]:
+    attribute, tab, rest = text.partition("\t")
+    target = np.full(len(labels), np.nan)
+    for pair in rest.split():
+        label, _, number = pair.rpartition(":")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if label not in labels or not 0 <= value <= 1:
+            hint = f"labels: {', '.join(labels)}"
+            raise UserError(f"{pair!r} is no label:probability", file=path, line=line, hint=hint)
+        target[labels.index(label)] = value
+    left, open_labels = 1.0 - float(np.nansum(target)), int(np.isnan(target).sum())
+    if not tab or open_labels == len(labels) or left < -1e-6 or (not open_labels and left > 1e-6):
+        form = "write attribute<TAB>label:probability, which add up to 1"
+        raise UserError("no target distribution", file=path, line=line, hint=form)
+    return attribute, np.where(np.isnan(target), max(0.0, left) / max(1, open_labels), target)

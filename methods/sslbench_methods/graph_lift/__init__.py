@@ -1,0 +1,1 @@
+"""Self-training with labels of a graph as lift over base rates."""

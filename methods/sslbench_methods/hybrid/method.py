@@ -1,0 +1,206 @@
+"""Hybrid of discriminative and generative models.
+
+Suzuki, Fujino & Isozaki (2007), as Suzuki & Isozaki (2008), section 2.4, restate it:
+
+    R(y | x) ~ prod_i p_i^D(y | x; lambda_i)^gamma_i prod_j p_j^G(x_j, y; theta_j)^gamma_j
+
+I CRFs of parts of the features are trained on four fifths of the labeled sentences, each alone.
+Then alternate: Gamma >= 0 maximizes the likelihood of R on the last fifth, with a Gaussian prior;
+Theta is renewed by one EM step on the unlabeled text under R, as in JESS-CM. The normalizers of the
+CRFs do not depend on y: R is a chain whose scores are weighted sums of theirs.
+
+How the features are cut is not printed; ours is in `feature_sets`. On the same data for both,
+lambda and Gamma, the generative models get no weight (docs/specs/cited_systems.md, section 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+import msgspec
+import numpy as np
+from scipy.optimize import minimize
+
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench.checked import Saved, joined, part_of
+from sslbench.corpus import Corpus
+from sslbench.crf import ChainCRF, HardLabels, NBest
+from sslbench.features import TemplateFeaturizer
+from sslbench.taggers import CRFTagger
+from sslbench.types import F64, I32, I64, Arrays
+from sslbench_methods.hybrid.mixture import MixedModels, feature_sets
+
+PIECE = 8_192  # tokens of the E-step: scores of transitions may depend on the token
+
+
+@dataclass
+class HybridTagger(CRFTagger):
+    """R: `crf` has the weights Gamma alone; models: all that they weigh."""
+
+    crf: ChainCRF
+    models: MixedModels
+    kind = "hybrid"
+
+    def predict(self, corpus: Corpus) -> I32:
+        """int32[N]."""
+        return self.crf.decode(self.crf.encode(corpus, self.models.bind(corpus)))
+
+    def predict_marginals(self, corpus: Corpus) -> F64:
+        """float64[N, L]: the probability of each label for each token."""
+        return self.crf.marginals(self.crf.encode(corpus, self.models.bind(corpus)))
+
+    def predict_n_best(self, corpus: Corpus, number: int) -> list[NBest]:
+        """The best label sequences of each sentence."""
+        return self.crf.n_best(self.crf.encode(corpus, self.models.bind(corpus)), number)
+
+    def arrays(self) -> Saved:
+        own = {f"part{i}": crf.arrays() for i, crf in enumerate(self.models.crfs)}
+        arrays, facts = joined(mixture=self.crf.arrays(), tables=self.models.arrays(), **own)
+        return arrays, {**facts, "parts": len(own)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> HybridTagger:
+        """What `arrays` gave; ValueError when arrays and facts do not fit together."""
+
+        def crf_of(name: str) -> ChainCRF:
+            own, found = part_of(arrays, facts, name)
+            return ChainCRF.from_arrays(own, {**found, "dense": facts.get("dense")})
+
+        crf = crf_of("mixture")
+        models = MixedModels.from_arrays(*part_of(arrays, facts, "tables"), len(crf.labels))
+        models.with_crfs(crf_of(f"part{i}") for i in range(facts["parts"]))
+        if len(models.crfs) + len(models.chain) != crf.layout.n_factors:
+            raise ValueError(f"{crf.layout.n_factors} weights of other models")
+        if any(part.labels != crf.labels for part in models.crfs):
+            raise ValueError("a part has other labels")
+        return cls(crf, models)
+
+
+class Hybrid(CRFMethod):
+    """Conditional and generative models, weighed on held-out sentences."""
+
+    class Params(TrainingParams, frozen=True, kw_only=True):
+        """Parameters of the hybrid."""
+
+        parts: Annotated[
+            Literal["kinds", "one"],
+            msgspec.Meta(description="CRFs: one for each kind of feature, or one for all"),
+        ] = "kinds"
+        held_out: Annotated[
+            float,
+            msgspec.Meta(ge=0, lt=1, description="share of labeled sentences for Gamma; 0: all"),
+        ] = 0.2
+        gamma_sigma2: Annotated[
+            float, msgspec.Meta(ge=1e-10, le=1e12, description="variance of the prior of Gamma")
+        ] = 1.0
+        eta: Annotated[
+            float,
+            msgspec.Meta(ge=0, le=1e9, description="Dirichlet pseudo-count of generative models"),
+        ] = 0.01
+        rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000, description="most rounds")] = 10
+        epsilon: Annotated[
+            float,
+            msgspec.Meta(gt=0, le=1e9, description="stop when rows of tables move less (mean L1)"),
+        ] = 0.01
+        symbol_min_count: Annotated[
+            int,
+            msgspec.Meta(ge=1, le=10**9, description="rarer symbols of unlabeled text share <UNK>"),
+        ] = 2
+        search: ClassVar[tuple[SearchAxis, ...]] = (
+            SearchAxis("eta", low=1e-4, high=100, log=True),
+            SearchAxis("gamma_sigma2", low=0.01, high=100, log=True),
+            SearchAxis("symbol_min_count", low=1, high=10, log=True, integer=True),
+        )
+
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> HybridTagger:
+        """Train the CRFs, then alternate; the trace has an entry per round."""
+        own, held_out = cut(problem.labeled.n_sentences, params.held_out, run.rng)
+        with run.phase("features"):
+            L, least = len(problem.labels), params.symbol_min_count
+            templates = problem.featurizer.templates
+            models = MixedModels.build(templates, L, problem.unlabeled, least)
+        with run.phase("train"):
+            models.with_crfs(part_crfs(problem, own, params))
+        crf = mixture_of(problem, len(models.crfs) + models.n_tables)
+        crf.weights[crf.factor_indices[: len(models.crfs)]] = 1.0
+        text = problem.labeled.select(held_out)
+        gold = HardLabels(problem.label_codes(text))
+        rounds = run.rounds(params.rounds)
+        for _ in rounds:
+            with run.phase("train"):
+                fit_gamma(crf, models, text, gold, params)
+            with run.phase("e_step"):
+                counts = models.expected_counts(crf, problem.unlabeled, piece_tokens=PIECE)
+            with run.phase("m_step"):
+                ones = np.ones(models.n_tables)
+                moved = models.update(counts, params.eta, ones, "plain")
+            models.forget_counts()
+            rounds.record(f"distance {moved:.4f}", distance=moved, log_r=counts.log_z)
+            if moved < params.epsilon:
+                rounds.stop("converged")
+        with run.phase("train"):
+            run.trace["likelihood"] = fit_gamma(crf, models, text, gold, params)
+        run.trace["gamma"] = crf.weights[crf.factor_indices].tolist()
+        run.trace["parts"] = len(models.crfs)
+        return HybridTagger(crf, models)
+
+    restore = HybridTagger.from_arrays
+
+
+def cut(n: int, held_out: float, rng: np.random.Generator) -> tuple[I64, I64]:
+    """Sentences for the CRFs and for Gamma, ascending; all for both if one side had none."""
+    order, size = rng.permutation(n), round(held_out * n)
+    if held_out and n > 1:
+        size = min(max(1, size), n - 1)
+    if not size:
+        return np.arange(n), np.arange(n)
+    return np.sort(order[size:]), np.sort(order[:size])
+
+
+def part_crfs(problem: Problem, sentences: I64, params: Hybrid.Params) -> list[ChainCRF]:
+    """The CRFs of the parts of the features, trained on some of the labeled sentences."""
+    whole = problem.featurizer
+    sets = feature_sets(whole) if params.parts == "kinds" else [whole]
+    crfs = []
+    for featurizer in sets:
+        labeled = problem.labeled.select(sentences)
+        own = replace(problem, labeled=labeled, featurizer=featurizer, dev=None)
+        crf = own.crf(params)
+        gold = HardLabels(problem.label_codes(labeled))
+        crf.train([(crf.encode(labeled), gold)], params)
+        crfs.append(crf)
+    return crfs
+
+
+def mixture_of(problem: Problem, n_models: int) -> ChainCRF:
+    """R: a chain whose only weights that are not zero are those of the models."""
+    constant = TemplateFeaturizer(["bias"])
+    own = replace(problem, featurizer=constant, dev=None)
+    return own.crf(TrainingParams(), n_factors=n_models)
+
+
+def fit_gamma(
+    crf: ChainCRF, models: MixedModels, text: Corpus, gold: HardLabels, params: Hybrid.Params
+) -> float:
+    """Gamma >= 0 that maximizes log R of the labels minus its prior, from where it is.
+
+    Returns the maximum. While the tables are uniform they say nothing, and the prior keeps their
+    weights at zero.
+    """
+    data, places = crf.encode(text, models.bind(text)), crf.factor_indices
+
+    def loss(gamma: F64) -> tuple[float, F64]:
+        weights = crf.weights.copy()
+        weights[places] = gamma
+        found = crf.expect([(data, gold)], weights)
+        prior = float(gamma @ gamma) / (2 * params.gamma_sigma2)
+        slope = found.counts[places] - gamma / params.gamma_sigma2
+        return prior - float(found.values.sum()), -slope
+
+    bounds = [(0.0, None)] * len(places)
+    options: Any = {"maxiter": params.max_iterations, "ftol": 1e-9}
+    start, objective = crf.weights[places], cast(Any, loss)
+    best = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    crf.weights[places] = best.x
+    return -float(best.fun)

@@ -1,0 +1,274 @@
+"""Tri-training: three taggers, of which two teach the third where they agree.
+
+Zhou & Li (2005), figure 1, with sentences or tokens as examples; Sogaard (2010) adds that the third
+tagger must disagree. Tagger i is retrained on the labeled sentences and the examples L_i on which
+the other two agree, if that can lower its error: with e_i the error of the other two where they
+agree on labeled text, and e'_i, l'_i the error and the number of examples of its last retraining,
+
+    e_i < e'_i  and  e_i |L_i| < e'_i l'_i,  where L_i may be cut to ceil(e'_i l'_i / e_i - 1).
+
+Examples of a token are partial labels: the tokens around it are summed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench.checked import Saved, vector
+from sslbench.corpus import Corpus
+from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, HardLabels, PartialLabels
+from sslbench.crf.model import best_sequences
+from sslbench.method import FeaturesFrom
+from sslbench.taggers import CRFTagger
+from sslbench.types import F64, I32, Arrays, Bool
+from sslbench_methods.shared import encoded
+
+THREE = range(3)
+_FIRST = 1e-3  # of a vote: where all three differ, the first tagger decides
+
+Combine = Annotated[
+    Literal["mean", "majority"],
+    msgspec.Meta(description="labels of the result: mean of the marginals, or majority vote"),
+]
+
+
+@dataclass(frozen=True)
+class ThreeTaggers(CRFTagger):
+    """Three CRFs that differ in their weights. weights: of the second and the third."""
+
+    crf: ChainCRF
+    weights: tuple[F64, F64]
+    combine: str
+    kind = "tri_training"
+
+    @property
+    def crfs(self) -> list[ChainCRF]:
+        return [self.crf, *(replace(self.crf, weights=own) for own in self.weights)]
+
+    def predict(self, corpus: Corpus) -> I32:
+        """int32[N]: the legal sequence with the largest sum of votes or of mean marginals."""
+        scores, mask = self._scores(corpus), self.crf.transition_mask
+        if mask is None:
+            best: I32 = scores.argmax(axis=1).astype(np.int32)
+            return best
+        return best_sequences(scores, corpus.offsets, mask)
+
+    def _scores(self, corpus: Corpus) -> F64:
+        if self.combine == "mean":
+            return self.predict_marginals(corpus)
+        data = self.crf.encode(corpus)
+        votes = np.zeros((corpus.n_tokens, len(self.labels)))
+        for i, crf in enumerate(self.crfs):
+            votes[np.arange(len(votes)), crf.decode(data)] += 1.0 if i else 1.0 + _FIRST
+        return votes
+
+    def predict_marginals(self, corpus: Corpus) -> F64:
+        """float64[N, L]: the mean of the three taggers' probabilities."""
+        data = self.crf.encode(corpus)
+        mean: F64 = np.mean([crf.marginals(data) for crf in self.crfs], axis=0)
+        return mean
+
+    def arrays(self) -> Saved:
+        arrays, facts = self.crf.arrays()
+        more = {f"weights{i}": own for i, own in enumerate(self.weights)}
+        return arrays | more, {**facts, "combine": self.combine}
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> ThreeTaggers:
+        """Restore; ValueError when arrays and facts do not fit together."""
+        crf = ChainCRF.from_arrays(arrays, facts)
+        first, second = (
+            vector(arrays, f"weights{i}", np.float64, crf.layout.size) for i in range(2)
+        )
+        if not (np.isfinite(first).all() and np.isfinite(second).all()):
+            raise ValueError("a weight is not finite")
+        return cls(crf, (first, second), str(facts["combine"]))
+
+
+class TriTraining(CRFMethod):
+    """Three taggers from bootstrap samples that teach each other."""
+
+    class Params(TrainingParams, frozen=True, kw_only=True):
+        """Parameters of tri-training."""
+
+        rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000, description="most rounds")] = 10
+        unit: Annotated[
+            Literal["sentence", "token"],
+            msgspec.Meta(description="an example: a sentence on which two agree, or a token"),
+        ] = "sentence"
+        disagreement: Annotated[
+            bool, msgspec.Meta(description="only examples that the third tagger labels otherwise")
+        ] = False
+        conditions: Annotated[
+            Literal["printed", "none"],
+            msgspec.Meta(description="on error rates: those of Zhou & Li, or always retrain"),
+        ] = "printed"
+        weight: Annotated[
+            float, msgspec.Meta(gt=0, le=1e9, description="of an added sentence (labeled: 1)")
+        ] = 1.0
+        combine: Combine = "mean"
+        share: Annotated[
+            float,
+            msgspec.Meta(
+                ge=0,
+                lt=1,
+                description="a retraining stops when 5 iterations add at most this share to its"
+                " gain: labels settle long before weights do; 0 = only by ftol",
+            ),
+        ] = 5e-3
+        features_from: Annotated[
+            FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
+        ] = "labeled"
+        search: ClassVar[tuple[SearchAxis, ...]] = (
+            SearchAxis("unit", ("sentence", "token")),
+            SearchAxis("disagreement", (False, True)),
+            SearchAxis("weight", low=0.01, high=10, log=True),
+        )
+
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> ThreeTaggers:
+        """Train until no tagger changes; the trace has the examples and errors of each round."""
+        crf, text = encoded(problem, params, run, params.features_from)
+        trainer = Trainer([replace(crf, weights=crf.weights.copy()) for _ in THREE], text, params)
+        with run.phase("train"):
+            trainer.bootstrap(run.rng)
+        rounds = run.rounds(params.rounds)
+        for _ in rounds:
+            with run.phase("decode"):
+                chosen = trainer.choose(run.rng)
+            with run.phase("train"):
+                trainer.retrain(chosen)
+            sizes = [0 if each is None else count(each) for each in chosen]
+            rounds.record(f"added {sizes}", added=sizes, errors=list(trainer.errors))
+            if not any(sizes):
+                rounds.stop("converged")
+        first, *others = trainer.crfs
+        return ThreeTaggers(first, (others[0].weights, others[1].weights), params.combine)
+
+    restore = ThreeTaggers.from_arrays
+
+
+#: of each shard, whether an example is in: bool[sentences] or bool[tokens]
+Chosen = list[Bool]
+
+
+def count(chosen: Chosen) -> int:
+    """How many examples."""
+    return sum(int(part.sum()) for part in chosen)
+
+
+@dataclass
+class Trainer:
+    """The taggers, and of the last retraining of each: errors e', numbers of examples l'.
+
+    labels: of each tagger, int32[N] by shard of the unlabeled text.
+    """
+
+    crfs: list[ChainCRF]
+    text: EncodedProblem
+    params: TriTraining.Params
+    errors: list[float] = field(default_factory=lambda: [0.5] * 3)
+    sizes: list[int] = field(default_factory=lambda: [0] * 3)
+    labels: list[list[I32]] = field(default_factory=list)
+
+    def bootstrap(self, rng: np.random.Generator) -> None:
+        """Train each on as many labeled sentences as there are, drawn with replacement."""
+        data, gold = self.text.labeled
+        n = len(data.lengths)
+        for crf in self.crfs:
+            often = np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
+            crf.train([(data, HardLabels(gold.labels, often))], self.params)
+
+    def choose(self, rng: np.random.Generator) -> list[Chosen | None]:
+        """The examples that each tagger is retrained on; None = it is not."""
+        own = [crf.decode(self.text.labeled[0]) for crf in self.crfs]
+        self.labels = [[crf.decode(x) for x in self.text.unlabeled] for crf in self.crfs]
+        return [self._choose(i, own, rng) for i in THREE]
+
+    def _choose(self, i: int, own: list[I32], rng: np.random.Generator) -> Chosen | None:
+        """own: of each tagger, its labels of the labeled text."""
+        j, k = (other for other in THREE if other != i)
+        error = self._error(own[j], own[k])
+        if self.params.conditions == "printed" and error >= self.errors[i]:
+            return None
+        found = [self._examples(s, i, j, k) for s in range(len(self.text.unlabeled))]
+        size = count(found)
+        if self.params.conditions == "printed":
+            size = allowed_size(error, self.errors[i], self.sizes[i], size)
+            found = subsample(found, size, rng)
+        if not size:
+            return None
+        self.errors[i], self.sizes[i] = error, size
+        return found
+
+    def _error(self, one: I32, two: I32) -> float:
+        """Share of the examples of labeled text with equal labels whose labels are wrong."""
+        data, gold = self.text.labeled
+        agree = self._by_unit(one == two, data)
+        wrong = agree & ~self._by_unit((one == two) & (one == gold.labels), data)
+        return float(wrong.sum()) / max(1, int(agree.sum()))
+
+    def _examples(self, shard: int, i: int, j: int, k: int) -> Bool:
+        third, one, two = (self.labels[t][shard] for t in (i, j, k))
+        data = self.text.unlabeled[shard]
+        agree = self._by_unit(one == two, data)
+        if self.params.disagreement:
+            agree &= ~self._by_unit(one == third, data)
+        return agree
+
+    def _by_unit(self, tokens: Bool, data: EncodedCorpus) -> Bool:
+        """bool[N], or bool[S]: whether it holds for all tokens of a sentence."""
+        if self.params.unit == "token" or not len(tokens):
+            return tokens
+        return np.logical_and.reduceat(tokens, data.offsets[:-1])
+
+    def retrain(self, chosen: Sequence[Chosen | None]) -> None:
+        """Train on the labeled sentences and the examples, from the current weights."""
+        for i, found in enumerate(chosen):
+            if found is not None:
+                teacher = self.labels[(i + 1) % 3]  # one of the two that agree
+                parts = [
+                    (data, self._term(data, labels, examples))
+                    for data, labels, examples in zip(
+                        self.text.unlabeled, teacher, found, strict=True
+                    )
+                ]
+                options = self.params.options(share=self.params.share)
+                self.crfs[i].train([self.text.labeled, *parts], self.params, options=options)
+
+    def _term(self, data: EncodedCorpus, labels: I32, examples: Bool) -> HardLabels | PartialLabels:
+        if self.params.unit == "sentence":
+            return HardLabels(labels, self.params.weight * examples.astype(np.float64))
+        allowed = np.repeat(~examples[:, None], len(self.crfs[0].labels), axis=1)
+        allowed[np.arange(len(labels)), labels] = True
+        used = np.logical_or.reduceat(examples, data.offsets[:-1])
+        return PartialLabels(allowed, weights=self.params.weight * used.astype(np.float64))
+
+
+def allowed_size(error: float, last_error: float, last_size: int, size: int) -> int:
+    """How many of `size` examples may be added by the conditions of figure 1; 0 = none."""
+    least = error / (last_error - error)
+    last_size = last_size or int(least + 1)
+    if last_size >= size:
+        return 0
+    if error * size < last_error * last_size:
+        return size
+    if last_size > least:
+        return int(np.ceil(last_error * last_size / error - 1))
+    return 0
+
+
+def subsample(chosen: Chosen, size: int, rng: np.random.Generator) -> Chosen:
+    """`size` of the examples, drawn without replacement."""
+    if size >= count(chosen):
+        return chosen
+    flat = np.concatenate(chosen)
+    kept = np.zeros(len(flat), np.bool_)
+    kept[rng.choice(np.flatnonzero(flat), size, replace=False)] = True
+    ends = np.cumsum([len(part) for part in chosen])
+    return np.split(kept, ends)[:-1]

@@ -1,0 +1,162 @@
+"""Word vectors as features: of a user's file, or learned from the text of the problem.
+
+Turian et al. (2010): the vectors of the words in a window are real-valued features of the CRF,
+scaled to a standard deviation. Guo et al. (2014): the same as discrete features, clusters of the
+vectors or the signs of their large numbers. Without a file, vectors are those of the shifted
+positive pointwise mutual information of words and their neighbors, factorized (Levy & Goldberg
+2014): max(0, log p(w, c) / (p(w) p(c)) - log shift). Neighbors at each place are counted apart.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+import numpy as np
+from scipy import sparse
+
+from sslbench import Problem, RunContext, SearchAxis, TrainingParams
+from sslbench.experiment.values import UserFile
+from sslbench.features.words import Classes, WordFeatures
+from sslbench.types import F32, F64, Arrays
+from sslbench_methods.chinese.word_clusters import kmeans
+from sslbench_methods.on_text_features import OnTextFeatures
+from sslbench_methods.singular import singular_rows
+from sslbench_methods.text_words import TextWords
+from sslbench_methods.word_vectors.files import read_vectors
+
+VectorFile = Annotated[
+    UserFile, msgspec.Meta(description="of word2vec, GloVe or fastText; none: learned from text")
+]
+VectorLimit = Annotated[
+    int, msgspec.Meta(ge=1, le=10**7, description="vectors that are read: the first ones")
+]
+Dimensions = Annotated[int, msgspec.Meta(ge=1, le=1_000, description="of learned vectors")]
+VectorMinCount = Annotated[
+    int, msgspec.Meta(ge=1, le=10**9, description="rarer words have no learned vector")
+]
+Shift = Annotated[float, msgspec.Meta(ge=1, le=1e6, description="of the mutual information")]
+Neighbors = Annotated[int, msgspec.Meta(ge=1, le=20, description="on each side, to learn from")]
+VectorForm = Annotated[
+    Literal["real", "signs", "clusters"],
+    msgspec.Meta(description="features: the numbers, signs of large ones, clusters of vectors"),
+]
+VectorScale = Annotated[
+    float, msgspec.Meta(gt=0, le=1e3, description="standard deviation of the numbers")
+]
+VectorClusters = Annotated[
+    int, msgspec.Meta(ge=1, le=100_000, description="of the vectors, for the form clusters")
+]
+VectorWindow = Annotated[
+    int, msgspec.Meta(ge=0, le=10, description="features of words up to so far away")
+]
+VectorColumn = Annotated[str, msgspec.Meta(description="whose words have vectors")]
+
+
+class WordVectors:
+    """Vectors of words."""
+
+    class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+        """Where the vectors are from, and which features they become."""
+
+        vector_file: VectorFile = ""
+        vector_limit: VectorLimit = 200_000
+        dimensions: Dimensions = 50
+        vector_min_count: VectorMinCount = 2
+        shift: Shift = 1.0
+        neighbors: Neighbors = 2
+        vector_form: VectorForm = "real"
+        vector_scale: VectorScale = 0.1
+        vector_clusters: VectorClusters = 500
+        vector_window: VectorWindow = 2
+        vector_column: VectorColumn = "word"
+
+    def learn(self, problem: Problem, params: Params, run: RunContext) -> WordFeatures:
+        """Read or learn the vectors; UserError for a file that holds none."""
+        column = params.vector_column
+        if params.vector_file:
+            words, vectors = read_vectors(params.vector_file, params.vector_limit)
+        else:
+            text = TextWords.of(problem, column, params.vector_min_count)
+            words, vectors = text.words, text_vectors(text, params, run.rng)
+        run.trace["words"], run.trace["dimensions"] = vectors.shape
+        window = tuple(range(-params.vector_window, params.vector_window + 1))
+        spread = float(vectors.std()) if vectors.size else 0.0
+        scaled = vectors * np.float32(params.vector_scale / spread if spread else 1.0)
+        if params.vector_form == "real":
+            return WordFeatures(column, words, window, {}, scaled)
+        if params.vector_form == "signs":
+            return WordFeatures(column, words, window, signs(vectors))
+        number = kmeans(vectors.astype(np.float64), params.vector_clusters, run.rng)
+        names = [str(k) for k in range(params.vector_clusters)]
+        return WordFeatures(column, words, window, {"vectors": (names, number)})
+
+    @staticmethod
+    def restore(arrays: Arrays, facts: dict[str, Any]) -> WordFeatures:
+        """Features of a saved tagger."""
+        return WordFeatures.from_arrays(arrays, facts)
+
+
+class WordVectorsCRF(OnTextFeatures):
+    """A supervised CRF that reads the vectors."""
+
+    name = "word_vectors"
+    learner = WordVectors
+
+    class Params(TrainingParams, frozen=True, kw_only=True):
+        """Those of the training and of the vectors."""
+
+        vector_file: VectorFile = ""
+        vector_limit: VectorLimit = 200_000
+        dimensions: Dimensions = 50
+        vector_min_count: VectorMinCount = 2
+        shift: Shift = 1.0
+        neighbors: Neighbors = 2
+        vector_form: VectorForm = "real"
+        vector_scale: VectorScale = 0.1
+        vector_clusters: VectorClusters = 500
+        vector_window: VectorWindow = 2
+        vector_column: VectorColumn = "word"
+        search: ClassVar[tuple[SearchAxis, ...]] = (
+            SearchAxis("dimensions", (25, 50, 100)),
+            SearchAxis("vector_scale", low=0.01, high=1, log=True),
+            SearchAxis("vector_form", ("real", "signs", "clusters")),
+        )
+
+
+def text_vectors(text: TextWords, params: WordVectors.Params, rng: np.random.Generator) -> F32:
+    """float32[V, at most D] of the words of a text; none of words without neighbors are missing."""
+    if not text.words:
+        return np.empty((0, params.dimensions), np.float32)
+    sides = []
+    for distance in range(1, params.neighbors + 1):
+        after = text.pairs(distance)
+        sides += [after, after.T.tocsr()]
+    matrix = sparse.csr_array(sparse.hstack([ppmi(side, params.shift) for side in sides]))
+    return singular_rows(matrix, params.dimensions, rng).astype(np.float32)
+
+
+def ppmi(counts: sparse.csr_array, shift: float) -> sparse.csr_array:
+    """max(0, log p(w, c) / (p(w) p(c)) - log shift), float64, of counts [V, contexts]."""
+    pairs = counts.tocoo()
+    row, column = np.asarray(counts.sum(axis=1)).ravel(), np.asarray(counts.sum(axis=0)).ravel()
+    total = float(pairs.data.sum())
+    expected = row[pairs.row].astype(np.float64) * column[pairs.col] * shift
+    value: F64 = np.log(pairs.data * total / expected)
+    kept = value > 0
+    places = pairs.row[kept], pairs.col[kept]
+    return sparse.csr_array(sparse.coo_array((value[kept], places), shape=counts.shape))
+
+
+def signs(vectors: F32) -> dict[str, Classes]:
+    """For each dimension a class: "+" or "-" where a number is larger than the mean of its sign.
+
+    Source: Guo et al. (2014), section 3.1.
+    """
+    names = ["", "+", "-"]
+    found: dict[str, Classes] = {}
+    for d, values in enumerate(vectors.T.astype(np.float64)):
+        above = values > values[values > 0].mean() if (values > 0).any() else values > 0
+        below = values < values[values < 0].mean() if (values < 0).any() else values < 0
+        found[f"vector{d}"] = names, (above + 2 * below).astype(np.int32)
+    return found

@@ -1,0 +1,79 @@
+"""Named values of parameters, ``--preset``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from sslbench.cli import cli
+from sslbench.errors import UserError
+from sslbench.experiment.context import RunContext
+from sslbench.experiment.description import method_description
+from sslbench.experiment.plan import Request, plan
+from sslbench.experiment.record import RunSpec
+from sslbench.plugins import registry
+
+METHOD = "graph_self_training"
+
+
+def specs(*methods: str, **options: Any) -> list[RunSpec]:
+    request = Request(methods, ["synth"], labeled=20, **options)
+    return [task.spec for task in plan(request, store=None, notice=lambda text: None)]
+
+
+def preset(method: str) -> dict[str, Any]:
+    return method_description(registry(), method, {}).presets["paper"]
+
+
+def test_a_preset_is_its_values() -> None:
+    (plain,), (named,) = specs(METHOD), specs(METHOD, preset="paper")
+    values = preset(METHOD)
+    assert {**plain.params, **values} == named.params != plain.params
+    (written,) = specs(METHOD, settings=[f"{key}={value}" for key, value in values.items()])
+    assert written.run_id == named.run_id
+
+
+def test_settings_go_before_a_preset() -> None:
+    (spec,) = specs(METHOD, preset="paper", settings=["omega=0.5"])
+    assert spec.params == {**specs(METHOD, preset="paper")[0].params, "omega": 0.5}
+
+
+def test_parameters_of_a_preset_are_not_tuned() -> None:
+    (spec,) = specs(METHOD, preset="paper", tune=3)
+    assert spec.params.items() >= preset(METHOD).items()
+
+
+def test_methods_without_the_preset_have_their_defaults() -> None:
+    told: list[str] = []
+    request = Request([METHOD, "supervised"], ["synth"], labeled=20, preset="paper")
+    _, baseline = plan(request, store=None, notice=told.append)
+    assert baseline.spec == specs("supervised")[0]
+    assert "supervised: no preset 'paper', its defaults are used" in told
+
+
+def test_an_unknown_preset_names_the_known_ones() -> None:
+    with pytest.raises(UserError, match="no preset 'papr'") as caught:
+        specs(METHOD, preset="papr")
+    assert "paper" in str(caught.value.hint)
+    with pytest.raises(UserError, match="supervised: no preset"):
+        specs("supervised", preset="paper")
+
+
+def test_show_lists_presets() -> None:
+    shown = CliRunner().invoke(cli, ["show", METHOD]).stdout
+    assert "preset paper" in shown
+    assert "omega=1.0" in shown
+
+
+def test_warnings_of_a_method_are_lines() -> None:
+    run = RunContext()
+    run.warn("beware")
+    assert run.warnings == ("beware",)
+    run.trace["warnings"] = ["fine", 7, *["more"] * 50]
+    assert run.warnings[0] == "fine"
+    assert 7 not in run.warnings
+    assert len(run.warnings) < 25
+    run.trace["warnings"] = "text"
+    assert run.warnings == ()

@@ -1,0 +1,111 @@
+"""The ledger of printed numbers: each value is that of its records."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from sslbench.errors import UserError
+from sslbench.experiment.store import Store
+from sslbench.report.ledger import (
+    COLUMNS,
+    Line,
+    filled,
+    ledger_text,
+    read_ledger,
+    verdict,
+    wrong_lines,
+)
+from support.board_records import record
+
+ROOT = Path(__file__).resolve().parents[2]
+BLANK = dict.fromkeys(COLUMNS, "") | {"paper": "A 2000", "data": "same", "verdict": "open"}
+
+
+def line(**changes: str) -> Line:
+    return Line(**{**BLANK, "printed": "80.0", "margin": "1", **changes})
+
+
+def test_the_ledger_of_the_project_is_that_of_its_records() -> None:
+    lines = read_ledger(ROOT / "replications/ledger.csv")
+    papers = Counter(each.paper for each in lines)
+    assert sorted(papers.values()) == [20, 23, 78, 95, 162]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        records = {r.run_id: r for r in Store(ROOT / "leaderboards/runs").records()}
+    assert wrong_lines(lines, records) == []
+    assert all(each.reason for each in lines)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ("79.5", "80.5", "agrees"),
+        ("79.0", "81.0", "agrees"),
+        ("78.9", "80.0", "undecided"),
+        ("70", "90", "undecided"),
+        ("78", "78.9", "differs"),
+        ("81.1", "85", "differs"),
+    ],
+)
+def test_verdicts(low: str, high: str, expected: str) -> None:
+    assert verdict(line(ours="80", low=low, high=high)) == expected
+
+
+def test_values_come_from_the_runs(tmp_path: Path) -> None:
+    runs = [record("better", seed) for seed in range(5)]
+    known = {run.run_id: run for run in runs}
+    ids = " ".join(known)
+    found = filled(line(runs=ids, metric="1-accuracy"), known)
+    mean = np.mean([run.score for run in runs])
+    assert float(found.ours) == pytest.approx(100 - 100 * mean, abs=0.005)
+    assert float(found.low) < float(found.ours) < float(found.high)
+    assert found.verdict == "differs"
+    others = [record("supervised", seed) for seed in range(5)]
+    known |= {run.run_id: run for run in others}
+    gain = filled(line(runs=f"{ids} - {' '.join(run.run_id for run in others)}"), known)
+    expected = 100 * (mean - np.mean([run.score for run in others]))
+    assert float(gain.ours) == pytest.approx(expected, abs=0.005)
+    one = filled(line(runs=runs[0].run_id), known)
+    assert float(one.low) < float(one.ours) < float(one.high)
+    path = tmp_path / "ledger.csv"
+    path.write_text(ledger_text([found, msgspec.structs.replace(gain, row="gain")]))
+    assert wrong_lines(read_ledger(path), known) == []
+    doctored = msgspec.structs.replace(found, ours="21.00")
+    assert wrong_lines([doctored], known) == ["A 2000, , , : other value"]
+    assert "no record" in wrong_lines([found], {})[0]
+
+
+WRONG = [
+    ({"printed": "about 80"}, "no number"),
+    ({"verdict": "agrees"}, "the verdict is 'agrees', its numbers say 'open'"),
+    ({"ours": "80", "verdict": "agrees"}, "a value without runs"),
+    ({"data": "similar"}, "Invalid enum value"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG)
+def test_a_wrong_line_is_told_with_its_place(
+    changes: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "ledger.csv"
+    fields = {**BLANK, "printed": "80", **changes}
+    path.write_text(",".join(COLUMNS) + "\n" + ",".join(fields[c] for c in COLUMNS) + "\n")
+    with pytest.raises(UserError, match=message) as caught:
+        read_ledger(path)
+    assert "ledger.csv:2: " in str(caught.value)
+
+
+def test_a_number_stands_once(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.csv"
+    path.write_text(ledger_text([line(), line(printed="81")]))
+    with pytest.raises(UserError, match="printed twice"):
+        read_ledger(path)
+    path.write_text("paper,table\n")
+    with pytest.raises(UserError, match="the columns are not"):
+        read_ledger(path)

@@ -1,0 +1,302 @@
+"""The page of a board: what it shows, that it is one file, and how it is used."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from sslbench.errors import UserError
+from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, SEEN, UNSEEN
+from sslbench.experiment.record import RunRecord
+from sslbench.report.blocks import with_blocks
+from sslbench.report.board import Board
+from sslbench.report.gains import gain_parts, labels_worth
+from sslbench.report.ledger import Line
+from sslbench.report.overview import critical_svg, front, overview, pareto_svg
+from sslbench.report.page.build import Sources, page
+from support.board_records import SKILL, board, boards, record, row_of
+
+DATASETS = tuple(f"set{i}" for i in range(7))
+VOID = {"meta", "input", "br", "path", "circle", "polyline"}
+
+
+def records(*datasets: str, sizes: tuple[int, ...] = (100, 500)) -> list[RunRecord]:
+    found = []
+    for dataset in datasets:
+        for size in sizes:
+            for method in SKILL:
+                for seed in range(3):
+                    made = record(method, seed, labeled=size, dataset=dataset)
+                    made.data["task"] = "tagging"
+                    made.cpu_s = {"supervised": 1.0, "better": 10.0, "worse": 5.0}[method]
+                    found.append(made)
+    return found
+
+
+class Outline(html.parser.HTMLParser):
+    """Tags with their attributes; all of them are closed in the right order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.ids: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def outline(text: str) -> Outline:
+    parser = Outline()
+    parser.feed(text)
+    assert parser.open == []
+    return parser
+
+
+def places(text: str) -> dict[str, tuple[str, list[tuple[str, str | list[str]]]]]:
+    found = re.search(r'id="places">(.*?)</script>', text, re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="module")
+def shown() -> Board:
+    return board(records(*DATASETS))
+
+
+def test_it_is_one_file_that_loads_nothing(shown: Board) -> None:
+    text = page(shown, Sources(summary="all"))
+    found = outline(text)
+    assert len(found.ids) == len(set(found.ids))
+    for tag, attributes in found.tags:
+        assert tag not in ("link", "img", "iframe", "object"), tag
+        assert "src" not in attributes
+        assert (attributes.get("href") or "#").startswith("#")
+        assert all(not name.startswith("on") for name in attributes)
+    targets = {link["href"] for link in found.all("a")}
+    assert {f"#{name}" for name in found.ids} >= targets
+    assert "default-src 'none'" in text
+    assert "url(" not in text
+    assert len(text) < 3_000_000
+    assert page(shown, Sources(summary="all")) == text
+
+
+def test_it_can_be_read_without_a_mouse_or_eyes_on_any_screen(shown: Board) -> None:
+    text = page(shown, Sources())
+    found = outline(text)
+    assert found.all("html") == [{"lang": "en"}]
+    assert any(each.get("name") == "viewport" for each in found.all("meta"))
+    assert len(re.findall(r"<table", text)) == len(re.findall(r"<caption>", text))
+    assert all("scope" in each for each in found.all("th"))
+    pictures = found.all("svg")
+    assert len(pictures) == 2 * 2 + len(DATASETS)  # ranks and cost by size, curves
+    assert all(each.get("aria-label") and each["role"] == "img" for each in pictures)
+    assert all("tabindex" in each or "pictures" in text for each in found.all("div"))
+    css = (resources.files("sslbench.report.page") / "page.css").read_text()
+    assert "prefers-color-scheme: dark" in css
+    assert "max-width: 40em" in css
+    assert "focus-visible" in css
+
+
+def test_the_first_table_has_scores_ranks_gains_and_costs(shown: Board) -> None:
+    text = page(shown, Sources())
+    table = next(t for t in shown.tables if t.dataset == "set0" and t.labeled == 100)
+    better = row_of(table, "better")
+    line = text[text.index('<tr data-line="better">') :]
+    line = line[: line.index("</tr>")]
+    cell = next(c for c in line.split("<td ") if f"{100 * (better.mean or 0):.2f}</b>" in c)
+    assert better.paired is not None
+    assert f"{100 * better.paired.difference:+.2f} (" in cell
+    assert 'class="best up"' in cell
+    assert ">10 s<" in cell
+    heads = re.findall(r'<th scope="col" data-size="(\d+)"', text)
+    assert heads == ["100"] * 8 + ["500"] * 8  # each with its mean
+    details = dict(places(text)[re.search(r'data-place="(p\d+)"', cell)[1]][1])
+    assert details["command"] == "make better"
+    assert "seed 0: " in details["runs"][0]
+    assert "possible 1" in details["rank"]
+
+
+def test_a_line_that_lacks_a_score_has_no_mean() -> None:
+    some = [r for r in records(*DATASETS) if (r.method, r.dataset) != ("better", "set3")]
+    text = page(board(some), Sources())
+    line = text[text.index('<tr data-line="better">') :]
+    assert '<td class="gap" data-score=""' in line[: line.index("</td>")] + "</td>"
+    assert "100 labeled, no mean for lack of a score: better (set3)" in text
+
+
+def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
+    found = overview(shown, "100")
+    assert found.lines == ("better", "supervised", "worse")
+    means = [
+        [row_of(t, name).mean or 0 for t in shown.tables if t.labeled == 100]
+        for name in found.lines
+    ]
+    ranks = 1 + np.array([[sum(o > own for o in c) for own in c] for c in zip(*means, strict=True)])
+    assert found.ranks == pytest.approx(ranks.mean(axis=0))
+    assert found.gains[0] == pytest.approx(100 * np.mean(np.subtract(means[0], means[1])))
+    assert found.groups == ("a", "b", "c")  # seven datasets, always in the same order
+    assert found.cpu_s == pytest.approx((10.0, 1.0, 5.0))
+    assert [found.lines[i] for i in front(found)] == ["supervised", "better"]
+    assert "better 1.00" in critical_svg(found)
+    assert "worse" in pareto_svg(found)
+    few = overview(board(records("set0", "set1", sizes=(100,))), "100")
+    assert critical_svg(few) == ""
+    assert len(set("".join(few.groups))) == 1  # two datasets tell nothing apart
+
+
+def test_labels_worth() -> None:
+    curve = [(100, 70.0), (400, 80.0), (1600, 80.0)]
+    assert labels_worth(75.0, curve) == (pytest.approx(200.0), "")
+    assert labels_worth(80.0, curve) == (pytest.approx(400.0), "")
+    assert labels_worth(60.0, curve) == (100, "<")
+    assert labels_worth(81.0, curve) == (1600, ">")
+
+
+def test_the_parts_of_a_gain_add_up() -> None:
+    runs = [record(method, seed) for method in ("supervised", "better") for seed in (0, 1)]
+    for run in runs:
+        right = sum(run.counts["test"]["correct_tokens"])
+        seen = min(right, 300)
+        run.anatomy = {"words": {SEEN: [400, seen], IN_TEXT: [150, right - seen], NOWHERE: [50, 0]}}
+    (table,) = boards(runs)
+    ours, base = row_of(table, "better"), row_of(table, "supervised")
+    parts = gain_parts(ours, base, "words")
+    assert set(parts) == {SEEN, IN_TEXT, NOWHERE}
+    gain = 100 * ((ours.mean or 0) - (base.mean or 0))
+    assert sum(gain for _, gain in parts.values()) == pytest.approx(gain)
+    assert sum(share for share, _ in parts.values()) == pytest.approx(1)
+    for run in runs:
+        if run.method == "supervised":  # it has not read the text
+            words = run.anatomy["words"]
+            hidden = [words[IN_TEXT][i] + words[NOWHERE][i] for i in (0, 1)]
+            run.anatomy = {"words": {SEEN: words[SEEN], UNSEEN: hidden}}
+    (table,) = boards(runs)
+    parts = gain_parts(row_of(table, "better"), row_of(table, "supervised"), "words")
+    assert set(parts) == {SEEN, UNSEEN}
+    assert sum(gain for _, gain in parts.values()) == pytest.approx(gain)
+
+
+def test_printed_numbers_stand_beside_ours() -> None:
+    runs = records("set0", sizes=(100,))
+    fields = dict.fromkeys(Line.__struct_fields__, "") | {"data": "same", "reason": "<because>"}
+    ours = next(run.run_id for run in runs if run.method == "better")
+    line = Line(
+        **fields
+        | {"paper": "A 2000", "printed": "80.0", "runs": ours, "ours": "79.0"}
+        | {"low": "78.5", "high": "79.2", "margin": "2", "verdict": "agrees"}
+    )
+    text = page(board(runs), Sources(ledger=[line]))
+    assert '<tr class="v-agrees">' in text
+    assert "&lt;because&gt;" in text
+    entries = [dict(entry) for _, entry in places(text).values()]
+    found = [entry["in the paper"] for entry in entries if "in the paper" in entry]
+    assert found == ["80.0 (A 2000, , , ; same data): agrees"]
+
+
+def test_it_stays_small_with_many_methods_and_datasets() -> None:
+    """14 methods on 20 corpora in two sizes: the details of all cells, and the tables."""
+    one = records("set0", sizes=(100,))[0]
+    per_cell = len(page(board(records(*DATASETS[:2])), Sources())) / (2 * 2 * 3)
+    assert one.run_id
+    assert per_cell * 14 * 20 * 2 < 3_000_000
+
+
+def test_the_script_is_a_script() -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node to parse the script")
+    path = resources.files("sslbench.report.page") / "page.js"
+    subprocess.run([node, "--check", str(path)], check=True)
+
+
+def test_in_a_browser(shown: Board, tmp_path: Path) -> None:
+    """Sorting, filtering and the details, in a wide and in a narrow window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = (
+        os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    )
+    file = tmp_path / "page.html"
+    file.write_text(page(shown, Sources()))
+    with playwright.sync_playwright() as driver:
+        try:
+            browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        except playwright.Error as error:
+            pytest.skip(f"no Chromium: {str(error).splitlines()[0]}")
+        errors: list[str] = []
+        for width in (1440, 360):
+            view = browser.new_page(viewport={"width": width, "height": 800})
+            view.on("pageerror", lambda error: errors.append(str(error)))
+            view.on("request", lambda request: errors.append(request.url))
+            view.set_content(file.read_text())
+            first = view.locator("#board tbody tr:visible th")
+            assert first.all_inner_texts() == ["better", "supervised", "worse"]
+            view.click("#board thead th button >> visible=true >> nth=0")
+            view.click("#board thead th button >> visible=true >> nth=0")
+            assert first.all_inner_texts() == ["worse", "supervised", "better"]
+            view.fill("input[name=line]", "wor")
+            assert first.all_inner_texts() == ["worse"]
+            view.fill("input[name=line]", "")
+            view.focus("#board tbody td button >> visible=true >> nth=0")
+            view.keyboard.press("ArrowRight")
+            view.keyboard.press("Enter")
+            assert view.is_visible("dialog dl")
+            view.keyboard.press("Escape")
+            wide = view.evaluate("document.documentElement.scrollWidth")
+            assert wide <= width
+        assert errors == []
+        browser.close()
+
+
+def test_records_without_counts_or_costs_make_a_page() -> None:
+    bare = records("set0")
+    for run in bare:
+        run.cpu_s = None
+        run.data = {"test_sha256": "t"}
+    plain = msgspec.convert(msgspec.to_builtins(bare[0]), RunRecord)
+    plain.counts = {}
+    outline(page(board([plain, *bare[1:]]), Sources()))
+
+
+def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    blocks = ["<!-- suite toy 100 means -->\nold\n<!-- end -->"]
+    blocks.append("<!-- suite toy 100 scores -->\n<!-- end -->")
+    readme.write_text("before\n\n" + "\n".join(blocks) + "\nafter\n")
+    (found,) = with_blocks(shown, "toy", [readme], tmp_path / "out").items()
+    assert found[0] == "../README.md"
+    text = found[1].decode()
+    assert text.startswith("before\n\n<!-- suite toy 100 means -->\n| method | mean rank |")
+    assert "old" not in text
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "| better | 1.00 |" in text
+    readme.write_text(text)
+    assert with_blocks(shown, "toy", [readme], tmp_path)["README.md"].decode() == text
+    with pytest.raises(UserError, match="no block"):
+        with_blocks(shown, "other", [readme], tmp_path)
+    readme.write_text(text.replace("toy 100", "toy 200"))
+    with pytest.raises(UserError, match=r"README\.md:3: no size 200; 100, 500"):
+        with_blocks(shown, "toy", [readme], tmp_path)

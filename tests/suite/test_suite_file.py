@@ -1,0 +1,142 @@
+"""Suite files: what they say, and one clear line for what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sslbench.errors import UserError
+from sslbench.plugins import registry
+from sslbench.report.reproduce import Commands
+from sslbench.suite.cells import suite_cells
+from sslbench.suite.file import read_suite
+from support.suite_fakes import TOY, suite_file
+
+ROOT = Path(__file__).resolve().parents[2]
+fakes = pytest.mark.usefixtures("fake_plugin")
+
+
+def cells_of(folder: Path, text: str) -> list[str]:
+    suite = read_suite(str(suite_file(folder, text)))
+    return [cell.describe() for cell in suite_cells(suite, registry())]
+
+
+@fakes
+def test_every_combination_once(tmp_path: Path) -> None:
+    found = cells_of(tmp_path, TOY)
+    assert len(found) == len(set(found)) == 2 * 2 * 3
+    again = TOY + '[[cells]]\ndatasets = ["to*"]\nmethods = ["majority"]\nmodel = "nothing"\n'
+    assert cells_of(tmp_path, again + "labeled = [10]\nseeds = 3\n") == found
+    assert len(cells_of(tmp_path, again + "labeled = [10]\nseeds = 4\n")) == 13
+
+
+@fakes
+def test_defaults_variants_and_settings(tmp_path: Path) -> None:
+    text = """
+title = "t"
+[defaults]
+model = "nothing"
+labeled = [10]
+tune = 4
+tune_seed = 0
+[[cells]]
+datasets = ["toy"]
+methods = ["majority"]
+variant = "tried"
+set = ["weight=1,2", "sleep=0"]
+seeds = 2
+"""
+    suite = read_suite(str(suite_file(tmp_path, text)))
+    cells = suite_cells(suite, registry())
+    assert {cell.line for cell in cells} == {
+        "majority, tried, weight=1",
+        "majority, tried, weight=2",
+    }
+    assert {cell.spec.params["weight"] for cell in cells} == {1.0, 2.0}
+    assert cells[0].spec.protocol.tuning() == "4 tuning trials on draw 0"
+    assert suite.store == tmp_path / "../runs"
+
+
+@fakes
+def test_methods_that_do_not_fit_are_no_cells(tmp_path: Path) -> None:
+    text = TOY.replace('["majority", "peeking"]', '["all"]\nwithout = ["hostile"]')
+    methods = {line.split(" on ")[0] for line in cells_of(tmp_path, text)}
+    assert {"majority", "peeking"} <= methods
+    assert not {"segmenter", "crf1_only", "hostile"} & methods
+
+
+WRONG = [
+    ('title = "t"\nlabeled = [', 2, "not TOML"),
+    ('title = "t"\n', 1, "cells"),
+    ('title = "t"\n[[cells]]\nmethods = ["majority"]\n', 2, "datasets"),
+    (TOY + "sedes = 3\n", 12, "unknown field `sedes`"),
+    (TOY.replace("seeds = 3", 'seeds = "3"'), 11, "key seeds"),
+    (TOY.replace("labeled = [10, 20]", "labeled = [0]"), 10, "key labeled"),
+    (TOY.replace('store = "runs"', "store = 3"), 3, "key store"),
+    ('title = "t"\n[defaults]\ntune = -1\n[[cells]]\ndatasets = ["toy"]\n', 3, "key tune"),
+    (TOY.replace('"majority"', '"majorty"'), 6, "majorty"),
+    (TOY.replace('["toy"]', '["toys"]'), 6, "toys"),
+    (TOY.replace("[10, 20]", '["many"]'), 6, "--labeled 'many'"),
+    (TOY + 'set = ["nothing=3"]\n', 6, "no parameter 'nothing'"),
+    (TOY + "folds = 3\ntune_seed = 0\n", 6, "--folds with --tune-seed"),
+]
+
+
+@fakes
+@pytest.mark.parametrize(("text", "line", "message"), WRONG)
+def test_what_is_wrong_is_told_with_file_and_line(
+    text: str, line: int, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError) as caught:
+        cells_of(tmp_path, text)
+    assert f"toy.toml:{line}: " in str(caught.value)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_such_file() -> None:
+    with pytest.raises(UserError, match=r"suites/nowhere\.toml: no such suite"):
+        read_suite("nowhere")
+
+
+@pytest.mark.parametrize(
+    "path", [*ROOT.glob("leaderboards/suites/*.toml"), *ROOT.glob("replications/*/suite.toml")]
+)
+def test_the_suites_of_the_project_can_be_read(path: Path) -> None:
+    suite = read_suite(str(path))
+    cells = suite_cells(suite, registry())
+    assert cells
+    assert suite.store.resolve() in (ROOT / "leaderboards/runs", ROOT / "runs")
+    assert suite.ledger is None or suite.ledger.is_file()
+
+
+def test_the_standard_suite_has_the_papers_methods_everywhere() -> None:
+    cells = suite_cells(read_suite(str(ROOT / "leaderboards/suites/standard.toml")), registry())
+    papers = {"supervised", "jess_cm", "graph_self_training", "graph_pr", "virtual_evidence"}
+    papers |= {"entropy_regularization"}
+    for dataset in {cell.spec.dataset for cell in cells}:
+        found = {c.spec.method for c in cells if c.spec.dataset == dataset}
+        assert papers <= found, dataset
+    assert len({cell.spec.dataset for cell in cells}) == 20
+
+
+def test_features_from_text_and_the_guard_name_the_line_and_the_command(tmp_path: Path) -> None:
+    text = """
+title = "t"
+[[cells]]
+datasets = ["synth"]
+methods = ["supervised", "self_training"]
+with = ["brown_clusters"]
+guard = true
+"""
+    suite = read_suite(str(suite_file(tmp_path, text)))
+    cells = suite_cells(suite, registry())
+    lines = ["supervised + brown_clusters", "self_training (guarded) + brown_clusters"]
+    assert [cell.line for cell in cells] == lines
+    words = Commands(registry()).command(cells[1].spec, [0, 1, 3], text=False).split()
+    assert words[:6] == ["sslbench", "run", "--method", "self_training", "--dataset", "synth"]
+    assert words[words.index("--with") + 1] == "brown_clusters"
+    assert words[words.index("--seeds") + 1] == "0-1,3"
+    assert "--guard" in words
+    assert "--set" not in words

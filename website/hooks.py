@@ -1,0 +1,129 @@
+"""Hooks of MkDocs: pages from elsewhere in the repository, generated pages, formulas, links.
+
+A page keeps the links that it has in the repository; they are rewritten to where the site has the
+page. Formulas become MathML when the site is built, so that reading it needs no script and no
+network.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+import api
+import formulas
+import gallery
+import notebooks
+
+ROOT = Path(__file__).parents[1]
+LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
+CODE = re.compile(r"(^```.*?^```$|``[^`\n]+``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+CITED = re.compile(r"(?<![\w/\[])(?<!\]\()docs/specs/(\w+)\.md")
+
+#: pages that are not below docs/: path in the repository -> path on the site
+ELSEWHERE = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "leaderboards/leaderboard.md": "leaderboard/index.md",
+}
+
+
+@cache
+def places() -> dict[str, str]:
+    """Path on the site of each file of the repository that the site has."""
+    found = dict(ELSEWHERE)
+    for path in sorted((ROOT / "replications").rglob("*.md")):
+        name = path.relative_to(ROOT).as_posix()
+        found[name] = name
+    for path in sorted((ROOT / "leaderboards").glob("*.svg")):
+        found[f"leaderboards/{path.name}"] = f"leaderboard/{path.name}"
+    for path in sorted((ROOT / "docs").rglob("*")):
+        name = path.relative_to(ROOT / "docs").as_posix()
+        if path.suffix == ".md":
+            found[f"docs/{name}"] = "specs/index.md" if name == "specs/README.md" else name
+        elif path.suffix == ".ipynb":
+            found[f"docs/{name}"] = str(Path(name).with_suffix(".md"))
+    return found
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Write the navigation."""
+    methods = [f"methods/{name}.md" for name in gallery.names()]
+    specs = sorted(p.name for p in (ROOT / "docs" / "specs").glob("*.md") if p.stem != "README")
+    replications = sorted(p for p in places().values() if p.startswith("replications/"))
+    results = ["leaderboard/index.md", *replications, "performance.md"]
+    project = ["architecture.md", "glossary.md", "contributing.md", "changelog.md"]
+    placed = {"index.md", *results, *project}
+    guides = [p for p in places().values() if "/" not in p and p not in placed]
+    tutorials = sorted(p for p in places().values() if p.startswith(("tutorials/", "notebooks/")))
+    config.nav = [
+        {"Start": "index.md"},
+        {"Tutorials": tutorials},
+        {"Methods": ["methods/index.md", *methods]},
+        {"Guides": sorted(guides)},
+        {"API": list(api.PAGES)},
+        {"Results": results},
+        {"Specifications": ["specs/index.md", *(f"specs/{name}" for name in specs)]},
+        {"Project": project},
+    ]
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages from elsewhere and the generated ones."""
+    for source, target in places().items():
+        path = ROOT / source
+        if path.suffix == ".ipynb":
+            files.append(File.generated(config, target, content=notebooks.markdown(path)))
+        elif source != f"docs/{target}":
+            files.append(File.generated(config, target, content=path.read_bytes()))
+    for name, text in {**gallery.pages(), **api.PAGES}.items():
+        files.append(File.generated(config, name, content=text))
+    style = (ROOT / "website" / "site.css").read_text("utf-8")
+    files.append(File.generated(config, "assets/site.css", content=style))
+    for obsolete in [f for f in files if f.src_uri == "specs/README.md" or ".ipynb" in f.src_uri]:
+        files.remove(obsolete)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Rewrite links, link citations of specifications, and take out formulas."""
+    own = next((s for s, t in places().items() if t == page.file.src_uri), None)
+    source = own or f"docs/{page.file.src_uri}"  # generated pages write links as pages of docs/ do
+    here = posixpath.dirname(page.file.src_uri)
+
+    def moved(match: re.Match[str]) -> str:
+        if ":" in match[2]:
+            return match[0]
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[2]))
+        place = places().get(target)
+        return match[0] if place is None else match[1] + _relative(place, here) + match[3]
+
+    def cited(match: re.Match[str]) -> str:
+        return f"[{match[1]}]({_relative(f'specs/{match[1]}.md', here)})"
+
+    parts = CODE.split(markdown)
+    # Python-Markdown shows the backslash of a bar in code
+    parts[1::2] = [part.replace("\\|", "|") for part in parts[1::2]]
+    for i in range(0, len(parts), 2):  # text between code
+        text = CITED.sub(cited, LINK.sub(moved, parts[i]))
+        text = text.replace("][", "]\\[")  # pages have no links by reference, formulas have indices
+        parts[i] = formulas.take_out(text, page.file.src_uri)
+    return "".join(parts)
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Put the formulas back."""
+    return formulas.put_back(html, page.file.src_uri)
+
+
+def _relative(place: str, folder: str) -> str:
+    return posixpath.relpath(place, folder or ".")
