@@ -56,6 +56,7 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     set: tuple[str, ...] = ()
     text_features: tuple[str, ...] = msgspec.field(name="with", default=())
     guard: bool = False
+    preset: str | None = None
     featurizer: str | None = None
     model: str | None = None
 
@@ -72,6 +73,7 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             "folds": self.folds,
             "text_features": self.text_features,
             "guard": self.guard,
+            "preset": self.preset,
             "featurizer": self.featurizer,
             "model": self.model,
             "tune": self.tune,
