@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from sslbench.folders import cache_folder
 
@@ -22,7 +22,7 @@ if "SSLBENCH_DATA" not in os.environ and BESIDE.is_dir():
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
 # An example may compile a kernel, and the machine may be busy: no test fails for its time.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
