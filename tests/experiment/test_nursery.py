@@ -13,6 +13,7 @@ import pytest
 
 from sslbench.experiment.execute.nursery import BodyError, Nursery, Started, early_nursery
 from sslbench.plugins import registry
+from support.bodies import dies, facts, fails, leaves
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
 
@@ -23,25 +24,6 @@ def nursery() -> Iterator[Nursery]:
     yield made
     made.close()
     assert not psutil.pid_exists(made.parent)
-
-
-def facts(*names: str) -> bytes:
-    known = [name for name in names if name in sys.modules]
-    return f"{os.getppid()} {' '.join(known)}".encode()
-
-
-def fails() -> bytes:
-    raise ValueError("a reason")
-
-
-def dies(number: int) -> bytes:
-    os.kill(os.getpid(), number)
-    time.sleep(60)
-    return b""
-
-
-def leaves(status: int) -> bytes:
-    os._exit(status)
 
 
 def ended(started: Started) -> int | None:
@@ -72,8 +54,9 @@ def test_an_exception_an_exit_and_a_signal_are_told_apart(nursery: Nursery) -> N
 def test_no_process_holds_the_pipe_of_the_nursery(nursery: Nursery) -> None:
     started = nursery.start(dies, (signal.SIGSTOP,))
     child = psutil.Process(started.pid)
-    while child.status() != psutil.STATUS_STOPPED:
+    while (status := child.status()) not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
         time.sleep(0.01)
+    assert status == psutil.STATUS_STOPPED
     own, its = (sockets(process) for process in (child, psutil.Process(nursery.parent)))
     assert len(own) == 1
     assert not own & its

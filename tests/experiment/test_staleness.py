@@ -147,6 +147,7 @@ def test_a_replay_that_differs_is_named(store: Store) -> None:
         donor.metrics,
     )
     changed.predictions_sha256, changed.data = donor.predictions_sha256, donor.data
+    changed.anatomy = donor.anatomy
     store.save(changed)
     assert donor.predictions_sha256 != replayed(changed).predictions_sha256
     result = verify(store, changed.run_id)
