@@ -261,6 +261,7 @@ def test_hard_self_training_stops_after_one_round() -> None:
         """Strict trainings, also of the rounds."""
 
         share: float = 0.0
+        weight: float = 1.0
 
     run = RunContext()
     crf = SelfTraining().fit(toy_problem(), Options(sigma2=1.0), run)
