@@ -19,6 +19,7 @@ from itertools import zip_longest
 from statistics import fmean
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from sslbench.corpus import Column, Corpus, Vocabulary
@@ -193,7 +194,7 @@ def differences(store: Store) -> dict[str, dict[str, Cells]]:
     records = {
         (r.method, _chosen(r), r.dataset[4:], r.spec.protocol.seed): r
         for r in store.records()
-        if r.dataset[4:] in KIND_OF and r.spec.guard is None
+        if r.dataset[4:] in KIND_OF and r.spec.guard is msgspec.UNSET
     }
     found: dict[str, dict[str, Cells]] = defaultdict(lambda: defaultdict(dict))
     for (method, candidate, corpus, seed), record in records.items():
@@ -260,7 +261,7 @@ def show_guarded(store: Store, found: dict[str, dict[str, Cells]]) -> None:
     print("\n| corpus | method | unguarded | on held-out sentences | kept | guarded |")
     print("|---|---|---|---|---|---|")
     for record in store.records():
-        if record.spec.guard is not None and record.status == "ok":
+        if record.spec.guard is not msgspec.UNSET and record.status == "ok":
             candidate, name = _chosen(record), record.dataset[4:]
             alone = found[record.method][candidate].get((name, record.spec.protocol.seed))
             guard = record.trace["guard"]

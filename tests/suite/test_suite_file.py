@@ -132,7 +132,7 @@ guard = true
 """
     suite = read_suite(str(suite_file(tmp_path, text)))
     cells = suite_cells(suite, registry())
-    lines = ["supervised + brown_clusters", "self_training (guarded) + brown_clusters"]
+    lines = ["supervised + brown_clusters", "self_training + brown_clusters (guarded)"]
     assert [cell.line for cell in cells] == lines
     words = Commands(registry()).command(cells[1].spec, [0, 1, 3], text=False).split()
     assert words[:6] == ["sslbench", "run", "--method", "self_training", "--dataset", "synth"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from sslbench.compiled import kernel
 from sslbench.crf.first_order import scaled
-from sslbench.crf.simd import rows
+from sslbench.crf.simd import lanes, rows
 from sslbench.crf.simd.rows import ZERO
 from sslbench.crf.weights.occurrences import BLOCK, Occurrences
 from sslbench.crf.weights.scores import prefetch_list, prefetch_rows
@@ -119,6 +119,38 @@ def _scores(lo: int, hi: int, entries: Occurrences, weights: DualWeights, out: F
 
 
 @kernel
+def _add_scaled(
+    row: I32,
+    begin: int,
+    end: int,
+    source: F64,
+    i: int,
+    sign: float,
+    table: F64,
+    scale: F64,
+    kept: U8,
+) -> float:
+    """table[r] += scale[r] sign source[i:] for the rows r = row[e], begin <= e < end, where the
+    bits kept uint8[R, ceil(width / 8)] of the row are set.
+
+    Return the sum over these cells of sign source (old + new).
+    """
+    K, M = table.shape[1], kept.shape[1]
+    s, total = lanes.splat(sign), lanes.splat(0.0)
+    for e in range(begin, end):
+        r = row[e] + ZERO
+        factor = lanes.splat(scale[r])
+        for k in range(M):
+            mask, at = lanes.bits(kept, r * M + k), r * K + rows.WIDTH * k
+            own = lanes.multiply(s, lanes.load_first(source, i + rows.WIDTH * k, mask, 0.0))
+            old = lanes.load_first(table, at, mask, 0.0)
+            new = lanes.fma(factor, own, old)
+            lanes.store_first(table, at, mask, new)
+            total = lanes.fma(own, lanes.add(old, new), total)
+    return lanes.total(total)
+
+
+@kernel
 def _move(
     lo: int, hi: int, entries: Occurrences, weights: DualWeights, change: F64, sign: float
 ) -> float:
@@ -131,7 +163,7 @@ def _move(
     for n in range(lo, hi):
         b, e = row_border[n] + ZERO, row_border[n + 1] + ZERO
         at = (n - lo) * L
-        total += rows.add_scaled_to_rows(row, b, e, change, at, sign, table, scale, kept)
+        total += _add_scaled(row, b, e, change, at, sign, table, scale, kept)
     for c in range(lo // BLOCK, (hi - 1) // BLOCK + 1):
         first, last = max(lo, c * BLOCK), min(hi, (c + 1) * BLOCK)
         for i in range(list_border[first], list_border[last]):

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from sslbench import derived
@@ -48,7 +49,7 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
         "method": method,
         "model": plugins.model(spec.model).target,
     }
-    if spec.guard is not None:
+    if spec.guard is not msgspec.UNSET:
         targets["guard"] = plugins.method(spec.guard.method).target
     if not spec.featurizer.startswith(FILE_PREFIX):  # the templates of a file are in the identity
         targets["featurizer"] = plugins.featurizer(spec.featurizer).target

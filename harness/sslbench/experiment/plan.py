@@ -322,11 +322,11 @@ class _Planner:
             inputs={**inputs, **more} or msgspec.UNSET,
         )
 
-    def _guard(self, method: str) -> GuardSpec | None:
-        """With the first baseline; None for a baseline itself."""
+    def _guard(self, method: str) -> GuardSpec | msgspec.UnsetType:
+        """With the first baseline; unset for a baseline itself."""
         baselines = [name for name, info in self.plugins.methods.items() if info.baseline]
         if not self.request.guard or not baselines or method in baselines:
-            return None
+            return msgspec.UNSET
         return GuardSpec(baselines[0], self._params(baselines[0], tuned=False)[0])
 
     def _tune(self, dataset: _PlannedDataset) -> int:

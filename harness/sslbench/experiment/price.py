@@ -68,7 +68,7 @@ def _keys(spec: RunSpec) -> list[tuple[Any, ...]]:
 def _trainings(spec: RunSpec, n_trials: float, has_dev: bool) -> float:
     """In units of the final one. has_dev: else each trial trains on folds of the sample."""
     per_trial = 1.0 if has_dev else _TRIAL_ON_FOLDS
-    guard = 0 if spec.guard is None else spec.guard.folds
+    guard = 0 if spec.guard is msgspec.UNSET else spec.guard.folds
     return (1 + n_trials * per_trial + guard) * max(1, spec.protocol.folds)
 
 

@@ -139,7 +139,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: hash of the templates.
     search: hash of the search space of the parameters that are tuned; "" without tuning.
     scorer: version of the definitions of the metrics.
-    guard: None = the method's tagger is the result, whatever it does.
+    guard: unset = the method's tagger is the result, whatever it does.
     text_features: all parameters of features that are learned from text, by name; unset without.
     inputs: sha256 of the files that parameters name, by path; unset without.
     """
@@ -154,15 +154,15 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     featurizer_digest: str = ""
     search: str = ""
     scorer: int = 1
-    guard: GuardSpec | None = None
+    guard: GuardSpec | msgspec.UnsetType = msgspec.UNSET
+    text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def title(self) -> str:
-        """The method, and whether it is guarded, for people."""
-        return self.method if self.guard is None else f"{self.method} (guarded)"
-
-    text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
-    inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+        """The method, the features learned from text, and whether it is guarded, for people."""
+        name = " + ".join([self.method, *self.learned])
+        return name if self.guard is msgspec.UNSET else f"{name} (guarded)"
 
     @property
     def learned(self) -> dict[str, dict[str, Any]]:
@@ -176,11 +176,8 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def run_id(self) -> str:
-        """First 16 hexadecimal digits of the sha256 of the canonical JSON, without empty guard."""
-        tree = msgspec.to_builtins(self)
-        if self.guard is None:
-            del tree["guard"]
-        return content_id(tree)
+        """First 16 hexadecimal digits of the sha256 of the canonical JSON; unset is left out."""
+        return content_id(self)
 
 
 class TuningSpent(msgspec.Struct, frozen=True):

@@ -250,8 +250,9 @@ def train(setup: RunSetup) -> Trained:
     with setup.timer.phase("tune"):
         tuning = tune(setup.of_tuning())
     problem, run = setup.problem(setup.drawn.labeled), setup.context()
+    guard = setup.spec.guard
     with setup.timer.phase("fit"):
-        fitted = setup.fit(problem, tuning.best, run, setup.spec.guard)
+        fitted = setup.fit(problem, tuning.best, run, None if guard is msgspec.UNSET else guard)
     warnings = (*tuning_warnings(setup, tuning), *run.warnings)
     return Trained(fitted.tagger, problem, fitted.params, tuning, run, fitted.used_dev, warnings)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from sslbench.experiment.record import RunRecord
 
 _FIXED = (
@@ -41,7 +43,9 @@ def flat_rows(records: Sequence[RunRecord]) -> tuple[list[str], list[dict[str, A
 def _row(record: RunRecord) -> dict[str, Any]:
     row = {name: getattr(record, name, None) for name in _FIXED}
     row |= {name: getattr(record.spec.protocol, name) for name in _PROTOCOL}
-    row["guard"] = None if record.spec.guard is None else record.spec.guard.method
+    guard = record.spec.guard
+    row["guard"] = None if guard is msgspec.UNSET else guard.method
+    row["text_features"] = ",".join(record.spec.learned)
     row["params"] = " ".join(f"{key}={value}" for key, value in sorted(record.params.items()))
     for split, metrics in record.metrics.items():
         row |= {f"{split}_{name}": value for name, value in metrics.items()}

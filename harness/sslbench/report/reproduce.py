@@ -49,7 +49,7 @@ class Commands:
             words += ["--with", ",".join(spec.learned)]
         for name, params in spec.learned.items():
             words += self._settings(f"{name}.", params, self._learned(name))
-        words += ["--guard"] * (spec.guard is not None)
+        words += ["--guard"] * (spec.guard is not msgspec.UNSET)
         return shlex.join([*words, "--featurizer", spec.featurizer, "--model", spec.model])
 
     def _data(self, spec: RunSpec, path: str | None) -> list[str]:

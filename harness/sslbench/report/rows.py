@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import msgspec
 from msgspec import UNSET
 
 from sslbench.experiment.convergence import convergence_warnings
@@ -129,7 +130,9 @@ def row_key(record: RunRecord) -> RowKey:
     if spec.learned:
         digest = content_id([digest, spec.learned])
     parts = (spec.features, spec.model, params, digest, spec.search)
-    return RowKey(spec.method, *parts, "" if spec.guard is None else content_id(spec.guard))
+    return RowKey(
+        spec.method, *parts, "" if spec.guard is msgspec.UNSET else content_id(spec.guard)
+    )
 
 
 def _text(value: object) -> str:

@@ -101,8 +101,7 @@ def _cells(request: Request, block: Block, plugins: Registry) -> Iterable[Cell]:
     for task in tasks:
         if task.skip_reason is None:
             own = [f"{s.key}={s.value}" for s in varied if _concerns(s, task.spec)]
-            name = " + ".join([task.spec.title, *task.spec.learned])
-            line = ", ".join(filter(None, (name, block.variant, *own)))
+            line = ", ".join(filter(None, (task.spec.title, block.variant, *own)))
             yield Cell(line, _column(task.spec), request, task)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from sslbench.compiled import kernel
 from sslbench.crf.simd import lanes
 from sslbench.crf.simd.exp import exp_lanes
-from sslbench.types import F32, F64, I32, I64, U8
+from sslbench.types import F32, F64, I32, I64
 
 WIDTH = lanes.WIDTH
 STRIP = 3 * WIDTH
@@ -102,38 +102,6 @@ def add_to_rows(
             old = lanes.load_first(table, r, tail, 0.0)
             lanes.store_first(table, r, tail, lanes.add(old, s0))
         k += WIDTH
-
-
-@kernel
-def add_scaled_to_rows(
-    rows: I32,
-    begin: int,
-    end: int,
-    source: F64,
-    i: int,
-    sign: float,
-    table: F64,
-    scale: F64,
-    kept: U8,
-) -> float:
-    """table[r] += scale[r] sign source[i:] for the rows r = rows[e], begin <= e < end, where the
-    bits kept uint8[R, ceil(width / 8)] of the row are set.
-
-    Return the sum over these cells of sign source (old + new).
-    """
-    K, M = table.shape[1], kept.shape[1]
-    s, total = lanes.splat(sign), lanes.splat(0.0)
-    for e in range(begin, end):
-        r = rows[e] + ZERO
-        factor = lanes.splat(scale[r])
-        for k in range(M):
-            mask, at = lanes.bits(kept, r * M + k), r * K + WIDTH * k
-            own = lanes.multiply(s, lanes.load_first(source, i + WIDTH * k, mask, 0.0))
-            old = lanes.load_first(table, at, mask, 0.0)
-            new = lanes.fma(factor, own, old)
-            lanes.store_first(table, at, mask, new)
-            total = lanes.fma(own, lanes.add(old, new), total)
-    return lanes.total(total)
 
 
 @kernel
