@@ -176,3 +176,4 @@ def test_other_objectives_do_not_suit() -> None:
     assert not dual.suits(c.objective(weighted, 1.0), Options())
     assert not dual.suits(problem("state")[1], Options(max_iterations=20))
     assert not dual.suits(problem("state")[1], Options(share=0.1))
+    assert not dual.suits(replace(problem("state")[1], tags=("x", "x", "y")), Options())

@@ -25,7 +25,7 @@ import numpy as np
 from sslbench.checked import check_array
 from sslbench.crf.data import Batch, batches
 from sslbench.crf.dual_kernels import DualLive, DualVariables, ascend
-from sslbench.crf.dual_posterior import DualText
+from sslbench.crf.dual_posterior import DualText, Space
 from sslbench.crf.dual_weights import DualRows, DualTransitions
 from sslbench.crf.first_order import scaled
 from sslbench.crf.objective import EncodedCorpus, Objective
@@ -40,8 +40,8 @@ from sslbench.types import F64, I32
 #: least tokens of a block: blocks of one sentence need fewer passes, but more time and memory for
 #: their transitions
 BLOCK_TOKENS = 60
-#: shorter texts are trained by L-BFGS alone, in less time than the kernels take to compile
-FEWEST_TOKENS = 20_000
+#: shorter texts are trained by L-BFGS alone: a first run need not wait for the kernels to compile
+FEWEST_TOKENS = 2_000
 #: most bytes of the dual variables of transitions by position: 8 for each token and live transition
 MOST_LIVE_BYTES = 1 << 28
 #: a first visit adds to the score of the gold labels the log of prior variance times sentences, and
@@ -67,11 +67,11 @@ class DualPoint(NamedTuple):
 
 
 def suits(objective: Objective, options: Options) -> bool:
-    """Is the objective the log-likelihood of a first-order chain with Gaussian priors alone,
-    without dense columns and factor features; is it to be maximized to the end; and is there room
-    for the dual variables?
+    """Is the objective the log-likelihood of a first-order chain with independent Gaussian priors
+    alone, without dense columns and factor features; is it to be maximized to the end; and is there
+    room for the dual variables?
     """
-    if len(objective.parts) != 1 or objective.expected_counts is not None:
+    if len(objective.parts) != 1 or objective.expected_counts is not None or objective.tags:
         return False
     (data, term), layout = objective.parts[0], objective.layout
     plain = isinstance(term, HardLabels) and term.weights is None
@@ -157,8 +157,20 @@ class Ascent:
         """
         found = np.zeros(3)
         order = np.random.default_rng(number).permutation(len(self.dual.entropy))
-        weights = self.states, self.transitions, self.live
-        status = ascend(order, peak, self.text, *weights, self.dual, found)
+        space = Space.of(self.text, self.layout.n_labels)
+        live_space = None if self.live is None else self.live.space(self.text.largest)
+        status = ascend(
+            order,
+            peak,
+            self.text,
+            self.states,
+            self.transitions,
+            self.live,
+            self.dual,
+            space,
+            live_space,
+            found,
+        )
         self.value += float(found[0])
         self.missing = float(found[1])
         return status

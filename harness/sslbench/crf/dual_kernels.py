@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sslbench.compiled import kernel
-from sslbench.crf.dual_posterior import Block, DualText, LiveBlock, Scratch, posterior
+from sslbench.crf.dual_posterior import Block, DualText, LiveBlock, Space, posterior
 from sslbench.crf.dual_weights import DualRows, DualTransitions, move, move_transitions, sums
 from sslbench.crf.first_order import scaled
 from sslbench.crf.simd import rows
@@ -57,6 +57,13 @@ class DualLive(NamedTuple):
     start: I32
     theta: F32
     xi: F32
+
+    def space(self, tokens: int) -> LiveBlock:
+        """For a block of so many tokens."""
+        width, K = len(self.left), len(self.left) + len(self.start)
+        scores, change = np.empty((2, tokens, K))
+        theta, xi = np.empty((2, tokens, width))
+        return LiveBlock(self.left, self.right, scores, theta, xi, change)
 
 
 @kernel
@@ -102,14 +109,19 @@ def _new_theta(
     k: int,
     lo: int,
     step: float,
+    peak: float,
+    gold: I32,
     w: F64,
     dual: DualVariables,
     live: DualLive | None,
     block: Block,
     own: LiveBlock | None,
 ) -> None:
-    L = block.edge.shape[0]
+    n, L = block.node.shape
     _blend(lo, dual.node, block.scores, step, block.node)
+    if peak > 0.0:
+        for t in range(n):
+            block.node[t, gold[lo + t]] += peak
     for a in range(L):
         for b in range(L):
             block.edge[a, b] = dual.edge[k, a, b] + step * (w[a, b] - dual.edge[k, a, b])
@@ -194,6 +206,7 @@ def _store(lo: int, values: F64, out: F32) -> None:
 def _keep(
     k: int,
     lo: int,
+    entropy: float,
     dual: DualVariables,
     live: DualLive | None,
     block: Block,
@@ -201,6 +214,7 @@ def _keep(
 ) -> None:
     """The new distribution is the one of block k."""
     L = block.edge.shape[0]
+    dual.entropy[k] = entropy
     _store(lo, block.node, dual.node)
     _store(lo, block.mu, dual.mu)
     for a in range(L):
@@ -230,70 +244,6 @@ def _first_live(n: int, space: LiveBlock | None) -> LiveBlock | None:
 
 
 @kernel
-def _visit(
-    k: int,
-    peak: float,
-    text: DualText,
-    states: DualRows,
-    weights: DualTransitions,
-    live: DualLive | None,
-    dual: DualVariables,
-    scratch: Scratch,
-    space: Block,
-    live_space: LiveBlock | None,
-    out: F64,
-) -> int:
-    """One visit of block k; a status. out: gain of the dual, estimated gap, attempts too many."""
-    borders = text.offsets[text.sentence[k] : text.sentence[k + 1] + 1]
-    lo, n, w = borders[0], borders[-1] - borders[0], weights.inner[: weights.stop.shape[0]]
-    block, own = _first(n, space), _first_live(n, live_space)
-    _scores(lo, borders, states, weights, live, block, own)
-    for _ in range(ATTEMPTS):
-        step = dual.step[k] if peak == 0.0 else 1.0
-        _new_theta(k, lo, step, w, dual, live, block, own)
-        if peak > 0.0:
-            for t in range(n):
-                block.node[t, text.labels[lo + t]] += peak
-        status, entropy = posterior(k, text, scratch, block, own)
-        if status != scaled.OK:
-            return status
-        rise = entropy - dual.entropy[k]
-        linear = rise - _changes(k, lo, borders, w, dual, live, block, own)
-        norm = _move(lo, borders, states, weights, live, block, own, 1.0)
-        gain = rise - norm
-        slope = linear / (2.0 * step - step * step)
-        best = slope / (slope + max(linear - gain, 0.0) / step**2) if slope > 0.0 else 0.0
-        if gain >= -ROUNDING * (abs(entropy) + abs(norm) + 1.0):
-            _keep(k, lo, dual, live, block, own)
-            dual.entropy[k] = entropy
-            if peak == 0.0:
-                dual.step[k] = min(max(best, SHORTER * step), LONGER * step, 1.0)
-            out[0] += gain
-            out[1] += slope
-            return scaled.OK
-        out[2] += 1.0
-        _move(lo, borders, states, weights, live, block, own, -1.0)
-        if peak > 0.0:
-            peak += MORE_PEAK
-        else:
-            dual.step[k] = min(0.5 * step, max(best, 0.1 * step))
-    return scaled.OK
-
-
-@kernel
-def _live_space(most: int, live: DualLive | None) -> LiveBlock | None:
-    """For blocks of at most so many tokens."""
-    if live is None:
-        return None
-    width = live.left.shape[0]
-    K = width + live.start.shape[0]
-    return LiveBlock(
-        live.left, live.right, np.empty((most, K)), np.empty((most, width)),
-        np.empty((most, width)), np.empty((most, K)),
-    )  # fmt: skip
-
-
-@kernel
 def ascend(
     order: I64,
     peak: float,
@@ -302,32 +252,45 @@ def ascend(
     weights: DualTransitions,
     live: DualLive | None,
     dual: DualVariables,
+    space: Space,
+    live_space: LiveBlock | None,
     out: F64,
 ) -> int:
     """Visit the blocks in this order; a status, that of the first sentence that cannot be scaled.
 
-    peak: of the first visits, 0 for later ones.
+    peak: of the first visits, 0 for later ones; space, live_space: for the largest block.
     out: float64[3], to which are added the rise of the dual, an estimate of what is missing to its
     maximum, and the attempts that did not raise it.
     """
-    L = weights.stop.shape[0]
-    P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
-    most = longest = 0
-    for k in range(len(order)):
-        most = max(most, text.offsets[text.sentence[k + 1]] - text.offsets[text.sentence[k]])
-    for i in range(len(text.offsets) - 1):
-        longest = max(longest, text.offsets[i + 1] - text.offsets[i])
-    messages = scaled.Scratch(
-        rows.aligned(longest, P), rows.aligned(longest, P), rows.aligned(longest, P)
-    )
-    scratch = Scratch(messages, rows.aligned(L, P))
-    space = Block(
-        np.empty((most, L)), np.empty((most, L)), np.empty((most, L)), np.empty((most, L)),
-        np.empty((most, L)), np.empty((L, L)), np.empty((L, L)), np.empty((L, L)), np.empty(most),
-    )  # fmt: skip
-    live_space = _live_space(most, live)
+    w = weights.inner[: weights.stop.shape[0]]
     for k in order:
-        status = _visit(k, peak, text, states, weights, live, dual, scratch, space, live_space, out)
-        if status != scaled.OK:
-            return status
+        borders = text.offsets[text.sentence[k] : text.sentence[k + 1] + 1]
+        lo, n, more = borders[0], borders[-1] - borders[0], peak
+        block, own = _first(n, space.block), _first_live(n, live_space)
+        _scores(lo, borders, states, weights, live, block, own)
+        for _ in range(ATTEMPTS):
+            step = dual.step[k] if peak == 0.0 else 1.0
+            _new_theta(k, lo, step, more, text.labels, w, dual, live, block, own)
+            status, entropy = posterior(k, text, space, block, own)
+            if status != scaled.OK:
+                return status
+            rise = entropy - dual.entropy[k]
+            linear = rise - _changes(k, lo, borders, w, dual, live, block, own)
+            norm = _move(lo, borders, states, weights, live, block, own, 1.0)
+            gain = rise - norm
+            slope = linear / (2.0 * step - step * step)
+            best = slope / (slope + max(linear - gain, 0.0) / step**2) if slope > 0.0 else 0.0
+            if gain >= -ROUNDING * (abs(entropy) + abs(norm) + 1.0):
+                _keep(k, lo, entropy, dual, live, block, own)
+                if peak == 0.0:
+                    dual.step[k] = min(max(best, SHORTER * step), LONGER * step, 1.0)
+                out[0] += gain
+                out[1] += slope
+                break
+            out[2] += 1.0
+            _move(lo, borders, states, weights, live, block, own, -1.0)
+            if peak > 0.0:
+                more += MORE_PEAK
+            else:
+                dual.step[k] = min(0.5 * step, max(best, 0.1 * step))
     return scaled.OK

@@ -34,6 +34,11 @@ class DualText(NamedTuple):
     forbidden: F64
     limited: bool
 
+    @property
+    def largest(self) -> int:
+        """Tokens of the largest block."""
+        return int(np.diff(self.offsets[self.sentence]).max())
+
 
 class Block(NamedTuple):
     """Arrays of one visit to n tokens: scores, new theta, the same with -inf, new marginals and
@@ -66,19 +71,31 @@ class LiveBlock(NamedTuple):
     change: F64
 
 
-class Scratch(NamedTuple):
-    """messages: as in `scaled`; outer: float64[L, P]."""
+class Space(NamedTuple):
+    """Arrays for the largest block, messages of its longest sentence, and outer: float64[L, P]."""
 
+    block: Block
     messages: scaled.Scratch
     outer: F64
+
+    @classmethod
+    def of(cls, text: DualText, L: int) -> Space:
+        P = -(-L // rows.WIDTH) * rows.WIDTH
+        longest = int(np.diff(text.offsets).max())
+        messages = scaled.Scratch(*(rows.aligned(longest, P) for _ in range(3)))
+        scores, node, limited, mu, change = np.empty((5, text.largest, L))
+        edge, xi, xi_change = np.empty((3, L, L))
+        log_scale = np.empty(text.largest)
+        block = Block(scores, node, limited, mu, change, edge, xi, xi_change, log_scale)
+        return cls(block, messages, rows.aligned(L, P))
 
 
 @kernel
 def posterior(
-    k: int, text: DualText, scratch: Scratch, block: Block, live: LiveBlock | None
+    k: int, text: DualText, space: Space, block: Block, live: LiveBlock | None
 ) -> tuple[int, float]:
     """Marginals of the new theta of block k into mu and xi; a status and the entropy."""
-    L, P = block.xi.shape[0], scratch.outer.shape[1]
+    L, P = block.xi.shape[0], space.outer.shape[1]
     first, last = text.sentence[k], text.sentence[k + 1]
     start = text.offsets[first]
     node = block.node
@@ -90,17 +107,17 @@ def posterior(
         for b in range(L):
             edge[0, a, b] = block.edge[a, b] + text.forbidden[a, b]
         for b in range(P):
-            scratch.outer[a, b] = 0.0
+            space.outer[a, b] = 0.0
     transitions = scaled.shifted_transitions(edge)
     base = _live_cells(live, transitions.E)
-    entropy, x = 0.0, scratch.messages
+    entropy, x = 0.0, space.messages
     for i in range(first, last):
         lo, hi = text.offsets[i] - start, text.offsets[i + 1] - start
         T = hi - lo
         arrays = scaled.Scratch(x.x[:T], x.alpha[:T], x.beta[:T])
         mu, log_scale, own = block.mu[lo:hi], block.log_scale[lo:hi], _live(lo, hi, live, base)
         status = scaled.shared_sentence(
-            node[lo:hi], transitions, own, arrays, mu, log_scale, scratch.outer
+            node[lo:hi], transitions, own, arrays, mu, log_scale, space.outer
         )
         if status != scaled.OK:
             return status, 0.0
@@ -108,7 +125,7 @@ def posterior(
             entropy += log_scale[t]
     for a in range(L):
         for b in range(L):
-            block.xi[a, b] = scratch.outer[a, b] * transitions.E[a, b]
+            block.xi[a, b] = space.outer[a, b] * transitions.E[a, b]
     _sum_live(live, block.xi)
     n = text.offsets[last] - start
     entropy -= rows.inner(block.mu, ZERO, block.node, ZERO, n * L)
