@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from sslbench.compiled import chunks
 from sslbench.graph.propagation.kernels import advance, system_product, turn
 from sslbench.types import F64, I32
 
@@ -62,12 +61,13 @@ def as_rows(array: F64, vertices: int, name: str) -> F64:
 def on_lines(array: F64) -> F64:
     """A copy of float64[V, K] as float64[V, P], 0 in the columns from K on.
 
-    P and the place in memory are such that no register of a row is in two lines of the cache: a
-    neighbor's row, anywhere in memory, then takes half the time.
+    The first row starts on a line of the cache. Rows of 9 to 16 columns are padded to two lines, so
+    that no register is in two of them: a neighbor's row, anywhere in memory, then takes half the
+    time. Other rows gain less than padding costs, and have none.
     """
     V, K = array.shape
     line = 64 // array.itemsize
-    P = chunks(K, line) * line if line // 2 < K else 1 << max(K - 1, 0).bit_length()
+    P = 2 * line if line < K <= 2 * line else K
     space = np.zeros(V * P + line)
     begin = -(space.ctypes.data // array.itemsize) % line
     rows = space[begin : begin + V * P].reshape(V, P)
