@@ -38,10 +38,17 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault(
         "backward pass with the forward transitions",
+        "harness/sslbench/crf/first_order/packs.py",
+        "place, transitions.ET, facts",
+        "place, transitions.E, facts",
+        ("tests/crf/test_batch.py::test_one_and_two_tokens[False]",),
+    ),
+    Fault(
+        "backward pass with the forward transitions, one sentence after the other",
         "harness/sslbench/crf/first_order/scaled.py",
         "rows.vector_matrix(x[t], ET, beta[t - 1])",
         "rows.vector_matrix(x[t], E, beta[t - 1])",
-        ("tests/crf/test_batch.py::test_one_and_two_tokens[False]",),
+        ("tests/crf/test_batch.py::test_packs_and_one_by_one[3-0.0]",),
     ),
     Fault(
         "edges into the first token are kept",

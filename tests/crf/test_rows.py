@@ -9,8 +9,9 @@ import pytest
 from numba import njit
 
 from sslbench.crf.simd import lanes, rows
+from sslbench.crf.simd.transpose import gather, scatter
 from sslbench.crf.weights.occurrences import share_borders
-from sslbench.types import F64
+from sslbench.types import F64, I64
 
 WIDTHS = [1, 2, 7, 8, 9, 15, 16, 17, 22, 23, 24, 25, 31, 32, 33, 40, 41, 45, 48, 49, 60]
 EDGE = 1e300  # around what a kernel may read or write; would spoil any sum
@@ -159,3 +160,30 @@ def test_shares_have_equal_work_and_no_attribute_in_common() -> None:
         if shares <= 3:
             work = [(ids[lo:hi] >= 0).sum() for lo, hi in pairwise(borders)]
             assert max(work) <= 1.3 * sum(work) / shares
+
+
+@pytest.mark.parametrize("L", [1, 4, 7, 8])
+def test_eight_rows_to_lanes_and_back(L: int) -> None:
+    table = np.random.default_rng(L).normal(size=(9, 12))
+    place = np.array([0, 12, -1, 30, 31, 60, -1, 96], np.int64)
+    columns, columns_whole = framed(np.zeros((8, 8)))
+    back, back_whole = framed(np.zeros((9, 12)))
+
+    @njit
+    def there(table: F64, place: I64, n: int, out: F64) -> None:
+        gather(table, place, 2, lanes.first(n), out, 1)
+
+    @njit
+    def and_back(columns: F64, place: I64, n: int, out: F64) -> None:
+        scatter(columns, 1, out, place, 3, lanes.first(n))
+
+    there(table, place, L, columns_whole)
+    expected, returned = np.full((8, 8), -np.inf), np.zeros(9 * 12)
+    for s in np.flatnonzero(place >= 0):
+        expected[:L, s] = table.reshape(-1)[place[s] + 2 : place[s] + 2 + L]
+        returned[place[s] + 2 : place[s] + 2 + L] = expected[:L, s]
+    np.testing.assert_array_equal(columns, expected)
+    and_back(columns_whole, place, L, back_whole)
+    np.testing.assert_array_equal(back.reshape(-1), returned)
+    assert untouched(columns_whole)
+    assert untouched(back_whole)

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sslbench.graph.propagation import kernels
-from sslbench.graph.propagation.solver import Edges
+from sslbench.graph.propagation.solver import Edges, on_lines
 from support.propagation_oracle import distributions
 
 V = 2500  # three chunks of rows
@@ -54,3 +54,14 @@ def test_a_jacobi_step(graph: csr_array, K: int) -> None:
     out = np.empty_like(q)
     kernels.jacobi_step(*edges.csr, q, r, labeled, 0.4, 0.01, scale, out)
     np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, *LABELS])
+def test_rows_on_lines_of_the_cache(K: int) -> None:
+    rows = np.random.default_rng(K).normal(size=(5, K))
+    found = on_lines(rows)
+    np.testing.assert_array_equal(found[:, :K], rows)
+    assert not found[:, K:].any()
+    assert found.flags.c_contiguous
+    assert found.ctypes.data % 64 == 0
+    assert found.shape[1] == (16 if 8 < K <= 16 else K)

@@ -76,6 +76,11 @@ class Batch:
         single: I64 = self.offsets[:-1][np.diff(self.offsets) == 1]
         return single
 
+    @cached_property
+    def longest_first(self) -> I64:
+        """int64[s]: the sentences by length, of equal ones the first first."""
+        return np.argsort(-np.diff(self.offsets), kind="stable")
+
     def groups(self, sentences_per_group: int = 8) -> I64:
         """int64[G + 1]: sentence ranges that one thread handles at a time.
 

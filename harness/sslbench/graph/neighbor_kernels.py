@@ -35,7 +35,7 @@ SLACK = 1e-9
 """Far above the rounding error of a bound."""
 
 CHUNK = 32  # sums that are compared with the k-th best at once
-HEAP = 16  # cost of a heap update, in multiply-adds
+HEAP = 128  # cost of a place on the heap in a check that seldom pays, in multiply-adds
 COMPLETING = 16  # cost of completing a candidate, in multiply-adds
 ROWS = 64  # rows of a task of the full search
 BLOCK = 1024  # rows of a task elsewhere

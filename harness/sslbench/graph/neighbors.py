@@ -32,7 +32,9 @@ SAMPLE = 1000
 _DENSE = 4  # a column with at least V / 4 rows is added as a dense vector
 _MOST_DENSE = 32  # dense columns, of 4 V bytes each
 _TILE = 8192  # sums per tile, 64 kB
-_BUDGET = 16  # the search of a row by its rare columns stops at V / 16 multiply-adds
+# the search of a row by its columns in turn stops at V / 4 multiply-adds where V sums fit into the
+# second-level cache, else at V / 16: in tiles they are near, but all V of them are read
+_CACHED, _BUDGET, _BUDGET_BEYOND = 2**17, 4, 16
 BLOCK = 2**15  # rows that a worker does at a time
 _RATE = 3e8  # multiply-adds per second and thread of an exact search, measured
 _LONG = 10.0  # seconds from which on the predicted cost is reported
@@ -203,7 +205,8 @@ def exact_rows(index: kernels.Index, rows: I64, k: int, *, prune: bool = True) -
     sizes = np.full(len(rows), -1, np.int32)
     floors = np.full(len(rows), kernels.POSITIVE)
     if prune:
-        kernels.search_rare(index, rows, n // _BUDGET, sims, ids, sizes, floors)
+        budget = n // (_BUDGET if n <= _CACHED else _BUDGET_BEYOND)
+        kernels.search_rare(index, rows, budget, sims, ids, sizes, floors)
     left = np.flatnonzero(sizes < 0)
     if len(left):
         first, dense = _dense_columns(index)

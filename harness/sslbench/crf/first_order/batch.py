@@ -11,7 +11,7 @@ import numpy as np
 
 from sslbench.checked import check_array
 from sslbench.crf.data import Batch, LabelTriples
-from sslbench.crf.first_order import paths, scaled, varying
+from sslbench.crf.first_order import paths, scaled, shared, varying
 from sslbench.crf.first_order.chain import InfeasibleSentenceError
 from sslbench.types import F64, I8, I32, Bool
 
@@ -75,13 +75,10 @@ class BatchPotentials:
         n, L = self.node.shape
         log_scale, mu = np.empty(n), np.empty((n, L))
         status = np.empty(len(batch.offsets) - 1, np.int8)
-        groups = batch.groups()
         if self.edge.shape[0] == 1:
-            sums = np.empty((len(groups) - 1, L, L))
-            scaled.shared(self.node, self.edge, batch.offsets, groups, mu, log_scale, sums, status)
-            edge = sums.sum(axis=0, keepdims=True)
+            edge = shared.shared(self.node, self.edge, batch, mu, log_scale, status)
         else:
-            edge = self.edge
+            edge, groups = self.edge, batch.groups()
             varying.varying(self.node, edge, batch.offsets, groups, mu, log_scale, status)
         check_feasible(batch, status)
         return BatchPosterior(batch, log_scale, mu, edge)

@@ -1,4 +1,4 @@
-"""Many chains at once in probability space, the fast path (docs/specs/crf_engine.md, section 7.2).
+"""Chains in probability space, the fast path (docs/specs/crf_engine.md, section 7.2).
 
 Potentials of a batch of sentences: ``node`` float64[n, L] over its tokens, ``edge``
 float64[1, L, L] (shared by all positions) or float64[n, L, L] (one matrix per position).  Scaled
@@ -242,103 +242,6 @@ def shifted_transitions(edge: F64) -> Transitions:
         for b in range(L):
             E[a, b], ET[b, a] = w[a, b], w[a, b]
     return Transitions(E, ET, top, top - low, zeros)
-
-
-def shared(
-    node: F64,
-    edge: F64,
-    offsets: I64,
-    groups: I64,
-    mu: F64,
-    log_scale: F64,
-    edge_sums: F64,
-    status: I8,
-) -> None:
-    """All sentences of a batch under one transition matrix.
-
-    Kernels in log space are compiled when the first sentence needs them.
-
-    node float64[n, L]; edge float64[1, L, L]; offsets int64[s+1] of the sentences;
-    groups int64[G+1] sentence ranges that one thread handles at a time.
-    Out: mu float64[n, L]; log_scale float64[n], sums to log Z over a sentence; edge_sums
-    float64[G, L, L], edge marginals summed over the positions of a group; status int8[s].
-    """
-    transitions = shifted_transitions(edge)
-    _shared_groups(groups, offsets, transitions, node, mu, log_scale, edge_sums, status)
-    if (status == REDO).any():
-        _shared_again(groups, offsets, node, edge, mu, log_scale, edge_sums, status)
-
-
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _shared_groups(
-    begin: int,
-    end: int,
-    groups: I64,
-    offsets: I64,
-    transitions: Transitions,
-    node: F64,
-    mu: F64,
-    log_scale: F64,
-    edge_sums: F64,
-    status: I8,
-) -> None:
-    for g in range(begin, end):
-        first, last = groups[g], groups[g + 1]
-        borders = offsets[first : last + 1]
-        own = status[first:last]
-        _shared_group(node, borders, transitions, mu, log_scale, edge_sums[g], own)
-
-
-@kernel
-def _shared_group(
-    node: F64,
-    borders: I64,
-    transitions: Transitions,
-    mu: F64,
-    log_scale: F64,
-    edge_sum: F64,
-    status: I8,
-) -> None:
-    """The sentences of one group of `shared`: borders int64[s+1] and status int8[s] of these."""
-    L, P = transitions.E.shape
-    longest = 0
-    for i in range(len(status)):
-        longest = max(longest, borders[i + 1] - borders[i])
-    x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
-    beta, own = rows.aligned(longest, P), rows.aligned(L, P)
-    for i in range(len(status)):
-        lo, hi = borders[i], borders[i + 1]
-        T = hi - lo
-        scratch = Scratch(x[:T], alpha[:T], beta[:T])
-        status[i] = shared_sentence(
-            node[lo:hi], transitions, None, scratch, mu[lo:hi], log_scale[lo:hi], own
-        )
-    for a in range(L):
-        for b in range(L):
-            edge_sum[a, b] = own[a, b] * transitions.E[a, b]
-
-
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _shared_again(
-    begin: int,
-    end: int,
-    groups: I64,
-    offsets: I64,
-    node: F64,
-    edge: F64,
-    mu: F64,
-    log_scale: F64,
-    edge_sums: F64,
-    status: I8,
-) -> None:
-    """Do the sentences of status REDO in log space."""
-    for g in range(begin, end):
-        for i in range(groups[g], groups[g + 1]):
-            if status[i] == REDO:
-                lo, hi = offsets[i], offsets[i + 1]
-                xi = np.zeros(edge.shape)
-                status[i] = log_space_sentence(node[lo:hi], edge, mu[lo:hi], log_scale[lo:hi], xi)
-                edge_sums[g] += xi[0]
 
 
 @parallel_kernel(lambda node, edge, offsets, *_: len(offsets) - 1)

@@ -121,6 +121,17 @@ def _narrow(builder: Any, value: Any, bits: int) -> Any:
     return value if bits == 64 else builder.fptrunc(value, ir.VectorType(_F32, WIDTH))
 
 
+def _masked_load(builder: Any, pointer: Any, bits: int, mask: Any, others: Any) -> Any:
+    """Eight items of so many bits; those of `others` where not in the mask."""
+    name, align = f"llvm.masked.load.v8f{bits}.p0v8f{bits}", ir.Constant(_I32, bits // 8)
+    return _call(builder, name, others.type, [pointer, align, mask, others])
+
+
+def _masked_store(builder: Any, pointer: Any, bits: int, mask: Any, value: Any) -> None:
+    name, align = f"llvm.masked.store.v8f{bits}.p0v8f{bits}", ir.Constant(_I32, bits // 8)
+    _call(builder, name, ir.VoidType(), [value, pointer, align, mask])
+
+
 def _check(array: Any, *dtypes: Any) -> None:
     if not isinstance(array, types.Array) or array.layout != "C" or array.dtype not in dtypes:
         raise TypeError(f"lanes need a C-contiguous array of {dtypes}, not {array}")
@@ -180,6 +191,7 @@ def _smaller(builder: Any, x: Any, y: Any) -> Any:
 add: Callable[[Vector, Vector], Vector] = _operation(_binary("fadd"))
 subtract: Callable[[Vector, Vector], Vector] = _operation(_binary("fsub"))
 multiply: Callable[[Vector, Vector], Vector] = _operation(_binary("fmul"))
+divide: Callable[[Vector, Vector], Vector] = _operation(_binary("fdiv"))
 maximum: Callable[[Vector, Vector], Vector] = _operation(_choice(">"))
 minimum: Callable[[Vector, Vector], Vector] = _operation(_choice("<"))
 #: sum, largest and smallest of the eight lanes
@@ -269,6 +281,17 @@ def where_at_least(_typing: Any, x: Any, bound: Any, value: Any) -> Any:
 
 
 @_operation
+def where_positive(_typing: Any, x: Any, value: Any, other: Any) -> Any:
+    """value where x > 0, the other elsewhere."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        condition = builder.fcmp_ordered(">", args[0], ir.Constant(_VECTOR, [0.0] * WIDTH))
+        return builder.select(condition, args[1], args[2])
+
+    return LANES(LANES, LANES, LANES), code
+
+
+@_operation
 def load(_typing: Any, array: Any, index: Any) -> Any:
     """Items index .. index + 7 of a C-contiguous array, counted flat; float32 is widened."""
     _check(array, types.float64, types.float32)
@@ -288,14 +311,8 @@ def load_first(_typing: Any, array: Any, index: Any, mask: Any, fill: Any) -> An
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer, bits = _address(context, builder, signature.args[0], *args[:3])
         other = args[3] if bits == 64 else builder.fptrunc(args[3], _F32)
-        vector = ir.VectorType(other.type, WIDTH)
-        value = _call(
-            builder,
-            f"llvm.masked.load.v8f{bits}.p0v8f{bits}",
-            vector,
-            [pointer, ir.Constant(_I32, bits // 8), args[2], _spread(builder, other, vector)],
-        )
-        return _widen(builder, value)
+        others = _spread(builder, other, ir.VectorType(other.type, WIDTH))
+        return _widen(builder, _masked_load(builder, pointer, bits, args[2], others))
 
     return LANES(array, types.int64, MASK, types.float64), code
 
@@ -320,12 +337,7 @@ def store_first(_typing: Any, array: Any, index: Any, mask: Any, value: Any) -> 
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer, bits = _address(context, builder, signature.args[0], *args[:3])
-        _call(
-            builder,
-            f"llvm.masked.store.v8f{bits}.p0v8f{bits}",
-            ir.VoidType(),
-            [_narrow(builder, args[3], bits), pointer, ir.Constant(_I32, bits // 8), args[2]],
-        )
+        _masked_store(builder, pointer, bits, args[2], _narrow(builder, args[3], bits))
         return context.get_dummy_value()
 
     return types.void(array, types.int64, MASK, LANES), code

@@ -23,6 +23,7 @@ from sslbench.graph.propagation.solver import (
     Edges,
     as_rows,
     inverse,
+    on_lines,
     solve,
 )
 from sslbench.types import F64, Bool
@@ -64,11 +65,11 @@ def propagate(
     edges, coupling = Edges.from_matrix(W, V), COUNTS[edge_count] * mu
     scale = inverse(labeled + nu + coupling * edges.degree)
     prior = nu / q.shape[1]
-    q, other = q.copy(), np.empty_like(q)
+    K, (q, other, r) = q.shape[1], map(on_lines, (q, q, r))
     for _ in range(steps):
         jacobi_step(*edges.csr, q, r, labeled, coupling, prior, scale, other)
         q, other = other, q
-    return q
+    return np.ascontiguousarray(q[:, :K])
 
 
 def propagate_optimum(
