@@ -17,7 +17,8 @@ from support.objective_toys import CASES, Case, L, N, case, evaluate
 from support.threads import THREADS
 
 MASKED = {"masked": {"mask": True}, "masked, observed": {"mask": True, "state_support": "observed"}}
-NAMES = ["state", "observed", "bare", *MASKED]
+LIVE = ["edges", "all transitions", "observed, no start"]
+NAMES = ["state", "observed", "bare", *MASKED, *LIVE]
 SIGMA2 = 2.0
 
 
@@ -62,10 +63,13 @@ def distributions(c: Case, objective: Objective, ascent: dual.Ascent) -> list[En
     forced = objective.parts[0][0].forced_labels
     found = []
     for i, (lo, hi) in enumerate(zip(text.offsets[:-1], text.offsets[1:], strict=True)):
-        node, edge = variables.node[lo:hi].astype(np.float64), variables.edge[block[i]].copy()
+        node = variables.node[lo:hi].astype(np.float64)
+        edge = np.repeat(variables.edge[block[i]][None], hi - lo, axis=0)
+        if ascent.live is not None:
+            edge[:, ascent.live.left, ascent.live.right] += ascent.live.theta[lo:hi]
         if c.transition_mask is not None:
             node[0, ~c.transition_mask[L]] = -np.inf
-            edge[~c.transition_mask[:L]] = -np.inf
+            edge[:, ~c.transition_mask[:L]] = -np.inf
         for t, n in enumerate(range(lo, hi)):
             if forced is not None and forced[n] >= 0:
                 node[t, np.arange(L) != forced[n]] = -np.inf
@@ -109,7 +113,7 @@ def test_gap_closes_and_is_never_negative(name: str) -> None:
 
 
 @pytest.mark.parametrize("ftol", [0.0, 1e-4])
-@pytest.mark.parametrize("name", ["state", "observed", "bare", "masked"])
+@pytest.mark.parametrize("name", ["state", "observed", "bare", "masked", *LIVE])
 def test_training_ends_at_the_same_optimum(
     name: str, ftol: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,25 +131,44 @@ def test_training_ends_at_the_same_optimum(
     assert objective_of(0) == pytest.approx(objective_of(10**9), rel=1e-9 + ftol)
 
 
-def test_same_bits_for_any_number_of_threads() -> None:
+@pytest.mark.parametrize("name", ["observed", "edges"])
+def test_same_bits_for_any_number_of_threads(name: str) -> None:
     found = []
     for threads in THREADS:
         with using_threads(threads):
-            point = dual.maximize(problem("observed")[1], 1e-4, 100)
+            point = dual.maximize(problem(name)[1], 1e-4, 100)
             assert point is not None
             found.append((point.bound, point.weights.tobytes()))
     assert len(set(found)) == 1
 
 
-def test_potentials_that_cannot_be_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["state", "edges"])
+def test_potentials_that_cannot_be_scaled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dual, "MORE_PEAK", 500.0)
-    _, objective = problem("state")
-    assert dual.maximize(objective, 1e-4, 100) is None
+    assert dual.maximize(problem(name)[1], 1e-4, 100) is None
+
+
+def test_scores_by_position_that_cannot_be_scaled() -> None:
+    _, objective = problem("edges")
+    ascent = dual.Ascent.build(objective)
+    assert ascent.live is not None
+    ascent.live.own.table[:] = 400.0
+    ascent.live.own.table[:, 1::2] = -400.0
+    assert ascent.one_pass(0, peak=3.0) == scaled.REDO
+
+
+def test_few_bytes_for_transitions_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, objective = problem("edges")
+    needed = 8 * N * objective.layout.inner_transitions
+    monkeypatch.setattr(dual, "MOST_LIVE_BYTES", needed)
+    assert dual.suits(objective, Options())
+    monkeypatch.setattr(dual, "MOST_LIVE_BYTES", needed - 1)
+    assert not dual.suits(objective, Options())
 
 
 def test_other_objectives_do_not_suit() -> None:
     assert dual.suits(problem("state")[1], Options())
-    for name in ("edges", "columns", "node factors"):
+    for name in ("columns", "factors", "node factors"):
         c = case(name)
         assert not dual.suits(c.objective(HardLabels(c.labels), 1.0), Options())
     c = case("state")
@@ -153,3 +176,4 @@ def test_other_objectives_do_not_suit() -> None:
     assert not dual.suits(c.objective(weighted, 1.0), Options())
     assert not dual.suits(problem("state")[1], Options(max_iterations=20))
     assert not dual.suits(problem("state")[1], Options(share=0.1))
+    assert not dual.suits(replace(problem("state")[1], tags=("x", "x", "y")), Options())

@@ -11,10 +11,10 @@ from sslbench.crf.first_order.batch import BatchPosterior, BatchPotentials
 from sslbench.crf.first_order.chain import InfeasibleSentenceError, Potentials
 from sslbench.crf.first_order.nbest import NBest
 from sslbench.crf.labeling import LabelPass
-from sslbench.crf.model import ChainCRF, Expectation, Parts, TrainingResult, best_sequences
+from sslbench.crf.model import ChainCRF, Expectation, Parts, best_sequences
 from sslbench.crf.objective import EncodedCorpus, Objective
 from sslbench.crf.optim.lbfgs import STRICT, Options, Progress
-from sslbench.crf.params import TrainingParams
+from sslbench.crf.params import TrainingParams, TrainingResult
 from sslbench.crf.persist import SavedModel, add_facts, read_model, write_model
 from sslbench.crf.symbol_counts import SymbolCounts
 from sslbench.crf.symbol_tables import SymbolTables

@@ -24,7 +24,9 @@ import numpy as np
 
 from sslbench.checked import check_array
 from sslbench.crf.data import Batch, batches
-from sslbench.crf.dual_kernels import DualText, DualVariables, DualWeights, ascend
+from sslbench.crf.dual_kernels import DualLive, DualVariables, ascend
+from sslbench.crf.dual_posterior import DualText, Space
+from sslbench.crf.dual_weights import DualRows, DualTransitions
 from sslbench.crf.first_order import scaled
 from sslbench.crf.objective import EncodedCorpus, Objective
 from sslbench.crf.optim.lbfgs import Options
@@ -32,13 +34,16 @@ from sslbench.crf.simd import rows
 from sslbench.crf.terms import HardLabels
 from sslbench.crf.weights.layout import Layout
 from sslbench.crf.weights.occurrences import Occurrences
+from sslbench.crf.weights.rowtable import RowTable
 from sslbench.types import F64, I32
 
 #: least tokens of a block: blocks of one sentence need fewer passes, but more time and memory for
 #: their transitions
 BLOCK_TOKENS = 60
-#: shorter texts are trained by L-BFGS alone, in less time than the kernels take to compile
-FEWEST_TOKENS = 20_000
+#: shorter texts are trained by L-BFGS alone: a first run need not wait for the kernels to compile
+FEWEST_TOKENS = 2_000
+#: most bytes of the dual variables of transitions by position: 8 for each token and live transition
+MOST_LIVE_BYTES = 1 << 28
 #: a first visit adds to the score of the gold labels the log of prior variance times sentences, and
 #: this: too much costs a pass, too little many
 MORE_PEAK = 1.0
@@ -62,16 +67,19 @@ class DualPoint(NamedTuple):
 
 
 def suits(objective: Objective, options: Options) -> bool:
-    """Is the objective the log-likelihood of a first-order chain with Gaussian priors alone, whose
-    transitions do not depend on the position; and is it to be maximized to the end?
+    """Is the objective the log-likelihood of a first-order chain with independent Gaussian priors
+    alone, without dense columns and factor features; is it to be maximized to the end; and is there
+    room for the dual variables?
     """
-    if len(objective.parts) != 1 or objective.expected_counts is not None:
+    if len(objective.parts) != 1 or objective.expected_counts is not None or objective.tags:
         return False
     (data, term), layout = objective.parts[0], objective.layout
-    plain = isinstance(term, HardLabels) and term.weights is None and not data.varying
-    fixed = layout.order == 1 and data.dense is None and layout.n_factors == 0
+    plain = isinstance(term, HardLabels) and term.weights is None
+    first_order = layout.order == 1 and data.dense is None and layout.n_factors == 0
     whole = options.share == 0.0 and options.max_iterations >= FEWEST_PASSES
-    return plain and fixed and whole and int(data.offsets[-1]) >= FEWEST_TOKENS
+    tokens = int(data.offsets[-1])
+    small = not data.varying or 8 * tokens * layout.inner_transitions <= MOST_LIVE_BYTES
+    return plain and first_order and whole and small and tokens >= FEWEST_TOKENS
 
 
 def start(objective: Objective, options: Options) -> DualPoint | None:
@@ -115,8 +123,9 @@ class Ascent:
 
     layout: Layout
     text: DualText
-    entries: Occurrences
-    weights: DualWeights
+    states: DualRows
+    transitions: DualTransitions
+    live: DualLive | None
     dual: DualVariables
     value: float = 0.0
     missing: float = math.inf
@@ -130,19 +139,16 @@ class Ascent:
         N, labels = int(data.offsets[-1]), term.labels
         check_array(labels, "labels", np.int32, (N,), (0, L))
         cut = list(batches(data.offsets, BLOCK_TOKENS))
-        mu, xi = np.zeros((N, L), np.float32), np.zeros((len(cut), L, L))
-        mu[np.arange(N), labels] = 1.0
-        for counts, batch in zip(xi, cut, strict=True):
-            at = batch.lo + np.flatnonzero(~batch.first)
-            np.add.at(counts, (labels[at - 1], labels[at]), 1.0)
-        steps = np.full(len(cut), FIRST_STEP)
-        dual = DualVariables(
-            np.zeros_like(mu), mu, np.zeros_like(xi), xi, np.zeros(len(cut)), steps
+        text, states = _text(objective, data, cut, labels), _states(objective, data)
+        transitions = DualTransitions(
+            np.zeros((L + 1, L)),
+            np.zeros(L),
+            objective.sigma2,
+            layout.use_start,
+            layout.use_stop,
         )
-        text = _text(objective, data, cut, labels)
-        node, states = data.attributes.node, layout.states
-        entries = Occurrences.build(node, data.number, states, spelled=True, shares=1)
-        return cls(layout, text, entries, _weights(objective), dual)
+        live = _live(objective, data, labels) if data.varying and len(layout.transitions) else None
+        return cls(layout, text, states, transitions, live, _variables(cut, labels, L))
 
     def one_pass(self, number: int, peak: float) -> int:
         """Visit all blocks in the random order of this pass; a status as in `scaled`.
@@ -151,25 +157,36 @@ class Ascent:
         """
         found = np.zeros(3)
         order = np.random.default_rng(number).permutation(len(self.dual.entropy))
-        status = ascend(order, peak, self.text, self.entries, self.weights, self.dual, found)
+        space = Space.of(self.text, self.layout.n_labels)
+        live_space = None if self.live is None else self.live.space(self.text.largest)
+        status = ascend(
+            order,
+            peak,
+            self.text,
+            self.states,
+            self.transitions,
+            self.live,
+            self.dual,
+            space,
+            live_space,
+            found,
+        )
         self.value += float(found[0])
         self.missing = float(found[1])
         return status
 
     def flat_weights(self) -> F64:
         """w(u), float64[layout.size]."""
-        layout, own, L = self.layout, self.weights, self.layout.n_labels
+        layout, own, L = self.layout, self.transitions, self.layout.n_labels
         flat = np.zeros(layout.size)
-        state = layout.part(flat, "state")
-        table = np.ascontiguousarray(own.table[:, :L])
-        if layout.states is None:
-            state[:] = table.reshape(-1)
-        else:
-            layout.states.pack(table, own.lists, state)
-        transitions = layout.part(flat, "transitions").reshape(-1, L)
-        transitions[:] = own.transitions[: len(transitions)]
+        _pack(layout.states, self.states, L, layout.part(flat, "state"))
+        inner = layout.part(flat, "transitions").reshape(-1, L)
+        inner[:] = own.inner[: len(inner)]
         if layout.use_stop:
             layout.part(flat, "stop")[:] = own.stop
+        if self.live is not None:
+            width = len(layout.transitions)
+            _pack(layout.edges, self.live.own, width, layout.part(flat, "edges"))
         return flat
 
 
@@ -184,30 +201,62 @@ def _text(objective: Objective, data: EncodedCorpus, cut: list[Batch], labels: I
     return DualText(sentence, data.offsets, labels, forced, forbidden, limited)
 
 
-def _weights(objective: Objective) -> DualWeights:
-    """All zero."""
-    layout, L = objective.layout, objective.layout.n_labels
+def _variables(cut: list[Batch], labels: I32, L: int) -> DualVariables:
+    mu, xi = np.zeros((len(labels), L), np.float32), np.zeros((len(cut), L, L))
+    mu[np.arange(len(labels)), labels] = 1.0
+    for counts, batch in zip(xi, cut, strict=True):
+        at = batch.lo + np.flatnonzero(~batch.first)
+        np.add.at(counts, (labels[at - 1], labels[at]), 1.0)
+    steps = np.full(len(cut), FIRST_STEP)
+    return DualVariables(np.zeros_like(mu), mu, np.zeros_like(xi), xi, np.zeros(len(cut)), steps)
+
+
+def _states(objective: Objective, data: EncodedCorpus) -> DualRows:
+    layout, L, table = objective.layout, objective.layout.n_labels, objective.layout.states
     copies = np.ones(layout.n_node * L) if objective.copies is None else objective.copies
-    if layout.states is None:
-        row_scale, lists = copies[::L].copy(), np.empty(0)
-        present = np.ones((layout.n_node, L), np.bool_)
+    entries = Occurrences.build(data.attributes.node, data.number, table, spelled=True, shares=1)
+    return _rows(entries, table, objective.sigma2 * copies, L)
+
+
+def _live(objective: Objective, data: EncodedCorpus, labels: I32) -> DualLive:
+    layout, L, table = objective.layout, objective.layout.n_labels, objective.layout.edges
+    inner, codes = layout.inner_transitions, layout.transitions
+    edge = data.attributes.edge
+    entries = Occurrences.build(edge, table.code, table, spelled=True, shares=1)
+    variances = np.full(len(layout.transition_code), objective.sigma2)
+    own = _rows(entries, table, variances, len(codes))
+    left, right = (x.astype(np.int32) for x in np.divmod(codes[:inner], L))
+    xi = np.zeros((len(labels), inner), np.float32)
+    at = np.delete(np.arange(len(labels)), data.offsets[:-1])
+    gold = labels[at - 1] * L + labels[at]
+    column = np.minimum(np.searchsorted(codes[:inner], gold), inner - 1)
+    is_live = codes[column] == gold
+    xi[at[is_live], column[is_live]] = 1.0
+    return DualLive(own, left, right, codes[inner:] - L * L, np.zeros_like(xi), xi)
+
+
+def _rows(entries: Occurrences, table: RowTable | None, variances: F64, width: int) -> DualRows:
+    """All weights zero. variances: of the flat weights."""
+    if table is None:  # every attribute has a row
+        row_variance, lists = variances[::width].copy(), np.empty(0)
+        present = np.ones((len(row_variance), width), np.bool_)
     else:
-        per_cell, lists = layout.states.unpack(copies)
-        row_scale, present = per_cell.max(axis=1, initial=0.0), per_cell > 0.0
-    return DualWeights(
-        rows.aligned(len(present), _width(L)),
-        np.zeros(len(lists)),
-        objective.sigma2 * row_scale,
-        objective.sigma2 * lists,
-        np.packbits(present, axis=1, bitorder="little"),
-        np.zeros((L + 1, L)),
-        np.zeros(L),
-        objective.sigma2,
-        layout.use_start,
-        layout.use_stop,
-    )
+        per_cell, lists = table.unpack(variances)
+        row_variance, present = per_cell.max(axis=1, initial=0.0), per_cell > 0.0
+    kept = np.packbits(present, axis=1, bitorder="little")
+    zeros = rows.aligned(len(present), _padded(width))
+    return DualRows(entries, zeros, np.zeros(len(lists)), row_variance, lists, kept)
 
 
-def _width(L: int) -> int:
+def _padded(width: int) -> int:
     """Of padded rows; short ones are not padded, so that the table stays small."""
-    return L if L <= rows.WIDTH // 2 else -(-L // rows.WIDTH) * rows.WIDTH
+    return width if width <= rows.WIDTH // 2 else -(-width // rows.WIDTH) * rows.WIDTH
+
+
+def _pack(table: RowTable | None, own: DualRows, width: int, flat: F64) -> None:
+    """Write weights to their part of the flat ones."""
+    values = np.ascontiguousarray(own.table[:, :width])
+    if table is None:
+        flat[:] = values.reshape(-1)
+    else:
+        table.pack(values, own.lists, flat)

@@ -37,7 +37,7 @@ from sslbench.crf.objective import (
     evaluate_terms,
 )
 from sslbench.crf.optim import lbfgs
-from sslbench.crf.params import TrainingParams
+from sslbench.crf.params import TrainingParams, TrainingResult
 from sslbench.crf.persist import SavedModel
 from sslbench.crf.terms import Term
 from sslbench.crf.weights.deduplicate import Deduplication
@@ -126,18 +126,7 @@ class ChainCRF(SavedModel):
             data.check_layout(self.layout)
         check_array(self.weights, "weights", np.float64, (self.layout.size,))
         deduplication = Deduplication.build(self.layout, [data.attributes for data, _ in parts])
-        if expected_counts is not None:
-            check_array(expected_counts, "expected counts", np.float64, (self.layout.size,))
-            expected_counts = deduplication.project(expected_counts)
-        objective = Objective(
-            deduplication.reduced,
-            [(data.deduplicated(deduplication), term) for data, term in parts],
-            params.sigma2,
-            transition_mask=self.transition_mask,
-            copies=deduplication.copies_per_weight(),
-            expected_counts=expected_counts,
-            tags=self.backoff_tags,
-        )
+        objective = self._objective(parts, params, deduplication, expected_counts)
         factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
         if nonnegative is not None:
             nonnegative = nonnegative - (self.layout.size - deduplication.reduced.size)
@@ -162,14 +151,27 @@ class ChainCRF(SavedModel):
                 f" (sigma2={params.sigma2:g})"
             )
         self.weights = deduplication.split(optimum.weights)
-        return TrainingResult(
-            objective=-optimum.value * objective.n_tokens,
-            status=optimum.status,
-            converged=optimum.converged,
-            iterations=start.passes + optimum.iterations,
-            evaluations=start.passes + optimum.evaluations,
-            gradient=optimum.gradient,
-            n_weights=self.layout.size,
+        return TrainingResult.of(optimum, start.passes, objective.n_tokens, self.layout.size)
+
+    def _objective(
+        self,
+        parts: Parts,
+        params: TrainingParams,
+        deduplication: Deduplication,
+        expected_counts: F64 | None,
+    ) -> Objective:
+        """Of a training: one attribute stands for its copies."""
+        if expected_counts is not None:
+            check_array(expected_counts, "expected counts", np.float64, (self.layout.size,))
+            expected_counts = deduplication.project(expected_counts)
+        return Objective(
+            deduplication.reduced,
+            [(data.deduplicated(deduplication), term) for data, term in parts],
+            params.sigma2,
+            transition_mask=self.transition_mask,
+            copies=deduplication.copies_per_weight(),
+            expected_counts=expected_counts,
+            tags=self.backoff_tags,
         )
 
     # -- inference ---------------------------------------------------------------------------
@@ -355,23 +357,6 @@ class ChainCRF(SavedModel):
         # models saved before there were label constraints have none
         label_constraint = msgspec.convert(metadata.get("rule"), LabelConstraint | None)
         return cls(labels, index, layout, weights, transition_mask, label_constraint)
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """How a training ended; `objective` is F (unscaled), `gradient` per token."""
-
-    objective: float
-    status: str
-    converged: bool
-    iterations: int
-    evaluations: int
-    gradient: float
-    n_weights: int
-
-    def record(self) -> dict[str, Any]:
-        """For the run record."""
-        return dict(vars(self))
 
 
 def best_sequences(scores: F64, offsets: I64, transition_mask: Bool) -> I32:

@@ -1,13 +1,13 @@
-"""Parameters that every training of a CRF has."""
+"""Parameters that every training of a CRF has, and how one ended."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from sslbench.crf.optim.lbfgs import Options
+from sslbench.crf.optim.lbfgs import Options, Result
 
 Sigma2 = Annotated[
     float,
@@ -38,3 +38,33 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     def options(self, **changes: Any) -> Options:
         """Stopping rules of the optimizer; `changes` are fields of `Options`."""
         return replace(Options(ftol=self.ftol, max_iterations=self.max_iterations), **changes)
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended; `objective` is F (unscaled), `gradient` per token."""
+
+    objective: float
+    status: str
+    converged: bool
+    iterations: int
+    evaluations: int
+    gradient: float
+    n_weights: int
+
+    @classmethod
+    def of(cls, optimum: Result, passes: int, n_tokens: float, size: int) -> TrainingResult:
+        """passes: of `dual`, before L-BFGS; n_tokens: of the objective; size: weights."""
+        return cls(
+            objective=-optimum.value * n_tokens,
+            status=optimum.status,
+            converged=optimum.converged,
+            iterations=passes + optimum.iterations,
+            evaluations=passes + optimum.evaluations,
+            gradient=optimum.gradient,
+            n_weights=size,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For the run record."""
+        return dict(vars(self))

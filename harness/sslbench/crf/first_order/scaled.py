@@ -52,6 +52,19 @@ class Transitions(NamedTuple):
     zeros: bool
 
 
+class Live(NamedTuple):
+    """The I transitions with a score by position, of one sentence.
+
+    left, right: int32[I] labels; base: float64[I] their E; by_position: float64[T, I] the scores,
+    which become edge marginals (row 0 left alone).
+    """
+
+    left: I32
+    right: I32
+    base: F64
+    by_position: F64
+
+
 class Scratch(NamedTuple):
     """Padded arrays float64[T, P] of one sentence."""
 
@@ -83,20 +96,28 @@ def is_safe(span: float, zeros: bool) -> bool:
 
 @kernel
 def shared_sentence(
-    node: F64, transitions: Transitions, scratch: Scratch, mu: F64, log_scale: F64, edge_sum: F64
+    node: F64,
+    transitions: Transitions,
+    live: Live | None,
+    scratch: Scratch,
+    mu: F64,
+    log_scale: F64,
+    edge_sum: F64,
 ) -> int:
-    """One sentence under one transition matrix; its status.
+    """One sentence under one transition matrix, except for live transitions; its status.
 
     node float64[T, L]; out: mu float64[T, L] and log_scale float64[T]; to edge_sum float64[L, P] is
     added the sum over positions of alpha_{t-1}(a) x_t(b) beta_t(b), still to be multiplied by E,
-    unless the status is REDO.
+    unless the status is REDO.  It means nothing where a transition is live; E and ET of these are
+    overwritten.
     The scale is applied one step late: alpha_t stays as the product leaves it and c_{t-1} divides
     x_t, so that nothing waits for a division; beta carries 1 / c_t, so that alpha_t beta_t are the
     marginals.
     """
     E, ET, top = transitions.E, transitions.ET, transitions.top
     x, alpha, beta = scratch
-    status, zeros = _exponentials(node, transitions, x, log_scale)
+    span = transitions.span + _exponentials_by_position(live)
+    status, zeros = _exponentials(node, span, transitions.zeros, x, log_scale)
     if status != OK:
         return status
     T, P = x.shape
@@ -106,6 +127,7 @@ def shared_sentence(
             alpha[0] = x[0]
             c = rows.total(alpha[0])
         else:
+            _put_live(live, t, E)
             rows.vector_matrix(alpha[t - 1], E, alpha[t])
             c = rows.multiply_both(alpha[t], x[t], inverse)
         if c == 0.0:
@@ -118,27 +140,73 @@ def shared_sentence(
         beta[T - 1, b] = inverse
     for t in range(T - 1, 0, -1):
         rows.multiply(x[t], beta[t])  # the right factor of xi
+        _put_live_transposed(live, t, ET)
         rows.vector_matrix(x[t], ET, beta[t - 1])
         if zeros:
             smallest = min(smallest, smallest_positive(beta[t - 1]))
     if zeros and smallest < TINY:
         return REDO
     rows.add_outer(alpha[: T - 1], x[1:], edge_sum)
+    _live_marginals(live, alpha, x)
     for t in range(T):
         rows.product(alpha[t], beta[t], mu[t])
     return OK
 
 
 @kernel
-def _exponentials(node: F64, transitions: Transitions, x: F64, log_scale: F64) -> tuple[int, bool]:
-    """x[t] = exp(node[t] - max), log_scale[t] = max; status, and whether there are -inf."""
-    zeros = transitions.zeros
+def _exponentials_by_position(live: Live | None) -> float:
+    """Scores by position to factors of E; the widest range of a position, 0 included."""
+    if live is None:  # decided when this is compiled, as below
+        return 0.0
+    widest, scores = 0.0, live.by_position
+    T, width = scores.shape
+    for t in range(1, T):
+        top, low, _ = rows.bounds(scores[t])
+        widest = max(widest, max(top, 0.0) - min(low, 0.0))
+    if widest <= SAFE_RANGE:
+        exp_shifted(scores[1:].reshape((T - 1) * width), 0.0)
+    return widest
+
+
+@kernel
+def _put_live(live: Live | None, t: int, E: F64) -> None:
+    """Factors of position t to what they make of E, which is put into E."""
+    if live is not None:
+        left, right, base, values = live
+        for k in range(left.shape[0]):
+            values[t, k] *= base[k]
+            E[left[k], right[k]] = values[t, k]
+
+
+@kernel
+def _put_live_transposed(live: Live | None, t: int, ET: F64) -> None:
+    if live is not None:
+        left, right, _, values = live
+        for k in range(left.shape[0]):
+            ET[right[k], left[k]] = values[t, k]
+
+
+@kernel
+def _live_marginals(live: Live | None, alpha: F64, right_factor: F64) -> None:
+    if live is not None:
+        left, right, _, values = live
+        for t in range(1, values.shape[0]):
+            for k in range(left.shape[0]):
+                values[t, k] *= alpha[t - 1, left[k]] * right_factor[t, right[k]]
+
+
+@kernel
+def _exponentials(node: F64, span: float, zeros: bool, x: F64, log_scale: F64) -> tuple[int, bool]:
+    """x[t] = exp(node[t] - max), log_scale[t] = max; status, and whether there are -inf.
+
+    span: range of the finite transition scores; zeros: are others -inf?
+    """
     for t in range(node.shape[0]):
         top, low, own_zeros = rows.bounds(node[t])
         if top == -np.inf:
             return INFEASIBLE, zeros
         zeros = zeros or own_zeros
-        if not is_safe(top - low + (transitions.span if t > 0 else 0.0), zeros):
+        if not is_safe(top - low + (span if t > 0 else 0.0), zeros):
             return REDO, zeros
         log_scale[t] = top
         rows.exp_padded(node[t], top, x[t])
@@ -243,7 +311,7 @@ def _shared_group(
         T = hi - lo
         scratch = Scratch(x[:T], alpha[:T], beta[:T])
         status[i] = shared_sentence(
-            node[lo:hi], transitions, scratch, mu[lo:hi], log_scale[lo:hi], own
+            node[lo:hi], transitions, None, scratch, mu[lo:hi], log_scale[lo:hi], own
         )
     for a in range(L):
         for b in range(L):
