@@ -268,6 +268,26 @@ def test_why_it_stopped() -> None:
     assert (lost.status, lost.converged) == ("line_search", False)
 
 
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 50.0])
+def test_a_first_step_that_is_too_short_grows_to_the_minimum_at_once(scale: float) -> None:
+    """On a quadratic: the start, a short step, and the minimum of its line."""
+
+    def quadratic(x: F64, gradient: F64) -> float:
+        gradient[:] = scale * (x - 1.0)
+        return float(0.5 * scale * ((x - 1.0) ** 2).sum())
+
+    found = lbfgs.minimize(quadratic, np.zeros(60), Options(gtol=1e-9))
+    assert found.evaluations == 3
+    same_up_to(found.weights, 1.0, 1e-9)
+
+
+def test_growth_of_a_step() -> None:
+    assert lbfgs._growth(-1.0, -0.9) == pytest.approx(10)  # slope zero at ten times the step
+    assert lbfgs._growth(-1.0, -0.1) == 4.0
+    assert lbfgs._growth(-1.0, -1.0 + 1e-9) == lbfgs.FARTHEST
+    assert lbfgs._growth(-1.0, -2.0) == 4.0  # it goes down ever faster
+
+
 def test_steps_beyond_the_domain_are_shortened() -> None:
     def function(x: F64, gradient: F64) -> float:
         if x[0] <= 0:

@@ -25,6 +25,8 @@ from sslbench.types import F64, I64
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
 #: differences of values below this relative size are rounding, not an increase
 ROUNDING = 1e-15
+#: most growth of a step in a line search at once
+FARTHEST = 1000.0
 Status = Literal["gradient", "decrease", "gap", "max_iterations", "line_search"]
 
 
@@ -350,12 +352,19 @@ class _Search:
             else:
                 low, f_low, d_low = step, f, d
             if high is None:
-                step *= 4.0
+                step *= _growth(slope0, d)
             else:
                 step = _between(low, f_low, d_low, *high)
                 if abs(high[0] - low) < 1e-9 * max(1.0, low):
                     break
         return best
+
+
+def _growth(slope0: float, slope: float) -> float:
+    """Factor of a step that was too short: to where the slope would vanish if it changed linearly,
+    at least 4.  slope0, slope: at the start and after the step, both < 0.
+    """
+    return min(max(4.0, slope0 / (slope0 - slope)), FARTHEST) if slope > slope0 else 4.0
 
 
 def _between(a: float, fa: float, da: float, b: float, fb: float, db: float) -> float:
