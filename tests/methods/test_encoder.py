@@ -148,6 +148,20 @@ def test_vectors_do_not_depend_on_threads(folder: Path) -> None:
     assert found[0] == found[1]
 
 
+def test_long_texts_are_kept_in_parts(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = [[(word, "X")] for word in ("a", "b", "c", "d", "e")]
+    whole = source_of(folder, None)[0].vectors(corpus_of(text), "word").tolist()
+    monkeypatch.setattr("sslbench_methods.encoder.method._PART", 9)  # two words
+    source, _ = source_of(folder, tmp_path)
+    assert source.vectors(corpus_of(text), "word").tolist() == whole
+    assert len(list(tmp_path.rglob("*.index"))) == 3
+    source, model = source_of(folder, tmp_path)
+    assert source.vectors(corpus_of(text), "word").tolist() == whole
+    assert not model.read
+
+
 def test_damaged_files_of_the_cache_are_made_again(folder: Path, tmp_path: Path) -> None:
     corpus = corpus_of(TEXT)
     found = source_of(folder, tmp_path)[0].vectors(corpus, "word").tolist()
@@ -169,8 +183,10 @@ def test_store_of_parts(tmp_path: Path) -> None:
     rows = [np.full((n, 2), n, np.float32) for n in (1, 3, 2)]
     keys = [bytes([n]) * 32 for n in range(3)]
     store = VectorStore(tmp_path, 2)
-    store.add(keys[:2], rows[:2])
-    store.add(keys[2:], rows[2:])
+    parts = dict(zip(keys, rows, strict=True))
+    store.add({key: parts[key] for key in keys[:2]})
+    store.add({keys[2]: rows[2]})
+    store.add({})
     for each in (store, VectorStore(tmp_path, 2)):
         for key, own in zip(keys, rows, strict=True):
             assert np.array_equal(each.get(key), own)  # type: ignore[arg-type]

@@ -21,7 +21,6 @@ import numpy as np
 from sslbench import Corpus, Problem, RunContext, SearchAxis, TrainingParams, UserError
 from sslbench.checked import Saved, vector
 from sslbench.experiment.values import UserFile
-from sslbench.folders import cache_folder
 from sslbench.threads import number_of_threads
 from sslbench.types import F32, F64, Arrays
 from sslbench_methods.encoder.model import Pooling, Transformer, model_digest
@@ -78,7 +77,10 @@ class Encoder:
 
     @staticmethod
     def restore(arrays: Arrays, facts: dict[str, Any]) -> EncodedWords:
-        """Features of a saved tagger, whose model is opened when they are needed."""
+        """Features of a saved tagger, whose model is opened when it is needed.
+
+        What it labels is not kept: it is seldom the same text again.
+        """
         mean = vector(arrays, "mean", np.float64)
         factor = vector(arrays, "factor", np.float64, len(mean))
         if not (np.isfinite(mean).all() and np.isfinite(factor).all()):
@@ -86,7 +88,7 @@ class Encoder:
         folder, digest, column = (str(facts[key]) for key in ("folder", "digest", "column"))
         if facts["pooling"] not in ("mean", "first"):
             raise ValueError(f"no pooling {facts['pooling']!r}")
-        source = Source(folder, digest, facts["pooling"], int(facts["pieces"]), cache_folder())
+        source = Source(folder, digest, facts["pooling"], int(facts["pieces"]), None)
         return EncodedWords(source, column, mean, factor)
 
 
@@ -155,18 +157,18 @@ def _computed(
 ) -> dict[bytes, F32]:
     """The vectors of sentences by key, which the store keeps part by part."""
     found: dict[bytes, F32] = {}
-    new: list[bytes] = []
+    part: dict[bytes, F32] = {}
+    size = 0
     with ThreadPoolExecutor(number_of_threads()) as threads:
-        for key, rows in zip(
-            sentences, threads.map(model.vectors, sentences.values()), strict=True
-        ):
-            found[key] = rows
-            new.append(key)
-            if sum(found[each].size for each in new) > _PART:
-                store.add(new, [found[each] for each in new])
-                new = []
-    store.add(new, [found[each] for each in new])
-    return found
+        computed = threads.map(model.vectors, sentences.values())
+        for key, rows in zip(sentences, computed, strict=True):
+            part[key] = rows
+            size += rows.size
+            if size > _PART:
+                store.add(part)
+                found, part, size = found | part, {}, 0
+    store.add(part)
+    return found | part
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ atomically, the index last, so that processes can add parts at the same time.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,17 +41,17 @@ class VectorStore:
         parts = self._found.get(key, ())
         return next((numbers for numbers, check in parts if _check(numbers) == check), None)
 
-    def add(self, keys: Sequence[bytes], vectors: Sequence[F32]) -> None:
-        """Write a part; a file that cannot be written is no error."""
-        if self._folder is None or not keys:
+    def add(self, part: Mapping[bytes, F32]) -> None:
+        """Write a part, vectors by key; a file that cannot be written is no error."""
+        if self._folder is None or not part:
             return
-        name = hashlib.sha256(b"".join(sorted(keys))).hexdigest()[:32]
-        index = np.empty(len(keys), _ENTRY)
-        for i, (key, rows) in enumerate(zip(keys, vectors, strict=True)):
+        name = hashlib.sha256(b"".join(sorted(part))).hexdigest()[:32]
+        index = np.empty(len(part), _ENTRY)
+        for i, (key, rows) in enumerate(part.items()):
             index[i] = key, len(rows), _check(rows)
         with suppress(OSError):
             with replacing(self._folder / f"{name}.f4") as file:
-                for rows in vectors:
+                for rows in part.values():
                     file.write(np.ascontiguousarray(rows, "<f4").data)
             path = self._folder / f"{name}.index"
             derived.keep(path, self._about(name), index.tobytes())
