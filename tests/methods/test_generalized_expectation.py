@@ -199,6 +199,14 @@ def test_labels_of_a_file(tmp_path: Path) -> None:
     assert read_targets(str(path)).labels == (".", "B-X", "Y")
 
 
+@pytest.mark.parametrize(("name", "number", "least"), [("ud_el", 12, 100), ("conll00", 12, 80)])
+def test_the_files_of_the_benchmark(name: str, number: int, least: int) -> None:
+    path = Path(__file__).parents[1] / "benchmarks" / "targets" / f"{name}.txt"
+    found = read_targets(str(path))
+    assert len(found.labels) == number
+    assert len(found.entries) >= least
+
+
 def test_other_methods_need_labels() -> None:
     methods = ("supervised", "generalized_expectation", "self_training")
     request = Request(methods=methods, datasets=("synth",), labeled=0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sslbench import RunContext
-from sslbench.crf import PartialLabels
+from sslbench.crf import HardLabels, PartialLabels
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import toy_dataset
 from sslbench_methods.tri_training.method import (
@@ -90,6 +90,30 @@ def test_examples_are_those_on_which_the_other_two_agree(unit: str, disagreement
             ]
             found = chosen[i]
             assert (found[s].tolist() if found is not None else [False] * len(expected)) == expected
+
+
+@pytest.mark.parametrize("i", THREE)
+def test_a_tagger_is_retrained_on_its_own_examples_alone(i: int) -> None:
+    trainer = trainer_of(conditions="none", weight=0.5)
+    trainer.bootstrap()
+    found = trainer.choose()[i]
+    assert found is not None
+    before = [crf.weights.copy() for crf in trainer.crfs]
+    one, two = (labels for k, labels in enumerate(trainer.labels) if k != i)
+    parts = [trainer.text.labeled]
+    for data, a, b, examples in zip(trainer.text.unlabeled, one, two, found, strict=True):
+        taken = np.repeat(examples, data.lengths.astype(int))
+        assert (a[taken] == b[taken]).all()
+        labels = np.where(taken, a, 0).astype(np.int32)
+        parts.append((data, HardLabels(labels, 0.5 * examples)))
+    expected = replace(trainer.crfs[i], weights=before[i].copy())
+    options = trainer.params.options(share=trainer.params.share)
+    expected.train(parts, trainer.params, options=options)
+    trainer.retrain([found if k == i else None for k in THREE])
+    for k in THREE:
+        after = expected.weights if k == i else before[k]
+        assert trainer.crfs[k].weights == pytest.approx(after, abs=1e-9)
+    assert np.abs(trainer.crfs[i].weights - before[i]).max() > 0.01
 
 
 def test_tokens_that_are_no_examples_are_summed_over() -> None:
