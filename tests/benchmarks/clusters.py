@@ -105,15 +105,9 @@ def show_peer() -> None:
         print(f"| {len(text.words):,} | {clusters} | {a:.2f} | {b:.2f} | {b / a:.0f} |", flush=True)
 
 
-def show_aso() -> None:
+def show_aso(sizes: list[str]) -> None:
     print("| words | problems | tokens | CPU s |\n|---|---|---|---|")
-    for words, tokens in (
-        (50, 50_000),
-        (50, 100_000),
-        (200, 50_000),
-        (200, 100_000),
-        (800, 50_000),
-    ):
+    for words, tokens in (map(int, size.split(":")) for size in sizes):
         given = problem(tokens)
         params = AsoSemi.Params(aso_words=words, aso_tokens=tokens)
         spent = seconds(lambda g=given, p=params: AsoSemi().learn(g, p, RunContext()))  # type: ignore[misc]

@@ -199,7 +199,7 @@ def test_labels_of_a_file(tmp_path: Path) -> None:
     assert read_targets(str(path)).labels == (".", "B-X", "Y")
 
 
-@pytest.mark.parametrize(("name", "number", "least"), [("ud_el", 12, 100), ("conll00", 12, 80)])
+@pytest.mark.parametrize(("name", "number", "least"), [("ud_el", 11, 100), ("conll00", 10, 80)])
 def test_the_files_of_the_benchmark(name: str, number: int, least: int) -> None:
     path = Path(__file__).parents[1] / "benchmarks" / "targets" / f"{name}.txt"
     found = read_targets(str(path))
