@@ -169,4 +169,5 @@ def choose(
 
 
 def _fitting(plugins: Registry, task: str, model: str) -> list[str]:
-    return [name for name, info in plugins.methods.items() if info.misfit(task, model) is None]
+    known = plugins.methods.items()
+    return [name for name, info in known if info.misfit(task, model) is None and not info.needs]

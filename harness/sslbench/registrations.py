@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from dataclasses import dataclass, fields
 from importlib import import_module
@@ -245,11 +245,15 @@ class MethodInfo(Registration):
     baseline: whether other methods are compared with it.
     tasks: that the method is for; runs on datasets of other tasks are skipped.
     models: names of the models that it works with, () = all; runs with others are skipped.
+    needs: parameters that have no default of use: runs that leave one empty are skipped.
+    without_labels: whether it can learn without any labeled sentence; else such runs are skipped.
     """
 
     baseline: bool = False
     tasks: tuple[str, ...] = TASKS
     models: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    without_labels: bool = False
 
     kind: ClassVar[str] = "method"
 
@@ -257,6 +261,7 @@ class MethodInfo(Registration):
         """TypeError or ValueError for a wrong field."""
         super().__post_init__()
         _check_text_tuple(self, "models")
+        _check_text_tuple(self, "needs")
         _check_tasks(self, self.tasks)
 
     def misfit(self, task: str, model: str) -> str | None:
@@ -265,6 +270,15 @@ class MethodInfo(Registration):
             return f"for {', '.join(self.tasks)}, not {task}"
         if self.models and model not in self.models:
             return f"for model {', '.join(self.models)}, not {model}"
+        return None
+
+    def lacks(self, params: Mapping[str, Any], labeled: int | str) -> str | None:
+        """Why the method cannot run with these parameters and labels; None if it can."""
+        for name in self.needs:
+            if not params.get(name):
+                return f"without its parameter {name}: give --set {self.name}.{name}=..."
+        if labeled == 0 and not self.without_labels:
+            return "without labeled sentences, and learns from them"
         return None
 
 

@@ -14,6 +14,7 @@ from sslbench_methods.references import (
     ANDO_2005,
     BROWN_1992,
     CHIEU_2003,
+    DEVLIN_2019,
     HE_2013,
     JIAO_2006,
     LAFFERTY_2001,
@@ -134,6 +135,13 @@ METHODS: tuple[MethodInfo, ...] = (
         target="sslbench_methods.word_vectors.method:WordVectorsCRF",
     ),
     MethodInfo(
+        name="encoder",
+        summary="supervised, with contextual vectors of a transformer in a local folder",
+        reference=DEVLIN_2019,
+        target="sslbench_methods.encoder.method:EncoderCRF",
+        needs=("folder",),
+    ),
+    MethodInfo(
         name="tri_training",
         summary="three taggers from bootstrap samples: two teach the third where they agree",
         reference=f"{ZHOU_2005}; {SOGAARD_2010}",
@@ -151,6 +159,7 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="conditional random field that gives attributes of unlabeled text their labels",
         reference=MANN_2010,
         target="sslbench_methods.generalized_expectation.method:GeneralizedExpectation",
+        without_labels=True,
     ),
     MethodInfo(
         name="aso_semi",
@@ -304,6 +313,12 @@ SIMILARITIES: tuple[SimilarityInfo, ...] = (
 )
 
 TEXT_FEATURES: tuple[TextFeaturesInfo, ...] = (
+    TextFeaturesInfo(
+        name="encoder",
+        summary="contextual vectors of words, of a transformer in a local folder",
+        reference=DEVLIN_2019,
+        target="sslbench_methods.encoder.method:Encoder",
+    ),
     TextFeaturesInfo(
         name="aso_semi",
         summary="columns of the subspace that predictors of words from their contexts share",

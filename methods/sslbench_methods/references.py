@@ -16,6 +16,10 @@ BROWN_1992 = (
 CHIEU_2003 = (
     "H. L. Chieu, H. T. Ng: Named entity recognition with a maximum entropy approach. CoNLL 2003"
 )
+DEVLIN_2019 = (
+    "J. Devlin, M.-W. Chang, K. Lee, K. Toutanova: BERT: pre-training of deep bidirectional"
+    " transformers for language understanding. NAACL 2019"
+)
 HE_2013 = (
     "L. He, J. Gillenwater, B. Taskar: Graph-Based Posterior Regularization for Semi-Supervised"
     " Structured Prediction. CoNLL 2013"

@@ -51,6 +51,12 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "graph_lift": ("beta=1 eta=0.1 steps=10",),
     "graph_pr": ("lam=0.1 sigma2=10 em_iters=3 decoding=viterbi",),
     "jess_cm": ("eta=0.01",),
+    "word_vectors": (
+        "vector_length=1 dimensions=25 vector_window=1",
+        "vector_length=0.7 dimensions=25 vector_window=2",
+        "vector_length=0.7 dimensions=50 vector_window=2",
+        "vector_form=clusters vector_clusters=100 vector_window=2",
+    ),
 }
 #: for comparison: what papers print, lift without edges; on few corpora, with one seed
 CONTRASTS = {

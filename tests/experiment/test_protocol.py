@@ -63,13 +63,14 @@ def test_seeds_draw_different_samples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("all", 1000), ("7", 7), ("10%", 100), ("0.01%", 1), ("100%", 1000)]
+    ("text", "size"),
+    [("all", 1000), ("7", 7), ("0", 0), ("10%", 100), ("0.01%", 1), ("100%", 1000)],
 )
 def test_labeled_sizes(text: str, size: int) -> None:
     assert labeled_size(parse_labeled(text), 1000) == size
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "x", "0%", "101%", "", "1.5", "10 %%"])
+@pytest.mark.parametrize("text", ["-1", "x", "0%", "101%", "", "1.5", "10 %%"])
 def test_bad_labeled_is_refused(text: str) -> None:
     with pytest.raises(UserError, match="labeled"):
         parse_labeled(text)

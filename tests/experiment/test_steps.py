@@ -110,6 +110,9 @@ SMALL: Mapping[str, dict[str, Any]] = {
     "gp_crf": {"max_iterations": 12},
     "graph_pr": {"max_iterations": 12, "m_iterations": 6, "em_iters": 3, "em_tol": 0.0},
     "virtual_evidence": {"max_iterations": 12, "rounds": 3, "keep": "best"},
+    "tri_training": {"max_iterations": 6, "rounds": 3, "conditions": "none"},
+    "generalized_expectation": {"max_iterations": 12, "joint_iterations": 5},
+    "hybrid": {"max_iterations": 6, "rounds": 2},
 }
 
 

@@ -12,6 +12,7 @@ import pytest
 from sslbench import UserError
 from sslbench.corpus import CorpusShards
 from sslbench.crf import ChainModel
+from sslbench.experiment.plan import Request, plan
 from sslbench.features import TemplateFeaturizer
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import corpus_of, toy_dataset
@@ -162,7 +163,9 @@ def test_weight_zero_is_supervised() -> None:
     assert other.weights.tolist() == crf.weights.tolist()
 
 
-def test_a_file_of_targets_without_any_labeled_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("labeled", [0, 6])
+def test_a_file_of_targets_without_any_label(labeled: int, tmp_path: Path) -> None:
+    """With labeled sentences of which only the names of the labels are used, and with none."""
     dataset = toy_dataset()
     train = dataset.splits["train"]
     words, labels = train.column("word"), train.column("label")
@@ -171,7 +174,12 @@ def test_a_file_of_targets_without_any_labeled_sentence(tmp_path: Path) -> None:
         count.setdefault(word, []).append(label)
     lines = [f"word[0]={w}\t{max(set(c), key=c.count)}:0.9\n" for w, c in sorted(count.items())]
     path.write_text("# targets\n" + "".join(lines))
-    fitted = fit(targets=str(path), likelihood=False)
+    case = method_case(
+        GeneralizedExpectation, {"targets": str(path), "likelihood": labeled == 0}, ()
+    )
+    fitted = case.fit(dataset, labeled=labeled)
+    assert fitted.problem.labeled.n_sentences == labeled
+    assert set(fitted.own_tagger.labels) == set(labels.vocabulary.strings)
     assert fitted.trained.run.trace["attributes"] > 5
     assert "supervised" not in fitted.trained.run.trace
     test = dataset.splits["test"]
@@ -180,13 +188,40 @@ def test_a_file_of_targets_without_any_labeled_sentence(tmp_path: Path) -> None:
     assert right > 0.7  # words with two labels, and new words
 
 
+def test_without_labels_and_without_targets() -> None:
+    with pytest.raises(UserError, match="no labeled sentence to count targets in"):
+        method_case(GeneralizedExpectation, {}, ()).fit(toy_dataset(), labeled=0)
+
+
+def test_labels_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "targets"
+    path.write_text("word[0]=a\tY:0.5 B-X:0.25\n# word[0]=c\tQ:1\nword[0]=b\t.:1\n")
+    assert read_targets(str(path)).labels == (".", "B-X", "Y")
+
+
+@pytest.mark.parametrize(("name", "number", "least"), [("ud_el", 11, 100), ("conll00", 10, 80)])
+def test_the_files_of_the_benchmark(name: str, number: int, least: int) -> None:
+    path = Path(__file__).parents[1] / "benchmarks" / "targets" / f"{name}.txt"
+    found = read_targets(str(path))
+    assert len(found.labels) == number
+    assert len(found.entries) >= least
+
+
+def test_other_methods_need_labels() -> None:
+    methods = ("supervised", "generalized_expectation", "self_training")
+    request = Request(methods=methods, datasets=("synth",), labeled=0)
+    reasons = [task.skip_reason for task in plan(request, store=None, notice=lambda text: None)]
+    line = "without labeled sentences, and learns from them"
+    assert reasons == [line, None, line]
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("word[0]=a X:0.5", "1: no target"),
         ("word[0]=a\tX:2", "'X:2' is no label"),
         ("word[0]=a\tX:nan", "is no label"),
-        ("word[0]=a\tQ:0.5", "'Q:0.5' is no label"),
+        ("word[0]=a\tQ:0.5", "1: no label 'Q'"),
         ("word[0]=a\tX:0.9 Y:0.9", "1: no target"),
         ("word[0]=a\tX:0.1 Y:0.1 Z:0.1", "1: no target"),
         ("word[0]=a\t", "1: no target"),
@@ -199,11 +234,11 @@ def test_wrong_files_of_targets(line: str, message: str, tmp_path: Path) -> None
     path = tmp_path / "targets"
     path.write_text(line + "\n")
     with pytest.raises(UserError, match=message):
-        read_targets(str(path), crf)
+        read_targets(str(path)).of(crf)
 
 
 def test_labels_that_are_not_named_share_the_rest(tmp_path: Path) -> None:
     crf = problem_parts(1)[0]
     path = tmp_path / "targets"
     path.write_text("word[0]=a\tX:0.5\nword[-1]=a\tX:0.5 Y:0.25 Z:0.25\n")
-    assert read_targets(str(path), crf).labels.tolist() == [[0.5, 0.25, 0.25]] * 2
+    assert read_targets(str(path)).of(crf).labels.tolist() == [[0.5, 0.25, 0.25]] * 2

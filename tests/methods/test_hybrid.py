@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sslbench import RunContext
 from sslbench.crf import HardLabels, LogPartition
 from sslbench.features import TemplateFeaturizer
 from sslbench.testing.cases import method_case
@@ -32,7 +33,9 @@ def mixture(seed: int = 0) -> Any:
     )
     for table in (models.chain, models.state, models.arc):
         table[:] = np.log(rng.dirichlet(np.ones(3), table.shape)[..., 0])
-    models.with_crfs(part_crfs(problem, np.arange(problem.labeled.n_sentences), params))
+    models.with_crfs(
+        part_crfs(problem, np.arange(problem.labeled.n_sentences), params, RunContext())
+    )
     crf = mixture_of(problem, len(models.crfs) + models.n_tables)
     crf.weights[crf.factor_indices] = rng.uniform(0, 1, len(crf.factor_indices))
     return problem, params, models, crf

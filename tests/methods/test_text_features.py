@@ -18,7 +18,9 @@ from sslbench.experiment.text_features import FeaturedTagger
 from sslbench.features.words import WordFeatures
 from sslbench.testing.toys import corpus_of
 
-METHODS = [name for name, info in registry().methods.items() if "tagging" in info.tasks]
+METHODS = [
+    name for name, info in registry().methods.items() if "tagging" in info.tasks and not info.needs
+]
 FAST = {
     "rounds": 1,
     "max_iterations": 5,
@@ -82,7 +84,7 @@ def test_every_method_runs_on_top(method: str, model: str, tmp_path: Path) -> No
 
 def test_what_a_method_does_with_no_features_is_what_it_does_alone(tmp_path: Path) -> None:
     """Scaled to nothing, dense columns leave everything as it is."""
-    params = {"word_vectors.vector_scale": 1e-300, "word_vectors.dimensions": 2}
+    params = {"word_vectors.vector_length": 1e-300, "word_vectors.dimensions": 2}
     common: dict[str, Any] = {"labeled": 15, "unlabeled": 30, "featurizer": templates_in(tmp_path)}
     with_none = sslbench.train(
         "self_training", "synth", text_features="word_vectors", params=params, **common

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from sslbench import RunContext
-from sslbench.crf import PartialLabels
+from sslbench.crf import HardLabels, PartialLabels
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import toy_dataset
 from sslbench_methods.tri_training.method import (
     THREE,
-    ThreeTaggers,
     Trainer,
     TriTraining,
     allowed_size,
     count,
     subsample,
 )
+from sslbench_methods.tri_training.tagger import ThreeTaggers
 
 
 def fitted(**params: Any) -> Any:
@@ -31,7 +31,7 @@ def trainer_of(**params: Any) -> Trainer:
     problem = fitted(rounds=1, max_iterations=2).problem
     values = TriTraining.Params(**params)
     crf = problem.crf(values)
-    return Trainer([replace(crf) for _ in THREE], problem.encode(crf), values)
+    return Trainer([replace(crf) for _ in THREE], problem.encode(crf), values, RunContext())
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_three_equal_taggers_add_nothing_under_disagreement(unit: str) -> None:
     trainer = trainer_of(unit=unit, disagreement=True, conditions="none")
     trainer.crfs[0].train([trainer.text.labeled], trainer.params)
     trainer.crfs = [replace(trainer.crfs[0]) for _ in THREE]
-    assert trainer.choose(np.random.default_rng(0)) == [None] * 3
+    assert trainer.choose() == [None] * 3
     trainer.params = TriTraining.Params(unit=unit, conditions="none")
-    everything = trainer.choose(np.random.default_rng(0))
+    everything = trainer.choose()
     sizes = [
         data.offsets[-1] if unit == "token" else len(data.lengths)
         for data in trainer.text.unlabeled
@@ -75,8 +75,8 @@ def test_three_equal_taggers_add_nothing_under_disagreement(unit: str) -> None:
 @pytest.mark.parametrize("disagreement", [False, True])
 def test_examples_are_those_on_which_the_other_two_agree(unit: str, disagreement: bool) -> None:
     trainer = trainer_of(unit=unit, disagreement=disagreement, conditions="none")
-    trainer.bootstrap(np.random.default_rng(4))
-    chosen = trainer.choose(np.random.default_rng(0))
+    trainer.bootstrap()
+    chosen = trainer.choose()
     for i in THREE:
         j, k = (other for other in THREE if other != i)
         for s, data in enumerate(trainer.text.unlabeled):
@@ -90,6 +90,30 @@ def test_examples_are_those_on_which_the_other_two_agree(unit: str, disagreement
             ]
             found = chosen[i]
             assert (found[s].tolist() if found is not None else [False] * len(expected)) == expected
+
+
+@pytest.mark.parametrize("i", THREE)
+def test_a_tagger_is_retrained_on_its_own_examples_alone(i: int) -> None:
+    trainer = trainer_of(conditions="none", weight=0.5)
+    trainer.bootstrap()
+    found = trainer.choose()[i]
+    assert found is not None
+    before = [crf.weights.copy() for crf in trainer.crfs]
+    one, two = (labels for k, labels in enumerate(trainer.labels) if k != i)
+    parts = [trainer.text.labeled]
+    for data, a, b, examples in zip(trainer.text.unlabeled, one, two, found, strict=True):
+        taken = np.repeat(examples, data.lengths.astype(int))
+        assert (a[taken] == b[taken]).all()
+        labels = np.where(taken, a, 0).astype(np.int32)
+        parts.append((data, HardLabels(labels, 0.5 * examples)))
+    expected = replace(trainer.crfs[i], weights=before[i].copy())
+    options = trainer.params.options(share=trainer.params.share)
+    expected.train(parts, trainer.params, options=options)
+    trainer.retrain([found if k == i else None for k in THREE])
+    for k in THREE:
+        after = expected.weights if k == i else before[k]
+        assert trainer.crfs[k].weights == pytest.approx(after, abs=1e-9)
+    assert np.abs(trainer.crfs[i].weights - before[i]).max() > 0.01
 
 
 def test_tokens_that_are_no_examples_are_summed_over() -> None:
@@ -128,7 +152,8 @@ def test_three_equal_taggers_are_one(combine: str) -> None:
 
 def test_without_text_the_taggers_are_those_of_the_bootstrap() -> None:
     trainer = trainer_of()
-    trainer.bootstrap(np.random.default_rng(2))
+    trainer.run.rng = np.random.default_rng(2)
+    trainer.bootstrap()
     n = len(trainer.text.labeled[0].lengths)
     rng = np.random.default_rng(2)
     for crf in trainer.crfs:

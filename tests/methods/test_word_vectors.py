@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from sslbench import UserError
+from sslbench import RunContext, UserError
 from sslbench.features.words import WordFeatures
 from sslbench_methods.singular import singular_rows
 from sslbench_methods.text_words import TextWords
 from sslbench_methods.word_vectors import files
 from sslbench_methods.word_vectors.files import read_vectors
-from sslbench_methods.word_vectors.method import WordVectors, ppmi, signs, text_vectors
+from sslbench_methods.word_vectors.method import WordVectors, ppmi, signs, text_vectors, unit_rows
 
 WORDS = ["the", "of", "Köln"]
 VECTORS = np.array([[0.5, -1.25], [2.0, 3.0], [0.0, 1e-3]], np.float32)
@@ -143,6 +144,26 @@ def test_signs_of_large_numbers() -> None:
     vectors = np.array([[1.0], [3.0], [-1.0], [-5.0], [0.0]], np.float32)
     names, codes = signs(vectors)["vector0"]
     assert [names[code] for code in codes] == ["", "+", "", "-", ""]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
+def test_unit_rows(scale: float) -> None:
+    rows = np.array([[3.0, -4.0], [0.0, 0.0], [0.0, 2.0]]) * scale
+    assert np.allclose(unit_rows(rows.astype(np.float32)), [[0.6, -0.8], [0, 0], [0, 1]])
+    assert unit_rows(np.empty((0, 3), np.float32)).shape == (0, 3)
+    assert unit_rows(np.empty((3, 0), np.float32)).shape == (3, 0)
+
+
+def test_all_vectors_have_the_same_length(tmp_path: Path) -> None:
+    path = tmp_path / "vectors"
+    path.write_bytes(lines_of())
+    params = WordVectors.Params(vector_file=str(path), vector_length=0.5)
+    problem: Any = None  # a file needs no text
+    features = WordVectors().learn(problem, params, RunContext())
+    assert features.vectors is not None
+    assert np.linalg.norm(features.vectors, axis=1).tolist() == pytest.approx([0.5] * 3)
+    cosine = features.vectors @ VECTORS.T / np.linalg.norm(VECTORS, axis=1) / 0.5
+    assert np.diag(cosine).tolist() == pytest.approx([1.0] * 3)
 
 
 def test_a_word_without_a_vector_is_looked_up_in_lower_case() -> None:

@@ -11,7 +11,7 @@ from sslbench import Column, Corpus, Vocabulary, registry
 from sslbench.experiment.data import DataHome
 from sslbench.testing import check_dataset, check_featurizer, check_method
 
-METHODS = registry().methods
+METHODS = {name: info for name, info in registry().methods.items() if not info.needs}
 #: fewer rounds than the default, to save time
 FAST = {"rounds": 2, "em_iters": 2, "max_iterations": 50, "neighbors": 4}
 #: numbers of clusters that the few words of the generated text allow

@@ -18,7 +18,13 @@ from sslbench.folders import CACHE_VARIABLE, HOME_VARIABLE, cache_folder, data_f
 from sslbench.plugins import registry
 
 _LIBRARIES = ("numpy", "scipy", "numba", "msgspec", "pandas")
-_EXTRAS = {"distributed": "dask", "scikit-learn": "sklearn", "pynndescent": "graph"}
+_EXTRAS = {
+    "distributed": "dask",
+    "scikit-learn": "sklearn",
+    "pynndescent": "graph",
+    "onnxruntime": "encoder",
+    "tokenizers": "encoder",
+}
 _LEAST_FREE = 2**30  # bytes
 
 

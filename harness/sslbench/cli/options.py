@@ -106,7 +106,7 @@ _OPTIONS = (
         default="all",
         show_default=True,
         metavar="N|P%|all",
-        help="Number or share of labeled sentences.",
+        help="Number or share of labeled sentences; 0 for methods that learn without any.",
     ),
     click.option(
         "--text",

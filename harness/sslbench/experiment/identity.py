@@ -74,16 +74,29 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
 def input_hashes(params: Mapping[str, Any], files: Iterable[str]) -> dict[str, str]:
     """Sha256 of the files that parameters name, by path; files: the names of these parameters.
 
-    UserError for a file that cannot be read.
+    Of a folder, all files in it count but those with a dot before their name. UserError for a file
+    that cannot be read.
     """
     found = {}
-    for path in sorted(str(params[name]) for name in files if params[name]):
+    named = sorted(str(params[name]) for name in files if params[name])
+    for path in (each for name in named for each in _files(name)):
         try:
             with open(path, "rb") as file:
                 found[path] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror}", file=path) from None
     return found
+
+
+def _files(path: str) -> list[str]:
+    """The path, or those of the files in a folder."""
+    if not os.path.isdir(path):
+        return [path]
+    try:
+        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+    return [entry.path for entry in entries if entry.is_file() and entry.name[0] != "."]
 
 
 def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> str:

@@ -265,15 +265,17 @@ class _Planner:
 
     def task(self, dataset: _PlannedDataset, seed: int, method: str) -> RunTask:
         """One run. UserError for a parameter that does not fit."""
+        spec, info = self._spec(dataset, seed, method), self.plugins.method(method)
+        misfit = info.misfit(dataset.task, self.model)
         task = RunTask(
-            spec=self._spec(dataset, seed, method),
+            spec=spec,
             templates=dataset.templates,
             metric=dataset.metric,
             data_path=self.data_path,
             store=self.store,
             threads=self.threads,
             quiet=self.request.quiet,
-            skip_reason=self.plugins.method(method).misfit(dataset.task, self.model),
+            skip_reason=misfit or info.lacks(spec.params, spec.protocol.labeled),
             cut=self.request.cut,
             files=dataset.files,
         )

@@ -50,11 +50,11 @@ def parse_labeled(text: str) -> int | str:
     text = text.strip()
     if text == "all":
         return text
-    if re.fullmatch(r"[0-9]{1,15}", text) and int(text) > 0:
+    if re.fullmatch(r"[0-9]{1,15}", text):
         return int(text)
     if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,15})?%", text) and 0 < float(text[:-1]) <= 100:
         return "all" if float(text[:-1]) == 100 else f"{float(text[:-1]):g}%"
-    raise UserError(f"--labeled {text!r}", hint="give a number above 0, 'all' or e.g. '10%'")
+    raise UserError(f"--labeled {text!r}", hint="give a number, 'all' or e.g. '10%'")
 
 
 def parse_unlabeled(text: str) -> int | str:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-#: a parameter that names a file of the user, whose content enters the identity of a run; "" = none
+#: a parameter that names a file of the user, or a folder, whose content enters the identity of a
+#: run; "" = none
 UserFile = Annotated[str, msgspec.Meta(extra={"user_file": True})]
 S = TypeVar("S", bound=msgspec.Struct)
 #: integers are counts, sizes and seeds: numpy has no larger ones

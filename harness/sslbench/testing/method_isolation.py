@@ -18,6 +18,7 @@ import numpy as np
 from sslbench.corpus import Corpus, CorpusShards
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.problem import Problem
+from sslbench.experiment.values import file_params
 
 from .cases import LABELED, MethodCase, external_text, require_same
 from .guard import Watch, no_datasets, watched
@@ -41,10 +42,12 @@ def check_hidden_labels(case: MethodCase) -> None:
 def check_files(case: MethodCase) -> None:
     """Neither `fit` nor `predict` reads a file, loads a dataset, or uses the network.
 
-    Code, the files of the method's own package and of ``run.cache`` may be read, and files that
-    were written in the same training.
+    Code, the files of the method's own package and of ``run.cache`` may be read, those that its
+    parameters name, and files that were written in the same training.
     """
     watch = Watch.of_module(case.cls.__module__, DataHome())
+    named = (case.params.get(name) for name in file_params(case.cls.Params))
+    watch.allow(*(Path(path) for path in named if path))
 
     error: Exception | None = None
     with tempfile.TemporaryDirectory() as folder:

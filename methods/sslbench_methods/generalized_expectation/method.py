@@ -15,19 +15,24 @@ phi + STEP w and phi - STEP w (docs/specs/cited_systems.md, section 6).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import msgspec
 import numpy as np
 from scipy import sparse
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams, UserError
 from sslbench.crf import BatchPotentials, ChainCRF, PotentialGradient
 from sslbench.experiment.values import UserFile
 from sslbench.method import FeaturesFrom
 from sslbench.types import F64
-from sslbench_methods.generalized_expectation.targets import Targets, counted, read_targets
+from sslbench_methods.generalized_expectation.targets import (
+    TargetFile,
+    Targets,
+    counted,
+    read_targets,
+)
 from sslbench_methods.shared import encoded, train_supervised
 
 #: the largest number that is added to a potential, on both sides; errors are of its square
@@ -74,13 +79,20 @@ class GeneralizedExpectation(CRFMethod):
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
-        """Train on the labeled sentences, then on both."""
+        """Train on the labeled sentences, then on both; without any, on the targets alone.
+
+        Then the labels are those that the file of targets names.
+        """
+        given = read_targets(params.targets) if params.targets else None
+        if not problem.labeled.n_sentences:
+            problem = named_labels(problem, given)
         crf, text = encoded(problem, params, run, params.features_from)
-        if params.likelihood:
+        likelihood = params.likelihood and problem.labeled.n_sentences > 0
+        if likelihood:
             train_supervised(crf, text, params, run)
         with run.phase("targets"):
-            if params.targets:
-                targets = read_targets(params.targets, crf)
+            if given is not None:
+                targets = given.of(crf)
             else:
                 targets = counted(text, crf, params.attributes, params.smoothing)
             expectations = Expectations.of(targets, crf, text.unlabeled)
@@ -94,12 +106,20 @@ class GeneralizedExpectation(CRFMethod):
             )
         ]
         options = params.options(max_iterations=params.joint_iterations)
-        own = [text.labeled] if params.likelihood else []
+        own = [text.labeled] if likelihood else []
         with run.phase("train"):
             run.record(run.train(crf, [*own, *parts], params, options=options), "joint")
             crf.evaluate(parts)
         run.trace["divergence"] = expectations.divergence()
         return crf
+
+
+def named_labels(problem: Problem, given: TargetFile | None) -> Problem:
+    """A problem without labeled sentences, with the labels of the targets, or of its codec."""
+    if given is None:
+        hint = "give label distributions of attributes: --set targets=FILE"
+        raise UserError("there is no labeled sentence to count targets in", hint=hint)
+    return problem if problem.labels else replace(problem, labels=given.labels)
 
 
 @dataclass

@@ -11,6 +11,9 @@ from sslbench import UserError
 from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem
 from sslbench.types import F64, I32, I64
 
+_ROUNDING = 1e-6
+_FORM = "write attribute<TAB>label:probability ..., which add up to 1"
+
 
 @dataclass(frozen=True)
 class Targets:
@@ -71,15 +74,53 @@ def information(counts: F64, total: F64) -> F64:
     return gain
 
 
-def read_targets(path: str, crf: ChainCRF) -> Targets:
-    """Targets of a file with lines "attribute<TAB>label:probability label:probability ...".
+@dataclass(frozen=True)
+class TargetFile:
+    """What a file says: by attribute the number of its line, and probabilities of labels."""
 
-    Attributes as `sslbench show MODEL` writes them, such as ``word[0]=the``; those that the text
-    lacks are left out. Labels that are not named share what is left to 1, UserError with the line
-    for anything else.
+    path: str
+    entries: dict[str, tuple[int, dict[str, float]]]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All that it names, sorted."""
+        return tuple(sorted({label for _, target in self.entries.values() for label in target}))
+
+    def of(self, crf: ChainCRF) -> Targets:
+        """Targets of the attributes that the CRF has; labels that are not named share the rest.
+
+        UserError, with the line, for an unknown label and probabilities that do not add up to 1.
+        """
+        numbers = {crf.index.node_text(i): i for i in range(crf.index.n_node)}
+        found = {
+            numbers[attribute]: self._distribution(*entry, crf.labels)
+            for attribute, entry in self.entries.items()
+            if attribute in numbers
+        }
+        if not found:
+            raise UserError("none of its attributes is in the text", file=self.path)
+        order = sorted(found)
+        return Targets(np.array(order, np.int64), np.array([found[i] for i in order]))
+
+    def _distribution(self, line: int, target: dict[str, float], labels: tuple[str, ...]) -> F64:
+        for label in target:
+            if label not in labels:
+                hint = f"labels: {', '.join(labels)}"
+                raise UserError(f"no label {label!r}", file=self.path, line=line, hint=hint)
+        left, others = 1.0 - sum(target.values()), len(labels) - len(target)
+        if not others and left > _ROUNDING:
+            raise UserError("no target distribution", file=self.path, line=line, hint=_FORM)
+        share = max(0.0, left) / max(1, others)
+        return np.array([target.get(label, share) for label in labels])
+
+
+def read_targets(path: str) -> TargetFile:
+    """Lines "attribute<TAB>label:probability label:probability ...", and comments after "#".
+
+    Attributes as `sslbench show MODEL` writes them, such as ``word[0]=the``. UserError with the
+    line for anything else.
     """
-    numbers = {crf.index.node_text(i): i for i in range(crf.index.n_node)}
-    found: dict[int, F64] = {}
+    entries = {}
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
@@ -87,30 +128,23 @@ def read_targets(path: str, crf: ChainCRF) -> Targets:
         raise UserError(f"cannot be read: {error}", file=path) from None
     for line, text in enumerate(lines, 1):
         if text.strip() and not text.startswith("#"):
-            attribute, target = _parsed(text, crf.labels, path, line)
-            if attribute in numbers:
-                found[numbers[attribute]] = target
-    if not found:
-        raise UserError("none of its attributes is in the text", file=path)
-    order = sorted(found)
-    return Targets(np.array(order, np.int64), np.array([found[i] for i in order]))
+            attribute, tab, rest = text.partition("\t")
+            target = _probabilities(rest, path, line)
+            if not tab or not target or sum(target.values()) > 1 + _ROUNDING:
+                raise UserError("no target distribution", file=path, line=line, hint=_FORM)
+            entries[attribute] = line, target
+    return TargetFile(path, entries)
 
 
-def _parsed(text: str, labels: tuple[str, ...], path: str, line: int) -> tuple[str, F64]:
-    attribute, tab, rest = text.partition("\t")
-    target = np.full(len(labels), np.nan)
-    for pair in rest.split():
+def _probabilities(text: str, path: str, line: int) -> dict[str, float]:
+    found = {}
+    for pair in text.split():
         label, _, number = pair.rpartition(":")
         try:
             value = float(number)
         except ValueError:
             value = -1.0
-        if label not in labels or not 0 <= value <= 1:
-            hint = f"labels: {', '.join(labels)}"
-            raise UserError(f"{pair!r} is no label:probability", file=path, line=line, hint=hint)
-        target[labels.index(label)] = value
-    left, open_labels = 1.0 - float(np.nansum(target)), int(np.isnan(target).sum())
-    if not tab or open_labels == len(labels) or left < -1e-6 or (not open_labels and left > 1e-6):
-        form = "write attribute<TAB>label:probability, which add up to 1"
-        raise UserError("no target distribution", file=path, line=line, hint=form)
-    return attribute, np.where(np.isnan(target), max(0.0, left) / max(1, open_labels), target)
+        if not label or not 0 <= value <= 1:
+            raise UserError(f"{pair!r} is no label:probability", file=path, line=line, hint=_FORM)
+        found[label] = value
+    return found

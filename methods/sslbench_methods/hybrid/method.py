@@ -121,7 +121,7 @@ class Hybrid(CRFMethod):
             templates = problem.featurizer.templates
             models = MixedModels.build(templates, L, problem.unlabeled, least)
         with run.phase("train"):
-            models.with_crfs(part_crfs(problem, own, params))
+            models.with_crfs(part_crfs(problem, own, params, run))
         crf = mixture_of(problem, len(models.crfs) + models.n_tables)
         crf.weights[crf.factor_indices[: len(models.crfs)]] = 1.0
         text = problem.labeled.select(held_out)
@@ -158,7 +158,9 @@ def cut(n: int, held_out: float, rng: np.random.Generator) -> tuple[I64, I64]:
     return np.sort(order[size:]), np.sort(order[:size])
 
 
-def part_crfs(problem: Problem, sentences: I64, params: Hybrid.Params) -> list[ChainCRF]:
+def part_crfs(
+    problem: Problem, sentences: I64, params: Hybrid.Params, run: RunContext
+) -> list[ChainCRF]:
     """The CRFs of the parts of the features, trained on some of the labeled sentences."""
     whole = problem.featurizer
     sets = feature_sets(whole) if params.parts == "kinds" else [whole]
@@ -168,7 +170,7 @@ def part_crfs(problem: Problem, sentences: I64, params: Hybrid.Params) -> list[C
         own = replace(problem, labeled=labeled, featurizer=featurizer, dev=None)
         crf = own.crf(params)
         gold = HardLabels(problem.label_codes(labeled))
-        crf.train([(crf.encode(labeled), gold)], params)
+        run.train(crf, [(crf.encode(labeled), gold)], params)
         crfs.append(crf)
     return crfs
 

@@ -14,81 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.checked import Saved, vector
-from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, HardLabels, PartialLabels
-from sslbench.crf.model import best_sequences
 from sslbench.method import FeaturesFrom
-from sslbench.taggers import CRFTagger
-from sslbench.types import F64, I32, Arrays, Bool
+from sslbench.types import I32, Bool
 from sslbench_methods.shared import encoded
+from sslbench_methods.tri_training.tagger import Combine, ThreeTaggers
 
 THREE = range(3)
-_FIRST = 1e-3  # of a vote: where all three differ, the first tagger decides
-
-Combine = Annotated[
-    Literal["mean", "majority"],
-    msgspec.Meta(description="labels of the result: mean of the marginals, or majority vote"),
-]
-
-
-@dataclass(frozen=True)
-class ThreeTaggers(CRFTagger):
-    """Three CRFs that differ in their weights. weights: of the second and the third."""
-
-    crf: ChainCRF
-    weights: tuple[F64, F64]
-    combine: str
-    kind = "tri_training"
-
-    @property
-    def crfs(self) -> list[ChainCRF]:
-        return [self.crf, *(replace(self.crf, weights=own) for own in self.weights)]
-
-    def predict(self, corpus: Corpus) -> I32:
-        """int32[N]: the legal sequence with the largest sum of votes or of mean marginals."""
-        scores, mask = self._scores(corpus), self.crf.transition_mask
-        if mask is None:
-            best: I32 = scores.argmax(axis=1).astype(np.int32)
-            return best
-        return best_sequences(scores, corpus.offsets, mask)
-
-    def _scores(self, corpus: Corpus) -> F64:
-        if self.combine == "mean":
-            return self.predict_marginals(corpus)
-        data = self.crf.encode(corpus)
-        votes = np.zeros((corpus.n_tokens, len(self.labels)))
-        for i, crf in enumerate(self.crfs):
-            votes[np.arange(len(votes)), crf.decode(data)] += 1.0 if i else 1.0 + _FIRST
-        return votes
-
-    def predict_marginals(self, corpus: Corpus) -> F64:
-        """float64[N, L]: the mean of the three taggers' probabilities."""
-        data = self.crf.encode(corpus)
-        mean: F64 = np.mean([crf.marginals(data) for crf in self.crfs], axis=0)
-        return mean
-
-    def arrays(self) -> Saved:
-        arrays, facts = self.crf.arrays()
-        more = {f"weights{i}": own for i, own in enumerate(self.weights)}
-        return arrays | more, {**facts, "combine": self.combine}
-
-    @classmethod
-    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> ThreeTaggers:
-        """Restore; ValueError when arrays and facts do not fit together."""
-        crf = ChainCRF.from_arrays(arrays, facts)
-        first, second = (
-            vector(arrays, f"weights{i}", np.float64, crf.layout.size) for i in range(2)
-        )
-        if not (np.isfinite(first).all() and np.isfinite(second).all()):
-            raise ValueError("a weight is not finite")
-        return cls(crf, (first, second), str(facts["combine"]))
 
 
 class TriTraining(CRFMethod):
@@ -112,7 +50,10 @@ class TriTraining(CRFMethod):
         weight: Annotated[
             float, msgspec.Meta(gt=0, le=1e9, description="of an added sentence (labeled: 1)")
         ] = 1.0
-        combine: Combine = "mean"
+        combine: Annotated[
+            Combine,
+            msgspec.Meta(description="labels of the result: mean of the marginals, or majority"),
+        ] = "mean"
         share: Annotated[
             float,
             msgspec.Meta(
@@ -134,13 +75,14 @@ class TriTraining(CRFMethod):
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ThreeTaggers:
         """Train until no tagger changes; the trace has the examples and errors of each round."""
         crf, text = encoded(problem, params, run, params.features_from)
-        trainer = Trainer([replace(crf, weights=crf.weights.copy()) for _ in THREE], text, params)
+        crfs = [replace(crf, weights=crf.weights.copy()) for _ in THREE]
+        trainer = Trainer(crfs, text, params, run)
         with run.phase("train"):
-            trainer.bootstrap(run.rng)
+            trainer.bootstrap()
         rounds = run.rounds(params.rounds)
         for _ in rounds:
             with run.phase("decode"):
-                chosen = trainer.choose(run.rng)
+                chosen = trainer.choose()
             with run.phase("train"):
                 trainer.retrain(chosen)
             sizes = [0 if each is None else count(each) for each in chosen]
@@ -172,25 +114,27 @@ class Trainer:
     crfs: list[ChainCRF]
     text: EncodedProblem
     params: TriTraining.Params
+    run: RunContext
     errors: list[float] = field(default_factory=lambda: [0.5] * 3)
     sizes: list[int] = field(default_factory=lambda: [0] * 3)
     labels: list[list[I32]] = field(default_factory=list)
 
-    def bootstrap(self, rng: np.random.Generator) -> None:
+    def bootstrap(self) -> None:
         """Train each on as many labeled sentences as there are, drawn with replacement."""
         data, gold = self.text.labeled
         n = len(data.lengths)
         for crf in self.crfs:
-            often = np.bincount(rng.integers(0, n, n), minlength=n).astype(np.float64)
-            crf.train([(data, HardLabels(gold.labels, often))], self.params)
+            drawn = self.run.rng.integers(0, n, n)
+            often = np.bincount(drawn, minlength=n).astype(np.float64)
+            self.run.train(crf, [(data, HardLabels(gold.labels, often))], self.params)
 
-    def choose(self, rng: np.random.Generator) -> list[Chosen | None]:
+    def choose(self) -> list[Chosen | None]:
         """The examples that each tagger is retrained on; None = it is not."""
         own = [crf.decode(self.text.labeled[0]) for crf in self.crfs]
         self.labels = [[crf.decode(x) for x in self.text.unlabeled] for crf in self.crfs]
-        return [self._choose(i, own, rng) for i in THREE]
+        return [self._choose(i, own) for i in THREE]
 
-    def _choose(self, i: int, own: list[I32], rng: np.random.Generator) -> Chosen | None:
+    def _choose(self, i: int, own: list[I32]) -> Chosen | None:
         """own: of each tagger, its labels of the labeled text."""
         j, k = (other for other in THREE if other != i)
         error = self._error(own[j], own[k])
@@ -200,7 +144,7 @@ class Trainer:
         size = count(found)
         if self.params.conditions == "printed":
             size = allowed_size(error, self.errors[i], self.sizes[i], size)
-            found = subsample(found, size, rng)
+            found = subsample(found, size, self.run.rng)
         if not size:
             return None
         self.errors[i], self.sizes[i] = error, size
@@ -239,7 +183,8 @@ class Trainer:
                     )
                 ]
                 options = self.params.options(share=self.params.share)
-                self.crfs[i].train([self.text.labeled, *parts], self.params, options=options)
+                parts = [self.text.labeled, *parts]
+                self.run.train(self.crfs[i], parts, self.params, options=options)
 
     def _term(self, data: EncodedCorpus, labels: I32, examples: Bool) -> HardLabels | PartialLabels:
         if self.params.unit == "sentence":

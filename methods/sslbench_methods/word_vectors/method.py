@@ -1,10 +1,12 @@
 """Word vectors as features: of a user's file, or learned from the text of the problem.
 
-Turian et al. (2010): the vectors of the words in a window are real-valued features of the CRF,
-scaled to a standard deviation. Guo et al. (2014): the same as discrete features, clusters of the
-vectors or the signs of their large numbers. Without a file, vectors are those of the shifted
-positive pointwise mutual information of words and their neighbors, factorized (Levy & Goldberg
-2014): max(0, log p(w, c) / (p(w) p(c)) - log shift). Neighbors at each place are counted apart.
+Turian et al. (2010): the vectors of the words in a window are real-valued features of the CRF.
+They scale all numbers alike; here each vector has the same length, since those of the mutual
+information are the longer the more neighbors a word has. Guo et al. (2014): discrete features,
+clusters of the vectors or the signs of their large numbers. Without a file, vectors are those of
+the shifted positive pointwise mutual information of words and their neighbors, factorized (Levy &
+Goldberg 2014): max(0, log p(w, c) / (p(w) p(c)) - log shift). Neighbors at each place are counted
+apart.
 """
 
 from __future__ import annotations
@@ -41,9 +43,7 @@ VectorForm = Annotated[
     Literal["real", "signs", "clusters"],
     msgspec.Meta(description="features: the numbers, signs of large ones, clusters of vectors"),
 ]
-VectorScale = Annotated[
-    float, msgspec.Meta(gt=0, le=1e3, description="standard deviation of the numbers")
-]
+VectorLength = Annotated[float, msgspec.Meta(gt=0, le=1e3, description="of a word's vector")]
 VectorClusters = Annotated[
     int, msgspec.Meta(ge=1, le=100_000, description="of the vectors, for the form clusters")
 ]
@@ -61,14 +61,14 @@ class WordVectors:
 
         vector_file: VectorFile = ""
         vector_limit: VectorLimit = 200_000
-        dimensions: Dimensions = 50
+        dimensions: Dimensions = 25
         vector_min_count: VectorMinCount = 2
         shift: Shift = 1.0
         neighbors: Neighbors = 2
         vector_form: VectorForm = "real"
-        vector_scale: VectorScale = 0.1
-        vector_clusters: VectorClusters = 500
-        vector_window: VectorWindow = 2
+        vector_length: VectorLength = 1.0
+        vector_clusters: VectorClusters = 100
+        vector_window: VectorWindow = 1
         vector_column: VectorColumn = "word"
 
     def learn(self, problem: Problem, params: Params, run: RunContext) -> WordFeatures:
@@ -81,13 +81,13 @@ class WordVectors:
             words, vectors = text.words, text_vectors(text, params, run.rng)
         run.trace["words"], run.trace["dimensions"] = vectors.shape
         window = tuple(range(-params.vector_window, params.vector_window + 1))
-        spread = float(vectors.std()) if vectors.size else 0.0
-        scaled = vectors * np.float32(params.vector_scale / spread if spread else 1.0)
+        directions = unit_rows(vectors)
         if params.vector_form == "real":
-            return WordFeatures(column, words, window, {}, scaled)
+            numbers = (directions * params.vector_length).astype(np.float32)
+            return WordFeatures(column, words, window, {}, numbers)
         if params.vector_form == "signs":
             return WordFeatures(column, words, window, signs(vectors))
-        number = kmeans(vectors.astype(np.float64), params.vector_clusters, run.rng)
+        number = kmeans(directions, params.vector_clusters, run.rng)
         names = [str(k) for k in range(params.vector_clusters)]
         return WordFeatures(column, words, window, {"vectors": (names, number)})
 
@@ -108,18 +108,18 @@ class WordVectorsCRF(OnTextFeatures):
 
         vector_file: VectorFile = ""
         vector_limit: VectorLimit = 200_000
-        dimensions: Dimensions = 50
+        dimensions: Dimensions = 25
         vector_min_count: VectorMinCount = 2
         shift: Shift = 1.0
         neighbors: Neighbors = 2
         vector_form: VectorForm = "real"
-        vector_scale: VectorScale = 0.1
-        vector_clusters: VectorClusters = 500
-        vector_window: VectorWindow = 2
+        vector_length: VectorLength = 1.0
+        vector_clusters: VectorClusters = 100
+        vector_window: VectorWindow = 1
         vector_column: VectorColumn = "word"
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("dimensions", (25, 50, 100)),
-            SearchAxis("vector_scale", low=0.01, high=1, log=True),
+            SearchAxis("dimensions", (12, 25, 50, 100)),
+            SearchAxis("vector_length", low=0.1, high=10, log=True),
             SearchAxis("vector_form", ("real", "signs", "clusters")),
         )
 
@@ -134,6 +134,16 @@ def text_vectors(text: TextWords, params: WordVectors.Params, rng: np.random.Gen
         sides += [after, after.T.tocsr()]
     matrix = sparse.csr_array(sparse.hstack([ppmi(side, params.shift) for side in sides]))
     return singular_rows(matrix, params.dimensions, rng).astype(np.float32)
+
+
+def unit_rows(vectors: F32) -> F64:
+    """Each divided by its length; zeros stay."""
+    rows = vectors.astype(np.float64)
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+    rows /= np.where(largest > 0, largest, 1.0)  # so that no square overflows or vanishes
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: F64 = rows / np.where(length > 0, length, 1.0)
+    return unit
 
 
 def ppmi(counts: sparse.csr_array, shift: float) -> sparse.csr_array:

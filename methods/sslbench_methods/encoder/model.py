@@ -1,0 +1,217 @@
+"""A transformer of a local folder: vectors of the words of a sentence.
+
+The folder is that of ``optimum-cli export onnx``: ``model.onnx`` (with ``model.onnx_data``, if it
+is large), ``tokenizer.json`` and ``config.json``. The vector of a word is the mean of the last
+layer over its pieces, or that of its first piece. A sentence is computed alone, in one thread:
+batches would need padding, and the last digits would depend on the sentences beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from sslbench import UserError
+from sslbench.experiment.identity import input_hashes
+from sslbench.types import F32, I64
+
+MODEL, TOKENIZER, CONFIG = "model.onnx", "tokenizer.json", "config.json"
+#: files of a folder that vectors depend on
+FILES = (MODEL, "model.onnx_data", TOKENIZER, CONFIG)
+#: what a model may ask for, of n pieces
+INPUTS = {"input_ids": None, "attention_mask": 1, "token_type_ids": 0}
+_EXPORT = "make a folder with: optimum-cli export onnx --model NAME FOLDER"
+
+Pooling = Literal["mean", "first"]
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """An opened model.
+
+    tokenizer: cuts what is too long.  counter: the same, cuts nothing.
+    limit: pieces that it reads at once, with those that begin and end a sentence.
+    size: numbers of a vector.  version: of the library.
+    """
+
+    folder: str
+    session: Any
+    tokenizer: Any
+    counter: Any
+    limit: int
+    pooling: Pooling
+    size: int
+    version: str
+
+    @classmethod
+    def open(cls, folder: str, pieces: int, pooling: Pooling) -> Transformer:
+        """UserError if a library or a file is missing, or a file is none of a model.
+
+        pieces: the most at once; less if the model's configuration says so.
+        """
+        try:
+            import onnxruntime
+            import tokenizers
+        except ImportError as error:
+            hint = "pip install 'sslbench[encoder]'"
+            raise UserError(f"the encoder needs a library: {error}", hint=hint) from None
+        for name in (MODEL, TOKENIZER):
+            if not Path(folder, name).is_file():
+                raise UserError(f"no {name} in it", file=folder, hint=_EXPORT)
+        limit = min(pieces, _most_positions(Path(folder, CONFIG)))
+        tokenizer, counter = _tokenizers(tokenizers, str(Path(folder, TOKENIZER)), limit)
+        path = str(Path(folder, MODEL))
+        session = _session(onnxruntime, path)
+        size = _layer(session, np.zeros((1, 1), np.int64), path).shape[1]
+        version = str(onnxruntime.__version__)
+        return cls(folder, session, tokenizer, counter, limit, pooling, size, version)
+
+    def vectors(self, words: Sequence[str]) -> F32:
+        """float32[n, D] of a sentence; zeros for words that yield no piece.
+
+        A sentence that is too long is read in windows that overlap by half; a word gets its vector
+        where it is nearest to the middle. Of a word that is too long alone, the first pieces count.
+        """
+        own = self.counter.encode(list(words), is_pretokenized=True, add_special_tokens=False)
+        counts = np.bincount(
+            np.array([word for word in own.word_ids if word is not None], np.int64),
+            minlength=len(words),
+        )
+        room = self.limit - self.tokenizer.num_special_tokens_to_add(False)
+        parts = windows(counts.tolist(), room)
+        found = [self._window(words[part.start : part.stop]) for part in parts]
+        out = np.zeros((len(words), self.size), np.float32)
+        centers = np.array([part.start + part.stop - 1 for part in parts])
+        nearest = np.abs(centers - 2 * np.arange(len(words))[:, None]).argmin(axis=1)
+        for number, (part, vectors) in enumerate(zip(parts, found, strict=True)):
+            own_words = np.flatnonzero(nearest == number)
+            out[own_words] = vectors[own_words - part.start]
+        return out
+
+    def _window(self, words: Sequence[str]) -> F32:
+        """float32[n, D] of words that fit."""
+        encoding = self.tokenizer.encode(list(words), is_pretokenized=True)
+        ids = np.array([encoding.ids], np.int64)
+        layer = _layer(self.session, ids, str(Path(self.folder, MODEL)))
+        out = np.zeros((len(words), layer.shape[1]), np.float32)
+        pieces = [i for i, word in enumerate(encoding.word_ids) if word is not None]
+        owner = np.array([encoding.word_ids[i] for i in pieces], np.int64)
+        kept, first, count = np.unique(owner, return_index=True, return_counts=True)
+        if len(kept) and self.pooling == "first":
+            out[kept] = layer[np.array(pieces)[first]]
+        elif len(kept):
+            sums = np.add.reduceat(layer[pieces].astype(np.float64), first, axis=0)
+            out[kept] = sums / count[:, None]
+        return out
+
+
+def windows(counts: Sequence[int], room: int) -> list[range]:
+    """Words that are read at once: at most `room` pieces, or one word. counts: pieces by word."""
+    found: list[range] = []
+    begin = end = 0
+    while not found or end < len(counts):
+        end, used = begin, 0
+        while end < len(counts) and (end == begin or used + counts[end] <= room):
+            used, end = used + counts[end], end + 1
+        found.append(range(begin, end))
+        begin = max(begin + 1, (begin + end) // 2)
+    return found
+
+
+def model_digest(folder: str) -> str:
+    """Of the files that vectors depend on; UserError if one cannot be read."""
+    paths = {name: str(Path(folder, name)) for name in FILES if Path(folder, name).exists()}
+    found = input_hashes(paths, paths)
+    facts = {name: found[path] for name, path in paths.items()}
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _tokenizers(library: Any, path: str, limit: int) -> tuple[Any, Any]:
+    """The tokenizer, which cuts after `limit` pieces, and one that does not cut; UserError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = json.dumps(_with_spaces(json.load(file)))
+        tokenizer, counter = (library.Tokenizer.from_str(text) for _ in range(2))
+        for each in (tokenizer, counter):
+            each.no_padding()
+            each.no_truncation()
+        special = tokenizer.num_special_tokens_to_add(False)
+        if limit > special:
+            tokenizer.enable_truncation(limit)
+    except Exception as error:  # of the library, without a class of its own
+        raise UserError(f"no tokenizer: {_first_line(error)}", file=path) from None
+    if limit <= special:
+        raise UserError(f"no room for words in {limit} pieces", file=path)
+    return tokenizer, counter
+
+
+def _session(library: Any, path: str) -> Any:
+    """UserError if the file is no model of text."""
+    options = library.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4
+    try:
+        session = library.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # of the library, one class per reason
+        raise UserError(f"no model: {_first_line(error)}", file=path) from None
+    names = [each.name for each in session.get_inputs()]
+    if "input_ids" not in names or not set(names) <= set(INPUTS):
+        raise UserError(
+            f"it reads {', '.join(names) or 'nothing'}, expected {', '.join(INPUTS)}", file=path
+        )
+    return session
+
+
+def _layer(session: Any, ids: I64, path: str) -> F32:
+    """float32[n, D]: the last layer. ids: int64[1, n].  UserError if the model gives none."""
+    feed = {}
+    for each in session.get_inputs():
+        value = INPUTS[each.name]
+        feed[each.name] = ids if value is None else np.full_like(ids, value)
+    try:
+        (layer,) = session.run([_output(session)], feed)
+    except Exception as error:  # of the library, one class per reason
+        raise UserError(f"the model fails: {_first_line(error)}", file=path) from None
+    shape = np.shape(layer)
+    if len(shape) != 3 or shape[:2] != ids.shape or not shape[2]:
+        expected = f"(1, {ids.shape[1]}, dimensions)"
+        raise UserError(f"its output has shape {shape}, expected {expected}", file=path)
+    found: F32 = np.asarray(layer[0], np.float32)
+    if not np.isfinite(found).all():
+        raise UserError("its output has numbers that are not finite", file=path)
+    return found
+
+
+def _output(session: Any) -> str:
+    names = [each.name for each in session.get_outputs()]
+    return "last_hidden_state" if "last_hidden_state" in names else str(names[0])
+
+
+def _most_positions(config: Path) -> int:
+    """As the configuration says; without one, there is no limit."""
+    if not config.exists():
+        return 2**31
+    try:
+        found = json.loads(config.read_text(encoding="utf-8")).get("max_position_embeddings", 2**31)
+        return int(found)
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise UserError(f"no configuration of a model: {error}", file=str(config)) from None
+
+
+def _with_spaces(tokenizer: dict[str, Any]) -> dict[str, Any]:
+    """A byte-level tokenizer reads words of a sentence only with a space before them."""
+    own = tokenizer.get("pre_tokenizer") or {}
+    for part in own.get("pretokenizers", [own]):
+        if part.get("type") == "ByteLevel":
+            part["add_prefix_space"] = True
+    return tokenizer
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
