@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,8 @@ class GridProgress:
             self._bars.remove_task(line)
         self._done += 1
         self._show_count()
-        self._bars.console.print(_finished(record), markup=False, highlight=False, soft_wrap=True)
+        for text in (_finished(record), *forecast_lines(record.trace, record.method)):
+            self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def wait(self, number: int) -> None:
         """Only runs that other processes execute are left."""
@@ -104,6 +105,21 @@ def describe(spec: Any) -> str:
         f"{spec.title} on {spec.dataset}, labeled {spec.protocol.labeled},"
         f" seed {spec.protocol.seed}"
     )
+
+
+def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
+    """What `sslbench.experiment.forecast` says in one line; [] without a forecast."""
+    found = trace.get("forecast")
+    if found is None:
+        return []
+    agreement = found["agreement"]
+    taught, known = (f"{100 * found[name]:.1f} %" for name in ("taught_right", "model_right"))
+    expected = "a gain" if agreement > 0 else "harm"
+    return [
+        f"forecast: what {printable(method)} teaches agrees with held-out labels by"
+        f" {agreement:+.2f} (-1 to 1; right: {taught}, of the model's own {known}):"
+        f" {expected} is expected"
+    ]
 
 
 def _finished(record: RunRecord) -> str:
