@@ -270,7 +270,8 @@ def test_a_forecast_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.Mon
     install(tmp_path, monkeypatch)
     run_task = task(labeled=30, model="crf1")
     plain = execute(run_task)
-    assert plain.status == "ok" and "forecast" not in plain.trace
+    assert plain.status == "ok"
+    assert "forecast" not in plain.trace
     monkeypatch.setattr("support.run_fakes.Majority", Foreseen)
     found = execute(run_task)
     assert found.trace["forecast"]["agreement"] > 0.2
@@ -278,7 +279,8 @@ def test_a_forecast_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.Mon
     assert found.trace["draw"] == plain.trace["draw"]
     monkeypatch.setattr("support.run_fakes.Majority", Failing)
     failed = execute(run_task)
-    assert failed.status == "ok" and "forecast" not in failed.trace
+    assert failed.status == "ok"
+    assert "forecast" not in failed.trace
     assert failed.predictions_sha256 == plain.predictions_sha256
     assert any(line.startswith("no forecast: ValueError: no evidence") for line in failed.warnings)
 

@@ -110,7 +110,7 @@ def describe(spec: Any) -> str:
 def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
     """What `sslbench.experiment.forecast` says in one line; [] without a forecast."""
     found = trace.get("forecast")
-    if found is None:
+    if not isinstance(found, dict) or "taught_right" not in found:
         return []
     agreement = found["agreement"]
     taught, known = (f"{100 * found[name]:.1f} %" for name in ("taught_right", "model_right"))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 #: held-out sentences that are enough: no further fold is tried then
-ENOUGH = 100
+ENOUGH = 50
 #: most sentences of the unlabeled text that the folds see; graphs are over all of it
 MOST_TEXT = 5000
 #: of the optimizer in a fold: labels settle long before weights do
@@ -120,9 +120,9 @@ def foresee(method: Any, problem: Problem, params: Any, run: RunContext) -> None
         run.warn(f"no forecast: {described(error)}")
         return
     # graphs of the folds are those of the run, which finds them in its cache
-    graph = own.timing.get("graph", 0.0)
-    run.timing["forecast"] -= graph
-    run.timing["graph"] = run.timing.get("graph", 0.0) + graph
+    if graph := own.timing.get("graph", 0.0):
+        run.timing["forecast"] -= graph
+        run.timing["graph"] = run.timing.get("graph", 0.0) + graph
     if found:
         run.trace["forecast"] = found
         run.progress(f"forecast: agreement {found['agreement']:+.2f} with held-out labels")

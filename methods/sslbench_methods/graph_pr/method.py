@@ -24,7 +24,14 @@ from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis,
 from sslbench.checked import Saved
 from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, Parts
 from sslbench.graph.lookup import NgramLookup, NgramScores
-from sslbench.graph.regularized import SCHEDULES, Posterior, RegularizedPosterior, Schedule, Value
+from sslbench.graph.regularized import (
+    SCHEDULES,
+    Backtracking,
+    Posterior,
+    RegularizedPosterior,
+    Schedule,
+    Value,
+)
 from sslbench.graph.regularizers import AtLeastOnce, GraphLaplacian, Regularizer
 from sslbench.taggers import Decoding, PosteriorTagger
 from sslbench.types import F64
@@ -34,6 +41,8 @@ KIND = "graph_pr"
 PAPER = {"sigma2": 1e4, "neighbors": 60, "lam": 1.0, "decoding": "posterior"}
 #: rounds before the change of J may end the training (docs/specs/graph_pr.md, section 6)
 LEAST_ROUNDS = 3
+#: of the E-step for a forecast, where the direction of q matters, not its length
+EVIDENCE_STEPS = 5
 #: a relative fall of J up to this is rounding of sums over all text
 ROUNDING = 1e-9
 
@@ -95,7 +104,7 @@ class _Regularized(CRFMethod):
         text = problem.encode(crf).unlabeled
         posterior = RegularizedPosterior(crf, text, penalty, params.lam)
         model = posterior.model(crf.weights)
-        q, _ = posterior.minimize(model, model, SCHEDULES[params.schedule])
+        q, _ = posterior.minimize(model, model, Backtracking(most_steps=EVIDENCE_STEPS))
         row_of = penalty.rows.row_of[: int(held_out.offsets[-1])]
         return replace(crf, weights=q.weights).marginals(held_out, q.offset[row_of])
 

@@ -47,7 +47,7 @@ from sslbench.types import F64, I32, Arrays
 LOG_FLOOR = float(np.log(1e-12))
 
 #: of the optimizer when the weights of the first models are fitted for a forecast
-EVIDENCE_ITERATIONS = 20
+EVIDENCE_ITERATIONS = 8
 
 MStep = Literal["plain", "lambda"]
 
