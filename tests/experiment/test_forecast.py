@@ -12,6 +12,7 @@ import pytest
 
 from sslbench import Problem, RunContext, TrainingParams
 from sslbench.cli.messages import forecast_lines
+from sslbench.corpus import Corpus
 from sslbench.crf import ChainCRF, EncodedCorpus
 from sslbench.experiment import forecast
 from sslbench.experiment.fitting import LocalMethod
@@ -21,11 +22,13 @@ from sslbench.experiment.protocol import folds
 from sslbench.experiment.record import ProtocolSpec, RunSpec
 from sslbench.experiment.runner import execute
 from sslbench.features import TemplateFeaturizer
+from sslbench.graph.lookup import NgramScores
+from sslbench.graph.regularized import Backtracking, RegularizedPosterior
 from sslbench.plugins import registry
 from sslbench.types import F64
 from sslbench_methods.entropy_regularization.method import EntropyRegularization
 from sslbench_methods.graph_lift.method import GraphLift
-from sslbench_methods.graph_pr.method import PR1, GraphPR
+from sslbench_methods.graph_pr.method import EVIDENCE_STEPS, PR1, GraphPR, penalty_of
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.jess_cm.method import JessCM
 from sslbench_methods.self_training import SelfTraining
@@ -71,6 +74,9 @@ def test_the_agreement_is_a_cosine_over_all_folds() -> None:
     expected = gold @ change / np.linalg.norm(gold) / np.linalg.norm(change)
     found = summary(parts)
     assert found["agreement"] == pytest.approx(expected)
+    rows = (gold * change).reshape(-1, 4).sum(axis=1)
+    error = np.sqrt((rows**2).sum()) / np.linalg.norm(gold) / np.linalg.norm(change)
+    assert found["error"] == pytest.approx(error)
     assert (found["tokens"], found["folds"]) == (80, 2)
     right = np.concatenate([part.taught.argmax(axis=1) == part.gold for part in parts])
     assert found["taught_right"] == pytest.approx(right.mean())
@@ -97,6 +103,30 @@ def test_what_a_calibrated_model_can_find_itself_counts_for_nothing() -> None:
         assert abs(summary([HeldOut(gold, model, own)])["agreement"]) < 0.02
     even = surer**2 / (surer**2).sum(axis=1, keepdims=True)
     assert summary([HeldOut(gold, surer, even)])["agreement"] < -0.05
+
+
+def test_the_error_is_the_spread_over_samples() -> None:
+    """Of evidence with some knowledge, over samples of tokens."""
+    rng, found = np.random.default_rng(3), []
+    for _ in range(300):
+        model = distributions(rng, 200)
+        gold = drawn(rng, model)
+        taught = 0.7 * np.eye(4)[np.where(rng.random(200) < 0.1, gold, rng.integers(0, 4, 200))]
+        found.append(summary([HeldOut(gold, model, taught + 0.3 * model)]))
+    agreements = [each["agreement"] for each in found]
+    assert np.mean([each["error"] for each in found]) == pytest.approx(np.std(agreements), rel=0.2)
+
+
+def test_what_is_not_clear_is_called_so() -> None:
+    known = {"model_right": 0.5, "taught_right": 0.5, "error": 0.05}
+    for agreement, words in (
+        (0.2, "a gain"),
+        (0.09, "neither"),
+        (-0.09, "neither"),
+        (-0.2, "harm"),
+    ):
+        (line,) = forecast_lines({"forecast": {**known, "agreement": agreement}}, "mine")
+        assert f": {words}" in line
 
 
 # --- the folds -----------------------------------------------------------------------------------
@@ -214,6 +244,43 @@ def test_the_evidence_of_a_method(method: type[Any]) -> None:
         assert (one.taught >= 0).all()
     same = np.concatenate([p.taught.argmax(axis=1) == p.model.argmax(axis=1) for p in first])
     assert same.mean() > 0.7
+
+
+def trained_fold(params: TrainingParams) -> tuple[Problem, ChainCRF, EncodedCorpus, Corpus]:
+    problem = random_problem(10)
+    train, test = folds(problem.labeled.n_sentences, 5)[2]
+    part = fold_problem(problem, train, test, {})
+    crf = part.crf(params)
+    crf.train([part.encode(crf).labeled], params)
+    hidden = next(iter(part.unlabeled))
+    return part, crf, crf.encode(hidden), hidden
+
+
+def test_virtual_evidence_is_that_of_the_vertices_of_the_held_out_text() -> None:
+    """Their vertices looked up as those of new text."""
+    params, run = VirtualEvidenceTraining.Params(alpha=3.0), RunContext()
+    part, crf, data, hidden = trained_fold(params)
+    method = VirtualEvidenceTraining()
+    q, _ = method.propagated(part, params, run)
+    at = part.graph(params, run).lookup.vertices(hidden)
+    expected = crf.marginals(data, 3.0 * np.where((at >= 0)[:, None], q[at], 0.0))
+    assert not np.allclose(expected, crf.marginals(data))
+    assert np.allclose(method.evidence(part, crf, data, params, run), expected)
+
+
+def test_regularized_posteriors_are_those_of_the_vertices_of_the_held_out_text() -> None:
+    params, run = GraphPR.Params(lam=2.0), RunContext()
+    part, crf, data, hidden = trained_fold(params)
+    penalty, lookup = penalty_of(part, params, run)
+    text = part.encode(crf).unlabeled
+    posterior = RegularizedPosterior(crf, text, penalty, params.lam)
+    model = posterior.model(crf.weights)
+    q, _ = posterior.minimize(model, model, Backtracking(most_steps=EVIDENCE_STEPS))
+    assert lookup is not None
+    moved = replace(crf, weights=q.weights)
+    expected = moved.marginals(data, NgramScores(lookup, q.offset).of(hidden))
+    assert not np.allclose(expected, crf.marginals(data))
+    assert np.allclose(GraphPR().evidence(part, crf, data, params, run), expected)
 
 
 def test_the_registered_methods_with_evidence_are_all_tested() -> None:

@@ -112,13 +112,15 @@ def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
     found = trace.get("forecast")
     if not isinstance(found, dict) or "taught_right" not in found:
         return []
-    agreement = found["agreement"]
+    agreement, error = found["agreement"], found["error"]
     taught, known = (f"{100 * found[name]:.1f} %" for name in ("taught_right", "model_right"))
-    expected = "a gain" if agreement > 0 else "harm"
+    expected = "a gain is expected" if agreement > 0 else "harm is expected"
+    if abs(agreement) <= 2 * error:
+        expected = "neither gain nor harm is clear"
     return [
         f"forecast: what {printable(method)} teaches agrees with held-out labels by"
-        f" {agreement:+.2f} (-1 to 1; right: {taught}, of the model's own {known}):"
-        f" {expected} is expected"
+        f" {agreement:+.2f} +- {error:.2f} (-1 to 1; right: {taught}, of the model's own {known}):"
+        f" {expected}"
     ]
 
 

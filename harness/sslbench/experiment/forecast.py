@@ -133,23 +133,27 @@ def _saved(method: HasEvidence, problem: Problem, params: Any, run: RunContext) 
 
 
 def summary(parts: Iterable[HeldOut]) -> dict[str, Any]:
-    """For the record: the agreement, and shares of right labels; {} without parts."""
-    total, folds_done = np.zeros(6), 0
+    """For the record: the agreement, its standard error over tokens, and shares of right labels;
+    {} without parts.
+    """
+    total, folds_done = np.zeros(7), 0
     for gold, model, taught in parts:
         if not np.isfinite(taught).all():
             raise ValueError("evidence is not finite")
         wanted = np.eye(model.shape[1])[gold] - model
         change = taught - model
-        sums = (wanted * change).sum(), (wanted**2).sum(), (change**2).sum()
+        products = (wanted * change).sum(axis=1)
+        sums = products.sum(), (products**2).sum(), (wanted**2).sum(), (change**2).sum()
         right = [np.count_nonzero(rows.argmax(axis=1) == gold) for rows in (model, taught)]
         total += [*sums, *right, len(gold)]
         folds_done += 1
     if not total[-1]:
         return {}
-    product, wanted2, change2, model_right, taught_right, tokens = total.tolist()
+    product, squares, wanted2, change2, model_right, taught_right, tokens = total.tolist()
     scale = math.sqrt(wanted2 * change2)
     return {
         "agreement": product / scale if scale else 0.0,
+        "error": math.sqrt(squares) / scale if scale else 0.0,
         "model_right": model_right / tokens,
         "taught_right": taught_right / tokens,
         "tokens": int(tokens),
