@@ -352,11 +352,13 @@ def test_a_forecast_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.Mon
     assert any(line.startswith("no forecast: ValueError: no evidence") for line in failed.warnings)
 
 
-def test_trials_have_no_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_and_folds_have_no_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
     calls: list[Any] = []
     monkeypatch.setattr("sslbench.experiment.fitting.foresee", lambda *rest: calls.append(rest))
     execute(task(labeled=30, tune=2))
+    assert len(calls) == 1
+    assert execute(task(labeled="all", folds=3)).status == "ok"
     assert len(calls) == 1
 
 

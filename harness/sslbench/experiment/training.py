@@ -253,8 +253,9 @@ def train(setup: RunSetup) -> Trained:
         tuning = tune(setup.of_tuning())
     problem, run = setup.problem(setup.drawn.labeled), setup.context()
     guard = None if setup.spec.guard is msgspec.UNSET else setup.spec.guard
+    foreseen = not setup.spec.protocol.folds  # cross-validation tells more than a forecast
     with setup.timer.phase("fit"):
-        fitted = setup.fit(problem, tuning.best, run, guard, forecast=True)
+        fitted = setup.fit(problem, tuning.best, run, guard, forecast=foreseen)
     warnings = (*tuning_warnings(setup, tuning), *run.warnings)
     return Trained(fitted.tagger, problem, fitted.params, tuning, run, fitted.used_dev, warnings)
 
