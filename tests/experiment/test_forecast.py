@@ -17,6 +17,7 @@ from sslbench.crf import ChainCRF, EncodedCorpus
 from sslbench.experiment import forecast
 from sslbench.experiment.fitting import LocalMethod
 from sslbench.experiment.forecast import HeldOut, fold_problem, foresee, held_out, summary
+from sslbench.experiment.foretold import foretold
 from sslbench.experiment.problem import without_labels
 from sslbench.experiment.protocol import folds
 from sslbench.experiment.record import ProtocolSpec, RunSpec
@@ -127,6 +128,19 @@ def test_what_is_not_clear_is_called_so() -> None:
     ):
         (line,) = forecast_lines({"forecast": {**known, "agreement": agreement}}, "mine")
         assert f": {words}" in line
+
+
+def test_labels_that_are_less_often_right_are_harm_whatever_their_agreement() -> None:
+    known = {"agreement": 0.1, "error": 0.02, "model_right": 0.8}
+    for taught, value in ((0.9, 0.1), (0.8, 0.1), (0.7, -0.5), (0.1, -1.0)):
+        found = foretold({"forecast": {**known, "taught_right": taught}})
+        assert found is not None
+        assert found.value == pytest.approx(value)
+    worse = foretold({"forecast": {**known, "agreement": -0.9, "taught_right": 0.7}})
+    assert worse is not None
+    assert worse.value == -0.9
+    assert foretold({"forecast": "of another kind"}) is None
+    assert foretold({}) is None
 
 
 # --- the folds -----------------------------------------------------------------------------------

@@ -24,7 +24,12 @@ from support.board_records import board, record
 
 def foreseen(method: str, agreement: float, seed: int = 0, **changes: object) -> RunRecord:
     made = record(method, seed, **changes)
-    made.trace["forecast"] = {"agreement": agreement, "model_right": 0.5, "taught_right": 0.5}
+    made.trace["forecast"] = {
+        "agreement": agreement,
+        "error": 0.1,
+        "model_right": 0.5,
+        "taught_right": 0.5,
+    }
     return made
 
 
@@ -40,8 +45,8 @@ def random_cells(n: int, seed: int = 0) -> list[Cell]:
 
 def test_the_area_is_the_share_of_pairs_in_the_right_order() -> None:
     cells = random_cells(60)
-    gains = [cell.agreement for cell in cells if cell.gain > 0]
-    losses = [cell.agreement for cell in cells if cell.gain <= 0]
+    gains = [cell.forecast for cell in cells if cell.gain > 0]
+    losses = [cell.forecast for cell in cells if cell.gain <= 0]
     pairs = [(a > b) + 0.5 * (a == b) for a in gains for b in losses]
     assert auc(cells) == pytest.approx(np.mean(pairs))
 
@@ -83,7 +88,7 @@ def test_a_cell_is_a_run_and_the_baseline_on_the_same_draw() -> None:
     ours = {seed: foreseen("better", 0.1 * seed, seed) for seed in range(3)}
     theirs = {seed: record("supervised", seed) for seed in (1, 2, 3)}
     cells = list(cells_of("better", ours, theirs))
-    assert [cell.agreement for cell in cells] == [0.1, 0.2]
+    assert [cell.forecast for cell in cells] == [0.1, 0.2]
     for seed, cell in zip((1, 2), cells, strict=True):
         assert cell.gain == pytest.approx(100 * (ours[seed].score - theirs[seed].score))
 
@@ -134,7 +139,7 @@ def test_the_page_shows_them() -> None:
     assert "all: AUC 1.00" in section
     assert section.count("<circle") == 12 + 2  # cells, names
     assert '<th scope="row">worse</th><td class="n">6</td><td class="n">0</td>' in section
-    assert "forecast, agreement" in text
+    assert '["forecast","' in text.replace('", "', '","')
 
 
 def test_a_page_without_forecasts_has_no_such_section() -> None:
@@ -146,7 +151,7 @@ def test_a_page_without_forecasts_has_no_such_section() -> None:
 
 def test_the_picture_is_well_formed() -> None:
     cells = [
-        Cell(f"<{i % 10}>", c.agreement, c.gain) for i, c in enumerate(random_cells(40, seed=2))
+        Cell(f"<{i % 10}>", c.forecast, c.gain) for i, c in enumerate(random_cells(40, seed=2))
     ]
     tree = ElementTree.fromstring(forecast_svg(cells))
     assert len(tree.findall(".//{*}circle")) == 40 + 10

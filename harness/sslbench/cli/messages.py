@@ -109,17 +109,18 @@ def describe(spec: Any) -> str:
 
 def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
     """What `sslbench.experiment.forecast` says in one line; [] without a forecast."""
-    found = trace.get("forecast")
-    if not isinstance(found, dict) or "taught_right" not in found:
+    from sslbench.experiment.foretold import foretold
+
+    found = foretold(trace)
+    if found is None:
         return []
-    agreement, error = found["agreement"], found["error"]
-    taught, known = (f"{100 * found[name]:.1f} %" for name in ("taught_right", "model_right"))
-    expected = "a gain is expected" if agreement > 0 else "harm is expected"
-    if abs(agreement) <= 2 * error:
+    taught, known = (f"{100 * share:.1f} %" for share in (found.taught_right, found.model_right))
+    expected = "a gain is expected" if found.value > 0 else "harm is expected"
+    if abs(found.value) <= 2 * found.error:
         expected = "neither gain nor harm is clear"
     return [
-        f"forecast: what {printable(method)} teaches agrees with held-out labels by"
-        f" {agreement:+.2f} +- {error:.2f} (-1 to 1; right: {taught}, of the model's own {known}):"
+        f"forecast: {printable(method)} {found.value:+.2f} +- {found.error:.2f} (-1 to 1: what it"
+        f" teaches, against held-out labels; right: {taught}, of the model's own {known}):"
         f" {expected}"
     ]
 

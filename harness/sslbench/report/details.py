@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from sslbench.errors import printable
+from sslbench.experiment.foretold import foretold
 from sslbench.experiment.record import RunRecord
 from sslbench.report.board import Column, Place, cost, good_records
-from sslbench.report.forecasts import agreement_of
 from sslbench.report.gains import Parts, common
 from sslbench.report.ledger import Line
 from sslbench.report.rows import Row
@@ -87,8 +87,8 @@ def _made(row: Row) -> Iterator[Entry]:
     yield "tuning trials", [*shown, *([f"and {more} more"] if more > 0 else [])]
     rounds = [len(r.trace["rounds"]) for r in records if isinstance(r.trace.get("rounds"), list)]
     yield "rounds", ", ".join(map(str, rounds))
-    found = [agreement for r in records if (agreement := agreement_of(r)) is not None]
-    yield "forecast, agreement", ", ".join(f"{agreement:+.2f}" for agreement in found)
+    forecasts = [told.value for r in records if (told := foretold(r.trace)) is not None]
+    yield "forecast", ", ".join(f"{value:+.2f}" for value in forecasts)
     yield (
         "sentences",
         ", ".join(

@@ -1,8 +1,8 @@
 """Do forecasts tell the sign of the gain? The forecasts of runs against what came out.
 
 A cell is a run with a forecast and the run of the baseline on the same draw. Over the cells, a
-forecast is a good one if those with a gain have larger agreements than those without: the area
-under the ROC curve is the share of pairs of a gain and a loss that agreement puts in the right
+forecast is a good one if those with a gain have larger forecasts than those without: the area
+under the ROC curve is the share of pairs of a gain and a loss that it puts in the right
 order (Mann and Whitney's U), 0.5 by chance.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+from sslbench.experiment.foretold import foretold
 from sslbench.experiment.record import RunRecord
 from sslbench.report.board import Board
 from sslbench.report.rows import successful
@@ -26,19 +27,20 @@ LEAST = 2
 HEADINGS = ("method", "cells", "gains", "AUC", "cells beyond 0.5", "gains", "AUC", "sign right")
 FORECAST_TEXT = (
     "Before its rounds a method tells what it would teach for labeled sentences that are held out."
-    " Agreement is the cosine of that change of the model with the one that their labels would"
-    " make, from -1 to 1. A cell is a run and the baseline's on the same draw. AUC: how often, of a"
-    " gain and a loss, the gain has the larger agreement; 0.50 is chance."
+    " Forecast: the cosine of that change of the model with the one that their labels would make,"
+    " from -1 to 1; or, if that is less, the errors that it would add, relative to the model's. A"
+    " cell is a run and the baseline's on the same draw. AUC: how often, of a gain and a loss, the"
+    " gain has the larger forecast; 0.50 is chance."
 )
 _SIDE, _LEFT, _TOP = 240.0, 60.0, 24.0  # of a panel, in pixels
 
 
 @dataclass(frozen=True)
 class Cell:
-    """agreement: the forecast.  gain: over the baseline on the same draw, in points."""
+    """forecast: see `Foretold`.  gain: over the baseline on the same draw, in points."""
 
     method: str
-    agreement: float
+    forecast: float
     gain: float
 
 
@@ -64,19 +66,12 @@ def cells_of(
     """
     for seed in sorted(set(ours) & set(theirs)):
         run, base = ours[seed], theirs[seed]
-        agreement = agreement_of(run)
-        if agreement is None or not (successful(run) and successful(base)):
+        found = foretold(run.trace)
+        if found is None or not (successful(run) and successful(base)):
             continue
         gain = 100 * ((run.score or 0.0) - (base.score or 0.0))
         if gain and "guard" not in run.trace:
-            yield Cell(name, agreement, gain)
-
-
-def agreement_of(record: RunRecord) -> float | None:
-    """The forecast of a run, if it has one."""
-    found = record.trace.get("forecast")
-    agreement = found.get("agreement") if isinstance(found, dict) else None
-    return agreement if isinstance(agreement, float) else None
+            yield Cell(name, found.value, gain)
 
 
 def auc(cells: Sequence[Cell]) -> float | None:
@@ -85,15 +80,15 @@ def auc(cells: Sequence[Cell]) -> float | None:
     n, m = int(gains.sum()), int((~gains).sum())
     if min(n, m) < LEAST:
         return None
-    ranks = rankdata([cell.agreement for cell in cells])
+    ranks = rankdata([cell.forecast for cell in cells])
     return float((ranks[gains].sum() - n * (n + 1) / 2) / (n * m))
 
 
 def roc(cells: Sequence[Cell]) -> list[tuple[float, float]]:
     """The curve: by threshold, from none to all cells, the share of losses and that of gains whose
-    agreement reaches it.
+    forecast reaches it.
     """
-    found = np.array([cell.agreement for cell in cells])
+    found = np.array([cell.forecast for cell in cells])
     gains = np.array([cell.gain > 0 for cell in cells], dtype=bool)
     points = [(0.0, 0.0)]
     for threshold in np.unique(found)[::-1]:
@@ -110,7 +105,7 @@ def clear(cells: Iterable[Cell]) -> list[Cell]:
 def forecast_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
     """A row for each method, and one for all, in the order of `HEADINGS`.
 
-    The sign is right where agreement and gain are both above zero or both not, of those beyond
+    The sign is right where forecast and gain are both above zero or both not, of those beyond
     `CLEAR`.
     """
     names = list(dict.fromkeys(cell.method for cell in cells))
@@ -120,7 +115,7 @@ def forecast_rows(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
 
 def _row(name: str, cells: Sequence[Cell]) -> tuple[str, ...]:
     large = clear(cells)
-    right = sum((cell.agreement > 0) == (cell.gain > 0) for cell in large)
+    right = sum((cell.forecast > 0) == (cell.gain > 0) for cell in large)
     return (name, *_counts(cells), *_counts(large), f"{right} of {len(large)}" if large else "")
 
 
@@ -131,7 +126,7 @@ def _counts(cells: Sequence[Cell]) -> tuple[str, str, str]:
 
 
 def forecast_svg(cells: Sequence[Cell]) -> str:
-    """Gain by agreement, and the ROC curves; "" if there are too few gains or losses."""
+    """Gain by forecast, and the ROC curves; "" if there are too few gains or losses."""
     area = auc(cells)
     if area is None:
         return ""
@@ -148,7 +143,7 @@ def forecast_svg(cells: Sequence[Cell]) -> str:
 
 def _scatter(cells: Sequence[Cell]) -> Iterator[str]:
     """A point for each cell; gains have the scale of their square roots."""
-    size = max(0.1, *(abs(cell.agreement) for cell in cells))
+    size = max(0.1, *(abs(cell.forecast) for cell in cells))
     most = max(1.0, *(abs(cell.gain) for cell in cells))
 
     def x(agreement: float) -> float:
@@ -166,11 +161,11 @@ def _scatter(cells: Sequence[Cell]) -> Iterator[str]:
         yield text(_LEFT - 4, y(gain) + 4, f"{gain:+.1f}" if gain else "0", "end")
     for agreement in (-size, 0.0, size):
         yield text(x(agreement), bottom + 16, f"{agreement:+.2f}" if agreement else "0", "middle")
-    yield text(_LEFT + _SIDE / 2, bottom + 34, "agreement", "middle")
+    yield text(_LEFT + _SIDE / 2, bottom + 34, "forecast", "middle")
     yield text(_LEFT + _SIDE / 2, _TOP - 8, "gain, points", "middle")
     numbers = {name: i for i, name in enumerate(dict.fromkeys(cell.method for cell in cells))}
     for cell in cells:
-        yield _dot(x(cell.agreement), y(cell.gain), numbers[cell.method])
+        yield _dot(x(cell.forecast), y(cell.gain), numbers[cell.method])
 
 
 def _curves(cells: Sequence[Cell], left: float) -> Iterator[str]:
