@@ -57,6 +57,8 @@ class CRFMethod(ABC):
       parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.crf.ChainCRF` needs neither;
+    - ``evidence(problem, crf, held_out, params, run)``: what its first round would teach, for a
+      forecast (`sslbench.experiment.forecast.HasEvidence`);
     - the class attributes below.
 
     What a tagger must have and may declare: `sslbench.experiment.problem.Tagger`. For which tasks

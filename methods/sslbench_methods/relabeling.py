@@ -95,6 +95,11 @@ class TypeTrainer:
             rounds.restore_best(self.crf)
         return self.crf
 
+    def taught(self) -> F64:
+        """float64[N, L]: the labels that the first round gives to the first unlabeled corpus."""
+        self.relabel()
+        return shared.certain(self.guesses[0], len(self.crf.labels))
+
     def relabel(self) -> float:
         """New labels of the unlabeled text; share that changed (1 at first)."""
         parts, vertex_of = self.marginals(), self.vertices.vertex_of

@@ -13,11 +13,11 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.crf import ChainCRF
+from sslbench.crf import ChainCRF, EncodedCorpus
 from sslbench.method import FeaturesFrom
-from sslbench.types import I32
+from sslbench.types import F64, I32
 
-from .shared import Presets, changed_share, encoded, hard_targets, train_supervised
+from .shared import Presets, certain, changed_share, encoded, hard_targets, train_supervised
 
 
 class SelfTraining(CRFMethod):
@@ -86,6 +86,17 @@ class SelfTraining(CRFMethod):
                 f"{changed:.2%} of the labels changed", changed=changed, **result.record()
             )
         return crf
+
+    def evidence(
+        self,
+        problem: Problem,
+        crf: ChainCRF,
+        held_out: EncodedCorpus,
+        params: Params,
+        run: RunContext,
+    ) -> F64:
+        """The labels of the first round: the model's own."""
+        return certain(crf.decode(held_out), len(crf.labels))
 
 
 def _digest(labels: list[I32]) -> bytes:

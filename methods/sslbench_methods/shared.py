@@ -77,3 +77,9 @@ def changed_share(old: list[I32], new: list[I32]) -> float:
 def hard_targets(labels: I32, lengths: F64, weight: float) -> HardLabels:
     """Labels int32[N] of sentences with the given lengths, all with one weight."""
     return HardLabels(labels, None if weight == 1.0 else np.full(len(lengths), weight))
+
+
+def certain(labels: I32, n_labels: int) -> F64:
+    """float64[N, L]: all probability on the labels int32[N]."""
+    rows: F64 = np.eye(n_labels)[labels]
+    return rows

@@ -2,7 +2,9 @@
 
     PYTHONPATH=tests python -m benchmarks.defaults run STORE [METHOD ...]    makes missing records
     PYTHONPATH=tests python -m benchmarks.defaults guard STORE [METHOD ...]    makes guarded ones
+    PYTHONPATH=tests python -m benchmarks.defaults forecast STORE [METHOD ...]    with forecasts
     PYTHONPATH=tests python -m benchmarks.defaults show STORE    prints tables of docs/defaults.md
+    PYTHONPATH=tests python -m benchmarks.defaults roc STORE FILE.svg    those of the forecasts
 
 Each corpus is cut: train without its development part, which is the test here. The test splits of
 the corpora are not in the data that runs see. 100 labeled sentences, 500 others without labels.
@@ -16,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -31,6 +34,7 @@ from sslbench.experiment.store import Store
 from sslbench.experiment.training import RunTask
 from sslbench.plugins import Origin, Registry, registry
 from sslbench.registrations import DatasetInfo
+from sslbench.report.forecasts import HEADINGS, Cell, cells_of, forecast_rows, forecast_svg
 
 KINDS = {
     "tags": "ud_da ud_el ud_en ud_pt wsj_sample questions",
@@ -157,6 +161,12 @@ def guarded_tasks(methods: list[str]) -> Iterator[RunTask]:
     return planned(GUARDED, methods, GUARDED_CORPORA, SEEDS[:1], guard=True)
 
 
+def foreseen_tasks(methods: list[str]) -> Iterator[RunTask]:
+    """The first candidates and the contrasts, on few corpora with one seed."""
+    yield from planned({m: texts[0] for m, texts in CANDIDATES.items()}, methods, FEW, SEEDS[:1])
+    yield from planned(CONTRASTS, methods, FEW, SEEDS[:1])
+
+
 def planned(
     given: Mapping[str, str | None],
     methods: list[str],
@@ -260,6 +270,7 @@ def show(store: Store) -> None:
         if len(tried) > 1:
             print(left_out(method, tried))
     show_guarded(store, found)
+    show_forecasts(store)
 
 
 def show_guarded(store: Store, found: dict[str, dict[str, Cells]]) -> None:
@@ -276,6 +287,25 @@ def show_guarded(store: Store, found: dict[str, dict[str, Cells]]) -> None:
             texts = ["?" if v is None else f"{v:+.1f}" for v in (alone, held_out, result)]
             kept = f"{texts[0]} | {texts[1]} | {guard['kept']} | {texts[2]}"
             print(f"| {name} | {record.method} {candidate} | {kept} |")
+
+
+def show_forecasts(store: Store, picture: str = "") -> None:
+    """Markdown: whether forecasts told the sign of the gain; the picture goes to a file."""
+    runs = {
+        (r.method, _chosen(r), r.dataset[4:], r.spec.protocol.seed): r
+        for r in store.records()
+        if r.dataset[4:] in KIND_OF and r.spec.guard is msgspec.UNSET
+    }
+    cells: list[Cell] = []
+    for (method, candidate, corpus, seed), record in sorted(runs.items(), key=lambda item: item[0]):
+        base = runs["supervised", CANDIDATES["supervised"][0], corpus, seed]
+        if candidate:
+            cells += cells_of(method, {seed: record}, {seed: base})
+    print(f"\n| {' | '.join(HEADINGS)} |\n|{'---|' * len(HEADINGS)}")
+    for row in forecast_rows(cells):
+        print(f"| {' | '.join(row)} |")
+    if picture:
+        Path(picture).write_text(forecast_svg(cells), encoding="utf-8")
 
 
 def left_out(method: str, candidates: dict[str, Cells]) -> str:
@@ -304,5 +334,9 @@ if __name__ == "__main__":
         run(Store(folder), tasks(names))
     elif command == "guard":
         run(Store(folder), guarded_tasks(names))
+    elif command == "forecast":
+        run(Store(folder), foreseen_tasks(names))
+    elif command == "roc":
+        show_forecasts(Store(folder), *names)
     else:
         show(Store(folder))

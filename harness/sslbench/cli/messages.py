@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +86,8 @@ class GridProgress:
             self._bars.remove_task(line)
         self._done += 1
         self._show_count()
-        self._bars.console.print(_finished(record), markup=False, highlight=False, soft_wrap=True)
+        for text in (_finished(record), *forecast_lines(record.trace, record.method)):
+            self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def wait(self, number: int) -> None:
         """Only runs that other processes execute are left."""
@@ -104,6 +105,24 @@ def describe(spec: Any) -> str:
         f"{spec.title} on {spec.dataset}, labeled {spec.protocol.labeled},"
         f" seed {spec.protocol.seed}"
     )
+
+
+def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
+    """What `sslbench.experiment.forecast` says in one line; [] without a forecast."""
+    from sslbench.experiment.foretold import foretold
+
+    found = foretold(trace)
+    if found is None:
+        return []
+    taught, known = (f"{100 * share:.1f} %" for share in (found.taught_right, found.model_right))
+    expected = "a gain is expected" if found.value > 0 else "harm is expected"
+    if abs(found.value) <= 2 * found.error:
+        expected = "neither gain nor harm is clear"
+    return [
+        f"forecast: {printable(method)} {found.value:+.2f} +- {found.error:.2f} (-1 to 1: what it"
+        f" teaches, against held-out labels; right: {taught}, of the model's own {known}):"
+        f" {expected}"
+    ]
 
 
 def _finished(record: RunRecord) -> str:

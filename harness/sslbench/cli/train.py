@@ -68,10 +68,12 @@ def command(**given: Any) -> None:
 
 def _report(target: Path, tagger: TrainedTagger) -> None:
     """A line with the scores on each of dev and test, and one on the training."""
-    from sslbench.cli.messages import tell
+    from sslbench.cli.messages import forecast_lines, tell
     from sslbench.experiment.guard import guard_line
 
     setup, trained = tagger.setup, tagger.trained
+    for line in forecast_lines(trained.run.trace, setup.spec.method):
+        tell(line)
     guarded = guard_line(trained.run.trace, setup.spec.method)
     if guarded is not None:
         tell(f"{guarded} (--no-guard keeps {setup.spec.method})")

@@ -12,6 +12,7 @@ import msgspec
 from sslbench.compile_time import Seconds
 from sslbench.experiment.context import RunContext
 from sslbench.experiment.description import MethodDescription, describe, make_params
+from sslbench.experiment.forecast import foresee
 from sslbench.experiment.guard import holds
 from sslbench.experiment.identity import corpus_hash
 from sslbench.experiment.problem import Method, Problem, Tagger
@@ -89,10 +90,13 @@ class RunMethod(Protocol):
         params: Mapping[str, Any],
         run: RunContext,
         guard: GuardSpec | None = None,
+        *,
+        forecast: bool = False,
     ) -> FitResult:
         """Train with these parameters besides those of the spec.
 
         guard: train its method instead if it says so; None = no guard.
+        forecast: whether the trace gets a forecast first.
         """
 
 
@@ -137,6 +141,8 @@ class LocalMethod:
         params: Mapping[str, Any],
         run: RunContext,
         guard: GuardSpec | None = None,
+        *,
+        forecast: bool = False,
     ) -> FitResult:
         """Train; see `RunMethod`."""
         values = make_params(self.cls, {**self.spec.params, **params})
@@ -148,19 +154,26 @@ class LocalMethod:
         if learned:
             reads = bool(getattr(self.cls, "uses_unlabeled", True))
             rich = on_features(problem, tuple(learned.values()), text=reads)
-            tagger: Tagger = FeaturedTagger(self._kept(values, rich, run, guard), learned)
+            tagger: Tagger = FeaturedTagger(self._kept(values, rich, run, guard, forecast), learned)
             problem.dev_labels.seen |= rich.dev_labels.seen
         else:
-            tagger = self._kept(values, problem, run, guard)
+            tagger = self._kept(values, problem, run, guard, forecast)
         if run.checkpoints is not None:
             run.checkpoints.remove()
         self.earlier = Seconds(*map(sum, zip(self.earlier, run.earlier, strict=True)))
         return FitResult(tagger, plain, problem.dev_labels.seen)
 
     def _kept(
-        self, values: Any, problem: Problem, run: RunContext, guard: GuardSpec | None
+        self,
+        values: Any,
+        problem: Problem,
+        run: RunContext,
+        guard: GuardSpec | None,
+        forecast: bool,
     ) -> Tagger:
         """The method's tagger, or that of the guard's method."""
+        if forecast:
+            foresee(self.cls(), problem, values, run)
         if guard is not None:
             other: type[Method] = self.plugins.method(guard.method).load()
             theirs = make_params(other, guard.params)

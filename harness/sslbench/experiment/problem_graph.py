@@ -22,7 +22,7 @@ from sslbench.graph.similarity import registered_similarity
 from sslbench.graph.tokens import empirical
 from sslbench.graph.vertices import Vertices
 from sslbench.plugins import registry
-from sslbench.types import F64, I32, Bool
+from sslbench.types import F64, I32, I64, Bool
 
 GraphColumn = Annotated[str, msgspec.Meta(description="column whose n-grams are the vertices")]
 GraphSimilarity = Annotated[
@@ -94,6 +94,12 @@ class TextVertices:
         n, V = len(label_codes), len(vertices)
         distribution, labeled = empirical(vertices.vertex_of[:n], label_codes, V, n_labels)
         return cls(vertices.vertex_of, V, n, distribution, labeled)
+
+    def reordered(self, tokens: I64, label_codes: I32, n_labels: int) -> TextVertices:
+        """For some of the tokens, int64, in another order; the first have labels int32[N_l]."""
+        vertex_of, n = self.vertex_of[tokens], len(label_codes)
+        known = empirical(vertex_of[:n], label_codes, self.n_vertices, n_labels)
+        return TextVertices(vertex_of, self.n_vertices, n, *known)
 
     @property
     def unlabeled(self) -> I32:

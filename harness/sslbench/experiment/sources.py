@@ -33,6 +33,7 @@ CORE_COMPONENTS: Mapping[str, tuple[str, ...]] = {
         "experiment.data.userdata",
         "experiment.cross_validation",
         "experiment.fitting",
+        "experiment.forecast",
         "experiment.guard",
         "experiment.problem",
         "experiment.protocol",

@@ -198,9 +198,11 @@ class RunSetup:
         params: Mapping[str, Any],
         run: RunContext,
         guard: GuardSpec | None = None,
+        *,
+        forecast: bool = False,
     ) -> FitResult:
         """Train; the tagger predicts tags, also where a codec maps tags to labels."""
-        result = self.method.fit(problem, params, run, guard)
+        result = self.method.fit(problem, params, run, guard, forecast=forecast)
         if problem.tags is None:
             return result
         return replace(result, tagger=DecodedTagger(result.tagger, problem.tags))
@@ -250,9 +252,10 @@ def train(setup: RunSetup) -> Trained:
     with setup.timer.phase("tune"):
         tuning = tune(setup.of_tuning())
     problem, run = setup.problem(setup.drawn.labeled), setup.context()
-    guard = setup.spec.guard
+    guard = None if setup.spec.guard is msgspec.UNSET else setup.spec.guard
+    foreseen = not setup.spec.protocol.folds  # cross-validation tells more than a forecast
     with setup.timer.phase("fit"):
-        fitted = setup.fit(problem, tuning.best, run, None if guard is msgspec.UNSET else guard)
+        fitted = setup.fit(problem, tuning.best, run, guard, forecast=foreseen)
     warnings = (*tuning_warnings(setup, tuning), *run.warnings)
     return Trained(fitted.tagger, problem, fitted.params, tuning, run, fitted.used_dev, warnings)
 

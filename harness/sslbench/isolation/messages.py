@@ -50,13 +50,14 @@ class Describe:
 class Fit:
     """Train. problem: without featurizer and model, which the plugins' process loads.
 
-    seed: of the `RunContext`.  guard: see `RunMethod.fit`.
+    seed: of the `RunContext`.  guard, forecast: see `RunMethod.fit`.
     """
 
     problem: Problem
     params: dict[str, Any]
     seed: int
     guard: GuardSpec | None = None
+    forecast: bool = False
 
 
 @dataclass(frozen=True)

@@ -126,10 +126,13 @@ class MethodProcess:
         params: Mapping[str, Any],
         run: RunContext,
         guard: GuardSpec | None = None,
+        *,
+        forecast: bool = False,
     ) -> FitResult:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
         text = self._portable(problem.unlabeled)
-        request = messages.Fit(replace(problem, unlabeled=text), dict(params), run.seed, guard)
+        problem = replace(problem, unlabeled=text)
+        request = messages.Fit(problem, dict(params), run.seed, guard, forecast)
         found = self._ask(request, messages.Fitted)
         self._fits += 1
         self.earlier = found.earlier

@@ -118,7 +118,8 @@ class _Server:
         method = self.method
         problem = replace(request.problem, featurizer=method.featurizer, model=method.model)
         run = self.context(request.seed)
-        trained = method.fit(problem, request.params, run, request.guard)
+        params, guard = request.params, request.guard
+        trained = method.fit(problem, params, run, guard, forecast=request.forecast)
         self.number += 1
         taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
         if sum(len(tagger.labels) for tagger in taggers.values()) > messages.MAX_LABELS:

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from sslbench.errors import printable
+from sslbench.experiment.foretold import foretold
 from sslbench.experiment.record import RunRecord
 from sslbench.report.board import Column, Place, cost, good_records
 from sslbench.report.gains import Parts, common
@@ -86,6 +87,8 @@ def _made(row: Row) -> Iterator[Entry]:
     yield "tuning trials", [*shown, *([f"and {more} more"] if more > 0 else [])]
     rounds = [len(r.trace["rounds"]) for r in records if isinstance(r.trace.get("rounds"), list)]
     yield "rounds", ", ".join(map(str, rounds))
+    forecasts = [told.value for r in records if (told := foretold(r.trace)) is not None]
+    yield "forecast", ", ".join(f"{value:+.2f}" for value in forecasts)
     yield (
         "sentences",
         ", ".join(

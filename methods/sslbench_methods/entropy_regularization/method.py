@@ -103,6 +103,19 @@ class EntropyRegularization(CRFMethod):
         crf, text = encoded(problem, params, run, params.features_from)
         return EntropyTrainer(crf, text, params, run).train()
 
+    def evidence(
+        self,
+        problem: Problem,
+        crf: ChainCRF,
+        held_out: EncodedCorpus,
+        params: Params,
+        run: RunContext,
+    ) -> F64:
+        """The model's own posteriors, surer of themselves: squared."""
+        squares: F64 = crf.marginals(held_out) ** 2
+        squares /= squares.sum(axis=1, keepdims=True)
+        return squares
+
 
 @dataclass
 class Watched:

@@ -18,12 +18,13 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis
-from sslbench.crf import ChainCRF, EncodedCorpus
+from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem
 from sslbench.graph.propagation.quadratic import propagate
 from sslbench.method import (
     GraphSimilarity,
     MaxDf,
     Neighbors,
+    ProblemGraph,
     Suffixes,
     Symmetry,
     check_similarity,
@@ -83,16 +84,39 @@ class GraphLift(CRFMethod):
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Build the graph, then train, smooth, relabel and retrain until the labels settle."""
         graph = problem.graph(params, run)
-        text = graph.text
-        informed = text.labeled | (np.diff(graph.W.indptr) > 0)
+        crf, text = shared.encoded(problem, params, run)
+        return self.trainer(graph, crf, text, params, run).train()
+
+    def evidence(
+        self,
+        problem: Problem,
+        crf: ChainCRF,
+        held_out: EncodedCorpus,
+        params: Params,
+        run: RunContext,
+    ) -> F64:
+        """The labels of the first round."""
+        graph = problem.graph(params, run)
+        return self.trainer(graph, crf, problem.encode(crf), params, run).taught()
+
+    def trainer(
+        self,
+        graph: ProblemGraph,
+        crf: ChainCRF,
+        text: EncodedProblem,
+        params: Params,
+        run: RunContext,
+    ) -> TypeTrainer:
+        """Rounds with the lift of a graph."""
+        vertices = graph.text
+        informed = vertices.labeled | (np.diff(graph.W.indptr) > 0)
 
         def smooth(means: F64) -> F64:
-            known = text.distribution, text.labeled, params.mu, params.nu
+            known = vertices.distribution, vertices.labeled, params.mu, params.nu
             q = propagate(graph.W, means, *known, steps=params.steps)
-            return params.beta * lift(q, informed, text.unlabeled)
+            return params.beta * lift(q, informed, vertices.unlabeled)
 
-        crf, encoded = shared.encoded(problem, params, run)
-        return TypeTrainer(crf, encoded, text, smooth, decode, params, run).train()
+        return TypeTrainer(crf, text, vertices, smooth, decode, params, run)
 
 
 def lift(q: F64, informed: Bool, vertex_of: I32) -> F64:

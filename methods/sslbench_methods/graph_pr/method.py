@@ -22,17 +22,27 @@ import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, Tagger, UserError
 from sslbench.checked import Saved
-from sslbench.crf import ChainCRF, EncodedProblem, LogPartition, Parts
+from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, Parts
 from sslbench.graph.lookup import NgramLookup, NgramScores
-from sslbench.graph.regularized import SCHEDULES, Posterior, RegularizedPosterior, Schedule, Value
+from sslbench.graph.regularized import (
+    SCHEDULES,
+    Backtracking,
+    Posterior,
+    RegularizedPosterior,
+    Schedule,
+    Value,
+)
 from sslbench.graph.regularizers import AtLeastOnce, GraphLaplacian, Regularizer
 from sslbench.taggers import Decoding, PosteriorTagger
+from sslbench.types import F64
 from sslbench_methods.shared import Presets, encoded, train_supervised
 
 KIND = "graph_pr"
 PAPER = {"sigma2": 1e4, "neighbors": 60, "lam": 1.0, "decoding": "posterior"}
 #: rounds before the change of J may end the training (docs/specs/graph_pr.md, section 6)
 LEAST_ROUNDS = 3
+#: of the E-step for a forecast, where the direction of q matters, not its length
+EVIDENCE_STEPS = 5
 #: a relative fall of J up to this is rounding of sums over all text
 ROUNDING = 1e-9
 
@@ -76,10 +86,31 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
     search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("lam", low=0.01, high=10, log=True),)
 
 
-class GraphPR(CRFMethod):
-    """A CRF and regularized posteriors of the unlabeled text, trained in turn."""
+class _Regularized(CRFMethod):
+    """What the methods share."""
 
     order_invariant = True
+
+    def evidence(
+        self,
+        problem: Problem,
+        crf: ChainCRF,
+        held_out: EncodedCorpus,
+        params: RegularizationParams,
+        run: RunContext,
+    ) -> F64:
+        """The posteriors of the first E-step."""
+        penalty, _ = penalty_of(problem, params, run)
+        text = problem.encode(crf).unlabeled
+        posterior = RegularizedPosterior(crf, text, penalty, params.lam)
+        model = posterior.model(crf.weights)
+        q, _ = posterior.minimize(model, model, Backtracking(most_steps=EVIDENCE_STEPS))
+        row_of = penalty.rows.row_of[: int(held_out.offsets[-1])]
+        return replace(crf, weights=q.weights).marginals(held_out, q.offset[row_of])
+
+
+class GraphPR(_Regularized):
+    """A CRF and regularized posteriors of the unlabeled text, trained in turn."""
 
     class Params(RegularizationParams, frozen=True, kw_only=True):
         """Parameters of graph-based posterior regularization."""
@@ -113,10 +144,9 @@ class GraphPR(CRFMethod):
     restore = staticmethod(partial(PosteriorTagger.from_arrays, kind=KIND))
 
 
-class PR1(CRFMethod):
+class PR1(_Regularized):
     """The model after the first round: the E-step sees the supervised CRF, the M-step the rest."""
 
-    order_invariant = True
     Params = RegularizationParams
 
     def fit(self, problem: Problem, params: RegularizationParams, run: RunContext) -> Tagger:

@@ -16,13 +16,14 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis
-from sslbench.crf import BatchPotentials, ChainCRF, EncodedCorpus
+from sslbench.crf import BatchPotentials, ChainCRF, EncodedCorpus, EncodedProblem
 from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.graph.vertices import ngram_vertices
 from sslbench.method import (
     GraphSimilarity,
     MaxDf,
     Neighbors,
+    ProblemGraph,
     Suffixes,
     Symmetry,
     TextVertices,
@@ -121,6 +122,32 @@ class GraphSelfTraining(CRFMethod):
             problem, rest = problem.split_text(params.sentences, params.column)
             more = rest if params.count == "all" else None
         graph = problem.graph(params, run, counting_text=more)
+        crf, text = shared.encoded(problem, params, run)
+        return self.trainer(graph, crf, text, params, run).train()
+
+    def evidence(
+        self,
+        problem: Problem,
+        crf: ChainCRF,
+        held_out: EncodedCorpus,
+        params: Params,
+        run: RunContext,
+    ) -> F64 | None:
+        """The labels of the first round."""
+        if params.sentences is not None:  # the graph is over a part of the text
+            return None
+        graph = problem.graph(params, run)
+        return self.trainer(graph, crf, problem.encode(crf), params, run).taught()
+
+    def trainer(
+        self,
+        graph: ProblemGraph,
+        crf: ChainCRF,
+        text: EncodedProblem,
+        params: Params,
+        run: RunContext,
+    ) -> TypeTrainer:
+        """Rounds with propagation on a graph."""
         vertices = graph.text
 
         def smooth(q: F64) -> F64:
@@ -129,8 +156,7 @@ class GraphSelfTraining(CRFMethod):
                 return propagate_optimum(graph.W, *known, edge_count=params.edge_count)
             return propagate(graph.W, q, *known, steps=params.steps, edge_count=params.edge_count)
 
-        crf, text = shared.encoded(problem, params, run)
-        return TypeTrainer(crf, text, vertices, smooth, params.label, params, run).train()
+        return TypeTrainer(crf, text, vertices, smooth, params.label, params, run)
 
 
 class TypeSelfTraining(CRFMethod):
@@ -146,13 +172,30 @@ class TypeSelfTraining(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Train, average, relabel and retrain until the labels settle."""
+        crf, text = shared.encoded(problem, params, run)
+        return self.trainer(problem, crf, text, params, run).train()
+
+    def evidence(
+        self,
+        problem: Problem,
+        crf: ChainCRF,
+        held_out: EncodedCorpus,
+        params: Params,
+        run: RunContext,
+    ) -> F64:
+        """The labels of the first round."""
+        return self.trainer(problem, crf, problem.encode(crf), params, run).taught()
+
+    def trainer(
+        self, problem: Problem, crf: ChainCRF, text: EncodedProblem, params: Params, run: RunContext
+    ) -> TypeTrainer:
+        """Rounds with means over the types of a problem's text."""
         with run.phase("graph"):
             types = ngram_vertices(problem.text(params.column), params.column)
             codes = problem.label_codes(problem.labeled)
             vertices = TextVertices.build(types, codes, len(problem.labels))
         run.trace["graph"] = vertices.metadata()
-        crf, text = shared.encoded(problem, params, run)
-        return TypeTrainer(crf, text, vertices, lambda q: q, params.label, params, run).train()
+        return TypeTrainer(crf, text, vertices, lambda q: q, params.label, params, run)
 
 
 def mix(marginals: F64, types: F64, vertex_of: I32, alpha: float) -> F64:

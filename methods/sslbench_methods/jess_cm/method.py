@@ -32,6 +32,7 @@ from sslbench.corpus import Corpus
 from sslbench.corpus.units import TextUnits
 from sslbench.crf import (
     ChainCRF,
+    EncodedCorpus,
     HardLabels,
     LabelPass,
     NBest,
@@ -44,6 +45,9 @@ from sslbench.types import F64, I32, Arrays
 
 #: the logarithm of a zero probability stops here, so that one unseen event cannot forbid a label
 LOG_FLOOR = float(np.log(1e-12))
+
+#: of the optimizer when the weights of the first models are fitted for a forecast
+EVIDENCE_ITERATIONS = 8
 
 MStep = Literal["plain", "lambda"]
 
@@ -134,16 +138,7 @@ class JessCM(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> JessCMTagger:
         """Alternate until the tables stop moving; the trace has an entry per round."""
-        text, templates = TextUnits(problem.unlabeled), problem.featurizer.templates
-        options = {
-            "unknown": int(params.unknown == "symbol"),
-            "bare_chain": not params.drop_duplicate_chain,
-        }
-        with run.phase("features"):
-            L, least = len(problem.labels), params.symbol_min_count
-            models = EmbeddedModels.build(templates, L, text, least, **options)
-            crf = problem.crf(params, n_factors=models.n_tables)
-        trainer = Trainer(crf, models, problem, text, params, run)
+        trainer = Trainer.of(problem, params, run)
         rounds = run.rounds(params.rounds, trainer)
         for number in rounds:
             entry = trainer.round(number, rounds.keep)
@@ -156,9 +151,28 @@ class JessCM(CRFMethod):
         run.record(trainer.fit_weights())
         run.trace["model_weights"] = trainer.model_weights.tolist()
         run.trace["l2_monotone"] = trainer.l2_monotone
-        return JessCMTagger(crf, models)
+        return JessCMTagger(trainer.crf, trainer.models)
 
     restore = JessCMTagger.from_arrays
+
+    def evidence(
+        self,
+        problem: Problem,
+        crf: ChainCRF,
+        held_out: EncodedCorpus,
+        params: Params,
+        run: RunContext,
+    ) -> F64:
+        """Posteriors with the models of the first EM step, whose weights are fitted once."""
+        trainer = Trainer.of(problem, params, run)
+        joint = trainer.crf
+        joint.weights[: crf.layout.size] = crf.weights
+        counts = trainer.models.expected_counts(joint, trainer.text)
+        ones = np.ones(trainer.models.n_tables)
+        trainer.models.update(counts, params.eta, ones, params.m_step)
+        trainer.models.forget_counts()
+        trainer.fit_weights(EVIDENCE_ITERATIONS)
+        return JessCMTagger(joint, trainer.models).predict_marginals(next(iter(problem.unlabeled)))
 
 
 def rising(distances: list[float]) -> bool:
@@ -180,6 +194,20 @@ class Trainer:
     l2_monotone: bool = True
     result: TrainingResult | None = None  # of this round, once its lambda' step is done
     units: int = 0  # of the text that this round's E-step has done
+
+    @classmethod
+    def of(cls, problem: Problem, params: JessCM.Params, run: RunContext) -> Trainer:
+        """With uniform models over the symbols of the unlabeled text."""
+        text, templates = TextUnits(problem.unlabeled), problem.featurizer.templates
+        options = {
+            "unknown": int(params.unknown == "symbol"),
+            "bare_chain": not params.drop_duplicate_chain,
+        }
+        with run.phase("features"):
+            L, least = len(problem.labels), params.symbol_min_count
+            models = EmbeddedModels.build(templates, L, text, least, **options)
+            crf = problem.crf(params, n_factors=models.n_tables)
+        return cls(crf, models, problem, text, params, run)
 
     @property
     def model_weights(self) -> F64:
@@ -240,11 +268,13 @@ class Trainer:
             "negative": int((weights < 0).sum()),
         }
 
-    def fit_weights(self) -> TrainingResult:
+    def fit_weights(self, most: int | None = None) -> TrainingResult:
         """lambda' <- argmax L1(lambda' | Theta), warm start (docs/specs/jess_cm.md, section 4.2).
 
         While Theta is uniform the models' features are the same for all label sequences: they are
         left out, and the prior keeps their weights at exactly zero.
+
+        most: iterations of the optimizer; None = as the parameters say.
         """
         problem, crf = self.problem, self.crf
         with self.run.phase("train"):
@@ -252,7 +282,10 @@ class Trainer:
             gold = HardLabels(problem.label_codes(problem.labeled))
             nonnegative = crf.factor_indices if self.params.sign == "nonneg" else None
             part = crf.encode(problem.labeled, bound), gold
-            return self.run.train(crf, [part], self.params, nonnegative=nonnegative)
+            options = None if most is None else self.params.options(max_iterations=most)
+            return self.run.train(
+                crf, [part], self.params, nonnegative=nonnegative, options=options
+            )
 
 
 @dataclass

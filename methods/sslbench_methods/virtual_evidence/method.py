@@ -30,7 +30,7 @@ from sslbench.crf import (
     split_tokens,
 )
 from sslbench.graph.propagation.sparse import propagate_unnormalized
-from sslbench.method import GraphSimilarity, Neighbors, Symmetry
+from sslbench.method import GraphSimilarity, Neighbors, Symmetry, TextVertices
 from sslbench.types import F64, I32, I64
 from sslbench_methods.shared import (
     KEEP_AXIS,
@@ -125,6 +125,32 @@ class VirtualEvidenceTraining(CRFMethod):
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
         """Propagate once, train on the labeled sentences, then on the evidence too."""
+        q, vertices = self.propagated(problem, params, run)
+        crf, text = encoded(problem, params, run)
+        terms = [
+            VirtualEvidence(q, vertex_of, params.alpha, params.omega)
+            for vertex_of in split_tokens(vertices.unlabeled, text.unlabeled)
+        ]
+        return EvidenceTrainer(crf, text, terms, params, run).train()
+
+    def evidence(
+        self,
+        problem: Problem,
+        crf: ChainCRF,
+        held_out: EncodedCorpus,
+        params: Params,
+        run: RunContext,
+    ) -> F64:
+        """The posteriors under the evidence, to which the first M-step fits the CRF."""
+        q, vertices = self.propagated(problem, params, run)
+        at = vertices.unlabeled[: int(held_out.offsets[-1])]
+        term = VirtualEvidence(q, at, params.alpha)
+        return np.concatenate([term.clamp(p).posterior().node for p in crf.potentials(held_out)])
+
+    def propagated(
+        self, problem: Problem, params: Params, run: RunContext
+    ) -> tuple[F64, TextVertices]:
+        """What the graph says of each vertex, float64[V, L], and the vertices of tokens."""
         graph = problem.graph(params, run, min_count=params.min_type_count)
         gold = graph.text.distribution, graph.text.labeled
         with run.phase("propagation"):
@@ -136,12 +162,7 @@ class VirtualEvidenceTraining(CRFMethod):
             q = normalized(q)
         if params.base_rates == "removed":
             q = above_base_rates(q, graph.text.unlabeled)
-        crf, text = encoded(problem, params, run)
-        terms = [
-            VirtualEvidence(q, vertex_of, params.alpha, params.omega)
-            for vertex_of in split_tokens(graph.text.unlabeled, text.unlabeled)
-        ]
-        return EvidenceTrainer(crf, text, terms, params, run).train()
+        return q, graph.text
 
 
 def normalized(q: F64) -> F64:

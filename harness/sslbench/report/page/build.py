@@ -14,6 +14,8 @@ from sslbench.errors import printable
 from sslbench.report.board import Board, Column, Place, cost
 from sslbench.report.curves import LABELED, Curve, curves
 from sslbench.report.details import details
+from sslbench.report.forecasts import FORECAST_TEXT, board_cells, forecast_rows, forecast_svg
+from sslbench.report.forecasts import HEADINGS as FORECASTS
 from sslbench.report.gains import Parts, gain_parts, labels_worth
 from sslbench.report.ledger import Line
 from sslbench.report.overview import (
@@ -71,6 +73,7 @@ def page(board: Board, sources: Sources) -> str:
         lines=lines,
         left_out=_left_out(views),
         gaps=board.gaps,
+        **_forecasts(board),
         overviews=[part for view in views if (part := _overview(view))],
         datasets=_datasets(board),
         legend=LEGEND,
@@ -247,6 +250,17 @@ def _overview(view: Overview) -> dict[str, Any] | None:
     title = f"{view.size} labeled, {n} dataset{'s' * (n > 1)}"
     rows = overview_rows(view) if n > 1 else []
     return {"title": title, "text": text, "rows": rows, "pictures": Markup(pictures)}
+
+
+def _forecasts(board: Board) -> dict[str, Any]:
+    """What forecasts told of the gains; an empty picture without enough of them."""
+    found = board_cells(board)
+    return {
+        "forecast_svg": Markup(forecast_svg(found)),
+        "forecast_head": FORECASTS,
+        "forecast_rows": forecast_rows(found),
+        "forecast_text": FORECAST_TEXT,
+    }
 
 
 def _datasets(board: Board) -> list[dict[str, Any]]:
