@@ -14,10 +14,19 @@ from sslbench.crf import HardLabels, LogPartition
 from sslbench.features import TemplateFeaturizer
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import toy_dataset
-from sslbench_methods.hybrid.method import Hybrid, cut, fit_gamma, mixture_of, part_crfs
-from sslbench_methods.hybrid.mixture import MixedModels, feature_sets
+from sslbench_methods.hybrid.method import (
+    Hybrid,
+    cut,
+    fit_gamma,
+    held_out,
+    mixture_of,
+    part_crfs,
+    train_parts,
+)
+from sslbench_methods.hybrid.mixture import MixedModels, Scores, feature_sets
 
 PARAMS = {"max_iterations": 30, "rounds": 2}
+PAPER: dict[str, Any] = Hybrid.Params.presets["paper"]
 
 
 def fit(**params: Any) -> Any:
@@ -94,22 +103,45 @@ def test_gradient_in_gamma_by_finite_differences() -> None:
         assert slope[place] == pytest.approx((both[0] - both[1]) / 2e-6, rel=1e-5, abs=1e-4)
 
 
-def test_gamma_is_a_maximum_with_nonnegative_weights() -> None:
-    problem, params, models, crf = mixture(2)
-    text, gold = problem.labeled, HardLabels(problem.label_codes(problem.labeled))
-    best = fit_gamma(crf, models, text, gold, params)
-    part = crf.encode(text, models.bind(text)), gold
-    gamma = crf.weights[crf.factor_indices]
-    slope = crf.expect([part]).counts[crf.factor_indices] - gamma / params.gamma_sigma2
+@pytest.mark.parametrize("own_weights", [False, True])
+def test_gamma_is_a_maximum_with_nonnegative_weights(own_weights: bool) -> None:
+    problem, _, models, crf = mixture(2)
+    params = Hybrid.Params(own_weights=own_weights)
+    n = problem.labeled.n_sentences
+    halves = [np.arange(n // 2), np.arange(n // 2, n)]
+    texts = [held_out(problem, half, models.crfs) for half in halves]
+    best = fit_gamma(crf, models, texts, params)
+    text = problem.labeled
+    part = crf.encode(text, models.bind(text)), HardLabels(problem.label_codes(text))
+    gamma, weights = crf.weights[crf.factor_indices], crf.weights
+    slope = crf.expect([part]).counts - weights / params.gamma_sigma2
+    own = np.setdiff1d(np.arange(len(weights)), crf.factor_indices)
     assert (gamma >= 0).all()
-    assert np.abs(slope[gamma > 0]).max() < 0.05
-    assert slope[gamma == 0].max(initial=-1.0) < 0.05
-    penalty = gamma @ gamma / (2 * params.gamma_sigma2)
+    assert np.abs(slope[crf.factor_indices][gamma > 0]).max() < 0.05
+    assert slope[crf.factor_indices][gamma == 0].max(initial=-1.0) < 0.05
+    assert (np.abs(slope[own]).max() < 0.05) == own_weights == weights[own].any()
+    penalty = weights @ weights / (2 * params.gamma_sigma2)
     assert best == pytest.approx(crf.evaluate([part]).sum() - penalty)
 
 
+def test_each_sentence_is_scored_by_crfs_that_have_not_seen_it() -> None:
+    problem, _, models, _ = mixture()
+    params = Hybrid.Params(**PARAMS)
+    texts = train_parts(models, problem, params, RunContext())
+    seen = np.concatenate([each.text.column("word").codes for each in texts])
+    assert len(texts) == 5
+    assert sorted(seen.tolist()) == sorted(problem.labeled.column("word").codes.tolist())
+    for each in texts:
+        inside = [Scores.of(crf, each.text) for crf in models.crfs]
+        for own, other in zip(inside, each.scores, strict=True):
+            assert not np.allclose(own.node, other.node)
+    whole = part_crfs(problem, np.arange(problem.labeled.n_sentences), params, RunContext())
+    for trained, crf in zip(models.crfs, whole, strict=True):
+        assert np.array_equal(trained.weights, crf.weights)
+
+
 def test_one_part_with_weight_one_is_the_supervised_crf() -> None:
-    fitted = fit(parts="one")
+    fitted = fit(parts="one", **PAPER)
     problem, tagger = fitted.problem, fitted.own_tagger
     crf, models = tagger.crf, tagger.models
     crf.weights[:] = 0.0
@@ -129,7 +161,7 @@ def test_on_the_same_data_the_generative_models_get_no_weight() -> None:
     """The paper's reason to cut the labeled sentences."""
 
     def share(held_out: float) -> float:
-        fitted = fit(held_out=held_out, parts="one", gamma_sigma2=100.0, sigma2=1000.0)
+        fitted = fit(held_out=held_out, parts="one", gamma_sigma2=100.0, sigma2=1000.0, **PAPER)
         gamma = np.array(fitted.trained.run.trace["gamma"])
         return float(gamma[1:].sum() / gamma.sum())
 

@@ -43,18 +43,27 @@ def _kind(column: str) -> str:
 class MixedModels(EmbeddedModels):
     """J generative models, and I CRFs whose scores are features of the mixture, too.
 
-    crfs: without masks and constraints, which the mixture has: zero times minus infinity is none.
+    crfs: see `unmasked`.
     """
 
     crfs: list[ChainCRF] = field(default_factory=list)
 
     def with_crfs(self, crfs: Iterable[ChainCRF]) -> None:
         """Set the CRFs, whose scores do not change from here on."""
-        self.crfs = [replace(crf, transition_mask=None, label_constraint=None) for crf in crfs]
+        self.crfs = unmasked(crfs)
 
     def bind(self, corpus: Corpus) -> Any:
         """All I + J models as factor features of a corpus."""
-        return BoundMixture(super().bind(corpus), [Scores.of(crf, corpus) for crf in self.crfs])
+        return self.bound(corpus, [Scores.of(crf, corpus) for crf in self.crfs])
+
+    def bound(self, corpus: Corpus, scores: list[Scores]) -> Any:
+        """The same with scores of other CRFs."""
+        return BoundMixture(super().bind(corpus), scores)
+
+
+def unmasked(crfs: Iterable[ChainCRF]) -> list[ChainCRF]:
+    """Without masks and constraints, which the mixture has: zero times minus infinity is none."""
+    return [replace(crf, transition_mask=None, label_constraint=None) for crf in crfs]
 
 
 @dataclass(frozen=True)
