@@ -65,8 +65,8 @@ def suits(objective: Objective, options: Options) -> bool:
     """Is the objective the log-likelihood of a first-order chain with Gaussian priors alone, whose
     transitions do not depend on the position; and is it to be maximized to the end?
     """
-    if len(objective.parts) != 1 or objective.expected_counts is not None:
-        return False
+    if len(objective.parts) != 1 or objective.expected_counts is not None or objective.tags:
+        return False  # with weights of tags, the prior of the weights of labels is not diagonal
     (data, term), layout = objective.parts[0], objective.layout
     plain = isinstance(term, HardLabels) and term.weights is None and not data.varying
     fixed = layout.order == 1 and data.dense is None and layout.n_factors == 0
