@@ -174,6 +174,8 @@ def test_other_objectives_do_not_suit() -> None:
     c = case("state")
     weighted = HardLabels(c.labels, np.ones(len(c.attributes.offsets) - 1))
     assert not dual.suits(c.objective(weighted, 1.0), Options())
+    with_tags = replace(problem("state")[1], tags=["tag"] * L)  # a prior that is not diagonal
+    assert not dual.suits(with_tags, Options())
     assert not dual.suits(problem("state")[1], Options(max_iterations=20))
     assert not dual.suits(problem("state")[1], Options(share=0.1))
     assert not dual.suits(replace(problem("state")[1], tags=("x", "x", "y")), Options())

@@ -72,7 +72,7 @@ def suits(objective: Objective, options: Options) -> bool:
     room for the dual variables?
     """
     if len(objective.parts) != 1 or objective.expected_counts is not None or objective.tags:
-        return False
+        return False  # with weights of tags, the prior of the weights of labels is not diagonal
     (data, term), layout = objective.parts[0], objective.layout
     plain = isinstance(term, HardLabels) and term.weights is None
     first_order = layout.order == 1 and data.dense is None and layout.n_factors == 0
