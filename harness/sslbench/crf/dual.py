@@ -187,12 +187,12 @@ def _text(objective: Objective, data: EncodedCorpus, cut: list[Batch], labels: I
 def _weights(objective: Objective) -> DualWeights:
     """All zero."""
     layout, L = objective.layout, objective.layout.n_labels
-    copies = np.ones(layout.n_node * L) if objective.copies is None else objective.copies
+    copies = np.ones(layout.n_node) if objective.copies is None else objective.copies
     if layout.states is None:
-        row_scale, lists = copies[::L].copy(), np.empty(0)
+        row_scale, lists = copies, np.empty(0)
         present = np.ones((layout.n_node, L), np.bool_)
     else:
-        per_cell, lists = layout.states.unpack(copies)
+        per_cell, lists = layout.states.unpack(layout.of_weights(copies))
         row_scale, present = per_cell.max(axis=1, initial=0.0), per_cell > 0.0
     return DualWeights(
         rows.aligned(len(present), _width(L)),
