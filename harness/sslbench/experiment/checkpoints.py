@@ -139,7 +139,7 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class _Stored(Mapping[str, Any]):
-    """A state in a file: names of its arrays, and all else."""
+    """A state in a file: names of its arrays, and all else.  ValueError if one cannot be read."""
 
     path: Path
     arrays: set[str]
@@ -148,8 +148,11 @@ class _Stored(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self.arrays:
             return self.facts[name]
-        with np.load(self.path, allow_pickle=False) as file:
-            return file[name]
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                return file[name]
+        except Exception as error:  # as in `load`
+            raise ValueError(f"{name}: {type(error).__name__}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self.arrays, *self.facts])
