@@ -135,9 +135,13 @@ def over(work: Pass[U, R], units: Units[U], begin: int = 0) -> Iterator[R]:
             unit = units.get(number)
             return None if unit is None else pack(work.pack_unit(unit))
 
-        for data in broker.over(work.name, pack(saved), units.key, give, begin):
-            yield work.unpack_result(unpack(data)[0])
+        def result(data: bytes) -> R:
+            nonlocal begin
             begin += 1
+            return work.unpack_result(unpack(data)[0])
+
+        # a map, unlike a loop, does not hold the last result while it waits for the next one
+        yield from map(result, broker.over(work.name, pack(saved), units.key, give, begin))
     while (unit := units.get(begin)) is not None:
         yield work.run(unit)
         begin += 1

@@ -62,8 +62,7 @@ def problem(support: str, word: str) -> tuple[Objective, Any]:
     data = crf.encode(train)
     merged = Deduplication.build(crf.layout, [data.attributes])
     part = data.deduplicated(merged), HardLabels(codes)
-    copies = merged.copies_per_weight()
-    objective = Objective(merged.reduced, [part], float(sigma2), copies=copies)
+    objective = Objective(merged.reduced, [part], float(sigma2), copies=merged.copies)
     return objective, merged.preconditioner()
 
 

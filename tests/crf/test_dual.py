@@ -38,9 +38,7 @@ def problem(name: str, *, forced: bool = False) -> tuple[Case, Objective]:
         only = np.full(N, -1, np.int32)
         only[::3] = c.labels[::3]
         data = replace(data, forced_labels=only)
-    copies = np.ones(c.layout.span("state").stop)
-    if c.layout.state_start is None:
-        copies = np.repeat(np.arange(c.layout.n_node) % 3 + 1.0, L)
+    copies = np.arange(c.layout.n_node) % 3 + 1.0
     term = HardLabels(c.labels)
     mask = c.transition_mask
     return c, Objective(c.layout, [(data, term)], SIGMA2, transition_mask=mask, copies=copies)

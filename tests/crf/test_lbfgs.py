@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -317,3 +319,33 @@ def test_a_share_of_the_decrease() -> None:
     assert added[-1] <= 0.01 * gain[-1]
     assert (added[:-1] > 0.01 * gain[5:-1]).all()
     assert cut.iterations < whole.iterations
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_memory_does_not_grow_with_iterations(bounded: bool) -> None:
+    """The pairs, and few vectors more, however many points a search has been at."""
+    n, limits = 100_000, []
+    scale = np.exp(np.random.default_rng(0).uniform(0, 4, n))
+    target = np.full(n, 1e-9)  # where most steps could cross the bound
+
+    def function(x: F64, gradient: F64) -> float:
+        np.subtract(x, target, out=gradient)
+        value = 0.0
+        for i in range(0, n, 1000):  # without an array as long as x
+            own = gradient[i : i + 1000]
+            value += float(0.5 * (scale[i : i + 1000] * own) @ own)
+            own *= scale[i : i + 1000]
+        return value
+
+    nonnegative = np.arange(0, n, 100) if bounded else None
+    options = Options(memory=3, ftol=0, gtol=0)
+    lbfgs.minimize(function, np.ones(n), Options(max_iterations=2), nonnegative=nonnegative)
+    for iterations in (8, 40):
+        few = replace(options, max_iterations=iterations)
+        tracemalloc.start()
+        found = lbfgs.minimize(function, np.ones(n), few, nonnegative=nonnegative)
+        limits.append(tracemalloc.get_traced_memory()[1] / (8 * n))
+        tracemalloc.stop()
+        assert found.iterations == iterations
+    assert limits[0] <= 2 * 3 + 10
+    assert limits[1] == pytest.approx(limits[0], abs=0.5)

@@ -136,7 +136,7 @@ def test_collapsing_takes_the_same_steps() -> None:
         deduplication.reduced,
         [(data.deduplicated(deduplication), term)],
         1.5,
-        copies=deduplication.copies_per_weight(),
+        copies=deduplication.copies,
     )
 
     def slight(objective: Objective) -> lbfgs.Function:

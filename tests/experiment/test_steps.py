@@ -85,7 +85,13 @@ def test_a_state_that_does_not_fit() -> None:
     progress = Progress(None, lambda state: states.append(dict(state())))
     minimize(quartic, np.ones(5), Options(max_iterations=3), progress=progress)
     good = states[-1]
-    for harm in ({"x": np.ones(4)}, {"order": [7]}, {"s": np.ones((99, 5))}, {"sy": np.ones(3)}):
+    for harm in (
+        {"x": np.ones(4)},
+        {"order": [7]},
+        {"order": [99]},
+        {"s0": np.ones(4)},
+        {"sy": np.ones(3)},
+    ):
         with pytest.raises(ValueError):
             minimize(quartic, np.ones(5), progress=Progress({**good, **harm}, lambda state: None))
 

@@ -315,8 +315,8 @@ class Objective:
     sigma2: prior variance of attribute, transition and stop weights.
     sigma2_factors: prior variance of the weights of factor features; None = sigma2.
     transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
-    copies: float64 per state weight, how many identical attributes it stands for
-        (`deduplicate`); None = one.
+    copies: float64[n_node], how many identical attributes each stands for (`deduplicate`); None =
+        one.
     expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
         does with the counts of its E-step.
     tags: of each label, for weights of tags beside those of labels (`BackOff`); None = no such.
@@ -369,7 +369,7 @@ class Objective:
         precision = np.full(self.layout.size, 1.0 / self.sigma2)
         precision[self.layout.span("factors")] = 1.0 / (self.sigma2_factors or self.sigma2)
         if self.copies is not None:
-            precision[self.layout.span("state")] /= self.copies
+            precision[self.layout.span("state")] /= self.layout.of_weights(self.copies)
         return precision
 
     def scaled_loss(self, weights: F64, gradient: F64) -> float:

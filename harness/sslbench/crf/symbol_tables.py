@@ -149,11 +149,14 @@ class SymbolTables:
         if begin == 0:
             self.forget_counts()
         work = CountPass(crf, self, piece_tokens, batch_tokens)
-        for done, found in enumerate(over(work, TextUnits.of(text), begin), begin + 1):
-            if done == 1:
+        done = begin
+        for found in over(work, TextUnits.of(text), begin):
+            if done == 0:
                 self.counts = found
             else:
                 self.counts.add(found)
+            del found  # before those of the next unit
+            done += 1
             after_unit(done)
         return self.counts
 

@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,7 +24,6 @@ import numpy as np
 
 from sslbench.atomic import replacing
 from sslbench.errors import UserError
-from sslbench.types import Arrays
 
 #: seconds between two checkpoints: no more work than that is lost
 EVERY = "SSLBENCH_CHECKPOINT_SECONDS"
@@ -103,17 +102,23 @@ class Checkpoints:
         every = _every()
         self._pause = max(every, (self._last - began) / SHARE) if every else 0.0
 
-    def load(self) -> dict[str, Any] | None:
-        """The last state; None if there is none, or it is damaged or of other code, with a line."""
+    def load(self) -> State | None:
+        """The last state; None if there is none, or it is damaged or of other code, with a line.
+
+        Its arrays are read from the file each time that they are asked for: all together may take
+        as much memory as what they are put into.
+        """
         from sslbench.crf.persist import refuse_packed  # it needs no kernels, its package does
 
         try:
             refuse_packed(self.path)
             with np.load(self.path, allow_pickle=False) as file:
-                arrays: Arrays = {name: file[name] for name in file.files}
-            facts = json.loads(arrays.pop(_FACTS).tobytes())
+                if file.zip.testzip() is not None:
+                    raise ValueError("a sum that differs")
+                names = set(file.files) - {_FACTS}
+                facts = json.loads(file[_FACTS].tobytes())
             if facts["code"] == self.code:
-                return {**arrays, **facts["state"]}
+                return _Stored(self.path, names, facts["state"])
             reason = "it was made by other code"
         except FileNotFoundError:
             return None
@@ -130,6 +135,30 @@ class Checkpoints:
         """At the end of the training."""
         for path in (self.path, *self.folder.glob(f"{self.training}.*.*.npz")):
             path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Stored(Mapping[str, Any]):
+    """A state in a file: names of its arrays, and all else.  ValueError if one cannot be read."""
+
+    path: Path
+    arrays: set[str]
+    facts: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.arrays:
+            return self.facts[name]
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                return file[name]
+        except Exception as error:  # as in `load`
+            raise ValueError(f"{name}: {type(error).__name__}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.arrays, *self.facts])
+
+    def __len__(self) -> int:
+        return len(self.arrays) + len(self.facts)
 
 
 def checkpoint_folder(store: str | None, run_id: str) -> Path | None:

@@ -40,9 +40,8 @@ class Step:
     def once(self, compute: Callable[[], Saved]) -> Saved:
         """The result of `compute`, or what it was before the run was killed."""
         if self.found is not None:
-            facts = self.found.pop("facts")
-            self.found.pop("run")
-            return self.found, facts
+            own = {name: x for name, x in self.found.items() if name not in ("facts", "run")}
+            return own, self.found["facts"]
         arrays, facts = compute()
         self._keep({**arrays, "facts": facts})
         return arrays, facts

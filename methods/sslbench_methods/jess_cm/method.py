@@ -228,9 +228,10 @@ class Trainer:
         models, within = self.models, "result" in state
         arrays = models.tables | {"weights": self.crf.weights}
         arrays |= models.counts.arrays if within else {}
-        found = {name: table(state, name, a.dtype, a.shape) for name, a in arrays.items()}
         for name, array in arrays.items():
-            array[...] = found[name]
+            table(state, name, array.dtype, array.shape)  # all fit before any is changed
+        for name, array in arrays.items():  # in memory one at a time
+            array[...] = state[name]
         models.uniform, self.l2_monotone = state["uniform"], state["monotone"]
         if within:
             self.result, self.units = TrainingResult(**state["result"]), state["units"]

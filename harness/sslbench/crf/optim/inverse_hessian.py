@@ -50,23 +50,24 @@ class InverseHessian:
 
     def state(self) -> dict[str, Any]:
         """All that changes, see `restore`; views."""
-        used = max([-1, *self._rows]) + 1
-        pairs = {"s": self.s[:used], "y": self.y[:used], "sy": self.sy, "yy": self.yy}
-        return pairs | {"order": self.order, "pending": self._pending}
+        pairs = {f"{n}{row}": own[row] for n, own in self._pairs for row in self._rows}
+        own = {"sy": self.sy, "yy": self.yy, "order": self.order, "pending": self._pending}
+        return pairs | own
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Put a state back; ValueError or KeyError if it does not fit."""
-        size, pairs = self.s.shape[1], {}
-        for name, whole in (("s", self.s), ("y", self.y)):
-            pairs[name] = table(state, name, np.float64, (None, size))
-            if len(pairs[name]) > len(whole):
-                raise ValueError(f"{len(pairs[name])} pairs")
+        """Put a state back; ValueError or KeyError if it does not fit, and then there is none."""
         self.sy = table(state, "sy", np.float64, self.sy.shape)
         self.yy = table(state, "yy", np.float64, self.yy.shape)
         self.order, self._pending = list(state["order"]), state["pending"]
-        if not set(self._rows) <= set(range(min(map(len, pairs.values())))):
+        if not set(self._rows) <= set(range(len(self.s))):
             raise ValueError("the order of the pairs")
-        self.s[: len(pairs["s"])], self.y[: len(pairs["y"])] = pairs["s"], pairs["y"]
+        for name, own in self._pairs:  # one vector at a time: they may be in a file
+            for row in self._rows:
+                own[row] = table(state, f"{name}{row}", np.float64, self.s.shape[1:])
+
+    @property
+    def _pairs(self) -> tuple[tuple[str, F64], tuple[str, F64]]:
+        return ("s", self.s), ("y", self.y)
 
     @property
     def _rows(self) -> list[int]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -268,17 +269,26 @@ class _Search:
         return x
 
     def projected_gradient(self, x: F64, gradient: F64) -> F64:
-        """The gradient, 0 at coordinates that a bound stops; with L1 the pseudo-gradient."""
+        """The gradient, 0 at coordinates that a bound stops; with L1 the pseudo-gradient.
+
+        It may be the gradient itself, or an array that the next call overwrites.
+        """
         if self.l1:
             down, up = gradient - self.l1, gradient + self.l1
             at_zero = np.where(up < 0, up, np.where(down > 0, down, 0.0))
             return np.where(x > 0, up, np.where(x < 0, down, at_zero))
         if self.nonnegative is None:
             return gradient
-        projected = gradient.copy()
         blocked = (x[self.nonnegative] <= 0) & (gradient[self.nonnegative] > 0)
-        projected[self.nonnegative[blocked]] = 0.0
-        return projected
+        if not blocked.any():
+            return gradient
+        self._projected[:] = gradient
+        self._projected[self.nonnegative[blocked]] = 0.0
+        return self._projected
+
+    @cached_property
+    def _projected(self) -> F64:
+        return self.pool.take()
 
     def align(self, direction: F64, projected: F64, x: F64) -> F64:
         """Restrict the direction to the orthant or the bounds; keep it a descent direction."""
@@ -314,14 +324,19 @@ class _Search:
         """Halve the step along the projected path until the Armijo condition holds."""
         orthant = np.where(x != 0, np.sign(x), -np.sign(projected)) if self.l1 else None
         for _ in range(self.options.max_evaluations):
-            point = x + step * direction
+            point, moved = self.pool.take(), self.pool.take()
+            combine(1.0, x, step, direction, point)
             if orthant is not None:
                 point[np.sign(point) * orthant < 0] = 0.0
             elif self.nonnegative is not None:
                 point[self.nonnegative] = np.maximum(point[self.nonnegative], 0.0)
+            combine(1.0, point, -1.0, x, moved)
+            slope = dot(projected, moved)
+            self.pool.give(moved)
             new, gradient = self.evaluate(point)
-            if new <= value + 1e-4 * dot(projected, point - x) + ROUNDING * abs(value):
+            if new <= value + 1e-4 * slope + ROUNDING * abs(value):
                 return point, new, gradient
+            self.pool.give(point, gradient)
             step *= 0.5
         return None
 
@@ -341,7 +356,9 @@ class _Search:
             f, g = self.evaluate(point)
             d = dot(g, direction) if np.isfinite(f) else np.inf
             enough = f <= value + 1e-4 * step * slope0 + ROUNDING * abs(value)
+            unused: tuple[F64, ...] = (point, g)
             if enough and (best is None or f < best[1]):
+                unused = () if best is None else (best[0], best[2])
                 best = (point, f, g)
             if not enough or (f >= f_low and low > 0.0) or not np.isfinite(f):
                 high = (step, f, d)
@@ -351,6 +368,7 @@ class _Search:
                 high, (low, f_low, d_low) = (low, f_low, d_low), (step, f, d)
             else:
                 low, f_low, d_low = step, f, d
+            self.pool.give(*unused)
             if high is None:
                 step *= _growth(slope0, d)
             else:

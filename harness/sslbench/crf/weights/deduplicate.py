@@ -63,9 +63,11 @@ class Deduplication:
         used = self.group[self.group >= 0]
         return np.bincount(used, minlength=self.reduced.n_node).astype(np.float64)
 
-    @cached_property
     def _weight_group(self) -> I64:
-        """Reduced weight of each full state weight; -1 = its attribute never occurs."""
+        """Reduced weight of each full state weight; -1 = its attribute never occurs.
+
+        As large as all weights together, so that it is not kept during the training.
+        """
         full, reduced = self.full, self.reduced
         if full.state_start is None or reduced.state_start is None:
             cells = self.group[:, None].astype(np.int64) * full.n_labels + np.arange(full.n_labels)
@@ -75,12 +77,6 @@ class Deduplication:
         group = np.repeat(self.group, sizes)
         return np.where(group >= 0, reduced.state_start[:-1][group] + within, -1)
 
-    def copies_per_weight(self) -> F64:
-        """float64: k of every reduced state weight."""
-        if self.reduced.state_start is None:
-            return np.repeat(self.copies, self.reduced.n_labels)
-        return np.repeat(self.copies, np.diff(self.reduced.state_start))
-
     def preconditioner(self, factors: float = 1.0) -> F64:
         """float64, per reduced weight: squared length of its unit step in the space of the full
         weights, up to a constant.  With it the optimizer takes the steps that it would take there.
@@ -88,7 +84,7 @@ class Deduplication:
         factors: the value for factor features (`FactorFeatures.preconditioner`).
         """
         preconditioner = np.ones(self.reduced.size)
-        preconditioner[self.reduced.span("state")] = self.copies_per_weight()
+        preconditioner[self.reduced.span("state")] = self.reduced.of_weights(self.copies)
         preconditioner[self.reduced.span("factors")] = factors
         return preconditioner
 
@@ -100,7 +96,7 @@ class Deduplication:
 
     def merge(self, weights: F64) -> F64:
         """Reduced flat weights from full ones: sums over the copies."""
-        target, state = self._weight_group, self.full.span("state")
+        target, state = self._weight_group(), self.full.span("state")
         known = target >= 0
         size = int(self.reduced.bounds[1])
         sums = np.bincount(target[known], weights[state][known], size)
@@ -111,7 +107,7 @@ class Deduplication:
 
         Copies must have equal coefficients, as all sums over their tokens have; theirs is kept.
         """
-        target, state = self._weight_group, self.full.span("state")
+        target, state = self._weight_group(), self.full.span("state")
         known = target >= 0
         own = np.empty(int(self.reduced.bounds[1]))
         own[target[known]] = expected_counts[state][known]
@@ -120,8 +116,8 @@ class Deduplication:
     def split(self, weights: F64) -> F64:
         """Full flat weights from reduced ones: each copy gets its share, unseen attributes 0."""
         state = self.reduced.span("state")
-        share = np.append(weights[state] / self.copies_per_weight(), 0.0)
-        return np.concatenate([share[self._weight_group], weights[state.stop :]])
+        share = np.append(weights[state] / self.reduced.of_weights(self.copies), 0.0)
+        return np.concatenate([share[self._weight_group()], weights[state.stop :]])
 
 
 def _keys(layout: Layout, corpora: Sequence[Attributes]) -> tuple[AnyArray, I64]:

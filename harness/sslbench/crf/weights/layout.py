@@ -97,6 +97,12 @@ class Layout:
         """View of a part of flat weights."""
         return weights[self.span(part)]
 
+    def of_weights(self, values: F64) -> F64:
+        """The value of the node attribute of every state weight; values: float64[n_node]."""
+        if self.state_start is None:
+            return np.repeat(values, self.n_labels)
+        return np.repeat(values, np.diff(self.state_start))
+
     def state_weights(self, weights: F64) -> tuple[I32, I32, F64]:
         """Attribute int32[n], label int32[n] and value of each state weight, in their order."""
         values = self.part(weights, "state")

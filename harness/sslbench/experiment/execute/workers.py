@@ -109,6 +109,7 @@ class DaskBroker:
     ) -> Generator[bytes, None, None]:
         """See `Broker`."""
         one = _OnePass(self, name, work, key, give)
+        del work  # the cluster has it
         ahead: deque[tuple[int, Any]] = deque()
         try:
             while True:
