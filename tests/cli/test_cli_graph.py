@@ -166,7 +166,7 @@ def test_the_table(build: FakeBuild) -> None:
 def test_bad_input_is_told_in_one_line(build: FakeBuild) -> None:
     for arguments, expected in (
         (["--dataset", "sinth"], "did you mean synth"),
-        (["--dataset", "synth", "--labeled", "0"], "above 0"),
+        (["--dataset", "synth", "--labeled", "-1"], "give a number"),
         (["--dataset", "synth", "--labeled", "9999"], "train has 400"),
         (["--dataset", "synth", "--similarity", "he2014"], "did you mean he2013"),
     ):

@@ -40,10 +40,10 @@ def check_hidden_labels(case: MethodCase) -> None:
 
 
 def check_files(case: MethodCase) -> None:
-    """Neither `fit` nor `predict` reads a file, loads a dataset, or uses the network.
+    """`fit` and `predict` read only files that parameters name, no dataset, and no network.
 
-    Code, the files of the method's own package and of ``run.cache`` may be read, those that its
-    parameters name, and files that were written in the same training.
+    Code, the method's own package, ``run.cache`` and files written in the same training may be
+    read, too.
     """
     watch = Watch.of_module(case.cls.__module__, DataHome())
     named = (case.params.get(name) for name in file_params(case.cls.Params))

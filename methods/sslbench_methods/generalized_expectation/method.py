@@ -43,7 +43,7 @@ FLOOR = 1e-12  # of an expectation, so that one label cannot have an infinite lo
 class GeneralizedExpectation(CRFMethod):
     """Log-likelihood of labeled sentences, and label distributions of attributes elsewhere."""
 
-    order_invariant = True
+    # not order_invariant: there are several maxima, and rounding decides which one is found
 
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of generalized expectation."""
