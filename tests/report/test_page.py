@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -79,7 +80,12 @@ def outline(text: str) -> Outline:
 def places(text: str) -> dict[str, tuple[str, list[tuple[str, str | list[str]]]]]:
     found = re.search(r'id="places">(.*?)</script>', text, re.S)
     assert found is not None
-    return json.loads(found[1])
+    data = json.loads(found[1])
+
+    def told(value: Any) -> Any:
+        return data["texts"][value] if isinstance(value, int) else [told(part) for part in value]
+
+    return {key: told(place) for key, place in data["places"].items()}
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def page(board: Board, sources: Sources) -> str:
     css, script, template = (
         (files / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html")
     )
-    data = json.dumps(places, separators=(",", ":"), ensure_ascii=True).replace("<", "\\u003c")
+    data = json.dumps(_numbered(places), separators=(",", ":")).replace("<", "\\u003c")
     environment = Environment(autoescape=True, finalize=_shown)
     environment.filters["breakable"] = _breakable
     return environment.from_string(template).render(
@@ -82,6 +82,19 @@ def page(board: Board, sources: Sources) -> str:
         wrapped=WRAPPED,
         **_ledger(sources.ledger),
     )
+
+
+def _numbered(places: Mapping[str, Any]) -> dict[str, Any]:
+    """Each text once, and numbers in their place: most are those of other places too."""
+    texts: dict[str, int] = {}
+
+    def number(value: Any) -> Any:
+        if isinstance(value, str):
+            return texts.setdefault(value, len(texts))
+        return [number(part) for part in value]
+
+    numbers = {key: number(place) for key, place in places.items()}
+    return {"texts": list(texts), "places": numbers}
 
 
 def _shown(value: object) -> object:

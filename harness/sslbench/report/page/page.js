@@ -1,6 +1,7 @@
 "use strict";
 (() => {
-  const places = JSON.parse(document.getElementById("places").textContent);
+  const { texts, places } = JSON.parse(document.getElementById("places").textContent);
+  const told = (value) => (Array.isArray(value) ? value.map(told) : texts[value]);
   const table = document.getElementById("board");
   const form = document.getElementById("filter");
   const body = table.tBodies[0];
@@ -57,7 +58,7 @@
   }
 
   function show(id) {
-    const [title, entries] = places[id];
+    const [title, entries] = told(places[id]);
     dialog.querySelector("h2").textContent = title;
     const list = dialog.querySelector("dl");
     list.replaceChildren();
