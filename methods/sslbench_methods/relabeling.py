@@ -35,8 +35,9 @@ class RelabelingParams(TrainingParams, frozen=True, kw_only=True):
 
     eta: Annotated[
         float,
-        msgspec.Meta(ge=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"),
+        msgspec.Meta(ge=0, le=1e9, description="weight of self-labeled sentences"),
     ] = 0.001
+    eta_scale: shared.WeightScale = "ratio"
     rounds: Annotated[
         int, msgspec.Meta(ge=1, le=100_000, description="most rounds of relabeling")
     ] = 10
@@ -122,8 +123,9 @@ class TypeTrainer:
 
     def fit(self) -> TrainingResult:
         """Retrain on both texts, from the current weights."""
+        weight = shared.sentence_weight(self.params.eta, self.params.eta_scale, self.text)
         targets = [
-            (data, shared.hard_targets(guess, data.lengths, self.params.eta))
+            (data, shared.hard_targets(guess, data.lengths, weight))
             for data, guess in zip(self.text.unlabeled, self.guesses, strict=True)
         ]
         # a warm start, and the next round changes the labels: need not converge

@@ -17,7 +17,16 @@ from sslbench.crf import ChainCRF, EncodedCorpus
 from sslbench.method import FeaturesFrom
 from sslbench.types import F64, I32
 
-from .shared import Presets, certain, changed_share, encoded, hard_targets, train_supervised
+from .shared import (
+    Presets,
+    WeightScale,
+    certain,
+    changed_share,
+    encoded,
+    hard_targets,
+    sentence_weight,
+    train_supervised,
+)
 
 
 class SelfTraining(CRFMethod):
@@ -37,10 +46,9 @@ class SelfTraining(CRFMethod):
         ] = 0.0
         weight: Annotated[
             float,
-            msgspec.Meta(
-                gt=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"
-            ),
+            msgspec.Meta(gt=0, le=1e9, description="weight of self-labeled sentences"),
         ] = 0.003
+        weight_scale: WeightScale = "ratio"
         share: Annotated[
             float,
             msgspec.Meta(
@@ -53,7 +61,9 @@ class SelfTraining(CRFMethod):
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
-        presets: ClassVar[Presets] = {"paper": {"weight": 1.0, "share": 0.0}}
+        presets: ClassVar[Presets] = {
+            "paper": {"weight": 1.0, "weight_scale": "sentence", "share": 0.0}
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("rounds", low=1, high=40, log=True, integer=True),
             SearchAxis("weight", low=1e-3, high=10, log=True),
@@ -65,6 +75,7 @@ class SelfTraining(CRFMethod):
         train_supervised(crf, text, params, run)
         guesses: list[I32] = []
         seen: set[bytes] = set()
+        weight = sentence_weight(params.weight, params.weight_scale, text)
         rounds = run.rounds(params.rounds)
         for _ in rounds:
             with run.phase("decode"):
@@ -75,7 +86,7 @@ class SelfTraining(CRFMethod):
                 break
             seen.add(digest)
             targets = [
-                (data, hard_targets(labels, data.lengths, params.weight))
+                (data, hard_targets(labels, data.lengths, weight))
                 for data, labels in zip(text.unlabeled, guesses, strict=True)
             ]
             # few changed labels leave little to gain, of which a larger share is as little

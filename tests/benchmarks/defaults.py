@@ -47,12 +47,16 @@ SEEDS, LABELED, UNLABELED, LARGEST_TEST = (0, 1), 100, 500, 1000
 #: by method the values that a default is chosen from, as texts of settings
 CANDIDATES: dict[str, tuple[str, ...]] = {
     "supervised": ("sigma2=10",),
-    "self_training": ("weight=0.1", "weight=0.03", "weight=0.003"),
+    "self_training": (
+        "weight=0.1 weight_scale=sentence",
+        "weight=0.03 weight_scale=sentence",
+        "weight=0.003 weight_scale=sentence",
+    ),
     "entropy_regularization": ("gamma=0.003", "gamma=0.001"),
     "graph_self_training": ("omega=0 sigma2=10",),
     "type_self_training": ("omega=0 sigma2=10",),
     "virtual_evidence": ("base_rates=removed alpha=0.7",),
-    "graph_lift": ("beta=1 eta=0.1 steps=10",),
+    "graph_lift": ("beta=1 eta=0.1 eta_scale=sentence steps=10",),
     "graph_pr": ("lam=0.1 sigma2=10 em_iters=3 decoding=viterbi",),
     "jess_cm": ("eta=0.01",),
     "word_vectors": (
@@ -64,20 +68,20 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
 }
 #: for comparison: what papers print, lift without edges; on few corpora, with one seed
 CONTRASTS = {
-    "self_training": "weight=1",
+    "self_training": "weight=1 weight_scale=sentence",
     "entropy_regularization": "gamma=0.1",
     "graph_self_training": "omega=1 sigma2=50",
     "type_self_training": "omega=1 sigma2=50",
     "virtual_evidence": "base_rates=kept alpha=0.7",
-    "graph_lift": "beta=1 eta=0.1 steps=0",
+    "graph_lift": "beta=1 eta=0.1 eta_scale=sentence steps=0",
     "graph_pr": "lam=1 sigma2=10000 em_iters=3 decoding=posterior",
 }
 FEW = ("ud_da", "ud_en", "conll00", "conll02", "conll03", "bc2gm", "genetag", "zh_gsd")
 #: of the guard: values that help and that harm, with one seed
 GUARDED = {
     "virtual_evidence": "base_rates=removed alpha=0.7",
-    "graph_lift": "beta=1 eta=0.1 steps=10",
-    "self_training": "weight=1",
+    "graph_lift": "beta=1 eta=0.1 eta_scale=sentence steps=10",
+    "self_training": "weight=1 weight_scale=sentence",
     "entropy_regularization": "gamma=0.1",
 }
 GUARDED_CORPORA = ("bc2gm", "ud_da", "conll02")

@@ -121,7 +121,7 @@ def separable(connected: bool) -> list[int]:
     vertex_of = np.concatenate([c.column("x").codes for c in (labeled, text)])
     r, S = np.array([[1.0, 0], [0, 1], [1, 0], [0, 0]]), np.array([True] * 3 + [False])
     informed = S | (W.sum(axis=1) > 0)
-    params = GraphLift.Params(eta=1.0, feature_pruning="none")
+    params = GraphLift.Params(eta=1.0, eta_scale="sentence", feature_pruning="none")
 
     def smooth(means: F64) -> F64:
         return params.beta * lift(jacobi(W, means, r, S), informed, text.column("x").codes)

@@ -182,6 +182,7 @@ def tags_of_b(**options: Any) -> tuple[list[int], F64]:
     params = GraphSelfTraining.Params(
         feature_pruning="none",
         retraining=10_000,
+        eta_scale="sentence",
         **{"sigma2": 50.0, "omega": 1.0, "alpha": 0.1, "eta": 1.0, "ftol": 1e-10, **options},
     )
     fit = GraphSelfTraining().fit(places(), params, RunContext())

@@ -279,6 +279,16 @@ def test_twice_the_text_at_half_the_weight() -> None:
     close(twice, once, 1e-7)
 
 
+def test_the_weight_of_all_self_labeled_sentences() -> None:
+    """As a ratio, it is shared out among them, however many there are."""
+    doubled = Corpus.concatenate([UNLABELED, UNLABELED])
+    each = 0.4 * LABELED.n_sentences / UNLABELED.n_sentences
+    known = weights_after([UNLABELED], eta=each)
+    close(weights_after([UNLABELED], eta=0.4, eta_scale="ratio"), known, 1e-12)
+    options = {"eta": 0.4, "eta_scale": "ratio", "vertex_of": np.append(VERTEX_OF, VERTEX_OF[2:])}
+    close(weights_after([doubled], **options), known, 1e-7)
+
+
 def test_retraining_stops_early_and_the_first_training_does_not() -> None:
     trained = trainer(toy(), [UNLABELED], rounds=2, retraining=3, eta=0.5)
     trained.train()

@@ -16,10 +16,13 @@ from sslbench_methods.self_training import SelfTraining
 from support.entropy_toys import SYMBOLS, toy_problem
 from support.graph_toys import corpus
 
+#: a self-labeled sentence counts as a labeled one
+EACH: dict[str, Any] = {"weight": 1.0, "weight_scale": "sentence"}
+
 
 def trained(**options: Any) -> tuple[ChainCRF, dict[str, Any]]:
     run = RunContext()
-    crf = SelfTraining().fit(toy_problem(), SelfTraining.Params(**{"weight": 1.0, **options}), run)
+    crf = SelfTraining().fit(toy_problem(), SelfTraining.Params(**{**EACH, **options}), run)
     return crf, run.trace
 
 
@@ -77,13 +80,23 @@ def test_retrainings_stop_early() -> None:
     assert some["rounds"][0]["objective"] < all_of_it["rounds"][0]["objective"]
 
 
+def test_the_weight_of_all_self_labeled_sentences() -> None:
+    """As a ratio, it is shared out among them."""
+    labeled = toy_problem().labeled.n_sentences
+    n = sum(shard.n_sentences for shard in toy_problem().unlabeled)
+    one, _ = trained(weight=0.5, weight_scale="ratio")
+    other, _ = trained(weight=0.5 * labeled / n)
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-12)
+    assert labeled != n
+
+
 def test_attributes_of_the_text() -> None:
     """A symbol that only the text has gets weights only when asked for."""
     text = corpus([3, 0, 3], vocabulary=Vocabulary([*SYMBOLS.strings, "3"]))
     problem = replace(toy_problem(), unlabeled=CorpusShards(text))
     sizes = []
     for features_from in ("labeled", "labeled+unlabeled"):
-        params = SelfTraining.Params(features_from=features_from, weight=1.0)
+        params = SelfTraining.Params(features_from=features_from, **EACH)
         crf = SelfTraining().fit(problem, params, RunContext())
         sizes.append(crf.index.n_node)
     assert sizes == [3, 4]

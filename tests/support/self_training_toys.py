@@ -14,7 +14,7 @@ from sslbench.experiment.context import RunContext
 from sslbench.method import Sigma2, TextVertices
 from sslbench.types import F64, I32
 from sslbench_methods.graph_self_training.method import TypeParams, TypeTrainer
-from sslbench_methods.shared import FeaturePruning
+from sslbench_methods.shared import FeaturePruning, WeightScale
 from support.graph_toys import Strict, corpus, crf_over, encoded, jacobi, symmetric
 
 WEIGHTS = [[0.5, -0.5], [-0.5, 0.5], [0, 0], [0, 0], [-0.3, 0.8], [-0.2, -0.3]]
@@ -28,6 +28,7 @@ GUESS = np.array([0, 0, 1, 0, 1], np.int32)
 class Params(Strict, TypeParams, frozen=True, kw_only=True):
     """The paper's parameters, with strict trainings."""
 
+    eta_scale: WeightScale = "sentence"
     sigma2: Sigma2 = 50.0
     omega: float = 1.0
     feature_pruning: FeaturePruning = "none"

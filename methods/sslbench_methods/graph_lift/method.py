@@ -50,10 +50,8 @@ class GraphLift(CRFMethod):
         ] = 1.0
         eta: Annotated[
             float,
-            msgspec.Meta(
-                ge=0, le=1e9, description="weight of a self-labeled sentence (labeled: 1)"
-            ),
-        ] = 0.1
+            msgspec.Meta(ge=0, le=1e9, description="weight of self-labeled sentences"),
+        ] = 1.0
         rounds: Annotated[
             int, msgspec.Meta(ge=1, le=100_000, description="most rounds of relabeling")
         ] = 2

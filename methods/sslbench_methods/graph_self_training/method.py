@@ -36,7 +36,7 @@ from sslbench_methods.relabeling import AXES, RelabelingParams, TypeTrainer
 #: mixed posteriors are raised to this before the logarithm of the Viterbi step
 FLOOR = 1e-12
 #: the values that the paper prints, the transitions in its Viterbi step among them
-_PAPER = {"sigma2": 50.0, "alpha": 0.6, "eta": 0.001, "omega": 1.0}
+_PAPER = {"sigma2": 50.0, "alpha": 0.6, "eta": 0.001, "eta_scale": "sentence", "omega": 1.0}
 _SHARED_AXES = (
     *AXES,
     SearchAxis("alpha", low=0, high=1),
