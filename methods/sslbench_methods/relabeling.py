@@ -19,6 +19,7 @@ from sslbench.graph.tokens import type_means
 from sslbench.method import GraphColumn, TextVertices
 from sslbench.types import F64, I32
 from sslbench_methods import shared
+from sslbench_methods.self_labeled import WeightScale, sentence_weight
 
 AXES = (
     SearchAxis("eta", low=1e-4, high=10, log=True),
@@ -37,7 +38,7 @@ class RelabelingParams(TrainingParams, frozen=True, kw_only=True):
         float,
         msgspec.Meta(ge=0, le=1e9, description="weight of self-labeled sentences"),
     ] = 0.001
-    eta_scale: shared.WeightScale = "ratio"
+    eta_scale: WeightScale = "ratio"
     rounds: Annotated[
         int, msgspec.Meta(ge=1, le=100_000, description="most rounds of relabeling")
     ] = 10
@@ -123,7 +124,7 @@ class TypeTrainer:
 
     def fit(self) -> TrainingResult:
         """Retrain on both texts, from the current weights."""
-        weight = shared.sentence_weight(self.params.eta, self.params.eta_scale, self.text)
+        weight = sentence_weight(self.params.eta, self.params.eta_scale, self.text)
         targets = [
             (data, shared.hard_targets(guess, data.lengths, weight))
             for data, guess in zip(self.text.unlabeled, self.guesses, strict=True)

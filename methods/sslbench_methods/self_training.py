@@ -17,16 +17,8 @@ from sslbench.crf import ChainCRF, EncodedCorpus
 from sslbench.method import FeaturesFrom
 from sslbench.types import F64, I32
 
-from .shared import (
-    Presets,
-    WeightScale,
-    certain,
-    changed_share,
-    encoded,
-    hard_targets,
-    sentence_weight,
-    train_supervised,
-)
+from .self_labeled import WeightScale, sentence_weight
+from .shared import Presets, certain, changed_share, encoded, hard_targets, train_supervised
 
 
 class SelfTraining(CRFMethod):

@@ -27,13 +27,6 @@ Keep = Annotated[
     Literal["last", "best"],
     msgspec.Meta(description="the model of the last round, or of the best one on dev"),
 ]
-WeightScale = Annotated[
-    Literal["ratio", "sentence"],
-    msgspec.Meta(
-        description="the weight is of all self-labeled sentences beside all labeled ones, so that"
-        " it does not grow with the text; or of each, where a labeled one has 1"
-    ),
-]
 Presets = Mapping[str, Mapping[str, Any]]
 KEEP_AXIS = SearchAxis("keep", ("last", "best"))
 
@@ -84,14 +77,6 @@ def changed_share(old: list[I32], new: list[I32]) -> float:
 def hard_targets(labels: I32, lengths: F64, weight: float) -> HardLabels:
     """Labels int32[N] of sentences with the given lengths, all with one weight."""
     return HardLabels(labels, None if weight == 1.0 else np.full(len(lengths), weight))
-
-
-def sentence_weight(weight: float, scale: WeightScale, text: EncodedProblem) -> float:
-    """Of a self-labeled sentence, where a labeled one has 1."""
-    if scale == "sentence":
-        return weight
-    labeled, *unlabeled = (len(corpus.lengths) for corpus in text.corpora)
-    return weight * labeled / max(1, sum(unlabeled))
 
 
 def certain(labels: I32, n_labels: int) -> F64:

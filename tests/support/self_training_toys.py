@@ -14,7 +14,8 @@ from sslbench.experiment.context import RunContext
 from sslbench.method import Sigma2, TextVertices
 from sslbench.types import F64, I32
 from sslbench_methods.graph_self_training.method import TypeParams, TypeTrainer
-from sslbench_methods.shared import FeaturePruning, WeightScale
+from sslbench_methods.self_labeled import WeightScale
+from sslbench_methods.shared import FeaturePruning
 from support.graph_toys import Strict, corpus, crf_over, encoded, jacobi, symmetric
 
 WEIGHTS = [[0.5, -0.5], [-0.5, 0.5], [0, 0], [0, 0], [-0.3, 0.8], [-0.2, -0.3]]
