@@ -1,7 +1,7 @@
 """A page for each method: idea, equations, parameters, results, how to cite it.
 
 All of it is made from what is written elsewhere: the registration, the docstrings of the method's
-module and class, the sections of docs/specs that these cite, and leaderboards/leaderboard.csv.
+module and class, the sections of docs/specs that these cite, and leaderboards/standard.csv.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def pages() -> dict[str, str]:
     )
     lines += [
         "",
-        "Rows of the [leaderboard](../../leaderboards/leaderboard.md) that are better or worse than"
+        "Rows of the [leaderboard](../../leaderboards/standard.md) that are better or worse than"
         " the baseline, by the 95 % interval of the difference, with any parameters.",
     ]
     return {"methods/index.md": "\n".join(lines), **found}
@@ -137,7 +137,7 @@ def _page_of(name: str) -> str | None:
 # -- results -----------------------------------------------------------------------------------
 @cache
 def _leaderboard() -> list[Row]:
-    with (ROOT / "leaderboards" / "leaderboard.csv").open(encoding="utf-8", newline="") as file:
+    with (ROOT / "leaderboards" / "standard.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -155,9 +155,9 @@ def _tally(rows: Sequence[Row]) -> tuple[int, int, int]:
 
 def _results(rows: Sequence[Row]) -> list[str]:
     if not rows:
-        return ["No records on the [leaderboard](../../leaderboards/leaderboard.md)."]
+        return ["No records on the [leaderboard](../../leaderboards/standard.md)."]
     better, worse, rest = _tally(rows)
-    text = "Its rows of the [leaderboard](../../leaderboards/leaderboard.md)."
+    text = "Its rows of the [leaderboard](../../leaderboards/standard.md)."
     if better + worse + rest:
         text += f" Compared with the baseline: {better} better, {worse} worse, {rest} open."
     if any("stale" in row["notes"] or "schema 1" in row["notes"] for row in rows):

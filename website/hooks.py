@@ -32,7 +32,7 @@ ELSEWHERE = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
-    "leaderboards/leaderboard.md": "leaderboard/index.md",
+    "leaderboards/standard.md": "leaderboard/index.md",
 }
 
 
