@@ -11,6 +11,7 @@ from sslbench.crf import STRICT, EncodedCorpus, HardLabels, SoftTargets, Term, T
 from sslbench.crf.entropy import Entropy
 from sslbench.crf.weights.layout import Layout
 from sslbench.experiment.context import RunContext
+from sslbench_methods.self_labeled import WeightScale
 from sslbench_methods.self_training import SelfTraining
 from support.entropy_toys import (
     FOR_2201,
@@ -262,6 +263,7 @@ def test_hard_self_training_stops_after_one_round() -> None:
 
         share: float = 0.0
         weight: float = 1.0
+        weight_scale: WeightScale = "sentence"
 
     run = RunContext()
     crf = SelfTraining().fit(toy_problem(), Options(sigma2=1.0), run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from xml.etree import ElementTree
 
 import numpy as np
@@ -139,7 +140,8 @@ def test_the_page_shows_them() -> None:
     assert "all: AUC 1.00" in section
     assert section.count("<circle") == 12 + 2  # cells, names
     assert '<th scope="row">worse</th><td class="n">6</td><td class="n">0</td>' in section
-    assert '["forecast","' in text.replace('", "', '","')
+    texts = json.loads(text.partition('id="places">')[2].partition("</script>")[0])["texts"]
+    assert "forecast" in texts
 
 
 def test_a_page_without_forecasts_has_no_such_section() -> None:
