@@ -43,7 +43,8 @@ def places() -> dict[str, str]:
     for path in sorted((ROOT / "replications").rglob("*.md")):
         name = path.relative_to(ROOT).as_posix()
         found[name] = name
-    for path in sorted((ROOT / "leaderboards").glob("*.svg")):
+    boards = ROOT / "leaderboards"
+    for path in sorted([*boards.glob("*.svg"), *boards.glob("*.html")]):
         found[f"leaderboards/{path.name}"] = f"leaderboard/{path.name}"
     for path in sorted((ROOT / "docs").rglob("*")):
         name = path.relative_to(ROOT / "docs").as_posix()
