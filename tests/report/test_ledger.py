@@ -81,6 +81,28 @@ def test_values_come_from_the_runs(tmp_path: Path) -> None:
     assert "no record" in wrong_lines([found], {})[0]
 
 
+def test_metrics_of_parts_and_counts() -> None:
+    runs = [record("better", seed) for seed in range(3)]
+    known = {run.run_id: run for run in runs}
+    ids = " ".join(known)
+    correct = filled(line(runs=ids, metric="test.correct_tokens"), known)
+    sums = [sum(run.counts["test"]["correct_tokens"]) for run in runs]
+    assert float(correct.ours) == pytest.approx(np.mean(sums), abs=0.005)
+    assert float(correct.low) < float(correct.ours) < float(correct.high)
+    share = filled(line(runs=ids, printed=".8", metric="accuracy"), known)
+    assert float(share.ours) == pytest.approx(np.mean([run.score for run in runs]), abs=5e-4)
+    for run, value in zip(runs, (0.5, 0.6, 0.7), strict=True):
+        run.metrics["test"]["unseen_accuracy"] = value
+    unseen = filled(line(runs=ids, metric="unseen_accuracy"), known)
+    # t quantile of 2 degrees of freedom, sd 10 points
+    assert (unseen.ours, unseen.low, unseen.high) == ("60.00", "35.16", "84.84")
+    for metric, message in [("train.f1", "no part 'train'"), ("recall", "no metric 'recall'")]:
+        with pytest.raises(UserError, match=message):
+            filled(line(runs=ids, metric=metric), known)
+    with pytest.raises(UserError, match="needs two draws"):
+        filled(line(runs=runs[0].run_id, metric="unseen_accuracy"), known)
+
+
 WRONG = [
     ({"printed": "about 80"}, "no number"),
     ({"verdict": "agrees"}, "the verdict is 'agrees', its numbers say 'open'"),

@@ -26,6 +26,7 @@ from sslbench.experiment.record import RunRecord
 from sslbench.experiment.store import Store
 from sslbench.report.draws import MIN_DRAWS, crossed, values
 from sslbench.report.significance import LEVEL, count_table
+from sslbench.types import F64
 
 #: agrees: our interval lies within the margin around the printed number.  differs: outside of it.
 #: undecided: it crosses the margin.  open: we have no value.
@@ -41,8 +42,9 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     paper, table, row, column: where it stands.  printed: as printed.
     data: same = as in the paper; stand-in = other data in its place; licensed = the paper's, which
         may not be passed on.
-    metric: of our runs; "" = the primary one, "1-accuracy" = one minus a metric, "count" = a number
-        that is not of runs.
+    metric: of our runs; "" = the primary one on test, "dev.f1" = of another part, "1-accuracy" =
+        one minus a metric, "predicted_chunks" = the sum of a count, "count" = a number that is not
+        of runs. In percent, or as a share where the paper prints one (.50).
     runs: ids of our runs, apart by a space; "A - B" = the mean of A less that of B.
     ours, low, high: our value and its 95 % interval, in the unit of the paper.
     margin: the largest difference that counts as none.
@@ -137,32 +139,56 @@ def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
     missing = [run_id for run_id in (*ours, *theirs) if run_id not in records]
     if missing:
         raise UserError(f"{line.paper}, {line.table}, {line.row}: no record {', '.join(missing)}")
-    D = _values([records[run_id] for run_id in ours], line.metric)
-    if theirs:
-        D = D - _values([records[run_id] for run_id in theirs], line.metric)
+    values_of = [
+        _values([records[run_id] for run_id in ids], line.metric) for ids in (ours, theirs) if ids
+    ]
+    D = values_of[0] - sum(values_of[1:])
     mean, half = _interval(D)
-    shown = [f"{100 * value:.2f}" for value in (mean, mean - half, mean + half)]
+    share = line.printed.startswith(".")
+    shown = [
+        f"{value / 100:.3f}" if share else f"{value:.2f}"
+        for value in (mean, mean - half, mean + half)
+    ]
     line = msgspec.structs.replace(line, ours=shown[0], low=shown[1], high=shown[2])
     return msgspec.structs.replace(line, verdict=verdict(line))
 
 
-def _values(records: Sequence[RunRecord], metric: str) -> np.ndarray:
-    """float64[runs, sentences] with the metric as mean."""
-    name = metric.removeprefix("1-") or records[0].primary_metric
+def _values(records: Sequence[RunRecord], metric: str) -> F64:
+    """float64[runs, sentences] with the metric as mean, in percent; the sum of a count.
+
+    float64[runs, 1] of a metric that does not come from counts of sentences.
+    """
+    split, _, name = metric.removeprefix("1-").rpartition(".")
+    split, name = split or "test", name or records[0].primary_metric
+    if any(split not in record.counts for record in records):
+        raise UserError(f"no part {split!r} in the records of {metric!r}")
+    table = count_table(records, split)
+    if name in table.fields:
+        counts = table.rows[..., table.fields.index(name)].astype(np.float64)
+        sums: F64 = counts * counts.shape[1]
+        return sums
     try:
-        found = values(count_table(records), name)
+        found = values(table, name)
     except KeyError:
-        raise UserError(f"no metric {name!r} by sentence") from None
-    return 1 - found if metric.startswith("1-") else found
+        scores = [record.metrics[split].get(name) for record in records]
+        if None in scores:
+            raise UserError(f"no metric {name!r} in the records") from None
+        found = np.array(scores, np.float64)[:, None]
+    percent: F64 = 100 * (1 - found) if metric.startswith("1-") else 100 * found
+    return percent
 
 
-def _interval(D: np.ndarray) -> tuple[float, float]:
-    """Mean and half width: over draws and sentences, with one draw over sentences alone."""
-    if len(D) >= MIN_DRAWS:
+def _interval(D: F64) -> tuple[float, float]:
+    """Mean and half width: over draws and sentences, or over one of them where there is only one.
+
+    UserError if there is one number in all.
+    """
+    if D.size == 1:
+        raise UserError("an interval needs two draws, or a metric of sentences")
+    if min(D.shape) >= MIN_DRAWS:
         return float(D.mean()), float(crossed(D).half_width())
-    n = D.shape[1]
-    spread = D.std(ddof=1) / np.sqrt(n)
-    return float(D.mean()), float(stats.t.isf(LEVEL / 2, n - 1) * spread)
+    spread = D.std(ddof=1) / np.sqrt(D.size)
+    return float(D.mean()), float(stats.t.isf(LEVEL / 2, D.size - 1) * spread)
 
 
 def ledger_text(lines: Sequence[Line]) -> str:
