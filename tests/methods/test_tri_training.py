@@ -94,7 +94,7 @@ def test_examples_are_those_on_which_the_other_two_agree(unit: str, disagreement
 
 @pytest.mark.parametrize("i", THREE)
 def test_a_tagger_is_retrained_on_its_own_examples_alone(i: int) -> None:
-    trainer = trainer_of(conditions="none", weight=0.5)
+    trainer = trainer_of(conditions="none", weight=0.5, weight_scale="sentence")
     trainer.bootstrap()
     found = trainer.choose()[i]
     assert found is not None
@@ -117,7 +117,7 @@ def test_a_tagger_is_retrained_on_its_own_examples_alone(i: int) -> None:
 
 
 def test_tokens_that_are_no_examples_are_summed_over() -> None:
-    trainer = trainer_of(unit="token", conditions="none", weight=0.5)
+    trainer = trainer_of(unit="token", conditions="none", weight=0.5, weight_scale="sentence")
     data = trainer.text.unlabeled[0]
     labels = np.zeros(data.offsets[-1], np.int32)
     examples = np.zeros(len(labels), np.bool_)
@@ -128,6 +128,16 @@ def test_tokens_that_are_no_examples_are_summed_over() -> None:
     assert term.allowed.sum(axis=1)[:3].tolist() == [L, 1, L]
     assert term.weights is not None
     assert term.weights.tolist() == [0.5] + [0.0] * (len(data.lengths) - 1)
+
+
+def test_added_sentences_have_a_weight_beside_all_labeled_ones() -> None:
+    trainer = trainer_of(weight=0.3, weight_scale="ratio")
+    data = trainer.text.unlabeled[0]
+    labels, examples = np.zeros(data.offsets[-1], np.int32), np.ones(len(data.lengths), np.bool_)
+    term = trainer._term(data, labels, examples)
+    labeled, *unlabeled = (len(part.lengths) for part in trainer.text.corpora)
+    assert isinstance(term, HardLabels)
+    assert term.weights == pytest.approx(np.full(len(examples), 0.3 * labeled / sum(unlabeled)))
 
 
 def test_subsample() -> None:

@@ -50,7 +50,7 @@ class GeneralizedExpectation(CRFMethod):
 
         weight: Annotated[
             float, msgspec.Meta(ge=0, le=1e9, description="of an attribute's divergence")
-        ] = 10.0
+        ] = 0.3
         targets: Annotated[
             UserFile,
             msgspec.Meta(
@@ -74,7 +74,7 @@ class GeneralizedExpectation(CRFMethod):
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled+unlabeled"
         search: ClassVar[tuple[SearchAxis, ...]] = (
-            SearchAxis("weight", low=0.1, high=1000, log=True),
+            SearchAxis("weight", low=0.03, high=300, log=True),
             SearchAxis("attributes", low=10, high=1000, log=True, integer=True),
         )
 

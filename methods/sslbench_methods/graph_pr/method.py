@@ -61,7 +61,7 @@ class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
     ] = "VERB"
     lam: Annotated[
         float, msgspec.Meta(ge=0, le=1e9, description="weight of the penalty (lambda in the paper)")
-    ] = 0.1
+    ] = 0.03
     beta: Annotated[
         float, msgspec.Meta(gt=0, le=1e9, description="weight of the unlabeled text (labeled: 1)")
     ] = 1.0

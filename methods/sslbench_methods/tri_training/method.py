@@ -23,7 +23,8 @@ from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
 from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, HardLabels, PartialLabels
 from sslbench.method import FeaturesFrom
 from sslbench.types import I32, Bool
-from sslbench_methods.shared import encoded
+from sslbench_methods.self_labeled import WeightScale, sentence_weight
+from sslbench_methods.shared import Presets, encoded
 from sslbench_methods.tri_training.tagger import Combine, ThreeTaggers
 
 THREE = range(3)
@@ -48,8 +49,9 @@ class TriTraining(CRFMethod):
             msgspec.Meta(description="on error rates: those of Zhou & Li, or always retrain"),
         ] = "printed"
         weight: Annotated[
-            float, msgspec.Meta(gt=0, le=1e9, description="of an added sentence (labeled: 1)")
-        ] = 1.0
+            float, msgspec.Meta(gt=0, le=1e9, description="weight of self-labeled sentences")
+        ] = 0.003
+        weight_scale: WeightScale = "ratio"
         combine: Annotated[
             Combine,
             msgspec.Meta(description="labels of the result: mean of the marginals, or majority"),
@@ -66,10 +68,13 @@ class TriTraining(CRFMethod):
         features_from: Annotated[
             FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
         ] = "labeled"
+        presets: ClassVar[Presets] = {
+            "paper": {"weight": 1.0, "weight_scale": "sentence", "share": 0.0}
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("unit", ("sentence", "token")),
             SearchAxis("disagreement", (False, True)),
-            SearchAxis("weight", low=0.01, high=10, log=True),
+            SearchAxis("weight", low=1e-3, high=10, log=True),
         )
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ThreeTaggers:
@@ -187,12 +192,13 @@ class Trainer:
                 self.run.train(self.crfs[i], parts, self.params, options=options)
 
     def _term(self, data: EncodedCorpus, labels: I32, examples: Bool) -> HardLabels | PartialLabels:
+        weight = sentence_weight(self.params.weight, self.params.weight_scale, self.text)
         if self.params.unit == "sentence":
-            return HardLabels(labels, self.params.weight * examples.astype(np.float64))
+            return HardLabels(labels, weight * examples.astype(np.float64))
         allowed = np.repeat(~examples[:, None], len(self.crfs[0].labels), axis=1)
         allowed[np.arange(len(labels)), labels] = True
         used = np.logical_or.reduceat(examples, data.offsets[:-1])
-        return PartialLabels(allowed, weights=self.params.weight * used.astype(np.float64))
+        return PartialLabels(allowed, weights=weight * used.astype(np.float64))
 
 
 def allowed_size(error: float, last_error: float, last_size: int, size: int) -> int:
