@@ -96,11 +96,15 @@ def test_metrics_of_parts_and_counts() -> None:
     unseen = filled(line(runs=ids, metric="unseen_accuracy"), known)
     # t quantile of 2 degrees of freedom, sd 10 points
     assert (unseen.ours, unseen.low, unseen.high) == ("60.00", "35.16", "84.84")
+    # s / sqrt(chi2 / 2), chi2 of 2 degrees of freedom: 7.378 and 0.0506
+    spread = filled(line(runs=ids, metric="sd unseen_accuracy"), known)
+    assert (spread.ours, spread.low, spread.high) == ("10.00", "5.21", "62.85")
     for metric, message in [("train.f1", "no part 'train'"), ("recall", "no metric 'recall'")]:
         with pytest.raises(UserError, match=message):
             filled(line(runs=ids, metric=metric), known)
-    with pytest.raises(UserError, match="needs two draws"):
-        filled(line(runs=runs[0].run_id, metric="unseen_accuracy"), known)
+    for metric in ("unseen_accuracy", "sd accuracy"):
+        with pytest.raises(UserError, match="needs two draws"):
+            filled(line(runs=runs[0].run_id, metric=metric), known)
 
 
 WRONG = [

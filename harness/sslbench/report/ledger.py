@@ -31,6 +31,7 @@ from sslbench.types import F64
 #: agrees: our interval lies within the margin around the printed number.  differs: outside of it.
 #: undecided: it crosses the margin.  open: we have no value.
 Verdict = Literal["agrees", "undecided", "differs", "open"]
+_SD = "sd "
 _NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+")
 
 
@@ -43,8 +44,9 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: same = as in the paper; stand-in = other data in its place; licensed = the paper's, which
         may not be passed on.
     metric: of our runs; "" = the primary one on test, "dev.f1" = of another part, "1-accuracy" =
-        one minus a metric, "predicted_chunks" = the sum of a count, "count" = a number that is not
-        of runs. In percent, or as a share where the paper prints one (.50).
+        one minus a metric, "predicted_chunks" = the sum of a count, "sd accuracy" = the standard
+        deviation over draws, "count" = a number that is not of runs. In percent, or as a share
+        where the paper prints one (.50, without % in the name of the column).
     runs: ids of our runs, apart by a space; "A - B" = the mean of A less that of B.
     ours, low, high: our value and its 95 % interval, in the unit of the paper.
     margin: the largest difference that counts as none.
@@ -139,16 +141,14 @@ def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
     missing = [run_id for run_id in (*ours, *theirs) if run_id not in records]
     if missing:
         raise UserError(f"{line.paper}, {line.table}, {line.row}: no record {', '.join(missing)}")
-    values_of = [
-        _values([records[run_id] for run_id in ids], line.metric) for ids in (ours, theirs) if ids
-    ]
-    D = values_of[0] - sum(values_of[1:])
-    mean, half = _interval(D)
-    share = line.printed.startswith(".")
-    shown = [
-        f"{value / 100:.3f}" if share else f"{value:.2f}"
-        for value in (mean, mean - half, mean + half)
-    ]
+    metric = line.metric.removeprefix(_SD)
+    D, *others = (
+        _values([records[run_id] for run_id in ids], metric) for ids in (ours, theirs) if ids
+    )
+    interval = _interval_of_sd if metric != line.metric else _interval
+    found = interval(D - sum(others))
+    share = line.printed.startswith(".") and "%" not in line.column
+    shown = [f"{value / 100:.3f}" if share else f"{value:.2f}" for value in found]
     line = msgspec.structs.replace(line, ours=shown[0], low=shown[1], high=shown[2])
     return msgspec.structs.replace(line, verdict=verdict(line))
 
@@ -178,17 +178,32 @@ def _values(records: Sequence[RunRecord], metric: str) -> F64:
     return percent
 
 
-def _interval(D: F64) -> tuple[float, float]:
-    """Mean and half width: over draws and sentences, or over one of them where there is only one.
+def _interval(D: F64) -> tuple[float, float, float]:
+    """Mean and its interval: over draws and sentences, or over one of them if the other is alone.
 
     UserError if there is one number in all.
     """
     if D.size == 1:
         raise UserError("an interval needs two draws, or a metric of sentences")
     if min(D.shape) >= MIN_DRAWS:
-        return float(D.mean()), float(crossed(D).half_width())
-    spread = D.std(ddof=1) / np.sqrt(D.size)
-    return float(D.mean()), float(stats.t.isf(LEVEL / 2, D.size - 1) * spread)
+        half = float(crossed(D).half_width())
+    else:
+        spread = D.std(ddof=1) / np.sqrt(D.size)
+        half = float(stats.t.isf(LEVEL / 2, D.size - 1) * spread)
+    return float(D.mean()), float(D.mean()) - half, float(D.mean()) + half
+
+
+def _interval_of_sd(D: F64) -> tuple[float, float, float]:
+    """Standard deviation over draws and its interval, if the means of draws are normal."""
+    n = len(D)
+    if n < MIN_DRAWS:
+        raise UserError("a standard deviation needs two draws")
+    sd = float(D.mean(axis=1).std(ddof=1))
+    low, high = (
+        sd * float(np.sqrt((n - 1) / stats.chi2.isf(tail, n - 1)))
+        for tail in (LEVEL / 2, 1 - LEVEL / 2)
+    )
+    return sd, low, high
 
 
 def ledger_text(lines: Sequence[Line]) -> str:
