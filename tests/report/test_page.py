@@ -23,7 +23,13 @@ from sslbench.report.blocks import with_blocks
 from sslbench.report.board import Board
 from sslbench.report.gains import gain_parts, labels_worth
 from sslbench.report.ledger import Line
-from sslbench.report.overview import critical_svg, front, overview, pareto_svg
+from sslbench.report.overview import (
+    critical_svg,
+    front,
+    overview,
+    overview_table,
+    pareto_svg,
+)
 from sslbench.report.page.build import Sources, page
 from support.board_records import SKILL, board, boards, record, row_of
 
@@ -172,6 +178,35 @@ def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
     few = overview(board(records("set0", "set1", sizes=(100,))), "100")
     assert critical_svg(few) == ""
     assert len(set("".join(few.groups))) == 1  # two datasets tell nothing apart
+
+
+def test_gains_by_task_and_the_lowest_one() -> None:
+    found = records(*DATASETS[:4], sizes=(100,))
+    for made in found:
+        made.data["task"] = "spans" if made.dataset == DATASETS[2] else "tagging"
+    shown = board(found)
+    view = overview(shown, "100")
+    i = view.lines.index("worse")
+    gains = {}
+    for column in shown.columns:
+        assert column.table is not None
+        own, base = (row_of(column.table, name).mean or 0 for name in ("worse", "supervised"))
+        gains[column.dataset] = 100 * (own - base)
+    assert view.tasks == ("tagging", "spans")
+    spans = gains.pop(DATASETS[2])
+    assert view.by_task[i] == pytest.approx((np.mean(list(gains.values())), spans))
+    gains[DATASETS[2]] = spans
+    lowest = min(gains, key=gains.__getitem__)
+    assert view.lowest[i] == (pytest.approx(gains[lowest]), lowest)
+    head, rows = overview_table(view)
+    assert head[3:7] == ["mean gain", "tagging", "spans", "lowest gain"]
+    assert rows[i][4:7] == [
+        f"{view.by_task[i][0]:+.2f}",
+        f"{spans:+.2f}",
+        f"{gains[lowest]:+.2f} {lowest}",
+    ]
+    one_task = overview(board(records(*DATASETS[:3], sizes=(100,))), "100")
+    assert "spans" not in overview_table(one_task)[0]
 
 
 def test_labels_worth() -> None:

@@ -29,6 +29,8 @@ class Overview:
     lines: with all scores, best mean rank first.  ranks: their mean ranks over the columns.
     groups: letters; lines that share one cannot be told apart over these datasets.
     gains: mean difference to the baseline in points; () without a baseline among the lines.
+    tasks, by_task: the tasks of the columns; of each line, the mean difference by task.
+    lowest: of each line, the lowest difference in a column, and its dataset.
     better, worse: in how many columns the interval of the gain lies above, or below, zero.
     cpu_s: geometric mean of the CPU seconds of a training.
     left_out: line and what it lacks.
@@ -40,6 +42,9 @@ class Overview:
     ranks: tuple[float, ...]
     groups: tuple[str, ...]
     gains: tuple[float, ...]
+    tasks: tuple[str, ...]
+    by_task: tuple[tuple[float, ...], ...]
+    lowest: tuple[tuple[float, str], ...]
     better: tuple[int, ...]
     worse: tuple[int, ...]
     cpu_s: tuple[float | None, ...]
@@ -66,14 +71,21 @@ def overview(board: Board, size: str) -> Overview:
     scores = scores[order]
     names = [complete[i] for i in order]
     base = next((i for i, name in enumerate(names) if name in board.baselines), None)
-    gains = () if base is None else tuple((100 * (scores - scores[base]).mean(axis=1)).tolist())
+    gains = 100 * (scores - (scores[base] if base is not None else np.nan))
+    kinds = [board.columns[i].task for i in columns]
+    tasks = tuple(dict.fromkeys(kinds))
+    of_task = [gains[:, [kind == task for kind in kinds]].mean(axis=1) for task in tasks]
+    lowest = [(float(line.min()), board.columns[columns[line.argmin()]].dataset) for line in gains]
     return Overview(
         size=size,
         columns=tuple(columns),
         lines=tuple(names),
         ranks=tuple(ranks[order].tolist()),
         groups=tuple(group_letters(len(names), _apart(scores))),
-        gains=gains,
+        gains=() if base is None else tuple(gains.mean(axis=1).tolist()),
+        tasks=tasks,
+        by_task=tuple(zip(*(of_task[i].tolist() for i in range(len(tasks))), strict=True)),
+        lowest=tuple(lowest),
         better=tuple(_count(board, name, columns, 1) for name in names),
         worse=tuple(_count(board, name, columns, -1) for name in names),
         cpu_s=tuple(_mean_cpu(board, name, columns) for name in names),
@@ -102,23 +114,27 @@ def _count(board: Board, name: str, columns: Sequence[int], sign: int) -> int:
     return sum(test is not None and (test.low > 0 if sign > 0 else test.high < 0) for test in tests)
 
 
-HEADINGS = ("method", "mean rank", "group", "mean gain", "better", "worse", "CPU s")
-
-
-def overview_rows(found: Overview) -> list[tuple[str, ...]]:
-    """The means in words, a row for each line, in the order of `HEADINGS`."""
-    return [
-        (
-            name,
-            f"{found.ranks[i]:.2f}",
-            found.groups[i],
-            f"{found.gains[i]:+.2f}" if found.gains else "",
-            str(found.better[i]),
-            str(found.worse[i]),
-            "" if (cpu := found.cpu_s[i]) is None else f"{cpu:.1f}",
+def overview_table(found: Overview) -> tuple[list[str], list[list[str]]]:
+    """The means in words: headings, and a row for each line. Gains by task if there are several."""
+    tasks = found.tasks if len(found.tasks) > 1 and found.gains else ()
+    headings = ["method", "mean rank", "group", "mean gain", *tasks, "lowest gain"]
+    rows = []
+    for i, name in enumerate(found.lines):
+        gains = [found.gains[i], *found.by_task[i][: len(tasks)]] if found.gains else []
+        lowest, dataset = found.lowest[i]
+        rows.append(
+            [
+                name,
+                f"{found.ranks[i]:.2f}",
+                found.groups[i],
+                *([f"{gain:+.2f}" for gain in gains] or [""]),
+                f"{lowest:+.2f} {dataset}" if gains else "",
+                str(found.better[i]),
+                str(found.worse[i]),
+                "" if (cpu := found.cpu_s[i]) is None else f"{cpu:.1f}",
+            ]
         )
-        for i, name in enumerate(found.lines)
-    ]
+    return [*headings, "better", "worse", "CPU s"], rows
 
 
 def _mean_cpu(board: Board, name: str, columns: Sequence[int]) -> float | None:

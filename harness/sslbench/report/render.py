@@ -13,8 +13,7 @@ from sslbench.errors import printable
 from sslbench.report.board import Board
 from sslbench.report.escape import csv_cell, latex_text, markdown_text
 from sslbench.report.leaderboard import Table
-from sslbench.report.overview import HEADINGS as MEANS
-from sslbench.report.overview import overview, overview_rows, pareto_svg
+from sslbench.report.overview import overview, overview_table, pareto_svg
 from sslbench.report.page.build import Sources, page
 from sslbench.report.rows import Row
 from sslbench.report.wording import (
@@ -87,7 +86,7 @@ def markdown(board: Board, summary: str = "") -> str:
 def means(board: Board, size: str) -> list[str]:
     """The means over datasets at a size as lines of Markdown."""
     found = overview(board, size)
-    return _table(MEANS, overview_rows(found)) if len(found.columns) > 1 else []
+    return _table(*overview_table(found)) if len(found.columns) > 1 else []
 
 
 def scores(board: Board, size: str) -> list[str]:

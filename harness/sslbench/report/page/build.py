@@ -19,13 +19,12 @@ from sslbench.report.forecasts import HEADINGS as FORECASTS
 from sslbench.report.gains import Parts, gain_parts, labels_worth
 from sslbench.report.ledger import Line
 from sslbench.report.overview import (
-    HEADINGS,
     LEAST_DATASETS,
     LEAST_LINES,
     Overview,
     critical_svg,
     overview,
-    overview_rows,
+    overview_table,
     pareto_svg,
 )
 from sslbench.report.rows import Row
@@ -77,7 +76,6 @@ def page(board: Board, sources: Sources) -> str:
         overviews=[part for view in views if (part := _overview(view))],
         datasets=_datasets(board),
         legend=LEGEND,
-        overview_head=HEADINGS,
         numeric=NUMERIC,
         wrapped=WRAPPED,
         **_ledger(sources.ledger),
@@ -253,7 +251,10 @@ def _overview(view: Overview) -> dict[str, Any] | None:
     if not pictures:
         return None
     n = len(view.columns)
-    text = "Gain against cost: the line joins those that no other beats in both."
+    text = (
+        "Gains are means over the datasets, all and by task; the lowest one is that of a dataset."
+        " Gain against cost: the line joins those that no other beats in both."
+    )
     if n >= LEAST_DATASETS and len(view.lines) >= LEAST_LINES:
         text = (
             "Better, worse: on how many datasets the test of the methods finds a gain or a loss"
@@ -261,8 +262,9 @@ def _overview(view: Overview) -> dict[str, Any] | None:
             f" over datasets (Holm) does not set apart. {text}"
         )
     title = f"{view.size} labeled, {n} dataset{'s' * (n > 1)}"
-    rows = overview_rows(view) if n > 1 else []
-    return {"title": title, "text": text, "rows": rows, "pictures": Markup(pictures)}
+    head, rows = overview_table(view) if n > 1 else ([], [])
+    pictures_of = Markup(pictures)
+    return {"title": title, "text": text, "head": head, "rows": rows, "pictures": pictures_of}
 
 
 def _forecasts(board: Board) -> dict[str, Any]:
