@@ -28,6 +28,7 @@ from sslbench.report.overview import (
     front,
     overview,
     overview_table,
+    pairs_table,
     pareto_svg,
 )
 from sslbench.report.page.build import Sources, page
@@ -173,11 +174,17 @@ def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
     assert found.groups == ("a", "b", "c")  # seven datasets, always in the same order
     assert found.cpu_s == pytest.approx((10.0, 1.0, 5.0))
     assert [found.lines[i] for i in front(found)] == ["supervised", "better"]
+    head, rows = pairs_table(found)
+    assert head == ["method", "better", "supervised", "worse"]
+    n = len(found.columns)
+    assert rows[0][1:3] == ["", f"{found.gains[0]:+.2f}* ({n}:0)"]
+    assert rows[2][2] == f"{found.gains[2]:+.2f}* (0:{n})"
     assert "better 1.00" in critical_svg(found)
     assert "worse" in pareto_svg(found)
     few = overview(board(records("set0", "set1", sizes=(100,))), "100")
     assert critical_svg(few) == ""
     assert len(set("".join(few.groups))) == 1  # two datasets tell nothing apart
+    assert "*" not in "".join(map("".join, pairs_table(few)[1]))
 
 
 def test_gains_by_task_and_the_lowest_one() -> None:

@@ -31,6 +31,7 @@ class Overview:
     gains: mean difference to the baseline in points; () without a baseline among the lines.
     tasks, by_task: the tasks of the columns; of each line, the mean difference by task.
     lowest: of each line, the lowest difference in a column, and its dataset.
+    scores: of each line, in percent by column.  apart: numbers of lines that share no letter.
     better, worse: in how many columns the interval of the gain lies above, or below, zero.
     cpu_s: geometric mean of the CPU seconds of a training.
     left_out: line and what it lacks.
@@ -45,6 +46,8 @@ class Overview:
     tasks: tuple[str, ...]
     by_task: tuple[tuple[float, ...], ...]
     lowest: tuple[tuple[float, str], ...]
+    scores: tuple[tuple[float, ...], ...]
+    apart: frozenset[Pair]
     better: tuple[int, ...]
     worse: tuple[int, ...]
     cpu_s: tuple[float | None, ...]
@@ -76,16 +79,19 @@ def overview(board: Board, size: str) -> Overview:
     tasks = tuple(dict.fromkeys(kinds))
     of_task = [gains[:, [kind == task for kind in kinds]].mean(axis=1) for task in tasks]
     lowest = [(float(line.min()), board.columns[columns[line.argmin()]].dataset) for line in gains]
+    apart = _apart(scores)
     return Overview(
         size=size,
         columns=tuple(columns),
         lines=tuple(names),
         ranks=tuple(ranks[order].tolist()),
-        groups=tuple(group_letters(len(names), _apart(scores))),
+        groups=tuple(group_letters(len(names), apart)),
         gains=() if base is None else tuple(gains.mean(axis=1).tolist()),
         tasks=tasks,
         by_task=tuple(zip(*(of_task[i].tolist() for i in range(len(tasks))), strict=True)),
         lowest=tuple(lowest),
+        scores=tuple(map(tuple, (100 * scores).tolist())),
+        apart=frozenset(apart),
         better=tuple(_count(board, name, columns, 1) for name in names),
         worse=tuple(_count(board, name, columns, -1) for name in names),
         cpu_s=tuple(_mean_cpu(board, name, columns) for name in names),
@@ -135,6 +141,25 @@ def overview_table(found: Overview) -> tuple[list[str], list[list[str]]]:
             ]
         )
     return [*headings, "better", "worse", "CPU s"], rows
+
+
+def pairs_table(found: Overview) -> tuple[list[str], list[list[str]]]:
+    """Headings, and a row for each line: its mean difference to each other line, wins and losses.
+
+    A win is a column with the higher score. "*" = a pair that is `apart`.
+    """
+    scores = np.array(found.scores)
+    rows = []
+    for i, name in enumerate(found.lines):
+        texts = [""] * len(found.lines)
+        for j in range(len(texts)):
+            difference = scores[i] - scores[j]
+            wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
+            star = "*" if (min(i, j), max(i, j)) in found.apart else ""
+            if i != j:
+                texts[j] = f"{difference.mean():+.2f}{star} ({wins}:{losses})"
+        rows.append([name, *texts])
+    return ["method", *found.lines], rows
 
 
 def _mean_cpu(board: Board, name: str, columns: Sequence[int]) -> float | None:

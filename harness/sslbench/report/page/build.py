@@ -25,6 +25,7 @@ from sslbench.report.overview import (
     critical_svg,
     overview,
     overview_table,
+    pairs_table,
     pareto_svg,
 )
 from sslbench.report.rows import Row
@@ -262,9 +263,14 @@ def _overview(view: Overview) -> dict[str, Any] | None:
             f" over datasets (Holm) does not set apart. {text}"
         )
     title = f"{view.size} labeled, {n} dataset{'s' * (n > 1)}"
-    head, rows = overview_table(view) if n > 1 else ([], [])
-    pictures_of = Markup(pictures)
-    return {"title": title, "text": text, "head": head, "rows": rows, "pictures": pictures_of}
+    empty: tuple[list[str], list[list[str]]] = ([], [])
+    return {
+        "title": title,
+        "text": text,
+        "means": overview_table(view) if n > 1 else empty,
+        "pairs": pairs_table(view) if n >= LEAST_DATASETS else empty,
+        "pictures": Markup(pictures),
+    }
 
 
 def _forecasts(board: Board) -> dict[str, Any]:
