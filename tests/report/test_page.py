@@ -22,7 +22,7 @@ from sslbench.experiment.record import RunRecord
 from sslbench.report.blocks import with_blocks
 from sslbench.report.board import Board
 from sslbench.report.gains import gain_parts, labels_worth
-from sslbench.report.ledger import Line
+from sslbench.report.ledger import COLUMNS, Line
 from sslbench.report.overview import (
     critical_svg,
     front,
@@ -329,12 +329,36 @@ def test_records_without_counts_or_costs_make_a_page() -> None:
     outline(page(board([plain, *bare[1:]]), Sources()))
 
 
+def test_blocks_of_tables_that_papers_print(shown: Board, tmp_path: Path) -> None:
+    blank = dict.fromkeys(COLUMNS, "") | {"paper": "A 2000", "table": "table 1", "data": "same"}
+    ours = {"ours": "81.00", "low": "80.00", "high": "82.00", "verdict": "differs", "runs": "r"}
+    ledger = [
+        Line(**{**blank, "row": "CRF", "column": "F1", "printed": "80.0", **ours}),
+        Line(**{**blank, "row": "CRF", "column": "recall", "printed": "70", "verdict": "open"}),
+        Line(**{**blank, "row": "SSL", "column": "recall", "printed": "71", "verdict": "open"}),
+    ]
+    page = tmp_path / "report.md"
+    page.write_text("before\n<!-- ledger A 2000 | table 1 -->\nold\n<!-- end -->\n")
+    text = with_blocks(shown, "toy", ledger, [page], tmp_path)["report.md"].decode()
+    assert text == (
+        "before\n<!-- ledger A 2000 | table 1 -->\n"
+        "| table 1 | F1 | recall |\n| :--- | ---: | ---: |\n"
+        "| CRF | 81.00 (80.00 to 82.00); paper 80.0 | paper 70 |\n| SSL |  | paper 71 |\n"
+        "<!-- end -->\n"
+    )
+    page.write_text(text)
+    assert with_blocks(shown, "toy", ledger, [page], tmp_path)["report.md"].decode() == text
+    page.write_text(text.replace("table 1 -->", "table 2 -->"))
+    with pytest.raises(UserError, match=r"report\.md:2: the ledger has no A 2000 | table 2"):
+        with_blocks(shown, "toy", ledger, [page], tmp_path)
+
+
 def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     blocks = ["<!-- suite toy 100 means -->\nold\n<!-- end -->"]
     blocks.append("<!-- suite toy 100 scores -->\n<!-- end -->")
     readme.write_text("before\n\n" + "\n".join(blocks) + "\nafter\n")
-    (found,) = with_blocks(shown, "toy", [readme], tmp_path / "out").items()
+    (found,) = with_blocks(shown, "toy", [], [readme], tmp_path / "out").items()
     assert found[0] == "../README.md"
     text = found[1].decode()
     assert text.startswith("before\n\n<!-- suite toy 100 means -->\n| method | mean rank |")
@@ -342,9 +366,9 @@ def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: P
     assert text.endswith("<!-- end -->\nafter\n")
     assert "| better | 1.00 |" in text
     readme.write_text(text)
-    assert with_blocks(shown, "toy", [readme], tmp_path)["README.md"].decode() == text
+    assert with_blocks(shown, "toy", [], [readme], tmp_path)["README.md"].decode() == text
     with pytest.raises(UserError, match="no block"):
-        with_blocks(shown, "other", [readme], tmp_path)
+        with_blocks(shown, "other", [], [readme], tmp_path)
     readme.write_text(text.replace("toy 100", "toy 200"))
     with pytest.raises(UserError, match=r"README\.md:3: no size 200; 100, 500"):
-        with_blocks(shown, "toy", [readme], tmp_path)
+        with_blocks(shown, "toy", [], [readme], tmp_path)

@@ -167,7 +167,7 @@ def report(
     files = board_files(board, suite.name, sources)
     folder = Path(os.path.normpath(out or suite.out))
     if out is None:
-        files |= with_blocks(board, suite.name, suite.include, folder)
+        files |= with_blocks(board, suite.name, sources.ledger, suite.include, folder)
     changed = changed_files(folder, files) if check else write_files(folder, files)
     if check:
         for line in [*(f"would change: {folder / name}" for name in changed), *wrong]:

@@ -86,16 +86,16 @@ def markdown(board: Board, summary: str = "") -> str:
 def means(board: Board, size: str) -> list[str]:
     """The means over datasets at a size as lines of Markdown."""
     found = overview(board, size)
-    return _table(*overview_table(found)) if len(found.columns) > 1 else []
+    return markdown_table(*overview_table(found)) if len(found.columns) > 1 else []
 
 
 def scores(board: Board, size: str) -> list[str]:
     """Methods by datasets at a size as lines of Markdown."""
     names, rows = grid(board, size)
-    return _table(["method", *names], rows)
+    return markdown_table(["method", *names], rows)
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines of Markdown; all columns but the first are numbers."""
     lines = [_line(list(map(markdown_text, names))), _line([":---", *["---:"] * (len(names) - 1)])]
     return [*lines, *(_line(list(map(markdown_text, row))) for row in rows)]
