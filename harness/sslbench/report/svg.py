@@ -56,6 +56,7 @@ class Plot:
     ----------
     xs, ys: values that the axes reach over.  x_name, y_name: what they are.
     ticks: of the horizontal axis; () = powers of ten and their double and fivefold.
+    names: of the ticks; () = their values.
     """
 
     xs: Sequence[float]
@@ -63,6 +64,7 @@ class Plot:
     x_name: str
     y_name: str
     ticks: Sequence[float] = ()
+    names: Sequence[str] = ()
     width: float = 420
     height: float = 260
     parts: list[str] = field(default_factory=list)
@@ -70,9 +72,10 @@ class Plot:
     def __post_init__(self) -> None:
         self._x = _range([math.log10(x) for x in self.xs], 0.1)
         self._y = _range(self.ys, 0.5)
-        for x in self.ticks or _powers(min(self.xs), max(self.xs)):
+        ticks = self.ticks or _powers(min(self.xs), max(self.xs))
+        for x, name in zip(ticks, self.names or [f"{x:g}" for x in ticks], strict=True):
             self.parts.append(line(self.x(x), 10, self.x(x), self.height - 40, "grid"))
-            self.parts.append(text(self.x(x), self.height - 25, f"{x:g}", "middle"))
+            self.parts.append(text(self.x(x), self.height - 25, name, "middle"))
         for y in _steps(*self._y):
             self.parts.append(line(50, self.y(y), self.width - 20, self.y(y), "grid"))
             self.parts.append(text(46, self.y(y) + 4, f"{y:g}", "end"))
