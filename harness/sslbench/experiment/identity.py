@@ -22,6 +22,7 @@ from sslbench.errors import UserError
 from sslbench.experiment.data.dataset import Dataset
 from sslbench.experiment.sources import (
     CORE,
+    CORE_COMPONENTS,
     core_digest,
     keep_parsed_sources,
     plugin_digest,
@@ -36,13 +37,17 @@ if TYPE_CHECKING:
 _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
 
 
-def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
+def code_digests(
+    spec: RunSpec, plugins: Registry, known: dict[str, str] | None = None
+) -> dict[str, str]:
     """Digests of the code that can change the result of a run, by component.
 
     The components of the core, "graph" only for methods that use one, and the plugins of the run:
     "method", "dataset", "featurizer", "model", "similarity", "guard" (the method that it may keep
     instead) and, of text features, "with NAME"; those of the core left out. See
     `sslbench.experiment.sources`. UserError for a plugin that is not installed.
+
+    known: digests by component or target of a plugin, which this adds to; for many runs at once.
     """
     method = plugins.method(spec.method).target
     targets = {
@@ -60,13 +65,15 @@ def code_digests(spec: RunSpec, plugins: Registry) -> dict[str, str]:
         targets["similarity"] = plugins.similarity(similarity).target
     for name in spec.learned:
         targets[f"with {name}"] = plugins.learner(name).target
+    known = {} if known is None else known
     graph = "similarity" in targets or uses_graph(method)
-    digests = {
-        component: core_digest(component)
-        for component in ("engine", "features", "graph", "protocol", "scorer")
-        if graph or component != "graph"
-    }
-    digests |= {name: plugin_digest(target) for name, target in targets.items()}
+    core = [name for name in CORE_COMPONENTS if graph or name != "graph"]
+    for name in {*core} - {*known}:
+        known[name] = core_digest(name)
+    for target in {*targets.values()} - {*known}:
+        known[target] = plugin_digest(target)
+    digests = {name: known[name] for name in core}
+    digests |= {name: known[target] for name, target in targets.items()}
     keep_parsed_sources()
     return {name: digest[:16] for name, digest in digests.items() if digest}
 

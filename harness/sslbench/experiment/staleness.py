@@ -64,6 +64,7 @@ class Today:
     def __init__(self, plugins: Registry) -> None:
         self._plugins = plugins
         self._known: dict[Group, dict[str, str]] = {}
+        self._digests: dict[str, str] = {}
 
     def code(self, spec: RunSpec) -> dict[str, str]:
         """Digests by component; {} if a plugin of the run is not installed."""
@@ -72,7 +73,7 @@ class Today:
         key = (spec.method, spec.features, spec.model, own_data or spec.dataset, similarity)
         if key not in self._known:
             try:
-                self._known[key] = code_digests(spec, self._plugins)
+                self._known[key] = code_digests(spec, self._plugins, self._digests)
             except UserError:
                 self._known[key] = {}
         return self._known[key]
