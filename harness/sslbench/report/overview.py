@@ -17,6 +17,7 @@ from sslbench.report.svg import COLORS, Plot, line, picture, text
 
 LEAST_DATASETS = 3
 LEAST_LINES = 2
+_FAR = 3.0  # times the best gain below zero
 
 
 @dataclass(frozen=True)
@@ -221,26 +222,29 @@ def front(found: Overview) -> list[int]:
 def pareto_svg(found: Overview) -> str:
     """Mean gain against CPU seconds, and the front of those that nothing beats in both.
 
+    Lines far below the baseline are named in place of drawn: they would press the others together.
     "" with too few lines.
     """
-    known = [i for i, cpu in enumerate(found.cpu_s) if cpu is not None and found.gains]
+    priced = [i for i, cpu in enumerate(found.cpu_s) if cpu is not None and found.gains]
+    least = -_FAR * max(1.0, *(found.gains[i] for i in priced)) if priced else 0.0
+    known = [i for i in priced if found.gains[i] >= least]
     if len(known) < LEAST_LINES:
         return ""
     xs = [found.cpu_s[i] or 0.0 for i in known]
     ys = [found.gains[i] for i in known]
-    plot = Plot(xs, ys, "CPU seconds of a training, geometric mean", "mean gain, points", width=560)
+    ys.append(min(*ys, -0.4 * max(ys)))  # room for names
+    x_name = "CPU seconds of a training, geometric mean"
+    plot = Plot(xs, ys, x_name, "mean gain, points", width=600, height=380)
     best = front(found)
-    steps = [(found.cpu_s[i] or 0.0, found.gains[i], 0.0) for i in best]
+    steps = [(found.cpu_s[i] or 0.0, found.gains[i], 0.0) for i in best if i in known]
     plot.series(0, steps)
-    taken: list[float] = []
+    far = [f"{found.lines[i]} {found.gains[i]:+.1f}" for i in priced if i not in known]
+    if far:
+        plot.label(50, 20, f"far below: {', '.join(far)}")
     for i in sorted(known, key=lambda i: -found.gains[i]):
         x, y = found.cpu_s[i] or 0.0, found.gains[i]
         plot.dot(x, y, COLORS[0] if i in best else COLORS[-1], 4)
-        place = max([plot.y(y) + 4, *(above + 13 for above in taken)])
-        taken.append(place)
-        end = plot.x(x) > 380
-        words = text(plot.x(x) + (-8 if end else 8), place, found.lines[i], "end" if end else "")
-        plot.parts.append(words)
+        plot.label(plot.x(x), plot.y(y), found.lines[i])
     return plot.render(
         f"Gain against cost over {len(found.columns)} datasets, {found.size} labeled"
     )

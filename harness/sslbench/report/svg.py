@@ -19,6 +19,7 @@ _STYLE = (
     "@media(prefers-color-scheme:dark){svg{--ink:#ddd}}"
 )
 _CHARACTER = 6.6  # about the width of one, in pixels
+_LINES = 12  # how far a label may be from its point
 
 
 def text(x: float, y: float, words: str, kind: str = "") -> str:
@@ -68,6 +69,7 @@ class Plot:
     width: float = 420
     height: float = 260
     parts: list[str] = field(default_factory=list)
+    _taken: list[tuple[float, float, float]] = field(default_factory=list)  # left, right, y
 
     def __post_init__(self) -> None:
         self._x = _range([math.log10(x) for x in self.xs], 0.1)
@@ -113,6 +115,27 @@ class Plot:
         """A point."""
         place = f'cx="{self.x(x):.1f}" cy="{self.y(y):.1f}"'
         self.parts.append(f'<circle {place} r="{size:g}" fill="{color}"/>')
+
+    def label(self, x: float, y: float, words: str) -> None:
+        """Words beside a point, as near as other labels allow; right of it, or left near the end.
+
+        x, y: in pixels.
+        """
+        length = _CHARACTER * len(words)
+        end = x + 8 + length > self.width
+        left = x - 8 - length if end else x + 8
+        offsets = [4 + sign * 13 * i for i in range(_LINES) for sign in (1, -1)]
+        place = next((y + each for each in offsets if self._free(left, left + length, y + each)), y)
+        self._taken.append((left, left + length, place))
+        if abs(place - y) > 13:
+            self.parts.append(line(x, y, x - 8 if end else x + 8, place - 4, "grid"))
+        self.parts.append(text(left, place, words))
+
+    def _free(self, left: float, right: float, y: float) -> bool:
+        inside = 12 <= y <= self.height - 44
+        return inside and all(
+            right < a or b < left or abs(y - other) >= 13 for a, b, other in self._taken
+        )
 
     def legend(self, names: Sequence[str], numbers: Sequence[int]) -> None:
         """The names of the series, to the right; the graphic grows by them."""
