@@ -12,6 +12,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +23,7 @@ from scipy import stats
 
 from sslbench.atomic import write_atomically
 from sslbench.errors import UserError
+from sslbench.experiment.metrics import SentenceCounts
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.store import Store
 from sslbench.report.draws import MIN_DRAWS, crossed, values
@@ -32,6 +34,7 @@ from sslbench.types import F64
 #: undecided: it crosses the margin.  open: we have no value.
 Verdict = Literal["agrees", "undecided", "differs", "open"]
 _SD = "sd "
+_COUNTS = frozenset(field.name for field in fields(SentenceCounts))
 _NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+")
 
 
@@ -146,9 +149,13 @@ def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
         _values([records[run_id] for run_id in ids], metric) for ids in (ours, theirs) if ids
     )
     interval = _interval_of_sd if metric != line.metric else _interval
-    found = interval(D - sum(others))
+    found = np.array(interval(D - sum(others)))
+    count = metric.rpartition(".")[2] in _COUNTS
+    if not others:  # the normal approximation knows no bounds
+        found = np.clip(found, 0, None if count else 100)
     share = line.printed.startswith(".") and "%" not in line.column
-    shown = [f"{value / 100:.3f}" if share else f"{value:.2f}" for value in found]
+    digits = 1 if count else 3 if share else 2
+    shown = [f"{value / 100 if share else value:.{digits}f}" for value in found]
     line = msgspec.structs.replace(line, ours=shown[0], low=shown[1], high=shown[2])
     return msgspec.structs.replace(line, verdict=verdict(line))
 
