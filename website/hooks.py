@@ -60,7 +60,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     methods = [f"methods/{name}.md" for name in gallery.names()]
     specs = sorted(p.name for p in (ROOT / "docs" / "specs").glob("*.md") if p.stem != "README")
     replications = sorted(p for p in places().values() if p.startswith("replications/"))
-    results = ["leaderboard/index.md", *replications, "performance.md"]
+    results = ["board.md", "leaderboard/index.md", *replications, "performance.md"]
     project = ["architecture.md", "glossary.md", "contributing.md", "changelog.md"]
     placed = {"index.md", *results, *project}
     guides = [p for p in places().values() if "/" not in p and p not in placed]
