@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,17 @@ def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
     assert critical_svg(few) == ""
     assert len(set("".join(few.groups))) == 1  # two datasets tell nothing apart
     assert "*" not in "".join(map("".join, pairs_table(few)[1]))
+
+
+def test_lines_far_below_are_named_beside_the_picture(shown: Board) -> None:
+    found = replace(overview(shown, "100"), gains=(2.0, 0.0, -7.0))
+    picture = pareto_svg(found)
+    assert picture.count("<circle") == 2 + 2  # two lines, which are the front too
+    assert "far below: worse -7.0" in picture
+    near = replace(found, gains=(2.0, 0.0, -6.0))
+    assert "far below" not in pareto_svg(near)
+    two = replace(found, lines=found.lines[1:], gains=(0.0, -7.0), cpu_s=found.cpu_s[1:])
+    assert "far below" not in pareto_svg(two)  # one line alone is no picture
 
 
 def test_gains_by_task_and_the_lowest_one() -> None:

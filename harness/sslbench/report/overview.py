@@ -227,7 +227,8 @@ def pareto_svg(found: Overview) -> str:
     """
     priced = [i for i, cpu in enumerate(found.cpu_s) if cpu is not None and found.gains]
     least = -_FAR * max(1.0, *(found.gains[i] for i in priced)) if priced else 0.0
-    known = [i for i in priced if found.gains[i] >= least]
+    near = [i for i in priced if found.gains[i] >= least]
+    known = near if len(near) >= LEAST_LINES else priced
     if len(known) < LEAST_LINES:
         return ""
     xs = [found.cpu_s[i] or 0.0 for i in known]
