@@ -18,6 +18,7 @@ from scipy import stats
 
 from sslbench.experiment.store import Store
 from sslbench.plugins import registry
+from sslbench.report.significance import LEVEL
 from sslbench.report.svg import Plot
 from sslbench.suite.cells import suite_cells, with_records
 from sslbench.suite.file import read_suite
@@ -27,7 +28,6 @@ SUITE = Path(__file__).resolve().parents[2] / "leaderboards/suites/features.toml
 NAMES = {"brown_clusters": "clusters", "word_vectors": "vectors"}
 FEATURES = ("plain", *NAMES.values())
 SUPERVISED = "supervised"
-LEVEL = 0.05
 
 #: by method and features, the scores in percent, float64[corpora, draws]
 Scores = dict[tuple[str, str], F64]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html.parser
+import itertools
 import json
 import os
 import re
@@ -33,6 +34,7 @@ from sslbench.report.overview import (
     pareto_svg,
 )
 from sslbench.report.page.build import Sources, page
+from sslbench.report.svg import Plot
 from support.board_records import SKILL, board, boards, record, row_of
 
 DATASETS = tuple(f"set{i}" for i in range(7))
@@ -199,6 +201,16 @@ def test_lines_far_below_are_named_beside_the_picture(shown: Board) -> None:
     assert "far below" not in pareto_svg(two)  # one line alone is no picture
 
 
+def test_labels_of_points_at_one_place_do_not_overlap() -> None:
+    plot = Plot([1.0, 10.0], [0.0, 1.0], "x", "y")
+    for i in range(6):
+        plot.label(200.0, 100.0, f"name{i}")
+    places = [float(y) for y in re.findall(r'y="([\d.]+)">name', "".join(plot.parts))]
+    assert len(places) == 6
+    assert min(b - a for a, b in itertools.pairwise(sorted(places))) >= 13
+    assert 0 < min(places) < max(places) < plot.height - 40
+
+
 def test_gains_by_task_and_the_lowest_one() -> None:
     found = records(*DATASETS[:4], sizes=(100,))
     for made in found:
@@ -224,6 +236,9 @@ def test_gains_by_task_and_the_lowest_one() -> None:
         f"{spans:+.2f}",
         f"{gains[lowest]:+.2f} {lowest}",
     ]
+    without = replace(view, gains=())
+    assert overview_table(without)[0][3:] == ["better", "worse", "CPU s"]
+    assert {len(row) for row in overview_table(without)[1]} == {6}
     one_task = overview(board(records(*DATASETS[:3], sizes=(100,))), "100")
     assert "spans" not in overview_table(one_task)[0]
 

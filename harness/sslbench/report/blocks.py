@@ -22,10 +22,10 @@ _BLOCK = re.compile(
     r".*?(?P<end><!-- end -->)",
     re.S,
 )
-
-
 _PRINTED = re.compile(
-    r"(?P<begin><!-- ledger (?P<paper>.+?) \| (?P<table>.+?) -->\n).*?(?P<end><!-- end -->)", re.S
+    r"(?P<begin><!-- ledger (?P<paper>[^|\n]+?) \| (?P<table>[^\n]+?) -->\n)"
+    r".*?(?P<end><!-- end -->)",
+    re.S,
 )
 
 

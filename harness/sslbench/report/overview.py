@@ -122,26 +122,31 @@ def _count(board: Board, name: str, columns: Sequence[int], sign: int) -> int:
 
 
 def overview_table(found: Overview) -> tuple[list[str], list[list[str]]]:
-    """The means in words: headings, and a row for each line. Gains by task if there are several."""
-    tasks = found.tasks if len(found.tasks) > 1 and found.gains else ()
-    headings = ["method", "mean rank", "group", "mean gain", *tasks, "lowest gain"]
+    """The means in words: headings, and a row for each line.
+
+    Gains stand there if there is a baseline, those by task if there are several.
+    """
+    tasks = found.tasks if len(found.tasks) > 1 else ()
+    headings = ["mean gain", *tasks, "lowest gain"] if found.gains else []
     rows = []
     for i, name in enumerate(found.lines):
-        gains = [found.gains[i], *found.by_task[i][: len(tasks)]] if found.gains else []
-        lowest, dataset = found.lowest[i]
+        gains = []
+        if found.gains:
+            lowest, dataset = found.lowest[i]
+            means = [found.gains[i], *found.by_task[i][: len(tasks)]]
+            gains = [*(f"{mean:+.2f}" for mean in means), f"{lowest:+.2f} {dataset}"]
         rows.append(
             [
                 name,
                 f"{found.ranks[i]:.2f}",
                 found.groups[i],
-                *([f"{gain:+.2f}" for gain in gains] or [""]),
-                f"{lowest:+.2f} {dataset}" if gains else "",
+                *gains,
                 str(found.better[i]),
                 str(found.worse[i]),
                 "" if (cpu := found.cpu_s[i]) is None else f"{cpu:.1f}",
             ]
         )
-    return [*headings, "better", "worse", "CPU s"], rows
+    return ["method", "mean rank", "group", *headings, "better", "worse", "CPU s"], rows
 
 
 def pairs_table(found: Overview) -> tuple[list[str], list[list[str]]]:
