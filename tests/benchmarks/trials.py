@@ -1,24 +1,28 @@
 """CPU of the same tuning trials on several source trees, by phase.
 
-    python tests/benchmarks/trials.py TREE TREE -- --data FOLDER --columns word,pos,label \
-        --featurizer chunk39 --labeled 100 --tune 2 --seed 0
+    python tests/benchmarks/trials.py TREE TREE --trials 8 --seeds 3 -- --data FOLDER \
+        --columns word,pos,label --featurizer chunk39 --labeled 100
 
 Runs ``sslbench run`` with the words after ``--`` for each method on each tree, in an empty store.
-What tuning tries is given here (`SETTINGS`), since the search has changed: trees must have the
-parameters. With a dev file in the folder each trial is one training. Kernels are compiled by a
-first round, whose figures do not count. Phases are CPU seconds of all trainings; the log is written
-by `given_trials/sitecustomize.py`, which both trees import.
+What tuning tries is given here, since the search has changed: the settings in `SETTINGS` and
+mixtures of them. Trees must have the parameters. With a dev file in the folder each trial is one
+training. Kernels are compiled by two trials before, whose figures do not count. Phases are CPU
+seconds of all trainings; the log is written by `given_trials/sitecustomize.py`, which both trees
+import.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from grid import measure
 
 #: today's defaults, and the second trial of seed 0
@@ -63,23 +67,48 @@ OUTER = ("tune", "fit")  # they contain the others
 def main() -> None:
     """Print a line per method and tree."""
     end = sys.argv.index("--")
-    trees, words = [Path(name).resolve() for name in sys.argv[1:end]], sys.argv[end + 1 :]
-    os.environ["SSLBENCH_GIVEN_TRIALS"] = json.dumps(SETTINGS)
-    hook = Path(__file__).parent / "given_trials"
+    parser = argparse.ArgumentParser()
+    parser.add_argument("trees", nargs="+", type=Path)
+    parser.add_argument("--trials", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=1)
+    given, words = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1 :]
+    tried = {method: mixtures(settings, given.trials) for method, settings in SETTINGS.items()}
+    os.environ["SSLBENCH_GIVEN_TRIALS"] = json.dumps(tried)
     with tempfile.TemporaryDirectory() as folder:
         for method in SETTINGS:
-            for round_ in ("compile", "measure"):
-                for tree in trees:
-                    log = Path(folder) / f"cache-{tree.name}" / "phases.log"
-                    log.unlink(missing_ok=True)
-                    own = ["--method", method, *FIXED.get(method, [])]
-                    if method == "virtual_evidence" and not _has_base_rates(tree):
-                        own = own[:2]
-                    store = Path(folder) / f"{method}-{tree.name}-{round_}"
-                    cpu, records = measure(tree, [*own, *words], store, hook)
-                    if round_ == "measure":
-                        scores = [r["metrics"]["test"][r["primary_metric"]] for r in records]
-                        print(method, tree.name, f"{cpu:.1f}", _phases(log), scores, flush=True)
+            for tree in map(Path.resolve, given.trees):
+                _measure(method, tree, Path(folder), words, 2, 1)  # compiles
+                cpu, phases, scores = _measure(
+                    method, tree, Path(folder), words, given.trials, given.seeds
+                )
+                print(method, tree.name, f"{cpu:.1f}", phases, scores, flush=True)
+
+
+def mixtures(settings: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    """The settings, and others that take each parameter from one of them, chosen by seed 0."""
+    rng = np.random.default_rng(0)
+    found = list(settings)
+    while len(found) < number:
+        picks = {name: settings[rng.integers(len(settings))] for name in settings[0]}
+        found.append({name: of[name] for name, of in picks.items() if name in of})
+    return found[:number]
+
+
+def _measure(
+    method: str, tree: Path, folder: Path, words: list[str], trials: int, seeds: int
+) -> tuple[float, dict[str, float], list[float]]:
+    """CPU seconds in all, those of phases, and the scores of the test."""
+    log = folder / f"cache-{tree.name}" / "phases.log"
+    log.unlink(missing_ok=True)
+    own = ["--method", method, "--tune", str(trials)]
+    if method != "virtual_evidence" or _has_base_rates(tree):
+        own += FIXED.get(method, [])
+    for seed in range(seeds):
+        own += ["--seed", str(seed)]
+    store = Path(tempfile.mkdtemp(dir=folder))
+    cpu, records = measure(tree, [*own, *words], store, Path(__file__).parent / "given_trials")
+    scores = [record["metrics"]["test"][record["primary_metric"]] for record in records]
+    return cpu, _phases(log), scores
 
 
 def _has_base_rates(tree: Path) -> bool:

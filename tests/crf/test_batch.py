@@ -110,6 +110,20 @@ def test_cuts_into_batches_change_nothing(per_position: bool, holes: float) -> N
             same_up_to(sum(p.edge for p in pieces), reference.edge, 1e-12)
 
 
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize("scale", [0.0, 0.1, 3.0])
+@pytest.mark.parametrize("L", [2, 9, 32, 40])
+def test_long_sentences(L: int, scale: float, per_position: bool) -> None:
+    """Products of scales over many tokens are beyond the range of numbers."""
+    lengths = [1, 700, 30, 1500, 400, 2]
+    rng = np.random.default_rng(L)
+    chains = random_chains(rng, L, scale, 0.0, per_position, lengths)
+    posterior = batch_of(chains).posterior()
+    check_against_chains(chains, posterior)
+    if scale == 0.0:
+        np.testing.assert_allclose(posterior.log_z(), np.array(lengths) * np.log(L), rtol=1e-12)
+
+
 @pytest.mark.parametrize("holes", [0.0, 0.3])
 @pytest.mark.parametrize("L", [1, 2, 3, 4, 5, 8, 9, 16, 17, 25])
 def test_packs_and_one_by_one(L: int, holes: float, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,9 @@ WIDTH = lanes.WIDTH
 LABELS = 4
 #: in place of the largest potential of a token that has none
 FLOOR = -1e300
-#: the logarithm of a product of scales is taken when it is smaller
-SMALL = 1e-100
+#: the logarithm of a product of scales is taken when it is smaller, or larger: a scale is at most the
+#: number of labels, so that the next product is finite
+SMALL, LARGE = 1e-100, 1e300
 
 
 class Scratch(NamedTuple):
@@ -226,10 +227,11 @@ def _forward(T: int, E: F64, facts: Facts, x: F64, alpha: F64, scale: F64) -> No
         lanes.store(scale, t * WIDTH, c)
         c = lanes.where_positive(c, c, one)  # 0 where a sentence is over
         inverse, product = lanes.divide(one, c), lanes.multiply(product, c)
-        if lanes.smallest(product) < SMALL or t == T - 1:
+        rest = lanes.smallest(product) < SMALL or lanes.largest(product) > LARGE
+        if rest or t == T - 1:
             lanes.store(left, 0, product)
             for s in range(WIDTH):
-                if left[s] < SMALL or t == T - 1:
+                if not SMALL <= left[s] <= LARGE or t == T - 1:
                     logs[s] += math.log(left[s])
                     left[s] = 1.0
             product = lanes.load(left, 0)
