@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import math
+from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import click
@@ -10,11 +14,15 @@ import pytest
 from click.testing import CliRunner
 
 import sslbench
-from sslbench.choosing import Candidate, Choice
+from sslbench.choosing import Candidate, Choice, _fitting, _Search
 from sslbench.cli import cli
 from sslbench.cli.options import Duration
+from sslbench.experiment.plan import Request
+from sslbench.plugins import registry
 from sslbench.report.two_runs import RunComparison
 from support.synth_text import synth_text
+
+ROOT = Path(__file__).parents[1]
 
 
 def write(folder: Path, *names: str) -> Path:
@@ -64,6 +72,33 @@ def test_what_there_is_no_time_for_is_told(tmp_path: Path) -> None:
     else:
         assert result.exit_code == 2
         assert "nothing could be trained: stopped after 1 s" in result.output
+
+
+def test_time_is_held_back_for_a_tagger_that_is_kept() -> None:
+    record = SimpleNamespace(wall_s=50.0)
+    held = []
+    for keeps in (False, True):
+        search = _Search(Request((), folds=5), cast(Any, None), registry(), 0.0, print, keeps)
+        search.choice.tried[Candidate("supervised", "basic")] = cast(Any, record)
+        held.append(search.left)
+    assert held[0] - held[1] == pytest.approx(20.0, abs=1.0)
+
+
+def test_cheap_methods_come_first_and_costs_are_those_of_the_board() -> None:
+    methods = registry().methods
+    names = _fitting(registry(), "tagging", "crf1")
+    assert names[0] == "supervised" or methods[names[0]].cost <= 1.0
+    assert [methods[name].cost for name in names] == sorted(methods[n].cost for n in names)
+    seconds: dict[str, dict[str, float]] = defaultdict(dict)
+    with (ROOT / "leaderboards/standard.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row["protocol"].startswith("labeled 100,") and float(row["cpu_s"]) > 0:
+                seconds[row["method"]][row["dataset"]] = float(row["cpu_s"])
+    baseline = seconds.pop("supervised")
+    for name, own in seconds.items():
+        ratios = [math.log(own[dataset] / baseline[dataset]) for dataset in own]
+        measured = math.exp(sum(ratios) / len(ratios))
+        assert 0.5 < methods[name].cost / measured < 2.0, (name, measured)
 
 
 def compared(difference: float, p: float) -> RunComparison:

@@ -84,13 +84,20 @@ class _Search:
     plugins: Registry
     ends: float  # by time.monotonic()
     notice: Callable[[str], None]
+    keeps: bool = False  # the chosen one is trained on everything, within the same time
     least: float = 0.0  # seconds: what takes longer than the baseline is not begun without them
     choice: Choice = field(default_factory=Choice)
+
+    @property
+    def left(self) -> float:
+        """Seconds for further candidates."""
+        fits = [record.wall_s / self.request.folds for record in self.choice.tried.values()]
+        return self.ends - time.monotonic() - (2 * max(fits, default=0.0) if self.keeps else 0.0)
 
     def try_all(self, candidates: Sequence[Candidate]) -> None:
         """Cross-validate candidates while there is time."""
         for number, candidate in enumerate(candidates, 1):
-            left = self.ends - time.monotonic()
+            left = self.left
             if left * SHARE <= self.least:
                 self.choice.left_out[candidate] = "no time was left"
                 continue
@@ -107,7 +114,7 @@ class _Search:
 
     def try_half(self, candidate: Candidate) -> None:
         """Cross-validate with half of the labeled sentences, if there is time."""
-        left = self.ends - time.monotonic()
+        left = self.left
         if left * SHARE > self.least:
             self.notice(f"{candidate}, with half of the labels, {left:.0f} s left")
             record = self._record(candidate, replace(self.request, labeled=HALF), left)
@@ -125,6 +132,7 @@ def choose(
     *,
     budget: float,
     store: Store,
+    keeps: bool = False,
     notice: Callable[[str], None] = lambda text: None,
 ) -> Choice:
     """Compare features and methods on a user's own data, by cross-validation.
@@ -133,7 +141,8 @@ def choose(
     ----------
     request: data, columns, folds and threads; its methods are those to compare, () = all that fit;
         its featurizer, if it has one, is the only one.
-    budget: seconds; a run that has begun may take half of what is left.
+    budget: seconds; a run that has begun may take half of what is left. Cheap methods come first.
+    keeps: the caller trains the choice on everything afterwards; time for that is held back.
     notice: called with a line per step.
 
     Raises
@@ -145,7 +154,7 @@ def choose(
     first = replace(request, methods=(baseline,))
     (task,) = plan(first, store=None, plugins=plugins, notice=notice)
     dataset = load_dataset(task, plugins)
-    search = _Search(request, store, plugins, time.monotonic() + budget, notice)
+    search = _Search(request, store, plugins, time.monotonic() + budget, notice, keeps)
     features = [request.featurizer] if request.featurizer else None
     if features is None:
         columns = tuple(dataset.splits["train"].columns)
@@ -169,5 +178,6 @@ def choose(
 
 
 def _fitting(plugins: Registry, task: str, model: str) -> list[str]:
-    known = plugins.methods.items()
+    """Names of methods, cheap ones first."""
+    known = sorted(plugins.methods.items(), key=lambda item: item[1].cost)
     return [name for name, info in known if info.misfit(task, model) is None and not info.needs]

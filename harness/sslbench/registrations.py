@@ -6,6 +6,7 @@ library, so that listing all plugins takes milliseconds.
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -247,6 +248,8 @@ class MethodInfo(Registration):
     models: names of the models that it works with, () = all; runs with others are skipped.
     needs: parameters that have no default of use: runs that leave one empty are skipped.
     without_labels: whether it can learn without any labeled sentence; else such runs are skipped.
+    cost: CPU seconds of a training by those of the baseline, roughly; ``sslbench choose`` tries
+        cheap methods first.
     """
 
     baseline: bool = False
@@ -254,6 +257,7 @@ class MethodInfo(Registration):
     models: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     without_labels: bool = False
+    cost: float = 10.0
 
     kind: ClassVar[str] = "method"
 
@@ -263,6 +267,8 @@ class MethodInfo(Registration):
         _check_text_tuple(self, "models")
         _check_text_tuple(self, "needs")
         _check_tasks(self, self.tasks)
+        if not 0 < self.cost < math.inf:
+            raise ValueError(f"{type(self).__name__}: cost must be a number above 0")
 
     def misfit(self, task: str, model: str) -> str | None:
         """Why the method cannot run on this task with this model; None if it can."""

@@ -45,18 +45,21 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="retrain on the model's own Viterbi labels until they no longer change",
         reference=YAROWSKY_1995,
         target="sslbench_methods.self_training:SelfTraining",
+        cost=2.5,
     ),
     MethodInfo(
         name="jess_cm",
         summary="conditional random field whose potentials embed one HMM per template",
         reference=SUZUKI_2008,
         target="sslbench_methods.jess_cm.method:JessCM",
+        cost=6,
     ),
     MethodInfo(
         name="graph_self_training",
         summary="self-training on posteriors smoothed over a graph of similar trigrams",
         reference=f"{SUBRAMANYA_2010}, algorithm 1",
         target="sslbench_methods.graph_self_training.method:GraphSelfTraining",
+        cost=3,
         models=("crf1",),
     ),
     MethodInfo(
@@ -64,6 +67,7 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="self-training on posteriors averaged by trigram: the same without the graph",
         reference=f"{SUBRAMANYA_2010}, section 6",
         target="sslbench_methods.graph_self_training.method:TypeSelfTraining",
+        cost=2.8,
         models=("crf1",),
     ),
     MethodInfo(
@@ -71,42 +75,49 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="self-training that decodes with a graph's lift over base rates",
         reference=f"sslbench's own, after {SUBRAMANYA_2010}",
         target="sslbench_methods.graph_lift.method:GraphLift",
+        cost=4.3,
     ),
     MethodInfo(
         name="virtual_evidence",
         summary="conditional random field that agrees with labels propagated on a graph",
         reference=f"{ZENG_2013}, equations 4 to 6",
         target="sslbench_methods.virtual_evidence.method:VirtualEvidenceTraining",
+        cost=7.4,
     ),
     MethodInfo(
         name="graph_propagation",
         summary="labels spread over a graph of similar trigrams, without a sequence model",
         reference=f"{HE_2013}, equation 22 (baseline GP)",
         target="sslbench_methods.graph_pr.propagation:GraphPropagation",
+        cost=1,
     ),
     MethodInfo(
         name="gp_crf",
         summary="conditional random field trained on labels spread over a graph",
         reference=f"{HE_2013} (baseline GP to CRF)",
         target="sslbench_methods.graph_pr.gp_crf:GraphPropagationCRF",
+        cost=9,
     ),
     MethodInfo(
         name="graph_pr",
         summary="conditional random field with posteriors regularized over a graph, by EM",
         reference=HE_2013,
         target="sslbench_methods.graph_pr.method:GraphPR",
+        cost=4.8,
     ),
     MethodInfo(
         name="pr1",
         summary="graph_pr after its first round",
         reference=f"{HE_2013} (variant PR1)",
         target="sslbench_methods.graph_pr.method:PR1",
+        cost=3.1,
     ),
     MethodInfo(
         name="pipeline_st",
         summary="Chinese words: segment, then tag, by templates of its own (takes no featurizer)",
         reference=f"{ZENG_2013}, Baseline I (the templates are sslbench's own)",
         target="sslbench_methods.chinese.pipeline_st:PipelineST",
+        cost=0.7,
         tasks=("segmentation", "joint"),
     ),
     MethodInfo(
@@ -114,6 +125,7 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="pipeline_st with features from automatically analyzed text (a re-interpretation)",
         reference=WANG_2011,
         target="sslbench_methods.chinese.cluster_features:ClusterFeatures",
+        cost=1.4,
         tasks=("segmentation", "joint"),
     ),
     MethodInfo(
@@ -121,18 +133,21 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="conditional random field that is also sure of the unlabeled sentences",
         reference=f"{JIAO_2006}, equation 3",
         target="sslbench_methods.entropy_regularization.method:EntropyRegularization",
+        cost=1.9,
     ),
     MethodInfo(
         name="brown_clusters",
         summary="supervised, with Brown clusters of the words of all text as features",
         reference=f"{BROWN_1992}; {TURIAN_2010}",
         target="sslbench_methods.brown_clusters.method:BrownClustersCRF",
+        cost=1.3,
     ),
     MethodInfo(
         name="word_vectors",
         summary="supervised, with vectors of words as features: of a file, or of all text",
         reference=f"{TURIAN_2010}; {LEVY_2014}",
         target="sslbench_methods.word_vectors.method:WordVectorsCRF",
+        cost=1.6,
     ),
     MethodInfo(
         name="encoder",
@@ -146,12 +161,14 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="three taggers from bootstrap samples: two teach the third where they agree",
         reference=f"{ZHOU_2005}; {SOGAARD_2010}",
         target="sslbench_methods.tri_training.method:TriTraining",
+        cost=12,
     ),
     MethodInfo(
         name="hybrid",
         summary="log-linear mixture of conditional and generative models of parts of the features",
         reference=SUZUKI_2007,
         target="sslbench_methods.hybrid.method:Hybrid",
+        cost=13,
         models=("crf1",),
     ),
     MethodInfo(
@@ -159,6 +176,7 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="conditional random field that gives attributes of unlabeled text their labels",
         reference=MANN_2010,
         target="sslbench_methods.generalized_expectation.method:GeneralizedExpectation",
+        cost=1.7,
         without_labels=True,
     ),
     MethodInfo(
@@ -166,6 +184,7 @@ METHODS: tuple[MethodInfo, ...] = (
         summary="supervised, with a subspace shared by predictors of words of all text as features",
         reference=ANDO_2005,
         target="sslbench_methods.aso_semi.method:AsoCRF",
+        cost=4.8,
     ),
 )
 

@@ -241,18 +241,19 @@ def test_where_the_text_comes_from() -> None:
 def test_the_source_that_is_meant_without_an_option() -> None:
     data = dataset()
     fine = with_text(data)
-    assert resolve_text(data, "all", None) == resolve_text(data, 20, None) == "rest"
-    assert resolve_text(fine, "all", None) == "external"
-    assert resolve_text(fine, 20, None) == "rest"
-    assert resolve_text(replace(fine, adaptation=True), 20, None) == "external"
-    assert resolve_text(replace(fine, joined=True), "all", None) == "all"
-    assert resolve_text(replace(fine, joined=True), 20, None) == "all"
-    assert resolve_text(replace(data, joined=True), 20, None) == "rest"
-    assert resolve_text(fine, 20, "all") == "all"
-    assert resolve_text(replace(fine, joined=True), 20, "rest") == "rest"
+    assert resolve_text(data, "all", None, None) == resolve_text(data, 20, None, None) == "rest"
+    assert resolve_text(fine, "all", None, None) == "external"
+    assert resolve_text(fine, "all", 0, None) == "rest"  # no text, so that none has to be made
+    assert resolve_text(fine, 20, None, None) == "rest"
+    assert resolve_text(replace(fine, adaptation=True), 20, None, None) == "external"
+    assert resolve_text(replace(fine, joined=True), "all", None, None) == "all"
+    assert resolve_text(replace(fine, joined=True), 20, None, None) == "all"
+    assert resolve_text(replace(data, joined=True), 20, None, None) == "rest"
+    assert resolve_text(fine, 20, None, "all") == "all"
+    assert resolve_text(replace(fine, joined=True), 20, None, "rest") == "rest"
     for asked in ("external", "all"):
         with pytest.raises(UserError, match="toy has no external text"):
-            resolve_text(data, 20, asked)
+            resolve_text(data, 20, None, asked)
 
 
 def test_the_protocol_in_words() -> None:

@@ -71,7 +71,13 @@ def command(**given: Any) -> None:
         threads=threads,
     )
     with plain_warnings():
-        choice = choose(request, budget=given["budget"], store=Store(given["store"]), notice=tell)
+        choice = choose(
+            request,
+            budget=given["budget"],
+            store=Store(given["store"]),
+            keeps=given["target"] is not None,
+            notice=tell,
+        )
     _show(choice)
     if given["target"] is not None:
         _save(request, choice, given["target"])

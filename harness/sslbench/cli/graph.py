@@ -155,11 +155,12 @@ def _load(given: dict[str, Any]) -> _Text:
         given["suffixes"] = plain_value(value)
     options = dataset_options(info, own)
     dataset = load_registered(info, DataHome(), options, given["seed"])
-    labeled, cap = parse_labeled(given["labeled"]), given["unlabeled"]
+    labeled = parse_labeled(given["labeled"])
+    cap = None if given["unlabeled"] is None else parse_unlabeled(given["unlabeled"])
     protocol = ProtocolSpec(
         labeled=labeled,
-        unlabeled=None if cap is None else parse_unlabeled(cap),
-        text=resolve_text(dataset, labeled, given["text"]),
+        unlabeled=cap,
+        text=resolve_text(dataset, labeled, cap, given["text"]),
         seed=given["seed"],
     )
     text = _text(dataset, protocol, draw(dataset, protocol))

@@ -387,7 +387,7 @@ class _Planner:
         if request.folds:
             n_train = dataset.splits["train"].n_sentences
             folds(labeled_size(request.labeled, n_train), request.folds)
-        text = resolve_text(dataset, request.labeled, request.text)
+        text = resolve_text(dataset, request.labeled, request.unlabeled, request.text)
         found = data_fingerprint(dataset, _with_protocol(task, text=text), self.plugins)
         self._known[key] = _Loaded(found, text)
         return self._known[key]

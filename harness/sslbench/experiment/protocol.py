@@ -69,12 +69,15 @@ def parse_unlabeled(text: str) -> int | str:
     )
 
 
-def resolve_text(dataset: Dataset, labeled: int | str, asked: TextSource | None) -> TextSource:
+def resolve_text(
+    dataset: Dataset, labeled: int | str, unlabeled: int | str | None, asked: TextSource | None
+) -> TextSource:
     """Where the unlabeled text of a protocol comes from.
 
-    labeled: see `ProtocolSpec`.
+    labeled, unlabeled: see `ProtocolSpec`.
     asked: by the user; None = the external text if all of train is labeled or of another domain,
-        also the rest of train if the dataset joins both, else the rest of train.
+        also the rest of train if the dataset joins both, else the rest of train; without unlabeled
+        sentences the rest of train, so that no external text has to be made.
     UserError if external text is asked for and the dataset has none.
     """
     if dataset.external is None:
@@ -84,6 +87,8 @@ def resolve_text(dataset: Dataset, labeled: int | str, asked: TextSource | None)
         return "rest"
     if asked is not None:
         return asked
+    if unlabeled == 0:
+        return "rest"
     if dataset.joined:
         return "all"
     return "external" if dataset.adaptation or labeled == "all" else "rest"

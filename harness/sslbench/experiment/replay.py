@@ -63,7 +63,7 @@ def replay_task(record: RunRecord, plugins: Registry, threads: int) -> RunTask:
     )
     dataset = load_dataset(task, plugins)
     if record.schema != SCHEMA:  # it does not say where the unlabeled text came from
-        text = resolve_text(dataset, spec.protocol.labeled, None)
+        text = resolve_text(dataset, spec.protocol.labeled, spec.protocol.unlabeled, None)
         protocol = msgspec.structs.replace(spec.protocol, text=text)
         spec = msgspec.structs.replace(spec, protocol=protocol)
         task = msgspec.structs.replace(task, spec=spec)

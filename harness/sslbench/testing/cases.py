@@ -204,7 +204,7 @@ class MethodCase:
         cache: folder for derived data; None: nothing is kept.
         inside: a context for the method's own `fit`; before: is shown the problem first.
         """
-        text = resolve_text(dataset, labeled, None)
+        text = resolve_text(dataset, labeled, unlabeled, None)
         protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, text=text, seed=seed)
         spec = RunSpec(self.info.name, dataset.name, "toy", "toy", {}, protocol)
         clock = RunContext(seed, threads=threads)

@@ -27,8 +27,8 @@ WIDTH = lanes.WIDTH
 LABELS = 4
 #: in place of the largest potential of a token that has none
 FLOOR = -1e300
-#: the logarithm of a product of scales is taken when it is smaller, or larger: a scale is at most the
-#: number of labels, so that the next product is finite
+#: the logarithm of a product of scales is taken when it is smaller, or larger: a scale is at most
+#: the number of labels, so that the next product is finite
 SMALL, LARGE = 1e-100, 1e300
 
 
