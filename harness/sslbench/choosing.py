@@ -107,8 +107,11 @@ class _Search:
                 self.choice.tried[candidate] = record
                 self.notice(f"{candidate}: {record.primary_metric} {100 * record.score:.2f}")
             else:
-                self.choice.left_out[candidate] = str(record.error)
-                self.notice(f"{candidate}: {record.error}")
+                why = str(record.error)
+                if record.status == "timeout":
+                    why = f"stopped after {_share(left):.0f} s, half of the time that was left"
+                self.choice.left_out[candidate] = why
+                self.notice(f"{candidate}: {why}")
         ranked = sorted(self.choice.tried.items(), key=lambda item: -(item[1].score or 0.0))
         self.choice.tried = dict(ranked)
 
@@ -123,7 +126,7 @@ class _Search:
     def _record(self, candidate: Candidate, request: Request, left: float) -> RunRecord:
         request = replace(request, methods=(candidate.method,), featurizer=candidate.featurizer)
         tasks = plan(request, store=self.store, plugins=self.plugins, notice=lambda text: None)
-        options = GridOptions(timeout=round(max(1.0, left * SHARE), 1), retry=True)
+        options = GridOptions(timeout=round(_share(left), 1), retry=True)
         return run_grid(tasks, self.store, options, self.plugins).records[0]
 
 
@@ -175,6 +178,11 @@ def choose(
         if candidate.method != baseline:
             choice.against_baseline[candidate] = compare_runs(record, own)
     return choice
+
+
+def _share(left: float) -> float:
+    """Seconds that one candidate may take."""
+    return max(1.0, left * SHARE)
 
 
 def _fitting(plugins: Registry, task: str, model: str) -> list[str]:

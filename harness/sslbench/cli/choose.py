@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from sslbench.experiment.plan import Request
 
 
+#: methods that are named, of those that cannot be told apart
+NAMED = 4
+
+
 @click.command("choose")
 @click.option(
     "--data",
@@ -95,8 +99,11 @@ def _show(choice: Choice) -> None:
     echo(f"use {choice.chosen}: {record.primary_metric} {100 * (record.score or 0):.2f}")
     sentences = record.data["sentences"]["labeled"]
     if choice.close:
-        names = ", ".join(each.method for each in choice.close)
-        echo(f"{sentences} sentences cannot tell {names} from {baseline.method}")
+        names = [each.method for each in choice.close]
+        if len(names) > NAMED:
+            names[NAMED:] = [f"{len(names) - NAMED} more"]
+        told = f"{sentences} sentences cannot tell {', '.join(names)} from {baseline.method}"
+        echo(f"{told} (corrected for {len(choice.against_baseline)} comparisons)")
     whole = choice.tried[baseline].score
     if choice.half is not None and whole is not None:
         gain = 100 * (whole - choice.half)
