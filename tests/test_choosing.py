@@ -109,7 +109,8 @@ def compared(difference: float, p: float) -> RunComparison:
     ("a", "b", "chosen"),
     [
         ((0.1, 0.001), (0.2, 0.9), "a"),  # b is better, but by chance
-        ((0.1, 0.04), (0.2, 0.9), "supervised"),  # two methods: 0.04 is not enough
+        ((0.1, 0.04), (0.2, 0.9), "a"),
+        ((0.1, 0.06), (0.2, 0.9), "supervised"),
         ((-0.1, 0.001), (-0.2, 0.001), "supervised"),
         ((0.1, 0.001), (0.2, 0.001), "b"),
     ],
@@ -126,6 +127,9 @@ def test_a_method_must_be_clearly_better(
         against_baseline={candidates["a"]: compared(*a), candidates["b"]: compared(*b)},
     )
     assert choice.chosen == candidates[chosen]
+    if chosen != "supervised":
+        p = choice.against_baseline[choice.chosen].p_value
+        assert choice.corrected_p == 2 * p  # of two methods
     assert choice.baseline == candidates["supervised"]
 
 

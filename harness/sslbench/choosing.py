@@ -2,7 +2,9 @@
 
 Features first, with the supervised CRF; then the methods that read unlabeled text, with the best
 features. A method is chosen over the supervised CRF only if a paired test of their taggers speaks
-for it (docs/statistics.md), with Bonferroni's correction for the number of methods.
+for it (docs/statistics.md). The test is that of one method: if it is wrong because many were tried,
+the method is as good as the supervised CRF, and little is lost. The answer says whether it stands
+with Bonferroni's correction, too.
 """
 
 from __future__ import annotations
@@ -47,12 +49,14 @@ class Choice:
     tried: records by candidate, in the order of their scores, best first.
     left_out: candidates without a record, and why.
     against_baseline: of each method, its difference to the baseline.
+    close: methods, and the baseline, that cannot be told apart from the chosen one.
     half: score of the baseline with half of the labeled sentences; None = not tried.
     """
 
     tried: dict[Candidate, RunRecord] = field(default_factory=dict)
     left_out: dict[Candidate, str] = field(default_factory=dict)
     against_baseline: dict[Candidate, RunComparison] = field(default_factory=dict)
+    close: list[Candidate] = field(default_factory=list)
     half: float | None = None
 
     @property
@@ -63,18 +67,20 @@ class Choice:
     @property
     def chosen(self) -> Candidate:
         """The best method that is clearly better than the baseline, or the baseline."""
-        clear = (each for each in self.tried if each in self.against_baseline and self._wins(each))
-        return next(clear, self.baseline)
+        better = (
+            each
+            for each in self.tried
+            if (paired := self.against_baseline.get(each)) is not None
+            and paired.difference > 0
+            and paired.p_value <= LEVEL
+        )
+        return next(better, self.baseline)
 
     @property
-    def close(self) -> list[Candidate]:
-        """Methods that cannot be told apart from the baseline."""
-        found = self.against_baseline.items()
-        return [each for each, paired in found if paired.p_value * len(found) > LEVEL]
-
-    def _wins(self, candidate: Candidate) -> bool:
-        paired = self.against_baseline[candidate]
-        return paired.difference > 0 and candidate not in self.close
+    def corrected_p(self) -> float:
+        """Of the chosen method against the baseline, by Bonferroni; 1 for the baseline."""
+        paired = self.against_baseline.get(self.chosen)
+        return 1.0 if paired is None else min(1.0, paired.p_value * len(self.against_baseline))
 
 
 @dataclass
@@ -177,6 +183,12 @@ def choose(
     for candidate, record in choice.tried.items():
         if candidate.method != baseline:
             choice.against_baseline[candidate] = compare_runs(record, own)
+    chosen = choice.chosen
+    choice.close = [
+        each
+        for each in (best, *choice.against_baseline)
+        if each != chosen and compare_runs(choice.tried[each], choice.tried[chosen]).p_value > LEVEL
+    ]
     return choice
 
 

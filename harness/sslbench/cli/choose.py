@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,37 +89,55 @@ def command(**given: Any) -> None:
 
 
 def _show(choice: Choice) -> None:
-    record, baseline = choice.tried[choice.chosen], choice.baseline
+    metric = choice.tried[choice.chosen].primary_metric
     rows: list[tuple[str, ...]] = [
-        ("method", "features", record.primary_metric, f"to {baseline.method}", "CPU s")
+        ("method", "features", metric, f"to {choice.baseline.method}", "CPU s")
     ]
     rows += [_row(choice, candidate) for candidate in choice.tried]
     rows += [(c.method, c.featurizer, "-", why, "") for c, why in choice.left_out.items()]
     echo(table(rows, indent=""))
     echo()
-    echo(f"use {choice.chosen}: {record.primary_metric} {100 * (record.score or 0):.2f}")
-    sentences = record.data["sentences"]["labeled"]
+    for line in _answer(choice):
+        echo(line)
+
+
+def _answer(choice: Choice) -> Iterator[str]:
+    """What to use, how sure that is, and what more labels would bring."""
+    from sslbench.choosing import LEVEL
+
+    chosen, baseline = choice.chosen, choice.baseline
+    record, gain = choice.tried[chosen], _difference(choice, chosen)
+    score = f"{record.primary_metric} {100 * (record.score or 0):.2f}"
+    yield f"use {chosen}: {score}" + (f", {gain} to {baseline.method}" if gain else "")
+    if gain and choice.corrected_p > LEVEL:
+        tried, p = len(choice.against_baseline), f"{choice.corrected_p:.2f}"
+        yield f"of {tried} methods, one may be this much better by chance (p {p})"
     if choice.close:
         names = [each.method for each in choice.close]
         if len(names) > NAMED:
             names[NAMED:] = [f"{len(names) - NAMED} more"]
-        told = f"{sentences} sentences cannot tell {', '.join(names)} from {baseline.method}"
-        echo(f"{told} (corrected for {len(choice.against_baseline)} comparisons)")
+        sentences = record.data["sentences"]["labeled"]
+        yield f"{sentences} sentences cannot tell {chosen.method} from {', '.join(names)}"
     whole = choice.tried[baseline].score
     if choice.half is not None and whole is not None:
-        gain = 100 * (whole - choice.half)
+        more = 100 * (whole - choice.half)
         half = f"{baseline.method}, with half of the labels: {100 * choice.half:.2f}"
-        echo(f"{half}; if it goes on like this, twice as many labels bring {gain:+.1f}")
+        yield f"{half}; if it goes on like this, twice as many labels bring {more:+.1f}"
 
 
 def _row(choice: Choice, candidate: Candidate) -> tuple[str, ...]:
-    record, paired = choice.tried[candidate], choice.against_baseline.get(candidate)
-    difference = ""
-    if paired is not None:
-        ends = f"{100 * paired.low:+.1f} to {100 * paired.high:+.1f}"
-        difference = f"{100 * paired.difference:+.1f} ({ends})"
+    record, difference = choice.tried[candidate], _difference(choice, candidate)
     score = f"{100 * (record.score or 0):.2f}"
     return candidate.method, candidate.featurizer, score, difference, f"{record.cpu_s or 0:.0f}"
+
+
+def _difference(choice: Choice, candidate: Candidate) -> str:
+    """To the baseline, in points with the interval; "" for features with the baseline."""
+    paired = choice.against_baseline.get(candidate)
+    if paired is None:
+        return ""
+    ends = f"{100 * paired.low:+.1f} to {100 * paired.high:+.1f}"
+    return f"{100 * paired.difference:+.1f} ({ends})"
 
 
 def _save(request: Request, choice: Choice, target: Path) -> None:
