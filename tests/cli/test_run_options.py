@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import click
 import pytest
@@ -11,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
 from sslbench.cli.options import SeedRange, named
+from sslbench.cli.run import _warnings
 from sslbench.experiment.settings import combinations
 from sslbench.plugins import registry
 
@@ -94,3 +97,23 @@ def test_all_methods(tmp_path: Path) -> None:
 
 def test_names_are_completed() -> None:
     assert named("methods")(None, None, "graph_p") == ["graph_propagation", "graph_pr"]
+
+
+def test_a_warning_is_told_once_with_its_methods() -> None:
+    small, none = "the test has 50 tokens", "finds nothing"
+    records: list[Any] = [
+        SimpleNamespace(method=method, dataset=dataset, warnings=warnings)
+        for method, dataset, warnings in (
+            ("supervised", "mine", [small]),
+            ("jess_cm", "mine", [small, none]),
+            ("jess_cm", "mine", [small]),  # another seed
+            ("graph_pr", "yours", [small]),
+        )
+    ]
+    assert _warnings(records) == [
+        f"supervised, jess_cm on mine: {small}",
+        f"jess_cm on mine: {none}",
+        f"graph_pr on yours: {small}",
+    ]
+    more = [SimpleNamespace(method=m, dataset="mine", warnings=[small]) for m in "abcd"]
+    assert _warnings(cast(Any, more)) == [f"4 methods on mine: {small}"]

@@ -115,7 +115,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     from sslbench.cli.results import print_results  # it imports numpy: after the nursery
 
     print_results(result.records, given["form"])
-    for warning in dict.fromkeys(each for r in result.records for each in _warnings(r)):
+    for warning in _warnings(result.records):
         tell(f"warning: {warning}")
     for line in dict.fromkeys(r.error for r in result.failed if r.error_kind == "input"):
         tell(str(line))
@@ -141,6 +141,8 @@ def _nursery(given: dict[str, Any]) -> Iterator[Nursery | None]:
         yield nursery
 
 
+#: methods that a warning names
+NAMED = 3
 _GRID = ("jobs", "timeout", "memory", "retry", "reuse", "executor")
 
 
@@ -203,8 +205,17 @@ def _skip_line(run_task: RunTask) -> str:
     return f"skipped: {spec.method} on {spec.dataset}: {run_task.skip_reason}"
 
 
-def _warnings(record: RunRecord) -> list[str]:
-    return [f"{record.method} on {record.dataset}: {line}" for line in record.warnings]
+def _warnings(records: Sequence[RunRecord]) -> list[str]:
+    """One line per warning and dataset, with the methods that it is about."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for record in records:
+        for line in record.warnings:
+            found.setdefault((record.dataset, line), {})[record.method] = None
+    told = []
+    for (dataset, line), methods in found.items():
+        names = ", ".join(methods) if len(methods) <= NAMED else f"{len(methods)} methods"
+        told.append(f"{names} on {dataset}: {line}")
+    return told
 
 
 def summary(result: GridResult) -> str:
