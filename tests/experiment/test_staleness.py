@@ -11,11 +11,12 @@ from click.testing import CliRunner, Result
 from sslbench.cli import cli
 from sslbench.errors import UserError
 from sslbench.experiment.execute.grid import GridOptions, run_grid
+from sslbench.experiment.identity import code_digests
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.replay import canaries, replay_task, verification
 from sslbench.experiment.runner import execute
-from sslbench.experiment.staleness import save_verification, states
+from sslbench.experiment.staleness import Today, save_verification, states
 from sslbench.experiment.store import Store
 from sslbench.plugins import registry
 from support.run_fakes import install
@@ -64,6 +65,21 @@ def test_a_record_is_current_stale_verified_or_vouched_for(store: Store) -> None
     first.wall_s += 1
     store.save(first)
     assert by_seed(store) == ["stale"] * 3
+
+
+def test_guarded_runs_have_code_of_their_own() -> None:
+    """The method that a guard may keep is part of it, whichever spec is looked up first."""
+    plain, guarded = (
+        plan(
+            Request(["self_training"], ["synth"], labeled=20, guard=guard), store=None, notice=print
+        )[0].spec
+        for guard in (False, True)
+    )
+    for order in ((plain, guarded), (guarded, plain)):
+        today = Today(registry())
+        for spec in order:
+            assert today.code(spec) == code_digests(spec, registry())
+    assert code_digests(plain, registry()) != code_digests(guarded, registry())
 
 
 def test_a_canary_vouches_for_records_of_its_own_code_only(store: Store) -> None:

@@ -70,7 +70,8 @@ class Today:
         """Digests by component; {} if a plugin of the run is not installed."""
         own_data = spec.data.columns is not None
         similarity = str(spec.params.get("similarity"))
-        key = (spec.method, spec.features, spec.model, own_data or spec.dataset, similarity)
+        guard = None if spec.guard is msgspec.UNSET else spec.guard.method
+        key = (spec.method, spec.features, spec.model, guard, own_data or spec.dataset, similarity)
         if key not in self._known:
             try:
                 self._known[key] = code_digests(spec, self._plugins, self._digests)
