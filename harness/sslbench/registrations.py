@@ -248,7 +248,7 @@ class MethodInfo(Registration):
     models: names of the models that it works with, () = all; runs with others are skipped.
     needs: parameters that have no default of use: runs that leave one empty are skipped.
     without_labels: whether it can learn without any labeled sentence; else such runs are skipped.
-    cost: CPU seconds of a training by those of the baseline, roughly; ``sslbench choose`` tries
+    cost: CPU seconds of a training divided by the baseline's, roughly; ``sslbench choose`` tries
         cheap methods first.
     """
 

@@ -22,6 +22,9 @@ from sslbench.experiment.problem import Problem, labeled_part
 from sslbench.plugins import registry
 from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, Trainer
 
+#: less than a copy of the text, so that a unit is full with one copy as with ten
+UNIT_TOKENS = 1 << 17
+
 
 def main() -> None:
     file, repeats = Path(sys.argv[1]), int(sys.argv[2])
@@ -29,7 +32,7 @@ def main() -> None:
     labeled = labeled_part(corpus, np.arange(min(500, corpus.n_sentences)))
     featurizer = registry().featurizer("chunk39").load()()
     with tempfile.TemporaryDirectory() as folder:
-        copies = [CorpusShards(corpus.drop("label"), 1 << 17)] * repeats
+        copies = [CorpusShards(corpus.drop("label"), UNIT_TOKENS)] * repeats
         write_shards(Path(folder) / "text", ChainedShards(copies))
         text = StoredShards(Path(folder) / "text")
         problem = Problem(
@@ -47,7 +50,7 @@ def main() -> None:
         cut = 2 * repeats
         models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, cut)
         crf = problem.crf(params, n_factors=models.n_tables)
-        units = TextUnits(text)
+        units = TextUnits(text, UNIT_TOKENS)
         trainer = Trainer(crf, models, problem, units, params, RunContext(0))
         trainer.round(1)  # tables that are not uniform
         trainer.fit_weights()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sslbench.experiment.plan import Request
 
 
-#: methods that are named, of those that cannot be told apart
+#: how many of the methods that cannot be told apart are named
 NAMED = 4
 
 

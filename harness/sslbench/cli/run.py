@@ -141,7 +141,7 @@ def _nursery(given: dict[str, Any]) -> Iterator[Nursery | None]:
         yield nursery
 
 
-#: methods that a warning names
+#: how many methods a warning names at most
 NAMED = 3
 _GRID = ("jobs", "timeout", "memory", "retry", "reuse", "executor")
 
