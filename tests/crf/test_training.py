@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ from sslbench.crf import (
 )
 from sslbench.crf.optim import lbfgs
 from sslbench.crf.weights.deduplicate import Deduplication
-from sslbench.crf.weights.layout import build_layout
+from sslbench.crf.weights.layout import Layout, build_layout
 from sslbench.features import TemplateFeaturizer
 from sslbench.types import F64, I32
 from support.crf_oracle import INF, Enumeration, dense_potentials, places, same_up_to
@@ -124,6 +126,42 @@ def test_an_m_step_on_summed_counts(state_support: str) -> None:
     assert found.objective == pytest.approx(wanted.objective, rel=1e-12)
     same_up_to(by_counts, crf.weights, 1e-7)
     assert abs(by_counts).max() > 0.1
+
+
+@pytest.mark.parametrize("support", ["all", "observed"])
+@pytest.mark.parametrize("piece", [3, 1 << 14])
+def test_weights_of_copies(support: str, piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums, shares and common coefficients, against a loop over attributes."""
+    monkeypatch.setattr("sslbench.crf.weights.deduplicate.PIECE", piece)
+    crf, corpus, _ = tagger(20, support)
+    attributes = crf.encode(corpus).attributes
+    node = np.where(attributes.node % 5, attributes.node, -1).astype(np.int32)  # some never occur
+    found = Deduplication.build(crf.layout, [replace(attributes, node=node)])
+    full, reduced = found.full, found.reduced
+    rng = np.random.default_rng(20)
+    weights, own = rng.normal(size=full.size), rng.normal(size=reduced.size)
+    merged, split = np.zeros(reduced.size), np.zeros(full.size)
+    tail, own_tail = full.span("state").stop, reduced.span("state").stop
+    merged[own_tail:], split[tail:] = weights[tail:], own[own_tail:]
+    given = split.copy()  # equal coefficients of copies
+    for attribute, group in enumerate(found.group):
+        if group >= 0:
+            here, there = state_weights(full, attribute), state_weights(reduced, int(group))
+            merged[there] += weights[here]
+            split[here] = own[there] / found.copies[group]
+            given[here] = own[there]
+    assert (found.copies > 1).any()
+    assert (found.group < 0).any()
+    np.testing.assert_array_equal(found.merge(weights), merged)
+    np.testing.assert_array_equal(found.split(own), split)
+    np.testing.assert_array_equal(found.project(given), own)
+
+
+def state_weights(layout: Layout, attribute: int) -> slice:
+    """Where the weights of an attribute and the labels are."""
+    if layout.state_start is None:
+        return slice(attribute * layout.n_labels, (attribute + 1) * layout.n_labels)
+    return slice(*layout.state_start[attribute : attribute + 2])
 
 
 def test_collapsing_takes_the_same_steps() -> None:

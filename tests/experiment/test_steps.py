@@ -41,12 +41,15 @@ def quartic(x: F64, gradient: F64) -> float:
     return float((scale * (x**4 / 4 - x**2 / 2) + 0.1 * x).sum())
 
 
-@pytest.mark.parametrize("how", ["plain", "nonnegative", "l1", "preconditioned"])
+@pytest.mark.parametrize("how", ["plain", "nonnegative", "l1", "preconditioned", "long"])
 @pytest.mark.parametrize("killed_at", [0, 1, 4, 13])
-def test_a_killed_search(how: str, killed_at: int) -> None:
+def test_a_killed_search(how: str, killed_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if how == "long":
+        monkeypatch.setattr("sslbench.crf.optim.inverse_hessian.LONG", 0)
     start = np.linspace(-0.5, 2, 12)
     options: dict[str, Any] = {
         "plain": {},
+        "long": {},
         "nonnegative": {"nonnegative": np.arange(0, 12, 2)},
         "l1": {"l1": 0.5},
         "preconditioned": {"preconditioner": 1 / np.logspace(0, 2, 12)},

@@ -16,17 +16,27 @@ import numpy as np
 
 from sslbench.checked import table
 from sslbench.crf.optim import vectors
-from sslbench.types import F64
+from sslbench.types import F32, F64
+
+#: vectors of more numbers are long
+LONG = 1 << 23
+#: most pairs of long vectors: they take four times the memory of one vector, ten pairs 20 times
+MOST_LONG = 4
 
 
 class InverseHessian:
-    """At most `limit` pairs (s, y): a step and the change of the gradient over it, float64[size].
+    """At most `limit` pairs (s, y): a step and the change of the gradient over it.
 
+    They are float64[size]; of long vectors, whose pairs would need more memory than all else
+    together, float32[size], and at most `MOST_LONG` pairs.
     preconditioner: float64[size] diagonal D of the initial inverse Hessian, None = identity.
     """
 
     def __init__(self, limit: int, size: int, preconditioner: F64 | None) -> None:
-        self.s, self.y = np.empty((limit, size)), np.empty((limit, size))
+        is_long = size > LONG
+        limit = min(limit, MOST_LONG) if is_long else limit
+        dtype = np.float32 if is_long else np.float64
+        self.s, self.y = np.empty((limit, size), dtype), np.empty((limit, size), dtype)
         self.preconditioner = np.empty(0) if preconditioner is None else preconditioner
         self.sy, self.yy = np.zeros((limit, limit)), np.zeros((limit, limit))  # s.y, y.D.y
         self.order: list[int] = []  # rows in use, oldest first
@@ -37,7 +47,7 @@ class InverseHessian:
         """There is no pair, not even a pending one."""
         return not self.order and self._pending is None
 
-    def next_pair(self) -> tuple[F64, F64]:
+    def next_pair(self) -> tuple[F64 | F32, F64 | F32]:
         """Rows for the caller to write the next s and y into; if all are in use, the oldest."""
         free = set(range(len(self.s))) - set(self.order)
         self._pending = min(free) if free else self.order.pop(0)
@@ -63,10 +73,10 @@ class InverseHessian:
             raise ValueError("the order of the pairs")
         for name, own in self._pairs:  # one vector at a time: they may be in a file
             for row in self._rows:
-                own[row] = table(state, f"{name}{row}", np.float64, self.s.shape[1:])
+                own[row] = table(state, f"{name}{row}", own.dtype, self.s.shape[1:])
 
     @property
-    def _pairs(self) -> tuple[tuple[str, F64], tuple[str, F64]]:
+    def _pairs(self) -> tuple[tuple[str, F64 | F32], tuple[str, F64 | F32]]:
         return ("s", self.s), ("y", self.y)
 
     @property

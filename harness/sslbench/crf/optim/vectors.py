@@ -9,7 +9,7 @@ import numpy as np
 
 from sslbench.compiled import chunks, kernel, parallel_kernel
 from sslbench.crf.simd import lanes
-from sslbench.types import F64, I64
+from sslbench.types import F32, F64, I64
 
 CHUNK = 16_384
 #: several vectors of this length fit into the second-level cache, beside the pairs of L-BFGS that
@@ -50,8 +50,8 @@ def _in_order(partial: F64) -> float:
 
 
 @parallel_kernel(lambda a, x, *_: chunks(len(x), CHUNK))
-def combine(begin: int, end: int, a: float, x: F64, b: float, y: F64, out: F64) -> None:
-    """out = a x + b y; out may be x or y."""
+def combine(begin: int, end: int, a: float, x: F64, b: float, y: F64, out: F64 | F32) -> None:
+    """out = a x + b y; out may be x or y; to float32 it is rounded."""
     for i in range(begin * CHUNK, min(x.shape[0], end * CHUNK)):
         out[i] = a * x[i] + b * y[i]
 

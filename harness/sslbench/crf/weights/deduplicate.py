@@ -10,7 +10,7 @@ with all of them trained.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,6 +24,8 @@ from sslbench.types import F64, I32, I64, AnyArray
 #: seed of the random 64-bit keys of tokens; the key of an attribute is their sum.  Two different
 #: sets of as many tokens have the same key with probability 2^-64.
 KEY_SEED = 0x55AA
+#: attributes whose weights are merged or split at a time
+PIECE = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -63,19 +65,20 @@ class Deduplication:
         used = self.group[self.group >= 0]
         return np.bincount(used, minlength=self.reduced.n_node).astype(np.float64)
 
-    def _weight_group(self) -> I64:
-        """Reduced weight of each full state weight; -1 = its attribute never occurs.
+    def _pieces(self) -> Iterator[tuple[slice, I64]]:
+        """Parts of the full state weights, each with the reduced weight that its weights go to;
+        -1 = the attribute never occurs.
 
-        As large as all weights together, so that it is not kept during the training.
+        An array for all weights would take as much memory as a training.
         """
-        full, reduced = self.full, self.reduced
-        if full.state_start is None or reduced.state_start is None:
-            cells = self.group[:, None].astype(np.int64) * full.n_labels + np.arange(full.n_labels)
-            return np.where(self.group[:, None] >= 0, cells, -1).reshape(-1)
-        sizes = np.diff(full.state_start)
-        within = np.arange(full.state_start[-1]) - np.repeat(full.state_start[:-1], sizes)
-        group = np.repeat(self.group, sizes)
-        return np.where(group >= 0, reduced.state_start[:-1][group] + within, -1)
+        starts, own = _starts(self.full), _starts(self.reduced)
+        for begin in range(0, self.full.n_node, PIECE):
+            part = starts[begin : begin + PIECE + 1]
+            sizes, group = np.diff(part), self.group[begin : begin + PIECE]
+            within = np.arange(part[0], part[-1]) - np.repeat(part[:-1], sizes)
+            known = np.repeat(group >= 0, sizes)
+            target = np.where(known, np.repeat(own[group], sizes) + within, -1)
+            yield slice(part[0], part[-1]), target
 
     def preconditioner(self, factors: float = 1.0) -> F64:
         """float64, per reduced weight: squared length of its unit step in the space of the full
@@ -96,28 +99,40 @@ class Deduplication:
 
     def merge(self, weights: F64) -> F64:
         """Reduced flat weights from full ones: sums over the copies."""
-        target, state = self._weight_group(), self.full.span("state")
-        known = target >= 0
-        size = int(self.reduced.bounds[1])
-        sums = np.bincount(target[known], weights[state][known], size)
-        return np.concatenate([sums, weights[state.stop :]])
+        own, merged = self.reduced.span("state").stop, np.zeros(self.reduced.size)
+        merged[own:] = weights[self.full.span("state").stop :]
+        for piece, target in self._pieces():
+            known = target >= 0
+            np.add.at(merged, target[known], weights[piece][known])
+        return merged
 
     def project(self, expected_counts: F64) -> F64:
         """Linear coefficients of the reduced weights from those of the full ones.
 
         Copies must have equal coefficients, as all sums over their tokens have; theirs is kept.
         """
-        target, state = self._weight_group(), self.full.span("state")
-        known = target >= 0
-        own = np.empty(int(self.reduced.bounds[1]))
-        own[target[known]] = expected_counts[state][known]
-        return np.concatenate([own, expected_counts[state.stop :]])
+        own, projected = self.reduced.span("state").stop, np.empty(self.reduced.size)
+        projected[own:] = expected_counts[self.full.span("state").stop :]
+        for piece, target in self._pieces():
+            known = target >= 0
+            projected[target[known]] = expected_counts[piece][known]
+        return projected
 
     def split(self, weights: F64) -> F64:
         """Full flat weights from reduced ones: each copy gets its share, unseen attributes 0."""
-        state = self.reduced.span("state")
-        share = np.append(weights[state] / self.reduced.of_weights(self.copies), 0.0)
-        return np.concatenate([share[self._weight_group()], weights[state.stop :]])
+        own, full = self.reduced.span("state").stop, np.empty(self.full.size)
+        full[self.full.span("state").stop :] = weights[own:]
+        share = np.append(weights[:own] / self.reduced.of_weights(self.copies), 0.0)
+        for piece, target in self._pieces():
+            full[piece] = share[target]
+        return full
+
+
+def _starts(layout: Layout) -> I64:
+    """int64[A + 1]: where the state weights of each attribute begin."""
+    if layout.state_start is not None:
+        return layout.state_start
+    return np.arange(layout.n_node + 1, dtype=np.int64) * layout.n_labels
 
 
 def _keys(layout: Layout, corpora: Sequence[Attributes]) -> tuple[AnyArray, I64]:
