@@ -121,10 +121,14 @@ def described(problem: BaseException) -> str:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """A hint: "did you mean" with similar names, or the list of all names if none is similar."""
+    """A hint: "did you mean" with similar names, or the list of all names if none is similar;
+    or what to do in place of names with commas between them.
+    """
     import difflib  # imported for mistakes only
 
     names = sorted(set(names))
+    if "," in name and set(name.split(",")) <= set(names):
+        return "one name at a time; an option can be repeated"
     similar = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     if similar:
         return f"did you mean {' or '.join(similar)}?"

@@ -139,6 +139,7 @@ def test_a_failed_check_gives_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
         (["check", "basic", "--only", "colums"], "no check 'colums'; did you mean columns?"),
         (["check", "supervised", "--set", "sigma2"], "write --set key=value"),
         (["check", "supervised", "--dataset", "synt"], "no dataset 'synt'; did you mean synth?"),
+        (["check", "supervised", "--dataset", "synth,ocr"], "one name at a time; an option can be"),
     ],
 )
 def test_wrong_usage_gives_status_2(words: list[str], message: str) -> None:
