@@ -45,6 +45,10 @@ def replayed(record: RunRecord) -> RunRecord:
     return execute(replay_task(record, registry(), 1))
 
 
+def replay(store: Store, record: RunRecord) -> None:
+    save_verification(store, record, verification(record, replayed(record)))
+
+
 def by_seed(store: Store) -> list[str]:
     records = store.records()
     found = states(records, store, registry())
@@ -59,7 +63,7 @@ def test_a_record_is_current_stale_verified_or_vouched_for(store: Store) -> None
     first = min(store.records(), key=lambda record: record.spec.protocol.seed)
     result = verification(first, replayed(first))
     assert (result.same, result.difference) == (True, "")
-    save_verification(store, result)
+    save_verification(store, first, result)
     assert by_seed(store) == ["verified", "canary", "canary"]
     # A replay is of one record and of one day's code.
     first.wall_s += 1
@@ -84,11 +88,32 @@ def test_guarded_runs_have_code_of_their_own() -> None:
 
 def test_a_canary_vouches_for_records_of_its_own_code_only(store: Store) -> None:
     records = of_other_code(store)
-    save_verification(store, verification(records[0], replayed(records[0])))
+    replay(store, records[0])
     records[1].code = {**records[1].code, "engine": "of a third day"}
     store.save(records[1])
     found = states(store.records(), store, registry())
     assert [found[record.run_id] for record in records] == ["verified", "stale", "canary"]
+
+
+def test_a_record_that_was_replayed_on_two_codes_vouches_for_both(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of three runs was replayed on the code of the second, then on today's."""
+    records = of_other_code(store)
+    today = records[0].code
+    for number, record in enumerate(records):
+        record.code, record.cpu_s = {**today, "engine": f"of day {number}"}, 1.0 + number
+        store.save(record)
+    again = replayed(records[0])
+    for code in (records[1].code, again.code):
+        again.code = code
+        save_verification(store, records[0], verification(records[0], again))
+        if code is records[1].code:
+            found = states(records, store, registry())
+            assert [found[record.run_id] for record in records] == ["stale"] * 3
+            assert canaries(records, found, store, registry()) == [records[0], records[2]]
+    found = states(records, store, registry())
+    assert [found[record.run_id] for record in records] == ["verified", "canary", "stale"]
 
 
 def test_a_replay_that_differs_vouches_for_nothing(store: Store) -> None:
@@ -97,7 +122,7 @@ def test_a_replay_that_differs_vouches_for_nothing(store: Store) -> None:
         again = replayed(record)
         if number:
             again.predictions["test"] = records[2].predictions["test"]
-        save_verification(store, verification(record, again))
+        save_verification(store, record, verification(record, again))
     found = states(store.records(), store, registry())
     assert [found[record.run_id] for record in records] == ["verified", "stale", "stale"]
 
@@ -107,12 +132,12 @@ def test_the_canary_is_the_cheapest(store: Store) -> None:
     for record, cpu in zip(records, (3.0, 1.0, 2.0), strict=True):
         record.cpu_s = cpu
     found = states(records, store, registry())
-    assert canaries(records, found, registry()) == [records[1]]
+    assert canaries(records, found, store, registry()) == [records[1]]
 
 
 def test_runs_are_reused_as_asked(store: Store) -> None:
     records = of_other_code(store)
-    save_verification(store, verification(records[0], replayed(records[0])))
+    replay(store, records[0])
     request = Request(["majority"], ["toy"], seeds=[0, 1, 2], labeled=20, model="nothing")
     tasks = plan(request, store=None, notice=print)
     assert run_grid(tasks, store, GridOptions(reuse="stale")).stored == 3

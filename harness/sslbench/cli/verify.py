@@ -80,7 +80,7 @@ def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
         everything = store.records()
         found = states(everything, store, registry())
         if given["canaries"]:
-            records = canaries(everything, found, registry())
+            records = canaries(everything, found, store, registry())
         else:
             records = [
                 record
@@ -133,6 +133,6 @@ def _replays(
             yield record, "replaced", f"by {again.run_id}"
             continue
         if again.status == "ok":
-            save_verification(store, result)
+            save_verification(store, record, result)
         yield record, "same" if result.same else "different", result.difference
     yield from refused

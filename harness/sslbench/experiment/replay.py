@@ -15,7 +15,14 @@ from sslbench.experiment.identity import code_digests
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.protocol import resolve_text
 from sslbench.experiment.record import SCHEMA, RunRecord, RunSpec
-from sslbench.experiment.staleness import Group, State, Verification, canary_group
+from sslbench.experiment.staleness import (
+    Group,
+    State,
+    Verification,
+    canary_group,
+    same_codes,
+)
+from sslbench.experiment.store import Store
 from sslbench.experiment.template_file import with_templates
 from sslbench.experiment.training import RunTask, data_fingerprint, load_dataset
 from sslbench.plugins import Registry
@@ -153,18 +160,22 @@ def _percent(value: Any) -> str:
 
 
 def canaries(
-    records: Sequence[RunRecord], found: dict[str, State], plugins: Registry
+    records: Sequence[RunRecord], found: dict[str, State], store: Store, plugins: Registry
 ) -> list[RunRecord]:
-    """Of each group of records that are stale, the cheapest one; see `canary_group`."""
-    cheapest: dict[Group, RunRecord] = {}
-    for record in records:
-        if found[record.run_id] not in ("stale", "schema 1") or record.status != "ok":
-            continue
-        group = canary_group(record, plugins)
-        best = cheapest.get(group)
-        if best is None or _cost(record) < _cost(best):
-            cheapest[group] = record
-    return list(cheapest.values())
+    """Of each group of records that are stale, the cheapest one; see `canary_group`.
+
+    A group is left out if one of these has been replayed on its code with the same predictions.
+    """
+    groups: set[Group] = set()
+    chosen = []
+    stale = [r for r in records if found[r.run_id] in ("stale", "schema 1") and r.status == "ok"]
+    for record in sorted(stale, key=_cost):
+        group = canary_group(record, plugins, record.code)
+        if group not in groups:
+            chosen.append(record)
+            codes = [record.code, *same_codes(store, record)]
+            groups |= {canary_group(record, plugins, code) for code in codes}
+    return chosen
 
 
 def _cost(record: RunRecord) -> tuple[float, str]:

@@ -15,7 +15,8 @@ from sslbench.experiment.store import Store
 from sslbench.plugins import Registry
 
 #: current: of today's code.  verified: replayed on today's code with the same bits.  canary: a
-#: cheaper record of the same code, method, model, featurizer and family of datasets is verified.
+#: cheaper run of the same code, method, model, featurizer and family of datasets has the same bits
+#: on today's code: its record is verified, or a verified record was replayed on that code, too.
 #: schema 1: older than digests of code.
 State = Literal["current", "verified", "canary", "stale", "schema 1"]
 Group = tuple[Any, ...]
@@ -31,6 +32,7 @@ class Verification(msgspec.Struct, frozen=True):
     same: whether all predictions are the same, bit for bit.
     difference: in one line, if they are not.
     created: time, UTC.
+    earlier: digests of the code of earlier replays of this record with the same predictions.
     """
 
     run_id: str
@@ -39,10 +41,13 @@ class Verification(msgspec.Struct, frozen=True):
     same: bool
     difference: str
     created: str
+    earlier: list[dict[str, str]] = []
 
 
-def save_verification(store: Store, verification: Verification) -> None:
-    """Write the result of a replay."""
+def save_verification(store: Store, record: RunRecord, verification: Verification) -> None:
+    """Write the result of a replay of a record, in place of that of an earlier one."""
+    kept = [code for code in same_codes(store, record) if code != verification.code]
+    verification = msgspec.structs.replace(verification, earlier=kept)
     path = store.folder / "verified" / f"{verification.run_id}.json"
     write_atomically(path, msgspec.json.format(msgspec.json.encode(verification)) + b"\n")
 
@@ -56,6 +61,14 @@ def load_verification(store: Store, record: RunRecord) -> Verification | None:
         return None
     same_record = (verification.run_id, verification.digest) == (record.run_id, record.digest)
     return verification if same_record else None
+
+
+def same_codes(store: Store, record: RunRecord) -> list[dict[str, str]]:
+    """Digests of the code of all replays of this record that had the same predictions."""
+    last = load_verification(store, record)
+    if last is None:
+        return []
+    return [*last.earlier, *([last.code] if last.same else [])]
 
 
 class Today:
@@ -84,6 +97,7 @@ def states(records: Iterable[RunRecord], store: Store, plugins: Registry) -> dic
     """The state of each record, by run id."""
     records, today = list(records), Today(plugins)
     found: dict[str, State] = {}
+    replayed: set[str] = set()
     canaries: dict[Group, bool] = {}
     for record in records:
         verification = load_verification(store, record)
@@ -95,24 +109,29 @@ def states(records: Iterable[RunRecord], store: Store, plugins: Registry) -> dic
         else:
             found[record.run_id] = "stale"
             if verification is not None and verification.code == code:
-                group = canary_group(record, plugins)
-                canaries[group] = canaries.get(group, True) and verification.same
+                replayed.add(record.run_id)
                 if verification.same:
                     found[record.run_id] = "verified"
+                for known in [record.code, *(verification.earlier if verification.same else [])]:
+                    group = canary_group(record, plugins, known)
+                    canaries[group] = canaries.get(group, True) and verification.same
     for record in records:
-        if found[record.run_id] == "stale" and canaries.get(canary_group(record, plugins)):
-            verification = load_verification(store, record)
-            if verification is None or verification.code != today.code(record.spec):
-                found[record.run_id] = "canary"
+        if found[record.run_id] != "stale" or record.run_id in replayed:
+            continue
+        if canaries.get(canary_group(record, plugins, record.code)):
+            found[record.run_id] = "canary"
     return found
 
 
-def canary_group(record: RunRecord, plugins: Registry) -> Group:
-    """Records that share a canary: once one is verified, the others have the state "canary"."""
+def canary_group(record: RunRecord, plugins: Registry, code: dict[str, str]) -> Group:
+    """Records that share a canary: once one is verified, the others have the state "canary".
+
+    code: digests of the code of the run.
+    """
     spec = record.spec
     family = spec.dataset
     if spec.dataset in plugins.datasets and spec.data.columns is None:
         module = plugins.dataset(spec.dataset).target.partition(":")[0]
         family = module.rpartition(".")[0] or module
-    code = tuple(sorted(record.code.items()))
-    return record.schema, spec.method, spec.model, spec.featurizer, family, code
+    known = tuple(sorted(code.items()))
+    return record.schema, spec.method, spec.model, spec.featurizer, family, known
