@@ -95,6 +95,14 @@ def test_difference_is_the_mean_of_the_seeds_differences() -> None:
     assert swapped.low == pytest.approx(-paired.high)
 
 
+def test_swaps_that_are_not_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    a, b = (table(counts(rng, 3000, skill)) for skill in (0.8, 0.79))
+    kept = compare_taggers(a, b, "f1")
+    monkeypatch.setattr("sslbench.report.significance._KEPT_CELLS", 0)
+    assert compare_taggers(a, b, "f1") == kept
+
+
 def test_copies_of_a_seed_are_no_new_evidence() -> None:
     rng = np.random.default_rng(4)
     a, b = counts(rng, 100, 0.80), counts(rng, 100, 0.76)

@@ -12,15 +12,18 @@ from sslbench.report.draws import MIN_DRAWS, MethodsTest, compare_methods, value
 from sslbench.report.ranks import Pair, pairs_of
 from sslbench.report.rows import Row, distinct, fingerprint, successful
 from sslbench.report.significance import Paired, compare_taggers, count_table, holm
+from sslbench.types import F64
 
 RunPair = tuple[RunRecord, RunRecord]
 
 
 class Comparer:
-    """Compares rows by a metric."""
+    """Compares rows by a metric; the counts of a row are read once."""
 
     def __init__(self, metric: str) -> None:
         self._metric = metric
+        self._tables: dict[tuple[str, ...], CountTable] = {}
+        self._values: dict[tuple[str, ...], F64] = {}
 
     def methods(self, pairs: Sequence[RunPair]) -> MethodsTest | None:
         """The test of the methods; None with too few draws or sentences, or without counts."""
@@ -28,7 +31,7 @@ class Comparer:
         if sides is None or len(pairs) < MIN_DRAWS or sides[0].rows.shape[1] < 2:
             return None
         try:
-            return compare_methods(*(values(side, self._metric) for side in sides))
+            return compare_methods(*(self._of_sentences(side) for side in _records(pairs)))
         except KeyError:
             return None
 
@@ -44,11 +47,32 @@ class Comparer:
         if not pairs:
             return None
         try:
-            ours, theirs = (count_table([pair[side] for pair in pairs]) for side in (0, 1))
+            ours, theirs = map(self._table, _records(pairs))
         except UserError:
             return None
         same = ours.rows.shape == theirs.rows.shape and ours.fields == theirs.fields
         return (ours, theirs) if same else None
+
+    def _table(self, records: Sequence[RunRecord]) -> CountTable:
+        runs = _runs(records)
+        if runs not in self._tables:
+            self._tables[runs] = count_table(records)
+        return self._tables[runs]
+
+    def _of_sentences(self, records: Sequence[RunRecord]) -> F64:
+        runs = _runs(records)
+        if runs not in self._values:
+            self._values[runs] = values(self._table(records), self._metric)
+        return self._values[runs]
+
+
+def _records(pairs: Sequence[RunPair]) -> tuple[list[RunRecord], list[RunRecord]]:
+    """Those of each side."""
+    return [ours for ours, _ in pairs], [theirs for _, theirs in pairs]
+
+
+def _runs(records: Sequence[RunRecord]) -> tuple[str, ...]:
+    return tuple(record.run_id for record in records)
 
 
 def run_pairs(ours: Row, theirs: Row) -> list[RunPair]:

@@ -9,10 +9,12 @@ The other question, whether the methods differ, is in `sslbench.report.draws`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sslbench.errors import UserError
 from sslbench.experiment.metrics import CountTable, SentenceCounts, ratio
@@ -23,7 +25,8 @@ from sslbench.types import F64, I64
 RANDOMIZATIONS = 9_999
 RANDOM_SEED = 20_080_615  # fixed: equal records give equal tables
 LEVEL = 0.05
-_BLOCK_CELLS = 2**22  # entries of the random masks that are in memory at a time
+_BLOCK_CELLS = 2**22  # entries of the random swaps that are in memory as float64 at a time
+_KEPT_CELLS = 2**27  # most entries that are kept for the next comparison, as int8
 _ROUNDING = 1e-12  # sums of counts are exact, their ratios are rounded: the tolerance is for ties
 
 
@@ -153,7 +156,6 @@ def _accepted(
 
 def _swaps(a: CountTable, b: CountTable, metric: str, n_swaps: int) -> tuple[F64, F64]:
     """float64[swaps] twice: the difference of the metric, and W, after random swaps."""
-    rng = np.random.default_rng(RANDOM_SEED)
     n_seeds, n_sentences, k = a.rows.shape
     total_a, total_b = a.rows.sum(axis=1), b.rows.sum(axis=1)
     # A swap adds b - a to the counts of A.
@@ -162,11 +164,11 @@ def _swaps(a: CountTable, b: CountTable, metric: str, n_swaps: int) -> tuple[F64
     gain = gain[:, changes].astype(np.float64)
     shares = _token_shares(a)
     differences, shifts = [], []
-    for size in _blocks(n_swaps, n_sentences):
-        swap = rng.integers(0, 2, size=(size, n_sentences), dtype=np.int8).astype(np.float64)
-        sums = np.zeros((size, n_seeds * k))
+    for chosen in _random_swaps(n_swaps, n_sentences):
+        swap = chosen.astype(np.float64)
+        sums = np.zeros((len(swap), n_seeds * k))
         sums[:, changes] = swap @ gain
-        moved = sums.reshape(size, n_seeds, k)
+        moved = sums.reshape(-1, n_seeds, k)
         differences.append(_difference(total_a + moved, total_b - moved, a.fields, metric))
         shifts.append(1 - 2 * swap @ shares)
     return np.concatenate(differences), np.concatenate(shifts)
@@ -186,7 +188,22 @@ def _difference(sums_a: F64 | I64, sums_b: F64 | I64, fields: Sequence[str], met
     return mean
 
 
-def _blocks(total: int, width: int) -> Iterator[int]:
-    step = max(1, _BLOCK_CELLS // max(1, width))
-    for first in range(0, total, step):
-        yield min(step, total - first)
+def _random_swaps(n_swaps: int, n_sentences: int) -> Iterable[NDArray[np.int8]]:
+    """Which sentences each swap changes, int8[swaps, sentences] in blocks of rows."""
+    if n_swaps * n_sentences <= _KEPT_CELLS:
+        return _kept_swaps(n_swaps, n_sentences)
+    return _new_swaps(n_swaps, n_sentences)
+
+
+@lru_cache(maxsize=1)
+def _kept_swaps(n_swaps: int, n_sentences: int) -> list[NDArray[np.int8]]:
+    """For the next comparison: those of a table mostly have the same number of sentences."""
+    return list(_new_swaps(n_swaps, n_sentences))
+
+
+def _new_swaps(n_swaps: int, n_sentences: int) -> Iterator[NDArray[np.int8]]:
+    rng = np.random.default_rng(RANDOM_SEED)
+    step = max(1, _BLOCK_CELLS // max(1, n_sentences))
+    for first in range(0, n_swaps, step):
+        size = min(step, n_swaps - first)
+        yield rng.integers(0, 2, size=(size, n_sentences), dtype=np.int8)
