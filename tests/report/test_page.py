@@ -156,6 +156,12 @@ def test_the_first_table_has_scores_ranks_gains_and_costs(shown: Board) -> None:
     assert "possible 1" in details["rank"]
 
 
+def test_one_draw_ranks_no_method() -> None:
+    text = page(board([r for r in records(*DATASETS) if r.spec.protocol.seed == 0]), Sources())
+    assert text.count("untested</") == len(SKILL) * len(DATASETS) * 2
+    assert 'class="best' not in text
+
+
 def test_a_line_that_lacks_a_score_has_no_mean() -> None:
     some = [r for r in records(*DATASETS) if (r.method, r.dataset) != ("better", "set3")]
     text = page(board(some), Sources())

@@ -187,7 +187,7 @@ def _cell(place: Place | None, key: str) -> dict[str, Any]:
 
 
 def _kinds(row: Row, place: Place) -> Iterator[str]:
-    if (row.rank_low or row.rank) == 1:
+    if row.rank_low == 1:
         yield "best"
     if row.paired is not None and row.paired.low > 0:
         yield "up"
@@ -198,7 +198,10 @@ def _kinds(row: Row, place: Place) -> Iterator[str]:
 
 
 def _ranks(row: Row) -> str:
-    low, high = row.rank_low or row.rank, row.rank_high or row.rank
+    """Those that tests leave open; a single draw cannot be tested."""
+    low, high = row.rank_low, row.rank_high
+    if low is None:
+        return "untested"
     return f"{low}" if low == high else f"{low}\u2013{high}"
 
 
