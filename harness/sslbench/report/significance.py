@@ -25,7 +25,7 @@ from sslbench.types import F64, I64
 RANDOMIZATIONS = 9_999
 RANDOM_SEED = 20_080_615  # fixed: equal records give equal tables
 LEVEL = 0.05
-_BLOCK_CELLS = 2**22  # entries of the random swaps that are in memory as float64 at a time
+_BLOCK_CELLS = 2**22  # entries of random swaps that are float64 at a time
 _KEPT_CELLS = 2**27  # most entries that are kept for the next comparison, as int8
 _ROUNDING = 1e-12  # sums of counts are exact, their ratios are rounded: the tolerance is for ties
 
