@@ -111,6 +111,28 @@ def test_metrics_of_parts_and_counts() -> None:
             filled(line(runs=runs[0].run_id, metric=metric), known)
 
 
+def test_a_share_of_sentences_of_one_run_has_a_normal_interval() -> None:
+    runs = [record("better", 0), record("supervised", 0)]
+    known = {run.run_id: run for run in runs}
+    n = len(runs[0].counts["test"]["n_tokens"])
+    for run, value in zip(runs, (0.9, 0.5), strict=True):
+        run.metrics["test"] |= {"share_app": 10 / n, "sentence_accuracy_app": value, "u_app": value}
+        run.metrics["test"]["sentence_accuracy_notapp"] = value
+
+    def half(*shares: float, of: int) -> float:
+        return 196 * float(np.sqrt(sum(share * (1 - share) for share in shares) / of))
+
+    for metric, of in [("_app", 10), ("_notapp", n - 10)]:
+        one = filled(line(runs=runs[1].run_id, metric=f"sentence_accuracy{metric}"), known)
+        assert float(one.high) - float(one.ours) == pytest.approx(half(0.5, of=of), rel=1e-3)
+    whole = filled(line(runs=runs[1].run_id, metric="test.u_app"), known)
+    assert float(whole.high) - float(whole.ours) == pytest.approx(half(0.5, of=n), rel=1e-2)
+    ids = " - ".join(run.run_id for run in runs)
+    gain = filled(line(runs=ids, metric="sentence_accuracy_app"), known)
+    assert float(gain.ours) == pytest.approx(40)
+    assert float(gain.ours) - float(gain.low) == pytest.approx(half(0.9, 0.5, of=10), rel=1e-3)
+
+
 WRONG = [
     ({"printed": "about 80"}, "no number"),
     ({"verdict": "agrees"}, "the verdict is 'agrees', its numbers say 'open'"),

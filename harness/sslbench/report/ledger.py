@@ -35,6 +35,15 @@ from sslbench.types import F64
 Verdict = Literal["agrees", "undecided", "differs", "open"]
 _SD = "sd "
 _COUNTS = frozenset(field.name for field in fields(SentenceCounts))
+#: shares of sentences: of all, of those whose words are all in the labeled text, of the others
+_SHARES = {
+    "share_app": "all",
+    "u_app": "all",
+    "u_app_app": "known",
+    "u_app_notapp": "others",
+    "sentence_accuracy_app": "known",
+    "sentence_accuracy_notapp": "others",
+}
 _NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+")
 
 
@@ -145,13 +154,15 @@ def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
     if missing:
         raise UserError(f"{line.paper}, {line.table}, {line.row}: no record {', '.join(missing)}")
     metric = line.metric.removeprefix(_SD)
-    D, *others = (
-        _values([records[run_id] for run_id in ids], metric) for ids in (ours, theirs) if ids
-    )
-    interval = _interval_of_sd if metric != line.metric else _interval
-    found = np.array(interval(D - sum(others)))
+    sides = [[records[run_id] for run_id in ids] for ids in (ours, theirs) if ids]
+    if all(len(side) == 1 and _sentences(side[0], metric) for side in sides):
+        found = np.array(_interval_of_shares([side[0] for side in sides], metric))
+    else:
+        D, *others = (_values(side, metric) for side in sides)
+        interval = _interval_of_sd if metric != line.metric else _interval
+        found = np.array(interval(D - sum(others)))
     count = metric.rpartition(".")[2] in _COUNTS
-    if not others:  # the normal approximation knows no bounds
+    if not theirs:  # the normal approximation knows no bounds
         found = np.clip(found, 0, None if count else 100)
     share = line.printed.startswith(".") and "%" not in line.column
     digits = 1 if count else 3 if share else 2
@@ -198,6 +209,31 @@ def _interval(D: F64) -> tuple[float, float, float]:
         spread = D.std(ddof=1) / np.sqrt(D.size)
         half = float(stats.t.isf(LEVEL / 2, D.size - 1) * spread)
     return float(D.mean()), float(D.mean()) - half, float(D.mean()) + half
+
+
+def _sentences(record: RunRecord, metric: str) -> int:
+    """Sentences of which a metric of `_SHARES` is a share; 0 for other metrics."""
+    split, _, name = metric.rpartition(".")
+    group, split = _SHARES.get(name), split or "test"
+    if group is None or name not in record.metrics.get(split, {}):
+        return 0
+    n = len(record.counts[split]["n_tokens"])
+    known = round((record.metrics[split]["share_app"] or 0) * n)
+    return {"all": n, "known": known, "others": n - known}[group]
+
+
+def _interval_of_shares(sides: Sequence[RunRecord], metric: str) -> tuple[float, float, float]:
+    """Share of one run, or of the first less that of the second, and its normal interval.
+
+    The interval of a difference ignores that both have the same sentences, and is too wide.
+    """
+    split, _, name = metric.rpartition(".")
+    metrics = [record.metrics[split or "test"] for record in sides]
+    shares = np.array([found[name] for found in metrics], dtype=np.float64)
+    variance = sum(shares * (1 - shares) / [_sentences(record, metric) for record in sides])
+    half = 100 * float(stats.norm.isf(LEVEL / 2) * np.sqrt(variance))
+    mean = 100 * float(shares[0] - sum(shares[1:]))
+    return mean, mean - half, mean + half
 
 
 def _interval_of_sd(D: F64) -> tuple[float, float, float]:

@@ -1,0 +1,106 @@
+"""The gain of JESS-CM over `supervised` by the words of unlabeled text (figure 3 of its paper).
+
+    PYTHONPATH=tests python -m benchmarks.text_amounts FILE.svg
+
+Reads the records of ``replications/suzuki2008/suite.toml`` with 500 labeled sentences. Prints a
+table of gains in points, with 95 % intervals over draws and sentences, and draws it. The last line
+extrapolates to 10^9 words: the straight line through the gains against the logarithm of the words,
+with its interval over the same draws and sentences.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+from sslbench.experiment.record import RunRecord
+from sslbench.experiment.store import Store
+from sslbench.plugins import registry
+from sslbench.report.draws import crossed, values
+from sslbench.report.significance import count_table
+from sslbench.report.svg import Plot
+from sslbench.suite.cells import suite_cells, with_records
+from sslbench.suite.file import read_suite
+from sslbench.types import F64
+
+SUITE = Path(__file__).resolve().parents[2] / "replications/suzuki2008/suite.toml"
+LABELED = 500
+MANY = 1e9  # words
+
+#: by corpus, method and cap of the text
+Runs = dict[tuple[str, str, str], list[RunRecord]]
+
+
+def runs() -> Runs:
+    """The records of figure 3, draws in order."""
+    suite, plugins = read_suite(str(SUITE)), registry()
+    store = Store(suite.store)
+    cells = with_records(suite_cells(suite, plugins), store.records(), store, plugins)
+    found: Runs = defaultdict(list)
+    for cell in sorted(cells, key=lambda cell: cell.seed):
+        protocol = cell.spec.protocol
+        if protocol.labeled != LABELED or cell.variant:
+            continue
+        if cell.record is None or cell.state != "done":
+            sys.exit(f"no current record of {cell.line} on {cell.spec.dataset}, draw {cell.seed}")
+        found[cell.spec.dataset, cell.spec.method, str(protocol.unlabeled)].append(cell.record)
+    return found
+
+
+def differences(found: Runs) -> dict[str, list[tuple[int, F64]]]:
+    """By corpus, for each amount its words and float64[draws, sentences] with the gain as mean."""
+    gains: dict[str, list[tuple[int, F64]]] = defaultdict(list)
+    for (corpus, method, cap), records in found.items():
+        if method == "jess_cm":
+            words = int(np.mean([record.data["tokens"]["unlabeled"] for record in records]))
+            own, theirs = (
+                100 * values(count_table(each, "test"), records[0].primary_metric)
+                for each in (records, found[corpus, "supervised", cap])
+            )
+            gains[corpus].append((words, own - theirs))
+    return {corpus: sorted(each, key=lambda pair: pair[0]) for corpus, each in gains.items()}
+
+
+def extrapolated(each: list[tuple[int, F64]]) -> F64:
+    """The gain at MANY words by least squares, float64[draws, sentences]."""
+    x = np.log10([words for words, _ in each])
+    centered = x - x.mean()
+    weights = 1 / len(x) + (np.log10(MANY) - x.mean()) * centered / (centered @ centered)
+    total: F64 = np.tensordot(weights, np.stack([gain for _, gain in each]), 1)
+    return total
+
+
+def main() -> None:
+    """Print the table, draw the figure."""
+    lines: dict[str, list[tuple[float, float, float]]] = {}
+    print("| corpus | words | gain |\n|---|---:|---:|")
+    for number, (corpus, each) in enumerate(sorted(differences(runs()).items())):
+        points = []
+        for words, gain in [*each, (int(MANY), extrapolated(each))]:
+            mean, half = float(gain.mean()), float(crossed(gain).half_width())
+            name = f"`{corpus}`" + (", extrapolated" if words == MANY else "")
+            interval = f"({mean - half:+.2f} to {mean + half:+.2f})"
+            print(f"| {name} | {words:,} | {mean:+.2f} {interval} |")
+            points.append((words * 1.04 ** (number - 1), mean, half))
+        lines[corpus] = points[:-1]
+    Path(sys.argv[1]).write_text(drawn(lines), encoding="utf-8")
+
+
+def drawn(lines: dict[str, list[tuple[float, float, float]]]) -> str:
+    """A line for each corpus."""
+    points = [point for each in lines.values() for point in each]
+    ys = [0.0, *(y + sign * half for _, y, half in points for sign in (-1, 1))]
+    plot = Plot(
+        [x for x, _, _ in points], ys, "unlabeled words", "gain over supervised", [1e4, 1e5, 1e6]
+    )
+    for number, each in enumerate(lines.values()):
+        plot.series(number, each)
+    plot.legend(list(lines), range(len(lines)))
+    return plot.render("Gain of JESS-CM by the words of unlabeled text")
+
+
+if __name__ == "__main__":
+    main()
