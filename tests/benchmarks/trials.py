@@ -66,7 +66,7 @@ OUTER = ("tune", "fit")  # they contain the others
 
 def main() -> None:
     """Print a line per method and tree."""
-    end = sys.argv.index("--")
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     parser = argparse.ArgumentParser()
     parser.add_argument("trees", nargs="+", type=Path)
     parser.add_argument("--trials", type=int, default=2)

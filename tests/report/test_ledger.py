@@ -127,6 +127,8 @@ def test_a_share_of_sentences_of_one_run_has_a_normal_interval() -> None:
         assert float(one.high) - float(one.ours) == pytest.approx(half(0.5, of=of), rel=1e-3)
     whole = filled(line(runs=runs[1].run_id, metric="test.u_app"), known)
     assert float(whole.high) - float(whole.ours) == pytest.approx(half(0.5, of=n), rel=1e-2)
+    rest = filled(line(runs=runs[0].run_id, metric="1-test.sentence_accuracy_app"), known)
+    assert (rest.ours, rest.low) == ("10.00", "0.00")
     ids = " - ".join(run.run_id for run in runs)
     gain = filled(line(runs=ids, metric="sentence_accuracy_app"), known)
     assert float(gain.ours) == pytest.approx(40)

@@ -33,6 +33,7 @@ from sslbench.types import F64
 #: agrees: our interval lies within the margin around the printed number.  differs: outside of it.
 #: undecided: it crosses the margin.  open: we have no value.
 Verdict = Literal["agrees", "undecided", "differs", "open"]
+COUNT = "count"
 _SD = "sd "
 _COUNTS = frozenset(field.name for field in fields(SentenceCounts))
 #: shares of sentences: of all, of those whose words are all in the labeled text, of the others
@@ -57,8 +58,8 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         may not be passed on.
     metric: of our runs; "" = the primary one on test, "dev.f1" = of another part, "1-accuracy" =
         one minus a metric, "predicted_chunks" = the sum of a count, "sd accuracy" = the standard
-        deviation over draws, "count" = a number that is not of runs. In percent, or as a share
-        where the paper prints one (.50, without % in the name of the column).
+        deviation over draws, "count" = a number that needs the files of a corpus. In percent, or as
+        a share where the paper prints one (.50, without % in the name of the column).
     runs: ids of our runs, apart by a space; "A - B" = the mean of A less that of B.
     ours, low, high: our value and its 95 % interval, in the unit of the paper.
     margin: the largest difference that counts as none.
@@ -124,7 +125,7 @@ def _wrong(line: Line) -> str:
             return f"{name} is {text!r}, no number"
     if line.verdict != verdict(line):
         return f"the verdict is {line.verdict!r}, its numbers say {verdict(line)!r}"
-    if line.verdict != "open" and not line.runs and line.metric != "count":
+    if line.verdict != "open" and not line.runs and line.metric != COUNT:
         return "a value without runs"
     return ""
 
@@ -146,9 +147,12 @@ def verdict(line: Line) -> Verdict:
 
 
 def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
-    """The line with the value, interval and verdict of its runs; UserError if one is missing."""
+    """The line with the value, interval and verdict of its runs; as it is if its metric is COUNT.
+
+    UserError if a run is missing.
+    """
     ours, theirs = line.run_ids
-    if not ours:
+    if not ours or line.metric == COUNT:
         return line
     missing = [run_id for run_id in (*ours, *theirs) if run_id not in records]
     if missing:
@@ -213,7 +217,7 @@ def _interval(D: F64) -> tuple[float, float, float]:
 
 def _sentences(record: RunRecord, metric: str) -> int:
     """Sentences of which a metric of `_SHARES` is a share; 0 for other metrics."""
-    split, _, name = metric.rpartition(".")
+    split, _, name = metric.removeprefix("1-").rpartition(".")
     group, split = _SHARES.get(name), split or "test"
     if group is None or name not in record.metrics.get(split, {}):
         return 0
@@ -227,9 +231,11 @@ def _interval_of_shares(sides: Sequence[RunRecord], metric: str) -> tuple[float,
 
     The interval of a difference ignores that both have the same sentences, and is too wide.
     """
-    split, _, name = metric.rpartition(".")
+    split, _, name = metric.removeprefix("1-").rpartition(".")
     metrics = [record.metrics[split or "test"] for record in sides]
     shares = np.array([found[name] for found in metrics], dtype=np.float64)
+    if metric.startswith("1-"):
+        shares = 1 - shares
     variance = sum(shares * (1 - shares) / [_sentences(record, metric) for record in sides])
     half = 100 * float(stats.norm.isf(LEVEL / 2) * np.sqrt(variance))
     mean = 100 * float(shares[0] - sum(shares[1:]))
@@ -285,7 +291,8 @@ def _read_unchecked(path: Path) -> list[Line]:
     """Lines whose values and verdicts are about to be replaced."""
     rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
     blank = {"ours": "", "low": "", "high": "", "verdict": "open"}
-    return [msgspec.convert({**row, **blank} if row["runs"] else row, Line) for row in rows]
+    kept = [row | blank if row["runs"] and row["metric"] != COUNT else row for row in rows]
+    return [msgspec.convert(row, Line) for row in kept]
 
 
 if __name__ == "__main__":
