@@ -42,7 +42,7 @@ def runs() -> Runs:
     found: Runs = defaultdict(list)
     for cell in sorted(cells, key=lambda cell: cell.seed):
         protocol = cell.spec.protocol
-        if protocol.labeled != LABELED or cell.variant:
+        if protocol.labeled != LABELED or cell.line != cell.spec.method:
             continue
         if cell.record is None or cell.state != "done":
             sys.exit(f"no current record of {cell.line} on {cell.spec.dataset}, draw {cell.seed}")
