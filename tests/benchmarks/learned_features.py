@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
+from sslbench.experiment.record import RunRecord
 from sslbench.experiment.store import Store
 from sslbench.plugins import registry
 from sslbench.report.significance import LEVEL
 from sslbench.report.svg import Plot
-from sslbench.suite.cells import suite_cells, with_records
+from sslbench.suite.cells import Cell, suite_cells, with_records
 from sslbench.suite.file import read_suite
 from sslbench.types import F64
 
@@ -33,19 +35,24 @@ SUPERVISED = "supervised"
 Scores = dict[tuple[str, str], F64]
 
 
+def done_cells(path: Path) -> Iterator[tuple[Cell, RunRecord]]:
+    """The cells of a suite with their records; ends the program if one has none of today's code."""
+    suite, plugins = read_suite(str(path)), registry()
+    store = Store(suite.store)
+    for cell in with_records(suite_cells(suite, plugins), store.records(), store, plugins):
+        if cell.record is None or cell.record.score is None or cell.state != "done":
+            sys.exit(f"no current record of {cell.line} on {cell.spec.dataset}, draw {cell.seed}")
+        yield cell, cell.record
+
+
 def scores() -> Scores:
     """Of the records of the suite."""
-    suite, plugins = read_suite(str(SUITE)), registry()
-    store = Store(suite.store)
-    cells = with_records(suite_cells(suite, plugins), store.records(), store, plugins)
     found: dict[tuple[str, str], dict[str, dict[int, float]]] = defaultdict(
         lambda: defaultdict(dict)
     )
-    for cell in cells:
-        if cell.record is None or cell.record.score is None or cell.state != "done":
-            sys.exit(f"no current record of {cell.line} on {cell.spec.dataset}, draw {cell.seed}")
+    for cell, record in done_cells(SUITE):
         features = "".join(NAMES[name] for name in cell.spec.learned) or "plain"
-        found[cell.spec.method, features][cell.spec.dataset][cell.seed] = 100 * cell.record.score
+        found[cell.spec.method, features][cell.spec.dataset][cell.seed] = 100 * (record.score or 0)
     return {
         key: np.array([[of[seed] for seed in sorted(of)] for _, of in sorted(by_corpus.items())])
         for key, by_corpus in found.items()

@@ -4,8 +4,8 @@
 
 Reads the records of ``replications/suzuki2008/suite.toml`` with 500 labeled sentences. Prints a
 table of gains in points, with 95 % intervals over draws and sentences, and draws it. The last line
-extrapolates to 10^9 words: the straight line through the gains against the logarithm of the words,
-with its interval over the same draws and sentences.
+of a corpus extrapolates to 10^9 words: the straight line through the gains against the logarithm of
+the words, with its interval over the same draws and sentences.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.learned_features import done_cells
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
-from sslbench.plugins import registry
 from sslbench.report.draws import crossed, values
 from sslbench.report.significance import count_table
 from sslbench.report.svg import Plot
-from sslbench.suite.cells import suite_cells, with_records
-from sslbench.suite.file import read_suite
 from sslbench.types import F64
 
 SUITE = Path(__file__).resolve().parents[2] / "replications/suzuki2008/suite.toml"
@@ -36,17 +33,11 @@ Runs = dict[tuple[str, str, str], list[RunRecord]]
 
 def runs() -> Runs:
     """The records of figure 3, draws in order."""
-    suite, plugins = read_suite(str(SUITE)), registry()
-    store = Store(suite.store)
-    cells = with_records(suite_cells(suite, plugins), store.records(), store, plugins)
     found: Runs = defaultdict(list)
-    for cell in sorted(cells, key=lambda cell: cell.seed):
+    for cell, record in sorted(done_cells(SUITE), key=lambda pair: pair[0].seed):
         protocol = cell.spec.protocol
-        if protocol.labeled != LABELED or cell.line != cell.spec.method:
-            continue
-        if cell.record is None or cell.state != "done":
-            sys.exit(f"no current record of {cell.line} on {cell.spec.dataset}, draw {cell.seed}")
-        found[cell.spec.dataset, cell.spec.method, str(protocol.unlabeled)].append(cell.record)
+        if protocol.labeled == LABELED and cell.line == cell.spec.method:
+            found[cell.spec.dataset, cell.spec.method, str(protocol.unlabeled)].append(record)
     return found
 
 

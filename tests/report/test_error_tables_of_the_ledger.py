@@ -59,6 +59,10 @@ def value(line: Line) -> tuple[float, float, float]:
     return float(draws.mean()), float(draws.mean() - half), float(draws.mean() + half)
 
 
+def test_only_the_illegible_line_of_the_tables_has_no_value() -> None:
+    assert len(LINES) == 26
+
+
 @pytest.mark.corpus
 @pytest.mark.parametrize("line", LINES, ids=lambda line: f"{line.row}, {line.column}")
 def test_errors_by_tag(line: Line) -> None:

@@ -129,6 +129,8 @@ def test_a_share_of_sentences_of_one_run_has_a_normal_interval() -> None:
     assert float(whole.high) - float(whole.ours) == pytest.approx(half(0.5, of=n), rel=1e-2)
     rest = filled(line(runs=runs[0].run_id, metric="1-test.sentence_accuracy_app"), known)
     assert (rest.ours, rest.low) == ("10.00", "0.00")
+    with pytest.raises(UserError, match="needs two draws"):
+        filled(line(runs=runs[0].run_id, metric="sd sentence_accuracy_app"), known)
     ids = " - ".join(run.run_id for run in runs)
     gain = filled(line(runs=ids, metric="sentence_accuracy_app"), known)
     assert float(gain.ours) == pytest.approx(40)

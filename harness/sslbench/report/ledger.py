@@ -159,7 +159,7 @@ def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
         raise UserError(f"{line.paper}, {line.table}, {line.row}: no record {', '.join(missing)}")
     metric = line.metric.removeprefix(_SD)
     sides = [[records[run_id] for run_id in ids] for ids in (ours, theirs) if ids]
-    if all(len(side) == 1 and _sentences(side[0], metric) for side in sides):
+    if all(len(side) == 1 and _sentences(side[0], line.metric) for side in sides):
         found = np.array(_interval_of_shares([side[0] for side in sides], metric))
     else:
         D, *others = (_values(side, metric) for side in sides)
