@@ -1,7 +1,6 @@
 """Hooks of MkDocs: pages from elsewhere in the repository, generated pages, formulas, links.
 
-A page keeps the links that it has in the repository; they are rewritten to where the site has the
-page. Formulas become MathML when the site is built, so that reading it needs no script and no
+Formulas become MathML when the site is built, so that reading it needs no script and no
 network.
 """
 
@@ -9,8 +8,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -21,50 +18,22 @@ import api
 import formulas
 import gallery
 import notebooks
+from places import CODE, LINK, ROOT, places, relative, target
 
-ROOT = Path(__file__).parents[1]
-LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
-CODE = re.compile(r"(^```.*?^```$|``[^`\n]+``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 CITED = re.compile(r"(?<![\w/\[])(?<!\]\()docs/specs/(\w+)\.md")
-
-#: pages that are not below docs/: path in the repository -> path on the site
-ELSEWHERE = {
-    "README.md": "index.md",
-    "CHANGELOG.md": "changelog.md",
-    "CONTRIBUTING.md": "contributing.md",
-    "leaderboards/standard.md": "leaderboard/index.md",
-}
-
-
-@cache
-def places() -> dict[str, str]:
-    """Path on the site of each file of the repository that the site has."""
-    found = dict(ELSEWHERE)
-    for path in sorted((ROOT / "replications").rglob("*.md")):
-        name = path.relative_to(ROOT).as_posix()
-        found[name] = name
-    boards = ROOT / "leaderboards"
-    for path in sorted([*boards.glob("*.svg"), *boards.glob("*.html")]):
-        found[f"leaderboards/{path.name}"] = f"leaderboard/{path.name}"
-    for path in sorted((ROOT / "docs").rglob("*")):
-        name = path.relative_to(ROOT / "docs").as_posix()
-        if path.suffix == ".md":
-            found[f"docs/{name}"] = "specs/index.md" if name == "specs/README.md" else name
-        elif path.suffix == ".ipynb":
-            found[f"docs/{name}"] = str(Path(name).with_suffix(".md"))
-    return found
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Write the navigation."""
     methods = [f"methods/{name}.md" for name in gallery.names()]
     specs = sorted(p.name for p in (ROOT / "docs" / "specs").glob("*.md") if p.stem != "README")
-    replications = sorted(p for p in places().values() if p.startswith("replications/"))
+    pages = [p for p in places().values() if p.endswith(".md")]
+    replications = sorted(p for p in pages if p.startswith("replications/"))
     results = ["board.md", "leaderboard/index.md", *replications, "performance.md"]
     project = ["architecture.md", "glossary.md", "contributing.md", "changelog.md"]
     placed = {"index.md", *results, *project}
-    guides = [p for p in places().values() if "/" not in p and p not in placed]
-    tutorials = sorted(p for p in places().values() if p.startswith(("tutorials/", "notebooks/")))
+    guides = [p for p in pages if "/" not in p and p not in placed]
+    tutorials = sorted(p for p in pages if p.startswith(("tutorials/", "notebooks/")))
     config.nav = [
         {"Start": "index.md"},
         {"Tutorials": tutorials},
@@ -80,12 +49,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from elsewhere and the generated ones."""
-    for source, target in places().items():
+    for source, place in places().items():
         path = ROOT / source
         if path.suffix == ".ipynb":
-            files.append(File.generated(config, target, content=notebooks.markdown(path)))
-        elif source != f"docs/{target}":
-            files.append(File.generated(config, target, content=path.read_bytes()))
+            files.append(File.generated(config, place, content=notebooks.markdown(path)))
+        elif source != f"docs/{place}":
+            files.append(File.generated(config, place, content=path.read_bytes()))
     for name, text in {**gallery.pages(), **api.PAGES}.items():
         files.append(File.generated(config, name, content=text))
     style = (ROOT / "website" / "site.css").read_text("utf-8")
@@ -104,12 +73,11 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     def moved(match: re.Match[str]) -> str:
         if ":" in match[2]:
             return match[0]
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[2]))
-        place = places().get(target)
-        return match[0] if place is None else match[1] + _relative(place, here) + match[3]
+        place = places().get(target(source, match[2]))
+        return match[0] if place is None else match[1] + relative(place, here) + match[3]
 
     def cited(match: re.Match[str]) -> str:
-        return f"[{match[1]}]({_relative(f'specs/{match[1]}.md', here)})"
+        return f"[{match[1]}]({relative(f'specs/{match[1]}.md', here)})"
 
     parts = CODE.split(markdown)
     # Python-Markdown shows the backslash of a bar in code
@@ -124,7 +92,3 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def on_page_content(html: str, page: Page, **_: Any) -> str:
     """Put the formulas back."""
     return formulas.put_back(html, page.file.src_uri)
-
-
-def _relative(place: str, folder: str) -> str:
-    return posixpath.relpath(place, folder or ".")

@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "website"))
 import check  # noqa: E402
 import gallery  # noqa: E402
 import notebooks  # noqa: E402
+import places  # noqa: E402
 
 
 def test_every_method_has_a_page_with_its_reference_and_parameters() -> None:
@@ -53,6 +54,14 @@ def test_results_are_the_rows_of_the_leaderboard(monkeypatch: pytest.MonkeyPatch
     assert text.count("**stale**") == 2
     assert "of older code" in text
     assert "No records" in gallery.pages()["methods/jess_cm.md"]
+
+
+def test_the_site_has_every_file_that_its_pages_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not places.broken_links()
+    without = dict(places.places())
+    del without["replications/suzuki2008/text_amounts.svg"]
+    monkeypatch.setattr(places, "places", lambda: without)
+    assert places.broken_links() == ["replications/suzuki2008/report.md: text_amounts.svg"]
 
 
 def test_a_broken_site_is_told(tmp_path: Path) -> None:
