@@ -386,6 +386,43 @@ def test_blocks_of_tables_that_papers_print(shown: Board, tmp_path: Path) -> Non
         with_blocks(shown, "toy", ledger, [page], tmp_path)
 
 
+def test_a_block_of_gains_has_the_test_of_the_methods(shown: Board, tmp_path: Path) -> None:
+    report = tmp_path / "report.md"
+    report.write_text("<!-- gains toy | set0, labeled 100* | accuracy -->\n<!-- end -->\n")
+    text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
+    number = next(
+        i
+        for i, column in enumerate(shown.columns)
+        if column.dataset == "set0" and column.size == "100"
+    )
+    rows = {line: shown.score(line, number) for line in shown.lines}
+    lines = dict.fromkeys(text.splitlines()[3:-1])
+    assert len(lines) == sum(row is not None for row in rows.values())
+    base = rows["supervised"]
+    assert base is not None
+    assert f"| supervised | {100 * (base.mean or 0):.2f} |  |" in lines
+    better = rows["better"]
+    assert better is not None
+    assert better.paired is not None
+    found = [
+        100 * each for each in (better.paired.difference, better.paired.low, better.paired.high)
+    ]
+    gain = "{:+.2f} ({:+.2f} to {:+.2f})".format(*found)
+    assert f"| better | {100 * (better.mean or 0):.2f} | {gain} |" in lines
+    report.write_text(text.replace("labeled 100*", "labeled *"))
+    text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
+    assert "| set0, labeled 500" in text
+    for wrong, message in (
+        ("set9*", r"report\.md:1: no column set9\*; there are: set0, labeled 100"),
+        ("set0*", r"report\.md:1: no metric 'f9' in the records"),
+        ("set0* | set1*", r"report\.md:1: a block of gains is"),
+    ):
+        metric = "f9" if wrong == "set0*" else "accuracy"
+        report.write_text(f"<!-- gains toy | {wrong} | {metric} -->\n<!-- end -->\n")
+        with pytest.raises(UserError, match=message):
+            with_blocks(shown, "toy", [], [report], tmp_path)
+
+
 def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     blocks = ["<!-- suite toy 100 means -->\nold\n<!-- end -->"]

@@ -1,8 +1,10 @@
 """Blocks in other files, such as a README: what stands there is made from records.
 
-A block begins with a line ``<!-- suite NAME SIZE means -->`` or ``<!-- suite NAME SIZE scores
--->``, or, for a table of a paper in the ledger, ``<!-- ledger PAPER | TABLE -->``. It ends with
-``<!-- end -->``; the lines between are replaced.
+A block begins with one of these lines, and ends with ``<!-- end -->``; what is between is replaced:
+
+    <!-- suite NAME SIZE means -->         (or scores)
+    <!-- gains NAME | COLUMNS | METRIC METRIC ... -->      see `sslbench.report.gain_table`
+    <!-- ledger PAPER | TABLE -->          a table of a paper
 """
 
 from __future__ import annotations
@@ -14,16 +16,12 @@ from pathlib import Path
 
 from sslbench.errors import UserError
 from sslbench.report.board import Board
+from sslbench.report.gain_table import gain_table
 from sslbench.report.ledger import Line
 from sslbench.report.render import markdown_table, means, scores
 
 _BLOCK = re.compile(
-    r"(?P<begin><!-- suite (?P<name>\S+) (?P<size>\S+) (?P<kind>means|scores) -->\n)"
-    r".*?(?P<end><!-- end -->)",
-    re.S,
-)
-_PRINTED = re.compile(
-    r"(?P<begin><!-- ledger (?P<paper>[^|\n]+?) \| (?P<table>[^\n]+?) -->\n)"
+    r"(?P<begin><!-- (?P<kind>suite|gains|ledger) (?P<about>[^\n]+?) -->\n)"
     r".*?(?P<end><!-- end -->)",
     re.S,
 )
@@ -34,62 +32,66 @@ def with_blocks(
 ) -> dict[str, bytes]:
     """The files with their blocks of this board and of the ledger, by path relative to `folder`.
 
-    UserError for a file without a block of this suite or of the ledger, a size that the board does
-    not have, or a table that the ledger does not have.
+    UserError for a file without a block of this suite or of the ledger, a block of a size, columns
+    or metric that the board does not have, or of a table that the ledger does not have.
     """
     found = {}
     for path in paths:
         text = path.read_text(encoding="utf-8")
-        begins = [block for block in _BLOCK.finditer(text) if block["name"] == name]
-        printed = list(_PRINTED.finditer(text))
-        if not begins and not printed:
+        if not any(_belongs(block, name) for block in _BLOCK.finditer(text)):
             hint = "or of the ledger: <!-- ledger PAPER | TABLE -->"
             raise UserError(f"no block <!-- suite {name} SIZE means -->", file=path, hint=hint)
-        for block in begins:
-            if block["size"] not in board.sizes:
-                raise UserError(
-                    f"no size {block['size']}",
-                    file=path,
-                    line=_line_of(block, text),
-                    hint=", ".join(board.sizes),
-                )
-        for block in printed:
-            if not _lines_of(block, ledger):
-                message = f"the ledger has no {block['paper']} | {block['table']}"
-                raise UserError(message, file=path, line=_line_of(block, text))
-        changed = _BLOCK.sub(lambda block: _filled(block, board, name), text)
-        changed = _PRINTED.sub(lambda block: _printed(block, ledger), changed)
-        found[os.path.relpath(path, folder)] = changed.encode()
+        parts, at = [], 0
+        for block in _BLOCK.finditer(text):
+            if not _belongs(block, name):
+                continue
+            try:
+                lines = _lines(block, board, ledger)
+            except UserError as error:
+                line = text[: block.start()].count("\n") + 1
+                raise UserError(error.message, file=path, line=line, hint=error.hint) from None
+            parts += [text[at : block.start()], block["begin"], *(f"{each}\n" for each in lines)]
+            at = block.end() - len(block["end"])
+        found[os.path.relpath(path, folder)] = "".join([*parts, text[at:]]).encode()
     return found
 
 
-def _line_of(block: re.Match[str], text: str) -> int:
-    return text[: block.start()].count("\n") + 1
+def _belongs(block: re.Match[str], name: str) -> bool:
+    """Whether a block is of the suite `name`, or of the ledger."""
+    return block["kind"] == "ledger" or block["about"].split()[0] == name
 
 
-def _lines_of(block: re.Match[str], ledger: Sequence[Line]) -> list[Line]:
-    return [each for each in ledger if (each.paper, each.table) == (block["paper"], block["table"])]
+def _lines(block: re.Match[str], board: Board, ledger: Sequence[Line]) -> list[str]:
+    """What stands in a block; UserError for a wrong one."""
+    if block["kind"] == "suite":
+        _, size, kind = [*block["about"].split(), "", ""][:3]
+        if size not in board.sizes:
+            raise UserError(f"no size {size}", hint=", ".join(board.sizes))
+        if kind not in {"means", "scores"}:
+            raise UserError(f"{kind!r} is neither means nor scores")
+        return (means if kind == "means" else scores)(board, size)
+    words = block["about"].split(" | ")
+    if block["kind"] == "gains":
+        if len(words) != 3:
+            raise UserError("a block of gains is <!-- gains NAME | COLUMNS | METRIC ... -->")
+        return gain_table(board, words[1], words[2].split())
+    return _printed(
+        block["about"], [e for e in ledger if f"{e.paper} | {e.table}" == block["about"]]
+    )
 
 
-def _printed(block: re.Match[str], ledger: Sequence[Line]) -> str:
+def _printed(about: str, lines: Sequence[Line]) -> list[str]:
     """Rows and columns of the paper; in each place our value, its interval and what is printed."""
-    lines = _lines_of(block, ledger)
+    if not lines:
+        raise UserError(f"the ledger has no {about}")
     rows, columns = (
         list(dict.fromkeys(getattr(line, name) for line in lines)) for name in ("row", "column")
     )
     cells = {(line.row, line.column): _cell(line) for line in lines}
     texts = [[row, *(cells.get((row, column), "") for column in columns)] for row in rows]
-    table = markdown_table([block["table"], *columns], texts)
-    return "\n".join([block["begin"].rstrip("\n"), *table, block["end"]])
+    return markdown_table([lines[0].table, *columns], texts)
 
 
 def _cell(line: Line) -> str:
     interval = f" ({line.low} to {line.high})" if line.low else ""
     return f"{line.ours}{interval}; paper {line.printed}" if line.ours else f"paper {line.printed}"
-
-
-def _filled(block: re.Match[str], board: Board, name: str) -> str:
-    if block["name"] != name:
-        return block[0]
-    lines = (means if block["kind"] == "means" else scores)(board, block["size"])
-    return "\n".join([block["begin"].rstrip("\n"), *lines, block["end"]])

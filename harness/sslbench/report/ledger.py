@@ -12,39 +12,24 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Literal
 
 import click
 import msgspec
 import numpy as np
-from scipy import stats
 
 from sslbench.atomic import write_atomically
 from sslbench.errors import UserError
-from sslbench.experiment.metrics import SentenceCounts
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.store import Store
-from sslbench.report.draws import MIN_DRAWS, crossed, values
-from sslbench.report.significance import LEVEL, count_table
-from sslbench.types import F64
+from sslbench.report.intervals import COUNTS, interval_of_metric, interval_of_sd, metric_values
 
 #: agrees: our interval lies within the margin around the printed number.  differs: outside of it.
 #: undecided: it crosses the margin.  open: we have no value.
 Verdict = Literal["agrees", "undecided", "differs", "open"]
 COUNT = "count"
 _SD = "sd "
-_COUNTS = frozenset(field.name for field in fields(SentenceCounts))
-#: shares of sentences: of all, of those whose words are all in the labeled text, of the others
-_SHARES = {
-    "share_app": "all",
-    "u_app": "all",
-    "u_app_app": "known",
-    "u_app_notapp": "others",
-    "sentence_accuracy_app": "known",
-    "sentence_accuracy_notapp": "others",
-}
 _NUMBER = re.compile(r"[+-]?[\d,]*\.?\d+")
 
 
@@ -159,13 +144,11 @@ def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
         raise UserError(f"{line.paper}, {line.table}, {line.row}: no record {', '.join(missing)}")
     metric = line.metric.removeprefix(_SD)
     sides = [[records[run_id] for run_id in ids] for ids in (ours, theirs) if ids]
-    if all(len(side) == 1 and _sentences(side[0], line.metric) for side in sides):
-        found = np.array(_interval_of_shares([side[0] for side in sides], metric))
+    if metric != line.metric:
+        found = np.array(interval_of_sd(metric_values(sides[0], metric)))
     else:
-        D, *others = (_values(side, metric) for side in sides)
-        interval = _interval_of_sd if metric != line.metric else _interval
-        found = np.array(interval(D - sum(others)))
-    count = metric.rpartition(".")[2] in _COUNTS
+        found = np.array(interval_of_metric(metric, *sides))
+    count = metric.rpartition(".")[2] in COUNTS
     if not theirs:  # the normal approximation knows no bounds
         found = np.clip(found, 0, None if count else 100)
     share = line.printed.startswith(".") and "%" not in line.column
@@ -173,86 +156,6 @@ def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
     shown = [f"{value / 100 if share else value:.{digits}f}" for value in found]
     line = msgspec.structs.replace(line, ours=shown[0], low=shown[1], high=shown[2])
     return msgspec.structs.replace(line, verdict=verdict(line))
-
-
-def _values(records: Sequence[RunRecord], metric: str) -> F64:
-    """float64[runs, sentences] with the metric as mean, in percent; the sum of a count.
-
-    float64[runs, 1] of a metric that does not come from counts of sentences.
-    """
-    split, _, name = metric.removeprefix("1-").rpartition(".")
-    split, name = split or "test", name or records[0].primary_metric
-    if any(split not in record.counts for record in records):
-        raise UserError(f"no part {split!r} in the records of {metric!r}")
-    table = count_table(records, split)
-    if name in table.fields:
-        counts = table.rows[..., table.fields.index(name)].astype(np.float64)
-        sums: F64 = counts * counts.shape[1]
-        return sums
-    try:
-        found = values(table, name)
-    except KeyError:
-        scores = [record.metrics[split].get(name) for record in records]
-        if None in scores:
-            raise UserError(f"no metric {name!r} in the records") from None
-        found = np.array(scores, np.float64)[:, None]
-    percent: F64 = 100 * (1 - found) if metric.startswith("1-") else 100 * found
-    return percent
-
-
-def _interval(D: F64) -> tuple[float, float, float]:
-    """Mean and its interval: over draws and sentences, or over one of them if the other is alone.
-
-    UserError if there is one number in all.
-    """
-    if D.size == 1:
-        raise UserError("an interval needs two draws, or a metric of sentences")
-    if min(D.shape) >= MIN_DRAWS:
-        half = float(crossed(D).half_width())
-    else:
-        spread = D.std(ddof=1) / np.sqrt(D.size)
-        half = float(stats.t.isf(LEVEL / 2, D.size - 1) * spread)
-    return float(D.mean()), float(D.mean()) - half, float(D.mean()) + half
-
-
-def _sentences(record: RunRecord, metric: str) -> int:
-    """Sentences of which a metric of `_SHARES` is a share; 0 for other metrics."""
-    split, _, name = metric.removeprefix("1-").rpartition(".")
-    group, split = _SHARES.get(name), split or "test"
-    if group is None or name not in record.metrics.get(split, {}):
-        return 0
-    n = len(record.counts[split]["n_tokens"])
-    known = round((record.metrics[split]["share_app"] or 0) * n)
-    return {"all": n, "known": known, "others": n - known}[group]
-
-
-def _interval_of_shares(sides: Sequence[RunRecord], metric: str) -> tuple[float, float, float]:
-    """Share of one run, or of the first less that of the second, and its normal interval.
-
-    The interval of a difference ignores that both have the same sentences, and is too wide.
-    """
-    split, _, name = metric.removeprefix("1-").rpartition(".")
-    metrics = [record.metrics[split or "test"] for record in sides]
-    shares = np.array([found[name] for found in metrics], dtype=np.float64)
-    if metric.startswith("1-"):
-        shares = 1 - shares
-    variance = sum(shares * (1 - shares) / [_sentences(record, metric) for record in sides])
-    half = 100 * float(stats.norm.isf(LEVEL / 2) * np.sqrt(variance))
-    mean = 100 * float(shares[0] - sum(shares[1:]))
-    return mean, mean - half, mean + half
-
-
-def _interval_of_sd(D: F64) -> tuple[float, float, float]:
-    """Standard deviation over draws and its interval, if the means of draws are normal."""
-    n = len(D)
-    if n < MIN_DRAWS:
-        raise UserError("a standard deviation needs two draws")
-    sd = float(D.mean(axis=1).std(ddof=1))
-    low, high = (
-        sd * float(np.sqrt((n - 1) / stats.chi2.isf(tail, n - 1)))
-        for tail in (LEVEL / 2, 1 - LEVEL / 2)
-    )
-    return sd, low, high
 
 
 def ledger_text(lines: Sequence[Line]) -> str:

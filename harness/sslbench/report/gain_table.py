@@ -1,0 +1,53 @@
+"""Tables of gains: what each line of a board has more than its baseline, in some of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from sslbench.errors import UserError
+from sslbench.report.board import Board, Column
+from sslbench.report.intervals import interval_of_metric, metric_values
+from sslbench.report.render import markdown_table
+from sslbench.report.rows import Row
+
+
+def gain_table(board: Board, pattern: str, metrics: Sequence[str]) -> list[str]:
+    """Lines of Markdown: for each metric the mean, and the gain with its 95 % interval, in percent.
+
+    pattern: of the texts of columns, "DATASET, PROTOCOL"; * stands for any characters.
+    metrics: named as in the ledger. A gain is over the draws that a line shares with the first
+        baseline that the column has. UserError without a column or a metric.
+    """
+    numbers = [i for i, each in enumerate(board.columns) if fnmatchcase(_text(each), pattern)]
+    if not numbers:
+        columns = "; ".join(map(_text, board.columns))
+        raise UserError(f"no column {pattern}", hint=f"there are: {columns}")
+    several, rows = len(numbers) > 1, []
+    for number in numbers:
+        place = [_text(board.columns[number])] * several
+        scored = {line: board.score(line, number) for line in board.lines}
+        base = next((scored[name] for name in board.baselines if scored[name]), None)
+        for line, row in scored.items():
+            if row is not None:
+                other = None if row is base else base
+                shown = [text for metric in metrics for text in _cells(row, other, metric)]
+                rows.append([*place, line, *shown])
+    heads = [text for metric in metrics for text in (metric, "gain")]
+    return markdown_table([*["data"] * several, "method", *heads], rows)
+
+
+def _text(column: Column) -> str:
+    return f"{column.dataset.partition(',')[0]}, {column.protocol}"
+
+
+def _cells(row: Row, base: Row | None, metric: str) -> tuple[str, str]:
+    """The mean over all draws, and the gain over those that both have."""
+    ours = [row.cells[seed] for seed in row.seeds]
+    mean = f"{metric_values(ours, metric).mean():.2f}"
+    common = [] if base is None else [seed for seed in row.seeds if seed in base.seeds]
+    if base is None or not common:
+        return mean, ""
+    sides = ([each.cells[seed] for seed in common] for each in (row, base))
+    gain, low, high = interval_of_metric(metric, *sides)
+    return mean, f"{gain:+.2f} ({low:+.2f} to {high:+.2f})"
