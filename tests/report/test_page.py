@@ -412,10 +412,15 @@ def test_a_block_of_gains_has_the_test_of_the_methods(shown: Board, tmp_path: Pa
     report.write_text(text.replace("labeled 100*", "labeled *"))
     text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
     assert "| set0, labeled 500" in text
+    only = text.replace("| accuracy -->", "| accuracy | b* -->")
+    report.write_text(only)
+    text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
+    assert "| better |" in text
+    assert "| supervised |" not in text
     for wrong, message in (
         ("set9*", r"report\.md:1: no column set9\*; there are: set0, labeled 100"),
         ("set0*", r"report\.md:1: no metric 'f9' in the records"),
-        ("set0* | set1*", r"report\.md:1: a block of gains is"),
+        ("set0* | set1* | f1", r"report\.md:1: a block of gains is"),
     ):
         metric = "f9" if wrong == "set0*" else "accuracy"
         report.write_text(f"<!-- gains toy | {wrong} | {metric} -->\n<!-- end -->\n")

@@ -3,7 +3,8 @@
 A block begins with one of these lines, and ends with ``<!-- end -->``; what is between is replaced:
 
     <!-- suite NAME SIZE means -->         (or scores)
-    <!-- gains NAME | COLUMNS | METRIC METRIC ... -->      see `sslbench.report.gain_table`
+    <!-- gains NAME | COLUMNS | METRIC METRIC ... -->         see `sslbench.report.gain_table`
+    <!-- gains NAME | COLUMNS | METRIC METRIC ... | LINES -->
     <!-- ledger PAPER | TABLE -->          a table of a paper
 """
 
@@ -72,9 +73,11 @@ def _lines(block: re.Match[str], board: Board, ledger: Sequence[Line]) -> list[s
         return (means if kind == "means" else scores)(board, size)
     words = block["about"].split(" | ")
     if block["kind"] == "gains":
-        if len(words) != 3:
-            raise UserError("a block of gains is <!-- gains NAME | COLUMNS | METRIC ... -->")
-        return gain_table(board, words[1], words[2].split())
+        if len(words) not in {3, 4}:
+            raise UserError(
+                "a block of gains is <!-- gains NAME | COLUMNS | METRIC ... | LINES -->"
+            )
+        return gain_table(board, words[1], words[2].split(), *words[3:])
     return _printed(
         block["about"], [e for e in ledger if f"{e.paper} | {e.table}" == block["about"]]
     )

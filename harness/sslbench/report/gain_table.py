@@ -12,27 +12,30 @@ from sslbench.report.render import markdown_table
 from sslbench.report.rows import Row
 
 
-def gain_table(board: Board, pattern: str, metrics: Sequence[str]) -> list[str]:
+def gain_table(board: Board, columns: str, metrics: Sequence[str], lines: str = "*") -> list[str]:
     """Lines of Markdown: for each metric the mean, and the gain with its 95 % interval, in percent.
 
-    pattern: of the texts of columns, "DATASET, PROTOCOL"; * stands for any characters.
-    metrics: named as in the ledger. A gain is over the draws that a line shares with the first
-        baseline that the column has. UserError without a column or a metric.
+    columns: pattern of their texts, "DATASET, PROTOCOL"; * stands for any characters.
+    metrics: named as in the ledger.  lines: pattern of the names of the lines that are shown.
+    A gain is over the draws that a line shares with the first baseline that the column has.
+    UserError without such a column, line or metric.
     """
-    numbers = [i for i, each in enumerate(board.columns) if fnmatchcase(_text(each), pattern)]
+    numbers = [i for i, each in enumerate(board.columns) if fnmatchcase(_text(each), columns)]
     if not numbers:
-        columns = "; ".join(map(_text, board.columns))
-        raise UserError(f"no column {pattern}", hint=f"there are: {columns}")
+        there = "; ".join(map(_text, board.columns))
+        raise UserError(f"no column {columns}", hint=f"there are: {there}")
     several, rows = len(numbers) > 1, []
     for number in numbers:
         place = [_text(board.columns[number])] * several
         scored = {line: board.score(line, number) for line in board.lines}
         base = next((scored[name] for name in board.baselines if scored[name]), None)
         for line, row in scored.items():
-            if row is not None:
+            if row is not None and fnmatchcase(line, lines):
                 other = None if row is base else base
                 shown = [text for metric in metrics for text in _cells(row, other, metric)]
                 rows.append([*place, line, *shown])
+    if not rows:
+        raise UserError(f"no line {lines} with a score", hint=", ".join(board.lines))
     heads = [text for metric in metrics for text in (metric, "gain")]
     return markdown_table([*["data"] * several, "method", *heads], rows)
 

@@ -37,10 +37,17 @@ def interval_of_metric(
 ) -> tuple[float, float, float]:
     """Mean of a metric over runs, less its mean over others, with the ends of its interval.
 
-    theirs: one for each of `ours`, of the same draw. UserError without the metric, or if there is
-    one number in all.
+    theirs: one for each of `ours`, of the same draw. Runs on several datasets have the mean over
+    datasets and an interval over these. UserError without the metric, or if there is one number in
+    all.
     """
     sides = [side for side in (ours, theirs) if side]
+    names = [list(dict.fromkeys(record.spec.dataset for record in side)) for side in sides]
+    if len(names[0]) > 1:
+        if any(set(each) != set(names[0]) for each in names):
+            raise UserError("the runs and those that are subtracted are on different datasets")
+        means = [[_mean(side, name, metric) for side in sides] for name in names[0]]
+        return _of_mean(np.array([first - sum(rest) for first, *rest in means])[:, None])
     if all(len(side) == 1 and _sentences(side[0], metric) for side in sides):
         return _of_shares([side[0] for side in sides], metric)
     D, *others = (metric_values(side, metric) for side in sides)
@@ -70,6 +77,12 @@ def metric_values(records: Sequence[RunRecord], metric: str) -> F64:
         found = np.array(scores, np.float64)[:, None]
     percent: F64 = 100 * (1 - found) if metric.startswith("1-") else 100 * found
     return percent
+
+
+def _mean(records: Sequence[RunRecord], dataset: str, metric: str) -> float:
+    """Over the runs on a dataset."""
+    own = [record for record in records if record.spec.dataset == dataset]
+    return float(metric_values(own, metric).mean())
 
 
 def _of_mean(D: F64) -> tuple[float, float, float]:
