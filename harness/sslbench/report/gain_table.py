@@ -10,12 +10,13 @@ from sslbench.report.board import Board, Column
 from sslbench.report.intervals import interval_of_metric, metric_values
 from sslbench.report.render import markdown_table
 from sslbench.report.rows import Row
+from sslbench.report.wording import heading
 
 
 def gain_table(board: Board, columns: str, metrics: Sequence[str], lines: str = "*") -> list[str]:
     """Lines of Markdown: for each metric the mean, and the gain with its 95 % interval, in percent.
 
-    columns: pattern of their texts, "DATASET, PROTOCOL"; * stands for any characters.
+    columns: pattern of their headings, "DATASET (OPTIONS), PROTOCOL"; * stands for any characters.
     metrics: named as in the ledger.  lines: pattern of the names of the lines that are shown.
     A gain is over the draws that a line shares with the first baseline that the column has.
     UserError without such a column, line or metric.
@@ -41,7 +42,9 @@ def gain_table(board: Board, columns: str, metrics: Sequence[str], lines: str = 
 
 
 def _text(column: Column) -> str:
-    return f"{column.dataset.partition(',')[0]}, {column.protocol}"
+    if column.table is not None:
+        return heading(column.table)
+    return f"{column.dataset}, {column.protocol}"
 
 
 def _cells(row: Row, base: Row | None, metric: str) -> tuple[str, str]:
