@@ -158,6 +158,7 @@ WRONG = [
     ({"verdict": "agrees"}, "the verdict is 'agrees', its numbers say 'open'"),
     ({"ours": "80", "verdict": "agrees"}, "a value without runs"),
     ({"data": "similar"}, "Invalid enum value"),
+    ({"reason": "a comma, unquoted"}, "more cells than columns"),
 ]
 
 
@@ -181,3 +182,15 @@ def test_a_number_stands_once(tmp_path: Path) -> None:
     path.write_text("paper,table\n")
     with pytest.raises(UserError, match="the columns are not"):
         read_ledger(path)
+
+
+def test_the_summary_counts_the_lines_of_the_ledger() -> None:
+    text = (ROOT / "replications/README.md").read_text(encoding="utf-8")
+    counts = Counter(
+        (each.paper, "none" if each.verdict == "open" else each.data)
+        for each in read_ledger(ROOT / "replications/ledger.csv")
+    )
+    for paper in {paper for paper, _ in counts}:
+        found = [counts[paper, name] for name in ("same", "stand-in", "none")]
+        row = next(line for line in text.splitlines() if line.startswith(f"| {paper} | "))
+        assert [int(cell) for cell in row.strip("|").split("|")[2:]] == [sum(found), *found]

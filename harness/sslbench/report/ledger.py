@@ -87,6 +87,9 @@ def read_ledger(path: Path) -> list[Line]:
         raise UserError(f"the columns are not {', '.join(COLUMNS)}", file=path, line=1)
     lines, places = [], set()
     for row in reader:
+        if None in row:
+            message = "more cells than columns; a text with a comma needs quotation marks"
+            raise UserError(message, file=path, line=reader.line_num)
         try:
             line = msgspec.convert(row, Line)
         except msgspec.ValidationError as error:
