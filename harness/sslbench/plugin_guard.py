@@ -42,15 +42,16 @@ def main(task: dict[str, Any]) -> None:
         _answer(task, channel)
     adopt_orphans()
     status = _wait(child, task["seconds"])
-    end_descendants()
     if status is None:
         problem = f"its import took more than {task['seconds']:g} s"
     elif os.WIFSIGNALED(status):
         problem = f"its import ended the process with {signal_name(os.WTERMSIG(status))}"
     else:
         problem = f"its import ended the process (exit status {os.WEXITSTATUS(status)})"
-    # The reader takes the first line: that of the child, if it has written one.
+    # The reader takes the first line: that of the child, if it has written one. This one is written
+    # before anything is killed: a child that waits for its own process must not go on and answer.
     _write(channel, _encoded(Found([], [f"cannot be loaded: {problem}"])))
+    end_descendants()
 
 
 def _answer(task: dict[str, Any], channel: int) -> NoReturn:

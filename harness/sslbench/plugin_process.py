@@ -15,15 +15,18 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
 from sslbench.entry_points import EntryPoint
 from sslbench.errors import UserError
 from sslbench.hooks import KINDS, Found
-from sslbench.processes import kill_group
+from sslbench.processes import descendants, kill, kill_group
 from sslbench.registrations import Registration
+
+if TYPE_CHECKING:
+    import psutil
 
 SECONDS_VARIABLE = "SSLBENCH_PLUGIN_SECONDS"
 SECONDS = 20.0
@@ -190,10 +193,20 @@ class _Child:
         if b"\n" in self.answer:
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_GRACE_SECONDS)
+        started = self._started()
         kill_group(self.process.pid)
+        kill(started)
         self.process.wait()
         for stream, _, _ in self.streams():
             stream.close()
+
+    def _started(self) -> set[psutil.Process]:
+        """What a guard that is still there has not ended."""
+        if self.process.poll() is not None:
+            return set()
+        import psutil  # 20 ms, which most commands do not need
+
+        return descendants(psutil.Process(self.process.pid))
 
 
 def _found(answer: _Answer, output: str) -> Found:

@@ -104,7 +104,7 @@ ATTACKS = {
         SLEEPER + "subprocess.Popen(P, start_new_session=True)\n" + GOOD, ""
     ),
     "leaves daemons and hangs": Attack(
-        SLEEPER + "for _ in range(4): subprocess.Popen(P, start_new_session=True)\nos.wait()",
+        SLEEPER + "for _ in range(32): subprocess.Popen(P, start_new_session=True)\nos.wait()",
         f"took more than {SECONDS} s",
     ),
     "forks 64 processes": Attack("import os, time\nfor _ in range(6): os.fork()\n" + GOOD, ""),
@@ -122,6 +122,12 @@ ATTACKS = {
         "import os\nfor n in range(3, 64):\n    try: os.write(n, b'[1]\\n')\n"
         "    except OSError: pass\n" + GOOD,
         "has other content",
+    ),
+    "leaves a daemon and floods every file": Attack(
+        SLEEPER + "subprocess.Popen(P, start_new_session=True)\n"
+        "for n in range(3, 64):\n    try:\n        while True: os.write(n, b'1' * 65536)\n"
+        "    except OSError: pass\n",
+        "over 4,194,304 bytes",
     ),
     "registers a forged method": Attack(one("'jess_cm'"), "already registered by plugin 'methods'"),
     "replaces builtins": Attack(
