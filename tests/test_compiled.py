@@ -76,7 +76,7 @@ def forget() -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
         del sys.modules[name]
     invalidate_caches()
-    compiled._package_folder.cache_clear()
+    compiled.package_folder.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -17,16 +17,15 @@ the operations of ``crf.simd.lanes``, too. It is for tests: kernels take several
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import platform
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -64,7 +63,7 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[P, R]], C
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
         kernel: Any = numba.njit(**options)(function)
-        folder = _package_folder(function.__module__.partition(".")[0]) if cache else None
+        folder = package_folder(function.__module__.partition(".")[0]) if cache else None
         if folder is not None and not config.DISABLE_JIT:
             text = repr(sorted(options.items()))
             kernel._cache = KernelCache(folder, function, text)
@@ -128,11 +127,14 @@ def chunks(length: int, size: int) -> int:
 
 
 @cache
-def _package_folder(package: str) -> Path | None:
-    """Return the folder of a package's machine code, None if there can be none."""
+def package_folder(package: str) -> Path | None:
+    """Return the folder of a package's machine code, None if there can be none.
+
+    It reads all sources of the package once. package: a top-level one, which is not imported.
+    """
     try:
         name = f"{package}-{_key(package)}"
-    except (OSError, LookupError, TypeError):  # a package without a folder
+    except (OSError, ImportError, ValueError):  # no source files
         return None
     chosen = Path(config.CACHE_DIR or cache_folder()) / "kernels"
     try:
@@ -188,8 +190,12 @@ def _kernel_sources(package: str) -> Iterator[tuple[str, bytes]]:
 
     Also of those with the line ``# read by kernels``: they define types of arguments.
     """
-    root = Path(inspect.getfile(sys.modules[package])).parent
-    for path in sorted(root.rglob("*.py")):
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ImportError(f"{package} has no source files")
+    root = Path(spec.origin).parent
+    files = sorted(root.rglob("*.py")) if spec.submodule_search_locations else [Path(spec.origin)]
+    for path in files:
         content = path.read_bytes()
         if _IS_KERNEL_SOURCE.search(content):
             yield path.relative_to(root).as_posix(), content

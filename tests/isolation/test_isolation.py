@@ -7,19 +7,25 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sslbench.compiled import package_folder
 from sslbench.corpus import ChainedShards, Column, Corpus, CorpusShards, StoredShards, Vocabulary
 from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.runner import execute
 from sslbench.forked import ForkError, in_fork
 from sslbench.isolation import landlock
 from sslbench.isolation.audit import Watch
+from sslbench.isolation.messages import Restrict
+from sslbench.isolation.server import _Server
 from sslbench.isolation.start import isolated
 from sslbench.isolation.text import portable, without_later_words
+from sslbench.kernel_cache import KernelCache
 from sslbench.plugins import registry
 from support.run_fakes import install, task
 
@@ -93,6 +99,24 @@ def test_the_hook_notes_what_it_refuses(tmp_path: Path) -> None:
     found = in_child(look)
     assert f"read {gold}" in found
     assert "import sslbench_datasets.synth" in found
+
+
+@linux
+def test_a_kernel_beside_a_hidden_dataset_keeps_its_machine_code(tmp_path: Path) -> None:
+    """Its package's sources enter the name of the folder, and one of them is hidden."""
+    loader = "sslbench_datasets.letters.load"
+    hidden = [Path(str(find_spec(loader).origin))]  # type: ignore[union-attr]
+
+    def import_it() -> tuple[bool, list[str]]:
+        for name in [each for each in sys.modules if each.startswith("sslbench_datasets.letters")]:
+            del sys.modules[name]
+        package_folder.cache_clear()
+        server = _Server(None, None, None)  # type: ignore[arg-type]
+        server.restrict(Restrict(hidden, [tmp_path], [loader], tmp_path, None, None))
+        kernels = import_module("sslbench_datasets.letters.emd")
+        return isinstance(kernels.count._cache, KernelCache), server.watch.take()
+
+    assert in_child(import_it) == str((True, []))
 
 
 @linux

@@ -6,7 +6,7 @@ import os
 import pickle
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
@@ -107,6 +107,7 @@ class _Server:
         os.environ["TMPDIR"] = tempfile.tempdir = str(request.temporary)
         if request.memory is not None:
             limit_memory(request.memory)
+        _find_kernels(request.modules)
         own = [] if request.checkpoints is None else [request.checkpoints]
         self.watch.start(request.hidden, request.modules, own)
         if landlock.restrict(request.hidden, [*request.writable, *own]):
@@ -141,6 +142,17 @@ class _Server:
             raise RuntimeError("the tagger of an earlier training is gone")
         codes = predicted(self.taggers[request.variant], request.corpus)
         return messages.Predicted(codes.astype("<i4").tobytes())
+
+
+def _find_kernels(modules: Iterable[str]) -> None:
+    """Find the machine code of the packages of modules, which takes reading all of their sources.
+
+    A kernel beside the dataset is imported when these are hidden.
+    """
+    from sslbench.compiled import package_folder  # numba, which not all methods use
+
+    for package in {module.partition(".")[0] for module in modules}:
+        package_folder(package)
 
 
 def _failed(kind: Any, error: BaseException, text: str) -> messages.Failed:
