@@ -9,6 +9,7 @@ from sslbench_datasets.conll00 import info as conll00
 from sslbench_datasets.ctb import info as ctb
 from sslbench_datasets.genes import info as genes
 from sslbench_datasets.letters import info as letters
+from sslbench_datasets.months import info as months
 from sslbench_datasets.ner import info as ner
 from sslbench_datasets.sighan import info as sighan
 from sslbench_datasets.synth import info as synth
@@ -19,6 +20,7 @@ FAMILIES = (
     synth,
     conll00,
     ner,
+    months,
     ud,
     chinese,
     sighan,
