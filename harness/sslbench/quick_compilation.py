@@ -10,14 +10,19 @@ The interface of code libraries is undocumented: it follows `numba.core.codegen`
 from __future__ import annotations
 
 import gc
+from functools import cache
 from typing import Any
 
-from numba.core import codegen, event
+from numba.core import codegen, event, ir, targetconfig
 
 _Library: Any = codegen.CPUCodeLibrary
 _Codegen: Any = codegen.CPUCodegen
 _refprune_flags: Any = codegen._parse_refprune_flags
 _Listener: Any = event.Listener
+_Options: Any = targetconfig.TargetConfig
+_Instruction: Any = ir.Inst
+#: most values in an instruction
+_NO_VARIABLE = {str, int, bool, type(None), ir.Loc}
 
 
 class _Quick(_Listener):  # type: ignore[misc]
@@ -42,6 +47,32 @@ class _Quick(_Listener):  # type: ignore[misc]
             self.ours = False
             if self._collects:
                 gc.enable()
+
+
+@cache
+def _defaults(kind: Any) -> dict[str, Any]:
+    return {name: option.default for name, option in kind.options.items()}
+
+
+def _values(options: Any) -> dict[str, Any]:
+    """`TargetConfig.values` without a property for each: 1,100,000 in a first run."""
+    return {**_defaults(type(options)), **options._values}
+
+
+def _variables(instruction: Any, value: Any) -> list[Any]:
+    """`Inst._rec_list_vars` without a call for each number and text: 800,000 in a first run."""
+    found: list[Any] = []
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, ir.Var):
+            found.append(value)
+        elif isinstance(value, ir.Inst):
+            found += value.list_vars()
+        elif isinstance(value, dict | list | tuple):
+            parts = list(value.values() if isinstance(value, dict) else value)
+            waiting += [each for each in reversed(parts) if type(each) not in _NO_VARIABLE]
+    return found
 
 
 def compile_quickly(kernel_cache: type) -> None:
@@ -71,4 +102,6 @@ def compile_quickly(kernel_cache: type) -> None:
         return passes, builder
 
     _Library._optimize_functions = optimize_functions
+    _Options.values = _values
+    _Instruction._rec_list_vars = _variables
     _Codegen._module_pass_manager = module_pass_manager

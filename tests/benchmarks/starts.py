@@ -62,7 +62,7 @@ def problem(support: str, word: str) -> tuple[Objective, Any]:
     data = crf.encode(train)
     merged = Deduplication.build(crf.layout, [data.attributes])
     part = data.deduplicated(merged), HardLabels(codes)
-    objective = Objective(merged.reduced, [part], float(sigma2), copies=merged.copies)
+    objective = Objective(merged.reduced, [part], float(sigma2), copies=merged.weight_copies)
     return objective, merged.preconditioner()
 
 

@@ -38,7 +38,8 @@ def problem(name: str, *, forced: bool = False) -> tuple[Case, Objective]:
         only = np.full(N, -1, np.int32)
         only[::3] = c.labels[::3]
         data = replace(data, forced_labels=only)
-    copies = np.arange(c.layout.n_node) % 3 + 1.0
+    copies = np.ones(c.layout.size, np.float32)
+    copies[c.layout.span("state")] = c.layout.of_weights(np.arange(c.layout.n_node) % 3 + 1.0)
     term = HardLabels(c.labels)
     mask = c.transition_mask
     return c, Objective(c.layout, [(data, term)], SIGMA2, transition_mask=mask, copies=copies)

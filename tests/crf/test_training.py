@@ -174,7 +174,7 @@ def test_collapsing_takes_the_same_steps() -> None:
         deduplication.reduced,
         [(data.deduplicated(deduplication), term)],
         1.5,
-        copies=deduplication.copies,
+        copies=deduplication.weight_copies,
     )
 
     def slight(objective: Objective) -> lbfgs.Function:
@@ -188,7 +188,7 @@ def test_collapsing_takes_the_same_steps() -> None:
     few = Options(max_iterations=6, gtol=0.0)
     start = 0.1 * np.random.default_rng(20).normal(size=crf.layout.size)
     start = deduplication.split(deduplication.merge(start))
-    a = lbfgs.minimize(slight(full), start, few)
+    a = lbfgs.minimize(slight(full), start.copy(), few)
     b = lbfgs.minimize(
         slight(reduced),
         deduplication.merge(start),

@@ -14,6 +14,8 @@ from sslbench.threads import using_threads
 from sslbench.types import F64
 
 N = 99 * CHUNK + 13  # many partial sums: with a few, another order may round alike
+PLAIN = 80 * CHUNK + 7  # weights before those of factor features
+COPIES = np.random.default_rng(1).integers(1, 9, N).astype(np.float32)
 
 
 def direction(pairs: list[tuple[F64, F64]], preconditioner: F64 | None, gradient: F64) -> F64:
@@ -33,7 +35,7 @@ def sums(threads: int) -> list[float]:
         return [
             dot(x, y),
             max_abs(y),
-            subtract_prior(np.abs(precision), x, z),
+            subtract_prior(2.0, 3.0, PLAIN, COPIES, x, z),
             float(z.sum()),
             *direction([(x, x + 0.1 * y)], np.abs(precision), z)[::CHUNK],
         ]
@@ -41,12 +43,13 @@ def sums(threads: int) -> list[float]:
 
 def test_values() -> None:
     rng = np.random.default_rng(0)
-    x, y, z, precision = (rng.normal(size=N) for _ in range(4))
+    x, y, z = (rng.normal(size=N) for _ in range(3))
+    precision = np.where(np.arange(N) < PLAIN, 2.0 / COPIES.astype(np.float64), 3.0)
     found = sums(1)
     assert found[0] == pytest.approx(math.fsum(x * y))
     assert found[1] == np.abs(y).max()
-    assert found[2] == pytest.approx(math.fsum(0.5 * np.abs(precision) * x**2))
-    assert found[3] == pytest.approx(float((z - np.abs(precision) * x).sum()))
+    assert found[2] == pytest.approx(math.fsum(0.5 * precision * x**2))
+    assert found[3] == pytest.approx(float((z - precision * x).sum()))
 
 
 def test_threads_change_no_bit() -> None:

@@ -55,7 +55,7 @@ def test_a_killed_search(how: str, killed_at: int, monkeypatch: pytest.MonkeyPat
         "preconditioned": {"preconditioner": 1 / np.logspace(0, 2, 12)},
     }[how]
     stop = Options(memory=4, ftol=0, gtol=1e-12, max_iterations=25)
-    expected = minimize(quartic, start, stop, **options)
+    expected = minimize(quartic, start.copy(), stop, **options)
     states: list[dict[str, Any]] = []
 
     def keep(state: Callable[[], dict[str, Any]]) -> None:
@@ -67,11 +67,11 @@ def test_a_killed_search(how: str, killed_at: int, monkeypatch: pytest.MonkeyPat
 
     assert expected.iterations > 13
     with pytest.raises(KilledError):
-        minimize(quartic, start, stop, progress=Progress(None, keep), **options)
+        minimize(quartic, start.copy(), stop, progress=Progress(None, keep), **options)
     told: list[int] = []
     found = minimize(
         quartic,
-        start,
+        start.copy(),
         stop,
         progress=Progress(states[-1], lambda state: None),
         callback=lambda iteration, *_: told.append(iteration),

@@ -213,9 +213,9 @@ def _variables(cut: list[Batch], labels: I32, L: int) -> DualVariables:
 
 def _states(objective: Objective, data: EncodedCorpus) -> DualRows:
     layout, L, table = objective.layout, objective.layout.n_labels, objective.layout.states
-    copies = np.ones(layout.n_node) if objective.copies is None else objective.copies
+    copies = layout.part(objective.weight_copies.astype(np.float64), "state")
     entries = Occurrences.build(data.attributes.node, data.number, table, spelled=True, shares=1)
-    return _rows(entries, table, objective.sigma2 * layout.of_weights(copies), L)
+    return _rows(entries, table, objective.sigma2 * copies, L)
 
 
 def _live(objective: Objective, data: EncodedCorpus, labels: I32) -> DualLive:

@@ -169,7 +169,7 @@ class ChainCRF(SavedModel):
             [(data.deduplicated(deduplication), term) for data, term in parts],
             params.sigma2,
             transition_mask=self.transition_mask,
-            copies=deduplication.copies,
+            copies=deduplication.weight_copies,
             expected_counts=expected_counts,
             tags=self.backoff_tags,
         )

@@ -33,7 +33,7 @@ from sslbench.crf.weights.layout import Layout
 from sslbench.crf.weights.tables import Tables
 from sslbench.crf.work import tell_of_work
 from sslbench.threads import in_order
-from sslbench.types import F64, I32, I64, Bool
+from sslbench.types import F32, F64, I32, I64, Bool
 
 #: most tokens per batch when all positions share one transition matrix, and when each has its own
 SHARED_BATCH, VARYING_BATCH = 4096, 256
@@ -315,8 +315,7 @@ class Objective:
     sigma2: prior variance of attribute, transition and stop weights.
     sigma2_factors: prior variance of the weights of factor features; None = sigma2.
     transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
-    copies: float64[n_node], how many identical attributes each stands for (`deduplicate`); None =
-        one.
+    copies: float32 per weight, how many identical attributes it is for (`deduplicate`); None = one.
     expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
         does with the counts of its E-step.
     tags: of each label, for weights of tags beside those of labels (`BackOff`); None = no such.
@@ -327,7 +326,7 @@ class Objective:
     sigma2: float
     sigma2_factors: float | None = None
     transition_mask: Bool | None = None
-    copies: F64 | None = None
+    copies: F32 | None = None
     expected_counts: F64 | None = None
     tags: Sequence[str] | None = None
     evaluations: int = field(default=0, init=False)
@@ -349,7 +348,8 @@ class Objective:
         accumulator = Tables.gradient(self.layout, gradient)
         values = evaluate_terms(self.layout, weights, self.parts, self.transition_mask, accumulator)
         accumulator.pack(gradient)
-        prior = subtract_prior(self.precision, weights, gradient)
+        factors = self.layout.span("factors").start
+        prior = subtract_prior(*self._precisions, factors, self.weight_copies, weights, gradient)
         value = math.fsum(chain.from_iterable(values)) - prior
         if self.backoff is not None:
             state = self.layout.span("state")
@@ -363,14 +363,23 @@ class Objective:
     def backoff(self) -> BackOff | None:
         return None if self.tags is None else BackOff.build(self.layout, self.tags)
 
-    @cached_property
+    @property
     def precision(self) -> F64:
-        """Inverse prior variance of every weight, float64[n]."""
-        precision = np.full(self.layout.size, 1.0 / self.sigma2)
-        precision[self.layout.span("factors")] = 1.0 / (self.sigma2_factors or self.sigma2)
-        if self.copies is not None:
-            precision[self.layout.span("state")] /= self.layout.of_weights(self.copies)
+        """Inverse prior variance of every weight, float64[n], a new array."""
+        plain, of_factors = self._precisions
+        precision = plain / self.weight_copies.astype(np.float64)
+        precision[self.layout.span("factors")] = of_factors
         return precision
+
+    @property
+    def _precisions(self) -> tuple[float, float]:
+        """Inverse prior variance of weights without copies: of attributes, of factor features."""
+        return 1.0 / self.sigma2, 1.0 / (self.sigma2_factors or self.sigma2)
+
+    @cached_property
+    def weight_copies(self) -> F32:
+        """`copies`, an array in any case."""
+        return np.ones(self.layout.size, np.float32) if self.copies is None else self.copies
 
     def scaled_loss(self, weights: F64, gradient: F64) -> float:
         """-F / n_tokens and its gradient: what the optimizer minimizes."""

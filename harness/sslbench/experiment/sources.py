@@ -253,10 +253,8 @@ def parse_source(data: bytes, package: str) -> Source:
         return Source(hashlib.sha256(data).hexdigest(), ())
     stripper = _Stripper(package)
     stripper.visit(tree)
-    digest = hashlib.sha256()
-    for text in _tokens(tree):
-        digest.update(text.encode("utf-8", "surrogatepass"))
-        digest.update(b"\0")
+    text = "".join(f"{token}\0" for token in _tokens(tree, []))
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
     return Source(digest.hexdigest(), tuple(stripper.imports))
 
 
@@ -296,20 +294,25 @@ class _Stripper(ast.NodeTransformer):
         self.imports.append((module, tuple(names)))
 
 
-def _tokens(node: object) -> Iterator[str]:
-    """A tree as text that does not depend on the version of Python: empty fields are left out."""
+def _tokens(node: object, tokens: list[str]) -> list[str]:
+    """A tree as text that does not depend on the version of Python: empty fields are left out.
+
+    tokens: they are added to it; a generator would pass each one on at every depth of the tree.
+    """
     if isinstance(node, ast.AST):
-        yield f"({type(node).__name__}"
-        for name, value in ast.iter_fields(node):
+        tokens.append(f"({type(node).__name__}")
+        for name in node._fields:
+            value = getattr(node, name, None)
             if value is None or value == [] or name in ("ctx", "kind", "type_comment"):
                 continue
-            yield name
-            yield from _tokens(value)
-        yield ")"
+            tokens.append(name)
+            _tokens(value, tokens)
+        tokens.append(")")
     elif isinstance(node, list):
-        yield "["
+        tokens.append("[")
         for item in node:
-            yield from _tokens(item)
-        yield "]"
+            _tokens(item, tokens)
+        tokens.append("]")
     else:
-        yield f"{type(node).__name__} {node!r}"
+        tokens.append(f"{type(node).__name__} {node!r}")
+    return tokens

@@ -29,15 +29,18 @@ class InverseHessian:
 
     They are float64[size]; of long vectors, whose pairs would need more memory than all else
     together, float32[size], and at most `MOST_LONG` pairs.
-    preconditioner: float64[size] diagonal D of the initial inverse Hessian, None = identity.
+    preconditioner: float64[size] or float32[size], the diagonal D of the initial inverse Hessian;
+    None = identity.
     """
 
-    def __init__(self, limit: int, size: int, preconditioner: F64 | None) -> None:
+    def __init__(self, limit: int, size: int, preconditioner: F64 | F32 | None) -> None:
         is_long = size > LONG
         limit = min(limit, MOST_LONG) if is_long else limit
         dtype = np.float32 if is_long else np.float64
         self.s, self.y = np.empty((limit, size), dtype), np.empty((limit, size), dtype)
-        self.preconditioner = np.empty(0) if preconditioner is None else preconditioner
+        diagonal = np.empty(0) if preconditioner is None else preconditioner
+        # In one precision, kernels are compiled once; of long vectors a copy is too large.
+        self.preconditioner = diagonal if is_long else diagonal.astype(np.float64)
         self.sy, self.yy = np.zeros((limit, limit)), np.zeros((limit, limit))  # s.y, y.D.y
         self.order: list[int] = []  # rows in use, oldest first
         self._pending: int | None = None  # row of a pair whose products are not taken yet

@@ -21,7 +21,7 @@ import numpy as np
 from sslbench.checked import table
 from sslbench.crf.optim.inverse_hessian import InverseHessian
 from sslbench.crf.optim.vectors import combine, dot, max_abs
-from sslbench.types import F64, I64
+from sslbench.types import F32, F64, I64
 
 Function = Callable[[F64, F64], float]  # (weights, gradient to fill) -> value
 #: differences of values below this relative size are rounding, not an increase
@@ -103,7 +103,7 @@ def minimize(
     start: F64,
     options: Options | None = None,
     *,
-    preconditioner: F64 | None = None,
+    preconditioner: F64 | F32 | None = None,
     nonnegative: I64 | None = None,
     l1: float = 0.0,
     bound: float = -math.inf,
@@ -113,8 +113,9 @@ def minimize(
     """Minimize function(x) + l1 * |x|_1 subject to x[nonnegative] >= 0.
 
     function(x, gradient): returns the value and fills in the gradient.
-    start: float64[n].  preconditioner: float64[n] diagonal of the initial inverse Hessian, up to a
-    factor; None = identity.  nonnegative: int64[k] indices of bounded coordinates.
+    start: float64[n], overwritten.  preconditioner: float64[n] or float32[n], diagonal of the
+    initial inverse Hessian, up to a factor; None = identity.
+    nonnegative: int64[k] indices of bounded coordinates.
     bound: the minimum is not below it; the search ends at a value that is ftol above, relatively.
     callback(iteration, value, largest absolute gradient) is called before each iteration.
     progress: keeps states, and goes on from one; ValueError or KeyError if that one does not fit.
@@ -263,10 +264,9 @@ class _Search:
         return value, gradient
 
     def project_start(self, start: F64) -> F64:
-        x = np.array(start, dtype=np.float64)
         if self.nonnegative is not None:
-            x[self.nonnegative] = np.maximum(x[self.nonnegative], 0.0)
-        return x
+            start[self.nonnegative] = np.maximum(start[self.nonnegative], 0.0)
+        return start
 
     def projected_gradient(self, x: F64, gradient: F64) -> F64:
         """The gradient, 0 at coordinates that a bound stops; with L1 the pseudo-gradient.
@@ -344,22 +344,19 @@ class _Search:
         self, x: F64, value: float, gradient: F64, direction: F64, step: float
     ) -> tuple[F64, float, F64] | None:
         """A point that satisfies the strong Wolfe conditions (constants 1e-4, 0.9), by bracketing
-        and safeguarded cubic steps; else the best one with enough decrease, if any.
+        and safeguarded cubic steps; else the best one with enough decrease, if any, which is
+        evaluated again: to keep it would take the memory of two more vectors.
         """
         slope0 = dot(gradient, direction)
         low, f_low, d_low = 0.0, value, slope0
         high: tuple[float, float, float] | None = None
-        best: tuple[F64, float, F64] | None = None
+        best: tuple[float, float] | None = None  # value, step
         for _ in range(self.options.max_evaluations):
-            point = self.pool.take()
-            combine(1.0, x, step, direction, point)
-            f, g = self.evaluate(point)
+            point, f, g = self._at(x, step, direction)
             d = dot(g, direction) if np.isfinite(f) else np.inf
             enough = f <= value + 1e-4 * step * slope0 + ROUNDING * abs(value)
-            unused: tuple[F64, ...] = (point, g)
-            if enough and (best is None or f < best[1]):
-                unused = () if best is None else (best[0], best[2])
-                best = (point, f, g)
+            if enough and (best is None or f < best[0]):
+                best = f, step
             if not enough or (f >= f_low and low > 0.0) or not np.isfinite(f):
                 high = (step, f, d)
             elif abs(d) <= -0.9 * slope0:
@@ -368,14 +365,20 @@ class _Search:
                 high, (low, f_low, d_low) = (low, f_low, d_low), (step, f, d)
             else:
                 low, f_low, d_low = step, f, d
-            self.pool.give(*unused)
+            self.pool.give(point, g)
             if high is None:
                 step *= _growth(slope0, d)
             else:
                 step = _between(low, f_low, d_low, *high)
                 if abs(high[0] - low) < 1e-9 * max(1.0, low):
                     break
-        return best
+        return None if best is None else self._at(x, best[1], direction)
+
+    def _at(self, x: F64, step: float, direction: F64) -> tuple[F64, float, F64]:
+        """Point, value and gradient after a step along the direction."""
+        point = self.pool.take()
+        combine(1.0, x, step, direction, point)
+        return point, *self.evaluate(point)
 
 
 def _growth(slope0: float, slope: float) -> float:

@@ -72,29 +72,48 @@ def _largest(begin: int, end: int, x: F64, partial: F64) -> None:
         partial[c] = top
 
 
-def subtract_prior(precision: F64, x: F64, gradient: F64) -> float:
-    """gradient -= precision * x; return the sum of precision * x^2 / 2.  All float64[n]."""
+def subtract_prior(
+    plain: float, of_factors: float, factors: int, copies: F32, x: F64, gradient: F64
+) -> float:
+    """gradient -= p * x; return the sum of p * x^2 / 2.  x, gradient: float64[n].
+
+    p: precision, plain / copies (float32[n]) of a weight before the place `factors`, of_factors of
+    others. An array of it would take twice the memory of copies, which the optimizer has anyway.
+    """
     partial = np.empty(chunks(len(x), CHUNK))
-    _subtract(precision, x, gradient, partial)
+    _subtract(plain, of_factors, factors, copies, x, gradient, partial)
     return _in_order(0.5 * partial)
 
 
-@parallel_kernel(lambda precision, x, gradient, partial: len(partial))
-def _subtract(begin: int, end: int, precision: F64, x: F64, gradient: F64, partial: F64) -> None:
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
+def _subtract(
+    begin: int,
+    end: int,
+    plain: float,
+    of_factors: float,
+    factors: int,
+    copies: F32,
+    x: F64,
+    gradient: F64,
+    partial: F64,
+) -> None:
     for c in range(begin, end):
         total = 0.0
         for i in range(c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)):
-            pull = precision[i] * x[i]
+            precision = plain / np.float64(copies[i]) if i < factors else of_factors
+            pull = precision * x[i]
             gradient[i] -= pull
             total += pull * x[i]
         partial[c] = total
 
 
-def pair_products(S: F64, Y: F64, rows: I64, new: int, gradient: F64, preconditioner: F64) -> F64:
+def pair_products(
+    S: F64, Y: F64, rows: I64, new: int, gradient: F64, preconditioner: F64 | F32
+) -> F64:
     """Inner products float64[k, 5] of the pairs of L-BFGS, in one pass over them.
 
     S, Y float64[m, n] the pairs; rows int64[k] those in use; new: row of the newest pair;
-    preconditioner float64[n], the diagonal D (empty = identity).
+    preconditioner float64[n] or float32[n], the diagonal D (empty = identity).
     Columns: s.y_new, y.s_new, y.D.y_new, s.gradient, y.D.gradient.
     """
     partial = np.empty((chunks(len(gradient), PAIR_CHUNK), len(rows), 5))
@@ -114,7 +133,7 @@ def _pair_products(
     rows: I64,
     new: int,
     gradient: F64,
-    preconditioner: F64,
+    preconditioner: F64 | F32,
     partial: F64,
 ) -> None:
     n = gradient.shape[0]
@@ -166,7 +185,7 @@ def combine_pairs(
     a: F64,
     b: F64,
     gradient: F64,
-    preconditioner: F64,
+    preconditioner: F64 | F32,
     gamma: float,
     out: F64,
 ) -> None:

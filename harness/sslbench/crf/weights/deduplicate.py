@@ -19,7 +19,7 @@ import numpy as np
 from sslbench.compiled import kernel
 from sslbench.crf.data import Attributes
 from sslbench.crf.weights.layout import Layout
-from sslbench.types import F64, I32, I64, AnyArray
+from sslbench.types import F32, F64, I32, I64, AnyArray
 
 #: seed of the random 64-bit keys of tokens; the key of an attribute is their sum.  Two different
 #: sets of as many tokens have the same key with probability 2^-64.
@@ -80,14 +80,22 @@ class Deduplication:
             target = np.where(known, np.repeat(own[group], sizes) + within, -1)
             yield slice(part[0], part[-1]), target
 
-    def preconditioner(self, factors: float = 1.0) -> F64:
-        """float64, per reduced weight: squared length of its unit step in the space of the full
-        weights, up to a constant.  With it the optimizer takes the steps that it would take there.
+    @cached_property
+    def weight_copies(self) -> F32:
+        """float32 per reduced weight: k of its attribute, 1 for weights of no attribute."""
+        copies = np.ones(self.reduced.size, np.float32)
+        copies[self.reduced.span("state")] = self.reduced.of_weights(self.copies)
+        return copies
+
+    def preconditioner(self, factors: float = 1.0) -> F32 | F64:
+        """Per reduced weight: squared length of its unit step in the space of the full weights, up
+        to a constant.  With it the optimizer takes the steps that it would take there.
 
         factors: the value for factor features (`FactorFeatures.preconditioner`).
         """
-        preconditioner = np.ones(self.reduced.size)
-        preconditioner[self.reduced.span("state")] = self.reduced.of_weights(self.copies)
+        if not self.reduced.n_factors:
+            return self.weight_copies
+        preconditioner = self.weight_copies.astype(np.float64)
         preconditioner[self.reduced.span("factors")] = factors
         return preconditioner
 
