@@ -20,9 +20,9 @@ _Codegen: Any = codegen.CPUCodegen
 _refprune_flags: Any = codegen._parse_refprune_flags
 _Listener: Any = event.Listener
 _Options: Any = targetconfig.TargetConfig
-_Instruction: Any = ir.Inst
+_ir: Any = ir
 #: most values in an instruction
-_NO_VARIABLE = {str, int, bool, type(None), ir.Loc}
+_NO_VARIABLE = {str, int, bool, type(None), _ir.Loc}
 
 
 class _Quick(_Listener):  # type: ignore[misc]
@@ -65,9 +65,9 @@ def _variables(instruction: Any, value: Any) -> list[Any]:
     waiting = [value]
     while waiting:
         value = waiting.pop()
-        if isinstance(value, ir.Var):
+        if isinstance(value, _ir.Var):
             found.append(value)
-        elif isinstance(value, ir.Inst):
+        elif isinstance(value, _ir.Inst):
             found += value.list_vars()
         elif isinstance(value, dict | list | tuple):
             parts = list(value.values() if isinstance(value, dict) else value)
@@ -103,5 +103,5 @@ def compile_quickly(kernel_cache: type) -> None:
 
     _Library._optimize_functions = optimize_functions
     _Options.values = _values
-    _Instruction._rec_list_vars = _variables
+    _ir.Inst._rec_list_vars = _variables
     _Codegen._module_pass_manager = module_pass_manager
