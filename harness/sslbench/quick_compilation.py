@@ -56,7 +56,8 @@ def _defaults(kind: Any) -> dict[str, Any]:
 
 def _values(options: Any) -> dict[str, Any]:
     """`TargetConfig.values` without a property for each: 1,100,000 in a first run."""
-    return {**_defaults(type(options)), **options._values}
+    kind: Any = type(options)
+    return {**_defaults(kind), **options._values}
 
 
 def _variables(instruction: Any, value: Any) -> list[Any]:
