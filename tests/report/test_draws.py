@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -74,6 +74,7 @@ def test_draws_that_are_all_the_same_leave_the_test_of_the_sentences() -> None:
     assert compare_methods(D, 0 * D).p_value == pytest.approx(exact.pvalue, rel=1e-6)
 
 
+@example(136859, 4, 2)  # fewer sentences than draws
 @given(st.integers(0, 2**32 - 1), st.integers(2, 6), st.integers(2, 30))
 def test_p_and_interval_agree_and_the_interval_is_never_the_narrower_one(
     seed: int, S: int, n: int
