@@ -6,7 +6,8 @@ Reads the records of ``replications/suzuki2008/suite.toml`` with 500 labeled sen
 conll03_months are of conll03 with more text. Prints a
 table of gains in points, with 95 % intervals over draws and sentences, and draws it. The last line
 of a corpus extrapolates to 10^9 words: the straight line through the gains against the logarithm of
-the words, with its interval over the same draws and sentences.
+the words, with its interval over the same draws and sentences. Where there are more than three
+amounts, the line through all but the last is compared with the last.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def runs() -> Runs:
     """The records of figure 3, draws in order."""
     found: Runs = defaultdict(list)
     for cell, record in sorted(done_cells(SUITE), key=lambda pair: pair[0].seed):
-        protocol = cell.spec.protocol
+        protocol, data = cell.spec.protocol, cell.spec.data
         plain = cell.line == cell.spec.method and not protocol.tune
+        plain = plain and data.options.get("month", "all") == "all"
         if protocol.labeled == LABELED and plain:
             found[cell.spec.dataset, cell.spec.method, str(protocol.unlabeled)].append(record)
     return found
@@ -57,11 +59,11 @@ def differences(found: Runs) -> dict[str, list[tuple[int, F64]]]:
     return {corpus: sorted(each, key=lambda pair: pair[0]) for corpus, each in gains.items()}
 
 
-def extrapolated(each: list[tuple[int, F64]]) -> F64:
-    """The gain at MANY words by least squares, float64[draws, sentences]."""
+def extrapolated(each: list[tuple[int, F64]], many: float) -> F64:
+    """The gain at so many words by least squares, float64[draws, sentences]."""
     x = np.log10([words for words, _ in each])
     centered = x - x.mean()
-    weights = 1 / len(x) + (np.log10(MANY) - x.mean()) * centered / (centered @ centered)
+    weights = 1 / len(x) + (np.log10(many) - x.mean()) * centered / (centered @ centered)
     total: F64 = np.tensordot(weights, np.stack([gain for _, gain in each]), 1)
     return total
 
@@ -72,11 +74,14 @@ def main() -> None:
     print("| corpus | words | gain |\n|---|---:|---:|")
     for number, (corpus, each) in enumerate(sorted(differences(runs()).items())):
         points = []
-        for words, gain in [*each, (int(MANY), extrapolated(each))]:
+        for words, gain in [*each, (int(MANY), extrapolated(each, MANY))]:
             mean, half = float(gain.mean()), float(crossed(gain).half_width())
             name = f"`{corpus}`" + (", extrapolated" if words == MANY else "")
             interval = f"({mean - half:+.2f} to {mean + half:+.2f})"
             print(f"| {name} | {words:,} | {mean:+.2f} {interval} |")
+            if len(each) > 3 and words == each[-1][0]:
+                line = float(extrapolated(each[:-1], words).mean())
+                print(f"| {name}, the line through smaller amounts | {words:,} | {line:+.2f} |")
             points.append((words * 1.04 ** (number - 1), mean, half))
         lines[corpus] = points[:-1]
     Path(sys.argv[1]).write_text(drawn(lines), encoding="utf-8")

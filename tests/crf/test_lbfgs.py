@@ -243,6 +243,15 @@ def test_l1_zeros_occur() -> None:
     assert 0 < (found.weights == 0).sum() < n
 
 
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_the_best_point_of_a_line_search_that_ends_early_has_its_own_value(most: int) -> None:
+    for function, n in problems():
+        found = lbfgs.minimize(
+            function, np.full(n, 3.0), Options(max_evaluations=most, max_iterations=3, gtol=0.0)
+        )
+        assert found.value == value_at(function, found.weights) == min(found.history)
+
+
 def test_why_it_stopped() -> None:
     function, n = problems()[3]
     start = np.full(n, 3.0)

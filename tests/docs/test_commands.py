@@ -57,7 +57,7 @@ RUNS = [
 
 
 def test_the_pages_have_commands() -> None:
-    assert len(RUNS) > 10
+    assert len(RUNS) > 15
 
 
 @pytest.mark.parametrize("args", RUNS)
