@@ -20,11 +20,11 @@ COPIES = np.random.default_rng(1).integers(1, 9, N).astype(np.float32)
 
 def direction(pairs: list[tuple[F64, F64]], preconditioner: F64 | None, gradient: F64) -> F64:
     inverse_hessian = InverseHessian(3, len(gradient), preconditioner)
-    out = np.empty_like(gradient)
+    zero = np.zeros_like(gradient)
+    inverse_hessian.direction(gradient)
     for s, y in pairs:
-        for row, vector in zip(inverse_hessian.next_pair(), (s, y), strict=True):
-            row[:] = vector
-        inverse_hessian.direction(gradient, out)  # takes the pair in
+        inverse_hessian.add(s, zero, y, zero)
+        out = inverse_hessian.direction(gradient)  # takes the pair in
     return out
 
 
@@ -102,8 +102,8 @@ def test_pairs_of_long_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("sslbench.crf.optim.inverse_hessian.LONG", 0)
     pairs = InverseHessian(10, 40, None)
-    assert pairs.s.shape == pairs.y.shape == (MOST_LONG, 40)
-    assert pairs.s.dtype == pairs.y.dtype == np.float32
+    assert pairs.pairs.shape == (MOST_LONG, 1, 2, 40)
+    assert pairs.pairs.dtype == np.float32
     found = minimize(bowl, np.zeros(40), Options(gtol=1e-11, ftol=0.0))
     assert found.status == "gradient"
     np.testing.assert_allclose(found.weights, 1.0, atol=1e-10)

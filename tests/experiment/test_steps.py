@@ -92,7 +92,7 @@ def test_a_state_that_does_not_fit() -> None:
         {"x": np.ones(4)},
         {"order": [7]},
         {"order": [99]},
-        {"s0": np.ones(4)},
+        {"pair0": np.ones((1, 2, 4))},
         {"sy": np.ones(3)},
     ):
         with pytest.raises(ValueError):

@@ -161,9 +161,17 @@ def read_suite(given: str) -> Suite:
         paper=found.paper,
         include=tuple(path.parent / name for name in found.include),
         timeout=found.timeout,
-        blocks=found.cells,
+        blocks=[_beside(block, path.parent) for block in found.cells],
         lines=[_line(text, i, None) for i in range(len(found.cells))],
     )
+
+
+def _beside(block: Block, folder: Path) -> Block:
+    """The table; the path of a template file, if it names one in the folder of the suite."""
+    templates = folder / (block.featurizer or "")
+    if not templates.is_file():
+        return block
+    return msgspec.structs.replace(block, featurizer=str(templates))
 
 
 def _parse(text: str, path: Path) -> _File:

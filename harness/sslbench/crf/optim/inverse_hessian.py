@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from sslbench.checked import table
+from sslbench.compiled import chunks
 from sslbench.crf.optim import vectors
-from sslbench.types import F32, F64
+from sslbench.types import F32, F64, AnyArray
 
 #: vectors of more numbers are long
 LONG = 1 << 23
@@ -28,7 +29,8 @@ class InverseHessian:
     """At most `limit` pairs (s, y): a step and the change of the gradient over it.
 
     They are float64[size]; of long vectors, whose pairs would need more memory than all else
-    together, float32[size], and at most `MOST_LONG` pairs.
+    together, float32[size], and at most `MOST_LONG` pairs.  `pairs` is [limit, chunks, 2, chunk]: a
+    chunk of s, then that of y.
     preconditioner: float64[size] or float32[size], the diagonal D of the initial inverse Hessian;
     None = identity.
     """
@@ -37,12 +39,15 @@ class InverseHessian:
         is_long = size > LONG
         limit = min(limit, MOST_LONG) if is_long else limit
         dtype = np.float32 if is_long else np.float64
-        self.s, self.y = np.empty((limit, size), dtype), np.empty((limit, size), dtype)
+        chunk = max(1, min(vectors.PAIR_CHUNK, size))
+        self.pairs: AnyArray = np.zeros((limit, chunks(size, chunk), 2, chunk), dtype)
+        self._direction = None if is_long else np.empty(size)
         diagonal = np.empty(0) if preconditioner is None else preconditioner
         # In one precision, kernels are compiled once; of long vectors a copy is too large.
         self.preconditioner = diagonal if is_long else diagonal.astype(np.float64)
         self.sy, self.yy = np.zeros((limit, limit)), np.zeros((limit, limit))  # s.y, y.D.y
         self.order: list[int] = []  # rows in use, oldest first
+        self._next = 0  # row of the next pair
         self._pending: int | None = None  # row of a pair whose products are not taken yet
 
     @property
@@ -50,11 +55,12 @@ class InverseHessian:
         """There is no pair, not even a pending one."""
         return not self.order and self._pending is None
 
-    def next_pair(self) -> tuple[F64 | F32, F64 | F32]:
-        """Rows for the caller to write the next s and y into; if all are in use, the oldest."""
-        free = set(range(len(self.s))) - set(self.order)
-        self._pending = min(free) if free else self.order.pop(0)
-        return self.s[self._pending], self.y[self._pending]
+    def add(self, x: F64, old_x: F64, gradient: F64, old_gradient: F64) -> None:
+        """The pair of a step along the last direction, which is overwritten."""
+        if self._next in self.order:
+            self.order.remove(self._next)
+        self._pending = self._next
+        vectors.write_pair(x, old_x, gradient, old_gradient, self.pairs[self._next])
 
     def clear(self) -> None:
         """Forget all pairs."""
@@ -63,7 +69,7 @@ class InverseHessian:
 
     def state(self) -> dict[str, Any]:
         """All that changes, see `restore`; views."""
-        pairs = {f"{n}{row}": own[row] for n, own in self._pairs for row in self._rows}
+        pairs = {f"pair{row}": self.pairs[row] for row in self._rows}
         own = {"sy": self.sy, "yy": self.yy, "order": self.order, "pending": self._pending}
         return pairs | own
 
@@ -72,22 +78,21 @@ class InverseHessian:
         self.sy = table(state, "sy", np.float64, self.sy.shape)
         self.yy = table(state, "yy", np.float64, self.yy.shape)
         self.order, self._pending = list(state["order"]), state["pending"]
-        if not set(self._rows) <= set(range(len(self.s))):
+        if not set(self._rows) <= set(range(len(self.pairs))):
             raise ValueError("the order of the pairs")
-        for name, own in self._pairs:  # one vector at a time: they may be in a file
-            for row in self._rows:
-                own[row] = table(state, f"{name}{row}", own.dtype, self.s.shape[1:])
-
-    @property
-    def _pairs(self) -> tuple[tuple[str, F64 | F32], tuple[str, F64 | F32]]:
-        return ("s", self.s), ("y", self.y)
+        for row in self._rows:  # one pair at a time: they may be in a file
+            shape = self.pairs.shape[1:]
+            self.pairs[row] = table(state, f"pair{row}", self.pairs.dtype, shape)
 
     @property
     def _rows(self) -> list[int]:
         return self.order if self._pending is None else [*self.order, self._pending]
 
-    def direction(self, gradient: F64, out: F64) -> None:
-        """out = -H gradient, both float64[size]."""
+    def direction(self, gradient: F64) -> F64:
+        """-H gradient, both float64[size].  The next call overwrites it, and so does `add`.
+
+        A long one lies where the next pair will be, which may be the place of the oldest.
+        """
         s_gradient, y_gradient = self._products(gradient)
         n = len(self.order)
         a, b = np.zeros(n), np.zeros(n)
@@ -102,9 +107,13 @@ class InverseHessian:
                 y_r = gamma * (y_gradient[i] - yy[i] @ a) + sy[:i, i] @ b[:i]
                 b[i] = a[i] - y_r / sy[i, i]  # alpha - beta of the second loop
         order = np.array(self.order, np.int64)
-        vectors.combine_pairs(
-            self.s, self.y, order, a, b, gradient, self.preconditioner, gamma, out
-        )
+        free = set(range(len(self.pairs))) - set(self.order)
+        self._next = min(free) if free else self.order[0]
+        out = self._direction
+        if out is None:  # two numbers of single precision have the place of one of double
+            out = self.pairs[self._next].reshape(-1).view(np.float64)[: len(gradient)]
+        vectors.combine_pairs(self.pairs, order, a, b, gradient, self.preconditioner, gamma, out)
+        return out
 
     def _products(self, gradient: F64) -> tuple[F64, F64]:
         """s.gradient and y.D.gradient of every pair, the pending one included.
@@ -116,7 +125,7 @@ class InverseHessian:
         if not rows:
             return np.empty(0), np.empty(0)
         products = vectors.pair_products(
-            self.s, self.y, np.array(rows, np.int64), rows[-1], gradient, self.preconditioner
+            self.pairs, np.array(rows, np.int64), rows[-1], gradient, self.preconditioner
         )
         if new is not None:
             self.sy[rows, new], self.sy[new, rows] = products[:, 0], products[:, 1]

@@ -222,9 +222,7 @@ class _Iterate:
         that one fails, too.
         """
         search, inverse_hessian, pool = self.search, self.inverse_hessian, self.search.pool
-        direction = pool.take()
-        inverse_hessian.direction(projected, direction)
-        direction = search.align(direction, projected, self.x)
+        direction = search.align(inverse_hessian.direction(projected), projected, self.x)
         first = _first_step(projected) if inverse_hessian.empty else 1.0
         point = search.line(self.x, self.value, self.gradient, projected, direction, first)
         if point is None:
@@ -235,10 +233,8 @@ class _Iterate:
             return True
         self.restarted = False
         x, value, gradient = point
-        s, y = inverse_hessian.next_pair()
-        combine(1.0, x, -1.0, self.x, s)
-        combine(1.0, gradient, -1.0, self.gradient, y)
-        pool.give(self.x, self.gradient, direction)
+        inverse_hessian.add(x, self.x, gradient, self.gradient)
+        pool.give(self.x, self.gradient)
         self.x, self.value, self.gradient = x, value, gradient
         self.history.append(value)
         return True

@@ -107,17 +107,27 @@ def _subtract(
         partial[c] = total
 
 
-def pair_products(
-    S: F64, Y: F64, rows: I64, new: int, gradient: F64, preconditioner: F64 | F32
-) -> F64:
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
+def write_pair(
+    begin: int, end: int, x: F64, old_x: F64, gradient: F64, old_gradient: F64, pair: F64
+) -> None:
+    """pair = x - old_x, gradient - old_gradient, chunk by chunk: [chunks, 2, chunk]."""
+    for c in range(begin, end):
+        lo = c * pair.shape[2]
+        for i in range(lo, min(x.shape[0], lo + pair.shape[2])):
+            pair[c, 0, i - lo] = x[i] - old_x[i]
+            pair[c, 1, i - lo] = gradient[i] - old_gradient[i]
+
+
+def pair_products(pairs: F64, rows: I64, new: int, gradient: F64, preconditioner: F64 | F32) -> F64:
     """Inner products float64[k, 5] of the pairs of L-BFGS, in one pass over them.
 
-    S, Y float64[m, n] the pairs; rows int64[k] those in use; new: row of the newest pair;
-    preconditioner float64[n] or float32[n], the diagonal D (empty = identity).
+    pairs [m, chunks, 2, chunk]: s and y, chunk by chunk; rows int64[k] those in use; new: row of
+    the newest pair; preconditioner float64[n] or float32[n], the diagonal D (empty = identity).
     Columns: s.y_new, y.s_new, y.D.y_new, s.gradient, y.D.gradient.
     """
-    partial = np.empty((chunks(len(gradient), PAIR_CHUNK), len(rows), 5))
-    _pair_products(S, Y, rows, new, gradient, preconditioner, partial)
+    partial = np.empty((pairs.shape[1], len(rows), 5))
+    _pair_products(pairs, rows, new, gradient, preconditioner, partial)
     total: F64 = np.zeros((len(rows), 5))
     for part in partial:
         total += part
@@ -128,27 +138,27 @@ def pair_products(
 def _pair_products(
     begin: int,
     end: int,
-    S: F64,
-    Y: F64,
+    pairs: F64,
     rows: I64,
     new: int,
     gradient: F64,
     preconditioner: F64 | F32,
     partial: F64,
 ) -> None:
-    n = gradient.shape[0]
-    scaled_y, scaled_g = np.empty(PAIR_CHUNK), np.empty(PAIR_CHUNK)
+    chunk = pairs.shape[3]
+    scaled_y, scaled_g = np.empty(chunk), np.empty(chunk)
     for c in range(begin, end):
-        lo, hi = c * PAIR_CHUNK, min(n, (c + 1) * PAIR_CHUNK)
+        lo, hi = c * chunk, min(gradient.shape[0], (c + 1) * chunk)
         for i in range(lo, hi):
             factor = preconditioner[i] if preconditioner.shape[0] else 1.0
-            scaled_y[i - lo], scaled_g[i - lo] = Y[new, i] * factor, gradient[i] * factor
+            scaled_y[i - lo] = pairs[new, c, 1, i - lo] * factor
+            scaled_g[i - lo] = gradient[i] * factor
         for j in range(rows.shape[0]):
             _five_products(
-                S[rows[j], lo:hi],
-                Y[rows[j], lo:hi],
-                S[new, lo:hi],
-                Y[new, lo:hi],
+                pairs[rows[j], c, 0, : hi - lo],
+                pairs[rows[j], c, 1, : hi - lo],
+                pairs[new, c, 0, : hi - lo],
+                pairs[new, c, 1, : hi - lo],
                 scaled_y,
                 gradient[lo:hi],
                 scaled_g,
@@ -175,12 +185,11 @@ def _five_products(
     out[3], out[4] = lanes.total(t3), lanes.total(t4)
 
 
-@parallel_kernel(lambda S, Y, rows, a, b, gradient, *_: chunks(len(gradient), PAIR_CHUNK))
+@parallel_kernel(lambda pairs, *_: pairs.shape[1])
 def combine_pairs(
     begin: int,
     end: int,
-    S: F64,
-    Y: F64,
+    pairs: F64,
     rows: I64,
     a: F64,
     b: F64,
@@ -189,19 +198,24 @@ def combine_pairs(
     gamma: float,
     out: F64,
 ) -> None:
-    """out = -(gamma D (gradient - sum_j a_j y_j) + sum_j b_j s_j); arrays as in `pair_products`."""
-    n = gradient.shape[0]
+    """out = -(gamma D (gradient - sum_j a_j y_j) + sum_j b_j s_j); arrays as in `pair_products`.
+
+    A chunk of `out` may lie where that of one of the pairs does.
+    """
+    chunk = pairs.shape[3]
+    part = np.empty(chunk)
     for c in range(begin, end):
-        lo, hi = c * PAIR_CHUNK, min(n, (c + 1) * PAIR_CHUNK)
-        part = out[lo:hi]
-        for i in range(lo, hi):
-            out[i] = gradient[i]
+        lo, n = c * chunk, min(gradient.shape[0] - c * chunk, chunk)
+        for i in range(n):
+            part[i] = gradient[lo + i]
         for j in range(rows.shape[0]):
-            _add_multiple(-a[j], Y[rows[j], lo:hi], part)
-        for i in range(lo, hi):
-            out[i] *= -gamma if preconditioner.shape[0] == 0 else -gamma * preconditioner[i]
+            _add_multiple(-a[j], pairs[rows[j], c, 1, :n], part)
+        for i in range(n):
+            part[i] *= -gamma if preconditioner.shape[0] == 0 else -gamma * preconditioner[lo + i]
         for j in range(rows.shape[0]):
-            _add_multiple(-b[j], S[rows[j], lo:hi], part)
+            _add_multiple(-b[j], pairs[rows[j], c, 0, :n], part)
+        for i in range(n):
+            out[lo + i] = part[i]
 
 
 @kernel
