@@ -1,8 +1,10 @@
 """Kernels of symbol tables: table rows to potentials, posteriors to counts.
 
 A token reads one row per slot (`sslbench.features.SymbolRows`).  State rows have L entries, arc
-rows (L+1) L, previous label major, the last L of them for START.  Rows are float32 logarithms (an
-error of 1e-6 in a log-probability is harmless and halves the traffic), all sums float64.
+rows (L+1) L, previous label major, the last L of them for START, which first tokens of sentences
+read.  So state rows are arc rows without transitions, read by tokens that are all first.  Rows are
+float32 logarithms (an error of 1e-6 in a log-probability is harmless and halves the traffic), all
+sums float64.
 
 Counting is parallel over tables: each is written by one thread, in token order.  So counts have the
 same bits for any number of threads, without copies of the tables.
@@ -42,44 +44,20 @@ class RowCounts(NamedTuple):
 class Groups(NamedTuple):
     """Scratch of `_group` for n tokens.
 
-    slots: int32, a power of two above 2 n, hash table of the rows.  row: int64[n], the distinct
-    rows.  member: int64[n], which of them a token has.  token: int64[n], tokens ordered by row;
+    slots: int32, a power of two above 2 n, hash table of the rows.  row: int32[n], the distinct
+    rows.  member: int32[n], which of them a token has.  token: int32[n], tokens ordered by row;
     those of row e are token[border[e]:border[e + 1]].
     """
 
     slots: I32
-    row: I64
-    member: I64
+    row: I32
+    member: I32
     border: I64
-    token: I64
+    token: I32
 
 
 @parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
-def add_state_scores(
-    begin: int,
-    end: int,
-    found: I32,
-    owner: I32,
-    weights: F64,
-    table: AnyArray,
-    lo: int,
-    node: F64,
-) -> None:
-    """node[n] += weight of the table * its log row, over the state slots.
-
-    found int32[N, S] rows, -1 = none; owner int32[S] table of the slot; table float32[R, L];
-    node float64[n, L] of the tokens lo, lo + 1, ...
-    """
-    N, L = node.shape
-    flat = node.reshape(N * L)
-    row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
-    for n in range(begin * CHUNK, min(N, end * CHUNK)):
-        count = _pick(found[lo + n], owner, weights, row, factor)
-        rows.add_weighted_rows(row, factor, count, table, ZERO, L, flat, n * L)
-
-
-@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
-def add_arc_scores(
+def add_scores(
     begin: int,
     end: int,
     found: I32,
@@ -92,16 +70,17 @@ def add_arc_scores(
     node: F64,
     edge: F64,
 ) -> None:
-    """The same for arc slots, and the transitions that all tables share.
+    """Add weight of the table * its log row over the slots, and what all tables share.
 
-    table float32[R, (L+1) L]; chain float64[(L+1) L]: sum over tables of weight * log a.
-    At the first token of a sentence START rows go to node float64[n, L], elsewhere the rest goes
-    to edge float64[n, L, L].
+    found int32[N, S] rows, -1 = none; owner int32[S] table of the slot; table float32[R, K + L];
+    chain float64[K + L]: sum over tables of weight * log a.
+    Of the tokens lo, lo + 1, ..., at those that are `first` the last L numbers of the rows go to
+    node float64[n, L], elsewhere the K others go to edge float64[n, ...], K numbers each.
     """
     N, L = node.shape
-    K = L * L
+    K = table.shape[1] - L
     nodes, edges = node.reshape(N * L), edge.reshape(N * K)
-    row, factor = np.empty(owner.shape[0], np.int64), np.empty(owner.shape[0])
+    row, factor = np.empty(owner.shape[0], np.int32), np.empty(owner.shape[0])
     for n in range(begin * CHUNK, min(N, end * CHUNK)):
         _prefetch(found[min(lo + n + 1, found.shape[0] - 1)], table, K)
         count = _pick(found[lo + n], owner, weights, row, factor)
@@ -116,7 +95,7 @@ def add_arc_scores(
 
 
 @kernel
-def _pick(found: I32, owner: I32, weights: F64, row: I64, factor: F64) -> int:
+def _pick(found: I32, owner: I32, weights: F64, row: I32, factor: F64) -> int:
     """The rows that count at a token, with the weights of their tables; how many."""
     count = 0
     for s in range(found.shape[0]):
@@ -137,23 +116,7 @@ def _prefetch(found: I32, table: AnyArray, width: int) -> None:
 
 
 @parallel_kernel(lambda *arguments: len(arguments[-1]))
-def state_expectation(
-    begin: int, end: int, found: I32, table: AnyArray, lo: int, node: F64, out: F64
-) -> None:
-    """out[chunk, s] = sum over the chunk's tokens of omega . log row (float64[chunks, S])."""
-    N, L = node.shape
-    flat = node.reshape(N * L)
-    for c in range(begin, end):
-        out[c] = 0.0
-        for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
-            for s in range(found.shape[1]):
-                r = np.int64(found[lo + n, s])
-                if r >= 0:
-                    out[c, s] += rows.inner(flat, n * L, table, r * L, L)
-
-
-@parallel_kernel(lambda *arguments: len(arguments[-1]))
-def arc_expectation(
+def expectation(
     begin: int,
     end: int,
     found: I32,
@@ -164,9 +127,12 @@ def arc_expectation(
     edge: F64,
     out: F64,
 ) -> None:
-    """As `state_expectation` for arc rows; START rows meet node at first tokens."""
+    """out[chunk, s] = sum over the chunk's tokens of omega . log row (float64[chunks, S]).
+
+    The rows meet node at first tokens, elsewhere edge, as in `add_scores`.
+    """
     N, L = node.shape
-    K = L * L
+    K = table.shape[1] - L
     nodes, edges = node.reshape(N * L), edge.reshape(N * K)
     for c in range(begin, end):
         out[c] = 0.0
@@ -189,12 +155,12 @@ def count_states(
     N, L = node.shape
     flat = node.reshape(N * L)
     place, rare, frequent = counts
-    few, many = np.empty(found.shape[1], np.int64), np.empty(found.shape[1], np.int64)
+    few, many = np.empty(found.shape[1], np.int32), np.empty(found.shape[1], np.int32)
     for g in range(begin, end):
         for n in range(N):
             ahead = min(lo + n + 2, found.shape[0] - 1)
             _prefetch(found[ahead, shares[g] : shares[g + 1]], rare, L)
-            n_few = n_many = 0
+            n_few = n_many = ZERO
             for s in range(shares[g], shares[g + 1]):
                 row = found[lo + n, s]
                 if row >= 0 and place[row] >= 0:
@@ -233,20 +199,20 @@ def count_arcs(
         size *= 2
     groups = Groups(
         np.empty(size, np.int32),
-        np.empty(N, np.int64),
-        np.empty(N, np.int64),
+        np.empty(N, np.int32),
+        np.empty(N, np.int32),
         np.empty(N + 1, np.int64),
-        np.empty(N, np.int64),
+        np.empty(N, np.int32),
     )
     row, token = groups.row, groups.token
     for s in range(shares[begin], shares[end]):
         count = _group(found, lo, s, first, groups)
         for e in range(count):
-            ahead = row[min(e + 2, count - 1)] * (K + L)
+            ahead = np.int64(row[min(e + 2, count - 1)]) * (K + L)
             for k in range(0, K, LINE):
                 lanes.prefetch(counts.rare, ahead + k)
             i, j, source = groups.border[e], groups.border[e + 1], edges
-            at = token[i] * K
+            at = np.int64(token[i]) * K
             if j > i + 1:
                 rows.sum_rows(token, i, j, pairs, token, ZERO, ZERO, pairs, ZERO, K, total, ZERO)
                 source, at = total, 0
@@ -259,7 +225,7 @@ def count_arcs(
 
 @kernel
 def _add_row(
-    counts: RowCounts, row: I64, e: int, column: int, width: int, source: F64, at: int
+    counts: RowCounts, row: I32, e: int, column: int, width: int, source: F64, at: int
 ) -> None:
     """counts[row[e], column:column+width] += source[at:at+width]; row[e] is overwritten."""
     if counts.place[row[e]] >= 0:
@@ -330,7 +296,7 @@ def renew_rows(
     """
     factor, eta, floor = scaling
     W = total.shape[0]
-    old, new, bits = np.empty(W), np.empty(W), np.empty(W, np.int64)
+    old, new = np.empty(W), np.empty(W)
     for c in range(begin, end):
         moved[c] = 0.0
         for r in range(lo + c * ROWS, min(hi, lo + (c + 1) * ROWS)):
@@ -342,24 +308,23 @@ def renew_rows(
                 count = counts.rare[r, k] if place < 0 else counts.frequent[place, k]
                 new[k] = (factor * count + eta) / total[k] if total[k] > 0.0 else old[k]
                 moved[c] += abs(new[k] - old[k])
-            _logarithms(new, bits, floor)
+            _logarithms(new, floor)
             for k in range(W):
                 if total[k] > 0.0:
                     table[r, k] = new[k]
 
 
 @kernel
-def _logarithms(x: F64, bits: I64, floor: float) -> None:
-    """x = log(x), at least floor; absolute error 2e-14.  x, bits: of one length; bits is scratch.
+def _logarithms(x: F64, floor: float) -> None:
+    """x = log(x), at least floor; absolute error 2e-14.
 
-    x = 2^e m with sqrt(1/2) <= m < sqrt(2), log m = 2 artanh((m - 1) / (m + 1)).  In loops that the
-    compiler makes vectors of, which calls of the library's logarithm are not.
+    x = 2^e m with sqrt(1/2) <= m < sqrt(2), log m = 2 artanh((m - 1) / (m + 1)).  In a loop that
+    the compiler makes vectors of, which calls of the library's logarithm are not.
     """
-    source, target = x.view(np.int64), bits.view(np.float64)
     for k in range(x.shape[0]):
-        bits[k] = (source[k] & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000
-    for k in range(x.shape[0]):
-        e, m = np.float64((source[k] >> 52) - 1023), target[k]
+        word = lanes.word(x[k])
+        e = np.float64((word >> 52) - 1023)
+        m = lanes.number((word & 0x000FFFFFFFFFFFFF) | 0x3FF0000000000000)
         if m > 1.4142135623730951:
             m, e = 0.5 * m, e + 1.0
         s = (m - 1.0) / (m + 1.0)

@@ -28,7 +28,7 @@ from sslbench.crf.symbol_kernels import ROWS, RowCounts
 from sslbench.features import Streams, SymbolRows, Template
 from sslbench.spread import over
 from sslbench.threads import number_of_threads
-from sslbench.types import F64, I32, AnyArray, Arrays
+from sslbench.types import F64, I32, AnyArray, Arrays, Bool
 
 #: tokens per piece of text in memory at a time
 PIECE = 65_536
@@ -301,9 +301,12 @@ class BoundTables:
         """phi += sum_j weight_j (log a_j + log b_j)."""
         self._check(batch, node)
         t, lo = self.tables, batch.lo
-        chain, arcs = weights @ t.chain, (self.arc, t.arc_rows.owner, weights, t.arc)
-        kernels.add_state_scores(self.state, t.state_rows.owner, weights, t.state, lo, node)
-        kernels.add_arc_scores(*arcs, lo, batch.first, chain, node, edge)
+        chain, owner = weights @ t.chain, t.arc_rows.owner
+        every, zeros, nothing = _without_transitions(node)
+        states = self.state, t.state_rows.owner, weights, t.state, lo
+        kernels.add_scores(*states, every, zeros, node, nothing)
+        arcs = self.arc, owner, weights, t.arc, lo
+        kernels.add_scores(*arcs, batch.first, chain, node, edge)
 
     def expectation(self, batch: Batch, node: F64, edge: F64) -> F64:
         """sum of omega * (log a_j + log b_j) per table: the derivative for its weight."""
@@ -313,10 +316,11 @@ class BoundTables:
         out: F64 = t.chain @ flow
         chunks = (batch.n_tokens + kernels.CHUNK - 1) // kernels.CHUNK
         partial = np.empty((chunks, self.state.shape[1]))
-        kernels.state_expectation(self.state, t.state, lo, node, partial)
+        every, _, nothing = _without_transitions(node)
+        kernels.expectation(self.state, t.state, lo, every, node, nothing, partial)
         np.add.at(out, t.state_rows.owner, partial.sum(axis=0))
         partial = np.empty((chunks, self.arc.shape[1]))
-        kernels.arc_expectation(self.arc, t.arc, lo, batch.first, node, edge, partial)
+        kernels.expectation(self.arc, t.arc, lo, batch.first, node, edge, partial)
         np.add.at(out, t.arc_rows.owner, partial.sum(axis=0))
         return out
 
@@ -330,3 +334,9 @@ class BoundTables:
         states, arcs = t.state_rows.shares(threads), t.arc_rows.shares(threads)
         kernels.count_states(self.state, states, lo, node, counts.state)
         kernels.count_arcs(self.arc, arcs, lo, batch.first, node, edge, counts.arc)
+
+
+def _without_transitions(node: F64) -> tuple[Bool, F64, F64]:
+    """What kernels read of states: all tokens are first ones; an empty chain; empty edges."""
+    n, L = node.shape
+    return np.ones(n, bool), np.zeros(L), np.empty((n, 0, 0))

@@ -270,6 +270,26 @@ def power_of_two(_typing: Any, shifted: Any) -> Any:
 
 
 @_operation
+def word(_typing: Any, x: Any) -> Any:
+    """The 64 bits of one float, as an integer."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), code
+
+
+@_operation
+def number(_typing: Any, word: Any) -> Any:
+    """The float of 64 bits."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], _F64)
+
+    return types.float64(types.int64), code
+
+
+@_operation
 def where_at_least(_typing: Any, x: Any, bound: Any, value: Any) -> Any:
     """value where x >= bound, 0 elsewhere."""
 
