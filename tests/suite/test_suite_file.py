@@ -59,6 +59,20 @@ seeds = 2
 
 
 @fakes
+def test_a_template_file_beside_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its path is relative to the suite, as other paths are, and not to where the command runs."""
+    (tmp_path / "features").mkdir()
+    (tmp_path / "features" / "few.toml").write_text('templates = ["bias", "word[0]"]\n')
+    text = TOY + 'featurizer = "features/few.toml"\n'
+    path = suite_file(tmp_path, text)
+    monkeypatch.chdir(tmp_path.parent)
+    specs = [cell.spec for cell in suite_cells(read_suite(str(path)), registry())]
+    assert {spec.featurizer for spec in specs} == {"file-few.toml"}
+    registered = suite_cells(read_suite(str(suite_file(tmp_path, TOY))), registry())
+    assert "file-few.toml" not in {cell.spec.featurizer for cell in registered}
+
+
+@fakes
 def test_methods_that_do_not_fit_are_no_cells(tmp_path: Path) -> None:
     text = TOY.replace('["majority", "peeking"]', '["all"]\nwithout = ["hostile"]')
     methods = {line.split(" on ")[0] for line in cells_of(tmp_path, text)}
