@@ -3,11 +3,11 @@
     PYTHONPATH=tests python -m benchmarks.text_amounts FILE.svg
 
 Reads the records of ``replications/suzuki2008/suite.toml`` with 500 labeled sentences; those of
-conll03_months are of conll03 with more text. Prints a
-table of gains in points, with 95 % intervals over draws and sentences, and draws it. The last line
-of a corpus extrapolates to 10^9 words: the straight line through the gains against the logarithm of
-the words, with its interval over the same draws and sentences. Where there are more than three
-amounts, the line through all but the last is compared with the last.
+conll03_months are of conll03 with more text. Prints a table of gains in points, with 95 % intervals
+over draws and sentences, and draws it. The last line of a corpus extrapolates to 10^9 words: the
+straight line through the gains against the logarithm of the words, with its interval over the same
+draws and sentences. Where there are more than three amounts, the line through all but the last is
+compared with the last.
 """
 
 from __future__ import annotations

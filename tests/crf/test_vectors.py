@@ -56,7 +56,7 @@ def test_threads_change_no_bit() -> None:
     assert sums(1) == sums(2)
 
 
-@pytest.mark.parametrize("n", [1, 7, 40, 3000])
+@pytest.mark.parametrize("n", [1, 7, 40, 3000, 9001])  # the last one has three chunks
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("precision", ["double", "single"])
 def test_direction_is_that_of_the_two_loops(
