@@ -129,6 +129,19 @@ def test_what_does_not_belong_here_is_ignored_with_a_line(
     assert lines[0].endswith("; the training starts anew")
 
 
+def test_a_training_begun_on_another_kind_of_processor_continues_with_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    expected = Walk().fit(RunContext(3))
+    with pytest.raises(KilledError):
+        Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)), 7)
+    monkeypatch.setattr("sslbench.experiment.checkpoints.processor", lambda: "a8 wide")
+    capsys.readouterr()
+    run = RunContext(3, checkpoints=checkpoints(tmp_path))
+    assert Walk().fit(run, 8) == expected
+    assert "begun on another kind of processor" in capsys.readouterr().err
+
+
 def test_clocks_of_all_parts_are_added_up(tmp_path: Path) -> None:
     first, second = (RunContext(checkpoints=checkpoints(tmp_path)) for _ in range(2))
     with pytest.raises(KilledError):

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from sslbench.experiment.execute import workers
 from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.workers import DaskBroker, connect
+from sslbench.experiment.identity import processor
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.runner import execute
 from sslbench.experiment.store import Store
@@ -127,6 +129,18 @@ def test_workers_of_other_code_are_refused(cluster: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(distributed.Client, "run", lambda self, call: {"tcp://a": "old"})
     with pytest.raises(UserError, match="tcp://a is another; workers need the same sslbench"):
         connect(cluster.scheduler_address)
+
+
+def test_workers_with_another_kind_of_processor_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    here = processor()
+    for kinds in ({here}, {here, "a8 wide"}):
+        found = {f"tcp://{number}": kind for number, kind in enumerate(kinds)}
+        workers.warn_of_other_processors(SimpleNamespace(run=lambda call, found=found: found))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert f"(a8 wide) than this command ({here})" in lines[0]
 
 
 def test_no_scheduler() -> None:

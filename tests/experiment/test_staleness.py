@@ -11,12 +11,17 @@ from click.testing import CliRunner, Result
 from sslbench.cli import cli
 from sslbench.errors import UserError
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.identity import code_digests
+from sslbench.experiment.identity import code_digests, processor
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.replay import canaries, replay_task, verification
 from sslbench.experiment.runner import execute
-from sslbench.experiment.staleness import Today, save_verification, states
+from sslbench.experiment.staleness import (
+    Today,
+    load_verification,
+    save_verification,
+    states,
+)
 from sslbench.experiment.store import Store
 from sslbench.plugins import registry
 from support.run_fakes import install
@@ -179,9 +184,11 @@ def test_the_command(store: Store) -> None:
     assert named.exit_code == 0
 
 
-def test_a_replay_that_differs_is_named(store: Store) -> None:
+def with_other_predictions(store: Store, **environment: str) -> RunRecord:
+    """A record of other code with the predictions of another one."""
     records = of_other_code(store)
     changed, donor = records[0], records[1]
+    changed.environment.update(environment)
     changed.predictions, changed.counts, changed.metrics = (
         donor.predictions,
         donor.counts,
@@ -191,7 +198,53 @@ def test_a_replay_that_differs_is_named(store: Store) -> None:
     changed.anatomy = donor.anatomy
     store.save(changed)
     assert donor.predictions_sha256 != replayed(changed).predictions_sha256
+    return changed
+
+
+def test_a_replay_that_differs_is_named(store: Store) -> None:
+    changed = with_other_predictions(store)
     result = verify(store, changed.run_id)
     assert result.exit_code == 1
     assert "different" in result.stdout
     assert "labels of" in result.stdout
+    assert "processor" not in result.stdout
+    assert not load_verification(store, changed).same  # type: ignore[union-attr]
+
+
+def test_a_difference_on_another_kind_of_processor_is_not_one_of_the_code(store: Store) -> None:
+    changed = with_other_predictions(store, processor="a8 wide")
+    result = verify(store, changed.run_id)
+    assert result.exit_code == 1
+    assert f"run on a8 wide, replayed on {processor()}" in result.stdout
+    assert load_verification(store, changed) is None
+
+
+def test_a_record_may_not_name_its_processor(store: Store) -> None:
+    changed = with_other_predictions(store)
+    del changed.environment["processor"]
+    store.save(changed)
+    result = verify(store, changed.run_id)
+    assert "run on a processor that the record does not name" in result.stdout
+    assert load_verification(store, changed) is not None
+
+
+def test_the_same_predictions_on_another_kind_of_processor_count(store: Store) -> None:
+    record = of_other_code(store)[0]
+    record.environment["processor"] = "a8 wide"
+    store.save(record)
+    assert verify(store, record.run_id).exit_code == 0
+    assert load_verification(store, record).same  # type: ignore[union-attr]
+
+
+def test_the_kind_of_processor_is_the_one_that_kernels_are_compiled_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from numba.core.registry import cpu_target
+
+    _, compiled_for, features = cpu_target.target_context.codegen().magic_tuple()
+    kind = processor().split()
+    assert kind[0] == compiled_for
+    assert all(f"+{vectors}" in features.split(",") for vectors in kind[1:])
+    monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", "+fma")
+    assert processor.__wrapped__() == "haswell +fma"

@@ -62,10 +62,12 @@ def _versions() -> Iterator[Finding]:
 def _machine() -> Iterator[Finding]:
     import psutil
 
+    from sslbench.experiment.identity import processor
+
     memory = psutil.virtual_memory()
     free = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB of memory free"
     state: Literal["ok", "wrong"] = "ok" if memory.available > _LEAST_FREE else "wrong"
-    yield Finding(state, "machine", f"{os.cpu_count()} processors, {free}")
+    yield Finding(state, "machine", f"{os.cpu_count()} processors ({processor()}), {free}")
     from sslbench.isolation.landlock import is_available
 
     if is_available():

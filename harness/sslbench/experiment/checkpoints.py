@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from sslbench.atomic import replacing
-from sslbench.errors import UserError
+from sslbench.errors import UserError, printable
+from sslbench.experiment.identity import processor
 
 #: seconds between two checkpoints: no more work than that is lost
 EVERY = "SSLBENCH_CHECKPOINT_SECONDS"
@@ -91,7 +92,8 @@ class Checkpoints:
         began = time.monotonic()
         arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
         facts = {name: value for name, value in state.items() if name not in arrays}
-        text = json.dumps({"code": self.code, "state": facts}, default=_plain)
+        origin = {"code": self.code, "processor": processor()}
+        text = json.dumps({**origin, "state": facts}, default=_plain)
         arrays[_FACTS] = np.frombuffer(text.encode(), np.uint8)
         try:
             with replacing(self.path) as file:
@@ -118,6 +120,7 @@ class Checkpoints:
                 names = set(file.files) - {_FACTS}
                 facts = json.loads(file[_FACTS].tobytes())
             if facts["code"] == self.code:
+                self._compare(str(facts.get("processor", processor())))
                 return _Stored(self.path, names, facts["state"])
             reason = "it was made by other code"
         except FileNotFoundError:
@@ -126,6 +129,14 @@ class Checkpoints:
             reason = f"it is damaged ({type(error).__name__})"
         self.reject(reason)
         return None
+
+    def _compare(self, made_on: str) -> None:
+        """Say that bits may not be those of a training in one go; nothing is lost."""
+        if made_on != processor():
+            _tell(
+                f"{self.path}: begun on another kind of processor ({printable(made_on)};"
+                f" this is a {processor()}): last bits may not be those of an uninterrupted run"
+            )
 
     def reject(self, reason: str) -> None:
         """Say that the training starts anew."""

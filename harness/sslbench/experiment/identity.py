@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from sslbench.experiment.record import RunSpec
     from sslbench.plugins import Registry
 
+#: widest first, by LLVM's names
+_VECTORS = ("avx512f", "avx2", "avx", "sse2", "sve", "neon")
 _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
 
 
@@ -173,6 +175,7 @@ def environment(threads: int) -> dict[str, Any]:
         "system": platform.platform(),
         "machine": platform.machine(),
         "cpu": _cpu_name(),
+        "processor": processor(),
         "cpus": os.cpu_count(),
         "threads": threads,
         "python": platform.python_version(),
@@ -180,6 +183,22 @@ def environment(threads: int) -> dict[str, Any]:
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "plugins": dict(registry().loaded),
     }
+
+
+@cache
+def processor() -> str:
+    """The kind of processor that machine code is made for, and its widest vectors: "znver3 avx2".
+
+    Results have the same bits on processors of one kind.
+    """
+    # Imported late: it takes longer than the rest of this module.
+    from llvmlite import binding as llvm  # type: ignore[import-untyped]
+
+    features = llvm.get_host_cpu_features()
+    vectors = next((name for name in _VECTORS if features.get(name)), "")
+    # Of numba, which compiles for another processor if they are set.
+    kind = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    return f"{kind} {os.environ.get('NUMBA_CPU_FEATURES') or vectors}".strip()
 
 
 def corpus_hash(corpus: Corpus) -> str:

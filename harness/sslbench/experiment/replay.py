@@ -113,6 +113,8 @@ def _plain(value: Any) -> bool:
 def verification(record: RunRecord, again: RunRecord) -> Verification:
     """The result of a replay. again: its record, also of a replay that failed."""
     difference = _difference(record, again)
+    if difference and again.status == "ok":
+        difference += _processors(record, again)
     return Verification(
         run_id=record.run_id,
         digest=record.digest,
@@ -121,6 +123,24 @@ def verification(record: RunRecord, again: RunRecord) -> Verification:
         difference=difference,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def on_another_processor(record: RunRecord, again: RunRecord) -> bool:
+    """Whether the replay had another kind of processor: a difference may be of the last bits.
+
+    False where the record is older and does not name it.
+    """
+    here = again.environment["processor"]
+    return bool(record.environment.get("processor", here) != here)
+
+
+def _processors(record: RunRecord, again: RunRecord) -> str:
+    """What a difference may come from besides the code; "" on processors of one kind."""
+    here = again.environment["processor"]
+    ran = record.environment.get("processor", "a processor that the record does not name")
+    if ran == here:
+        return ""
+    return f"; run on {ran}, replayed on {here}: on another kind last bits may differ"
 
 
 def _difference(record: RunRecord, again: RunRecord) -> str:

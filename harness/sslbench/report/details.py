@@ -142,7 +142,8 @@ def _origin(row: Row, marks: Mapping[str, str]) -> Iterator[Entry]:
     code = {name: digest for run in runs for name, digest in run.code.items()}
     yield "code", ", ".join(f"{name} {digest[:8]}" for name, digest in sorted(code.items()))
     found = runs[0].environment if runs else {}
-    yield "machine", ", ".join(str(found[name]) for name in ("cpu", "system") if name in found)
+    parts = ("cpu", "processor", "system")
+    yield "machine", ", ".join(str(found[name]) for name in parts if name in found)
     duplicates = runs[0].audit.get("duplicates", {}) if runs else {}
     yield "duplicates", ", ".join(f"{name} {count}" for name, count in duplicates.items() if count)
     lines = dict.fromkeys(line for run in runs for line in run.warnings)

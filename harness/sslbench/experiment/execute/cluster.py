@@ -9,7 +9,7 @@ import msgspec
 
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.threads import use_threads
-from sslbench.experiment.execute.workers import connect
+from sslbench.experiment.execute.workers import connect, warn_of_other_processors
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.runner import execute, failed
 from sslbench.experiment.training import RunTask
@@ -51,6 +51,7 @@ def run_spread(
     options: of `run_all`.  UserError: see `connect`.
     """
     with connect(address) as client:
+        warn_of_other_processors(client)
         workers: str = client.scheduler.address
         tasks = (msgspec.structs.replace(task, workers=workers) for task in run_tasks)
         yield from run_all(tasks, **options)

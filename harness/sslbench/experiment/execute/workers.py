@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 from sslbench.atomic import write_atomically
 from sslbench.compile_time import compile_seconds
 from sslbench.errors import UserError, printable
+from sslbench.experiment.identity import processor
 from sslbench.experiment.sources import core_digest
 from sslbench.spread import Pass, WorkerError, pack, pass_named, unpack
 from sslbench.threads import set_number_of_threads
@@ -85,6 +86,16 @@ def connect(address: str | None) -> Any:
             client.close()
             raise UserError(_other_code(worker), hint=_SAME)
     return client
+
+
+def warn_of_other_processors(client: Any) -> None:
+    """One line if workers have another kind of processor than this process."""
+    others = sorted(set(client.run(processor).values()) - {processor()})
+    if others:
+        _tell(
+            f"workers have another kind of processor ({', '.join(others)}) than this command"
+            f" ({processor()}): last bits of results depend on where a pass is done"
+        )
 
 
 _SAME = "workers need the same sslbench, Python, numpy and numba as the command"
