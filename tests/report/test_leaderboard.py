@@ -123,6 +123,8 @@ def test_files_are_a_function_of_the_set_of_records() -> None:
     assert float(rows[0]["mean"]) == pytest.approx(
         np.mean([r.score for r in records if r.method == "better" and r.protocol["labeled"] == 100])
     )
+    numbers = [float(row[name]) for row in rows for name in ("mean", "sd")]
+    assert numbers == [float(f"{each:.12g}") for each in numbers]  # the last digits are noise
     one_size = [r for r in records if r.protocol["labeled"] == 100]
     assert not curves(boards(one_size))
 

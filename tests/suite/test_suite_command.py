@@ -92,6 +92,21 @@ def test_a_report_says_what_it_lacks_and_check_fails_with_names(tmp_path: Path) 
     assert "would change: " in checked.stdout
 
 
+def test_names_of_columns_tell_options_of_a_dataset_apart(tmp_path: Path) -> None:
+    """Options with their defaults are not named."""
+    text = TOY.replace("[10, 20]", "[10]")
+    block = text[text.index("[[") :]
+    text = f"{text}\n{block}\nset = ['toy.train=40']\n"
+    path = suite_file(tmp_path, text)
+    fill(path, SKILLS)
+    assert suite("report", path).exit_code == 0
+    lines = (tmp_path / "out" / "toy.md").read_text().splitlines()
+    head = next(line for line in lines if line.startswith("| method | mean rank | toy"))
+    assert head.count("(train=40)") == 1
+    tables = sorted(line.split(", ")[0] for line in lines if line.startswith("## toy"))
+    assert tables == ["## toy", "## toy (train=40)"]
+
+
 def test_stale_cells_are_marked_and_named(tmp_path: Path) -> None:
     path = suite_file(tmp_path)
     for cell in fill(path, SKILLS):

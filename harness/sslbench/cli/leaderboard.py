@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,6 +89,7 @@ def _tables(
     from sslbench.experiment.staleness import states
     from sslbench.plugins import registry
     from sslbench.report.leaderboard import leaderboard
+    from sslbench.report.reproduce import changed_options
 
     plugins = registry()
     warn_of_problems(plugins)
@@ -100,7 +102,8 @@ def _tables(
             )
     registered = [name for name, info in plugins.methods.items() if info.baseline]
     marks = dict[str, str](states(records, store, plugins))
-    return leaderboard(records, baselines or registered, marks), marks
+    options = partial(changed_options, plugins=plugins)
+    return leaderboard(records, baselines or registered, marks, options=options), marks
 
 
 def _stale_rows(tables: Sequence[Table]) -> list[str]:

@@ -170,7 +170,8 @@ def report(
         files |= with_blocks(board, suite.name, sources.ledger, suite.include, folder)
     changed = changed_files(folder, files) if check else write_files(folder, files)
     if check:
-        for line in [*(f"would change: {folder / name}" for name in changed), *wrong]:
+        paths = [os.path.normpath(folder / name) for name in changed]
+        for line in [*(f"would change: {path}" for path in paths), *wrong]:
             echo(line)
     else:
         for size in board.sizes:

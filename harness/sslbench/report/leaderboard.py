@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from sslbench.experiment.record import ProtocolSpec, RunRecord, content_id
+from sslbench.experiment.record import ProtocolSpec, RunRecord, RunSpec, content_id
 from sslbench.report.comparisons import Comparer, pair_p_values, with_baseline
 from sslbench.report.ranks import ranked, shared_seeds, with_groups
 from sslbench.report.rows import Row, RowKey, make_row, marked, row_key, row_names
@@ -20,7 +20,7 @@ class Table:
 
     Attributes
     ----------
-    options: of the dataset.
+    options: of the dataset, as text; see `leaderboard`.
     protocol: as text.
     curve: the protocol without the labeled sample: tables that share it form a learning curve.
     text_curve: the protocol without the amount of unlabeled text: likewise.
@@ -47,6 +47,7 @@ class Table:
     rows: tuple[Row, ...]
 
 
+Options = Callable[[RunSpec], Mapping[str, object]]
 _TableKey = tuple[str, str, str, str, str]
 
 
@@ -55,6 +56,7 @@ def leaderboard(
     baselines: Sequence[str] = (),
     marks: Mapping[str, str] | None = None,
     wanted: Mapping[str, Sequence[int]] | None = None,
+    options: Options | None = None,
 ) -> list[Table]:
     """Build all tables from records in any order; skipped runs are left out.
 
@@ -64,12 +66,15 @@ def leaderboard(
     marks: by run id, whether a run is of today's code; see `staleness.State`. None = all current.
     wanted: by run id, the seeds that each row of its table should have; None = those over which
         most runs can be compared.
+    options: those of a run's dataset that the heading of its table has; None = all.
     """
+    shown = options or (lambda spec: spec.data.options)
     groups: dict[_TableKey, list[RunRecord]] = defaultdict(list)
     for record in records:
         if record.status != "skipped":
             groups[_table_key(record)].append(record)
-    return [_table(groups[key], baselines, marks or {}, wanted or {}) for key in sorted(groups)]
+    given = baselines, marks or {}, wanted or {}, shown
+    return [_table(groups[key], *given) for key in sorted(groups)]
 
 
 def _table_key(record: RunRecord) -> _TableKey:
@@ -94,6 +99,7 @@ def _table(
     baselines: Sequence[str],
     marks: Mapping[str, str],
     wanted: Mapping[str, Sequence[int]],
+    options: Options,
 ) -> Table:
     newest = max(records, key=_age)
     groups: dict[RowKey, dict[int, RunRecord]] = defaultdict(dict)
@@ -110,7 +116,7 @@ def _table(
         rows = with_groups(rows, p_values)
     return Table(
         dataset=newest.dataset,
-        options=", ".join(f"{k}={v}" for k, v in sorted(newest.spec.data.options.items())),
+        options=options_text(options(newest.spec)),
         protocol=newest.spec.protocol.describe(),
         curve=_curve(newest),
         text_curve=_without(newest, unlabeled=None).describe(),
@@ -125,6 +131,11 @@ def _table(
         baselines=tuple(used),
         rows=tuple(marked(row, marks) for row in rows),
     )
+
+
+def options_text(options: Mapping[str, object]) -> str:
+    """ "name=value, name=value"; "" if there are none."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(options.items()))
 
 
 def _age(record: RunRecord) -> tuple[str, str]:

@@ -162,11 +162,14 @@ def _plain_table(table: Table, width: int) -> str:
 
 
 def csv_text(tables: Sequence[Table]) -> str:
-    """A line per row of every table; numbers are not rounded, metrics in [0, 1]."""
+    """A line per row of every table; metrics are in [0, 1].
+
+    Numbers have twelve digits: the last ones of a p value depend on the kind of processor.
+    """
     import pandas as pd
 
     rows = [
-        {name: csv_cell(value) for name, value in _flat(table, row).items()}
+        {name: csv_cell(_rounded(value)) for name, value in _flat(table, row).items()}
         for table in tables
         for row in table.rows
     ]
@@ -174,6 +177,10 @@ def csv_text(tables: Sequence[Table]) -> str:
     out = io.StringIO()
     frame.to_csv(out, index=False, lineterminator="\n")
     return out.getvalue()
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 _OF_TABLE = ("dataset", "data", "protocol", "metric")

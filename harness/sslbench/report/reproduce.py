@@ -56,11 +56,7 @@ class Commands:
         own = ["--data", path] if path else []
         if spec.data.columns is not None:
             return [*own, "--columns", ",".join(spec.data.columns)]
-        try:
-            defaults = dataset_options(self._plugins.dataset(spec.dataset), {})
-        except UserError:
-            defaults = {}
-        settings = self._settings(f"{spec.dataset}.", spec.data.options, defaults)
+        settings = self._settings(f"{spec.dataset}.", changed_options(spec, self._plugins), {})
         return ["--dataset", spec.dataset, *own, *settings]
 
     def _defaults(self, method: str) -> dict[str, Any]:
@@ -84,6 +80,16 @@ class Commands:
                 text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
                 words += ["--set", f"{owner}{name}={text}"]
         return words
+
+
+def changed_options(spec: RunSpec, plugins: Registry) -> dict[str, Any]:
+    """Options of the dataset that do not have their defaults; all, if it is not installed."""
+    try:
+        defaults = dataset_options(plugins.dataset(spec.dataset), {})
+    except UserError:
+        defaults = {}
+    given = spec.data.options
+    return {k: given[k] for k in sorted(given) if k not in defaults or defaults[k] != given[k]}
 
 
 def seed_ranges(seeds: Sequence[int]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sslbench.plugins import Registry
 from sslbench.report.board import Board, Column, Place, gap_of
-from sslbench.report.leaderboard import Table, leaderboard
-from sslbench.report.reproduce import Commands, seed_ranges
+from sslbench.report.leaderboard import Table, leaderboard, options_text
+from sslbench.report.reproduce import Commands, changed_options, seed_ranges
 from sslbench.report.rows import Row
 from sslbench.suite.cells import Cell
 from sslbench.suite.file import Suite
@@ -29,7 +30,8 @@ def suite_board(
     baselines = [name for name, info in plugins.methods.items() if info.baseline]
     wanted = {run_id: cell.request.seeds for run_id, cell in by_run.items()}
     tables: dict[str, Table] = {}
-    for table in leaderboard(shown, baselines, marks, wanted):
+    options = partial(changed_options, plugins=plugins)
+    for table in leaderboard(shown, baselines, marks, wanted, options):
         first = next(iter(table.rows[0].cells.values()))
         tables[by_run[first.run_id].column] = _named(table, by_run)
     keys = list(dict.fromkeys(cell.column for cell in cells))
@@ -62,13 +64,15 @@ def _columns(
     keys: Sequence[str], cells: Sequence[Cell], tables: Mapping[str, Table], plugins: Registry
 ) -> tuple[Column, ...]:
     first = {cell.column: cell for cell in reversed(cells)}
-    short = Counter((first[key].spec.dataset, first[key].spec.protocol.labeled) for key in keys)
+    often = Counter((first[key].spec.dataset, first[key].spec.protocol.labeled) for key in keys)
     columns = []
     for key in keys:
         spec = first[key].spec
         info, protocol = plugins.dataset(spec.dataset), spec.protocol
         name = spec.dataset
-        if short[name, protocol.labeled] > 1:
+        if often[name, protocol.labeled] > 1:
+            options = options_text(changed_options(spec, plugins))
+            name += f" ({options})" if options else ""
             name += f", {protocol.describe_text()}, {protocol.tuning()}"
         about = protocol.describe()
         columns.append(
