@@ -87,7 +87,7 @@ class Batch:
         They do not depend on the number of threads, nor do the sums over them.
         """
         n = self.sentence_hi - self.sentence_lo
-        return np.append(np.arange(0, n, sentences_per_group), n).astype(np.int64)
+        return np.minimum(np.arange(0, n + sentences_per_group, sentences_per_group), n)
 
 
 # read by kernels

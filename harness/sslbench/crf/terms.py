@@ -53,21 +53,30 @@ class PotentialGradient:
 
     @classmethod
     def of_log_z(cls, posterior: BatchPosterior, factor: float) -> PotentialGradient:
-        """factor log Z and its derivative, factor times the marginals."""
+        """factor log Z and its derivative, factor times the marginals; overwrites the posterior."""
         triples = None if posterior.triples is None else posterior.triples.times(factor)
-        node, edge = factor * posterior.node, factor * posterior.edge
-        return cls(factor * posterior.log_z(), node, edge, triples)
+        _scale(posterior, factor)
+        return cls(factor * posterior.log_z(), posterior.node, posterior.edge, triples)
 
     @classmethod
     def difference(
         cls, value: F64, plus: BatchPosterior, minus: BatchPosterior, factor: float = 1.0
     ) -> PotentialGradient:
-        """factor (value, plus - minus): posteriors of one batch."""
+        """factor (value, plus - minus): posteriors of one batch; overwrites `plus`."""
         triples = None
         if plus.triples is not None and minus.triples is not None:
             triples = plus.triples.plus(minus.triples, -1.0).times(factor)
-        node, edge = plus.node - minus.node, plus.edge - minus.edge
-        return cls(factor * value, factor * node, factor * edge, triples)
+        np.subtract(plus.node, minus.node, out=plus.node)
+        np.subtract(plus.edge, minus.edge, out=plus.edge)
+        _scale(plus, factor)
+        return cls(factor * value, plus.node, plus.edge, triples)
+
+
+def _scale(posterior: BatchPosterior, factor: float) -> None:
+    """Multiply the marginals of nodes and edges, in place: edges of a batch take up to 1 MB."""
+    if factor != 1.0:
+        np.multiply(posterior.node, factor, out=posterior.node)
+        np.multiply(posterior.edge, factor, out=posterior.edge)
 
 
 class Term(Protocol):

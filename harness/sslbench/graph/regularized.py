@@ -204,8 +204,9 @@ class RegularizedPosterior:
         self._kept.clear()
         if not any(data.varying for data in self.parts):
             self._kept.append((weights, [list(text) for text in self._text(weights)]))
-        rows, labels = self.penalty.rows.fixed.shape
-        return self.posterior(weights, np.zeros((rows + 1, labels)))
+        parts = self._new_parts()
+        parts[0] = 0.0
+        return self._posterior(weights, parts)
 
     def _text(self, weights: F64) -> Sequence[Iterable[BatchPotentials]]:
         """Log-potentials of each part, batch by batch."""
@@ -214,10 +215,25 @@ class RegularizedPosterior:
                 return text
         return [self.crf.potentials(data, weights) for data in self.parts]
 
+    def _new_parts(self) -> F64:
+        """Space for offset, sums and rows of a posterior: float64[3, R + 1, K].
+
+        In one piece, since the C library hands the pages of several large arrays back to the
+        system when they are freed; new pages took a third of a step.
+        """
+        rows, labels = self.penalty.rows.fixed.shape
+        return np.empty((3, rows + 1, labels))
+
     def posterior(self, weights: F64, offset: F64, *, counted: bool = False) -> Posterior:
         """One forward-backward over the text; counted: with expected features."""
-        rows, counts = self.penalty.rows, None
-        sums = np.zeros_like(rows.fixed)
+        parts = self._new_parts()
+        parts[0] = offset
+        return self._posterior(weights, parts, counted=counted)
+
+    def _posterior(self, weights: F64, parts: F64, *, counted: bool = False) -> Posterior:
+        """parts: of `_new_parts`, the offset filled in."""
+        offset, (sums, rows), counts = parts[0], parts[1:, :-1], None
+        sums[:] = 0.0
         terms = [_OffsetLogPartition(offset, own, sums) for own in self._rows]
         if counted:
             expectation = self.crf.expect(list(zip(self.parts, terms, strict=True)), weights)
@@ -226,7 +242,7 @@ class RegularizedPosterior:
             text = zip(terms, self._text(weights), strict=True)
             values = [term.posterior(batch).log_z() for term, part in text for batch in part]
             log_z = np.concatenate([np.empty(0), *values])
-        m = rows.from_sums(sums)
+        m = self.penalty.rows.from_sums(sums, rows)
         h, slope = self.penalty.value_and_gradient(m)
         return Posterior(weights, offset, log_z, sums, m, h, slope, counts)
 
@@ -261,10 +277,11 @@ class RegularizedPosterior:
         if moved := q.weights is not weights:
             weights = np.empty_like(q.weights)
             combine(1.0 - eta, q.weights, eta, model.weights, weights)
-        offset = np.zeros_like(q.offset)
-        own, at = offset[:-1].reshape(-1), q.offset[:-1].reshape(-1)
+        parts = self._new_parts()
+        own, at = parts[0, :-1].reshape(-1), q.offset[:-1].reshape(-1)
         combine(1.0 - eta, at, -eta * self.lam, q.gradient.reshape(-1), own)
-        return self.posterior(weights, offset, counted=moved)
+        parts[0, -1] = 0.0
+        return self._posterior(weights, parts, counted=moved)
 
     def descends(self, new: Posterior, old: Posterior, eta: float, gap: float) -> bool:
         """lam D_h(new, old) <= (1 / eta - 1) KL(new || old): then R(new) <= R(old).

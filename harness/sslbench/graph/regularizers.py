@@ -33,9 +33,9 @@ class Rows:
     scale: F64
     fixed: F64
 
-    def from_sums(self, sums: F64) -> F64:
-        """The rows, float64[R, K], from the sums of marginals, float64[R, K]."""
-        rows = self.scale[:, None] * sums
+    def from_sums(self, sums: F64, out: F64 | None = None) -> F64:
+        """The rows, float64[R, K], from the sums of marginals, float64[R, K]; out: space for it."""
+        rows: F64 = np.multiply(self.scale[:, None], sums, out=out)
         rows += self.fixed
         return rows
 

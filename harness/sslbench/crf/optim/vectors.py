@@ -1,6 +1,7 @@
 """Operations on long vectors.
 
-Sums run over chunks of a fixed length: the same bits for any number of threads.
+Sums run over chunks of a fixed length: the same bits for any number of threads. Loops are over a
+slice from 0 on: the compiler uses vectors where it knows that no index is negative.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ PAIR_CHUNK = 4096
 
 
 @kernel
-def _chunk_dot(x: F64, y: F64, lo: int, hi: int) -> float:
+def _chunk_dot(x: F64, y: F64) -> float:
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    n4 = lo + (hi - lo) // 4 * 4
-    for i in range(lo, n4, 4):
+    n = x.shape[0]
+    n4 = n - n % 4
+    for i in range(0, n4, 4):
         s0 += x[i] * y[i]
         s1 += x[i + 1] * y[i + 1]
         s2 += x[i + 2] * y[i + 2]
         s3 += x[i + 3] * y[i + 3]
-    for i in range(n4, hi):
+    for i in range(n4, n):
         s0 += x[i] * y[i]
     return (s0 + s1) + (s2 + s3)
 
@@ -41,7 +43,8 @@ def dot(x: F64, y: F64) -> float:
 @parallel_kernel(lambda x, y, partial: len(partial))
 def _dots(begin: int, end: int, x: F64, y: F64, partial: F64) -> None:
     for c in range(begin, end):
-        partial[c] = _chunk_dot(x, y, c * CHUNK, min(x.shape[0], (c + 1) * CHUNK))
+        lo, hi = c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)
+        partial[c] = _chunk_dot(x[lo:hi], y[lo:hi])
 
 
 def _in_order(partial: F64) -> float:
@@ -52,8 +55,10 @@ def _in_order(partial: F64) -> float:
 @parallel_kernel(lambda a, x, *_: chunks(len(x), CHUNK))
 def combine(begin: int, end: int, a: float, x: F64, b: float, y: F64, out: F64 | F32) -> None:
     """out = a x + b y; out may be x or y; to float32 it is rounded."""
-    for i in range(begin * CHUNK, min(x.shape[0], end * CHUNK)):
-        out[i] = a * x[i] + b * y[i]
+    lo, hi = begin * CHUNK, min(x.shape[0], end * CHUNK)
+    own_x, own_y, own = x[lo:hi], y[lo:hi], out[lo:hi]
+    for i in range(hi - lo):
+        own[i] = a * own_x[i] + b * own_y[i]
 
 
 def max_abs(x: F64) -> float:
@@ -66,9 +71,9 @@ def max_abs(x: F64) -> float:
 @parallel_kernel(lambda x, partial: len(partial))
 def _largest(begin: int, end: int, x: F64, partial: F64) -> None:
     for c in range(begin, end):
-        top = 0.0
-        for i in range(c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)):
-            top = max(top, abs(x[i]))
+        own, top = x[c * CHUNK : min(x.shape[0], (c + 1) * CHUNK)], 0.0
+        for i in range(own.shape[0]):
+            top = max(top, abs(own[i]))
         partial[c] = top
 
 
@@ -98,12 +103,14 @@ def _subtract(
     partial: F64,
 ) -> None:
     for c in range(begin, end):
+        lo, hi = c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)
+        weight, slope, number = x[lo:hi], gradient[lo:hi], copies[lo:hi]
         total = 0.0
-        for i in range(c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)):
-            precision = plain / np.float64(copies[i]) if i < factors else of_factors
-            pull = precision * x[i]
-            gradient[i] -= pull
-            total += pull * x[i]
+        for i in range(hi - lo):
+            precision = plain / np.float64(number[i]) if lo + i < factors else of_factors
+            pull = precision * weight[i]
+            slope[i] -= pull
+            total += pull * weight[i]
         partial[c] = total
 
 
@@ -114,9 +121,16 @@ def write_pair(
     """pair = x - old_x, gradient - old_gradient, chunk by chunk: [chunks, 2, chunk]."""
     for c in range(begin, end):
         lo = c * pair.shape[2]
-        for i in range(lo, min(x.shape[0], lo + pair.shape[2])):
-            pair[c, 0, i - lo] = x[i] - old_x[i]
-            pair[c, 1, i - lo] = gradient[i] - old_gradient[i]
+        hi = min(x.shape[0], lo + pair.shape[2])
+        _subtract_into(x[lo:hi], old_x[lo:hi], pair[c, 0])
+        _subtract_into(gradient[lo:hi], old_gradient[lo:hi], pair[c, 1])
+
+
+@kernel
+def _subtract_into(x: F64, y: F64, out: F64) -> None:
+    """out = x - y; out may be longer."""
+    for i in range(x.shape[0]):
+        out[i] = x[i] - y[i]
 
 
 def pair_products(pairs: F64, rows: I64, new: int, gradient: F64, preconditioner: F64 | F32) -> F64:
@@ -149,10 +163,8 @@ def _pair_products(
     scaled_y, scaled_g = np.empty(chunk), np.empty(chunk)
     for c in range(begin, end):
         lo, hi = c * chunk, min(gradient.shape[0], (c + 1) * chunk)
-        for i in range(lo, hi):
-            factor = preconditioner[i] if preconditioner.shape[0] else 1.0
-            scaled_y[i - lo] = pairs[new, c, 1, i - lo] * factor
-            scaled_g[i - lo] = gradient[i] * factor
+        _times(pairs[new, c, 1, : hi - lo], 1.0, preconditioner[lo:hi], scaled_y)
+        _times(gradient[lo:hi], 1.0, preconditioner[lo:hi], scaled_g)
         for j in range(rows.shape[0]):
             _five_products(
                 pairs[rows[j], c, 0, : hi - lo],
@@ -204,18 +216,28 @@ def combine_pairs(
     """
     chunk = pairs.shape[3]
     part = np.empty(chunk)
+    empty = preconditioner[:0]
     for c in range(begin, end):
-        lo, n = c * chunk, min(gradient.shape[0] - c * chunk, chunk)
-        for i in range(n):
-            part[i] = gradient[lo + i]
+        lo, hi = c * chunk, min(gradient.shape[0], (c + 1) * chunk)
+        n = hi - lo
+        _times(gradient[lo:hi], 1.0, empty, part)
         for j in range(rows.shape[0]):
             _add_multiple(-a[j], pairs[rows[j], c, 1, :n], part)
-        for i in range(n):
-            part[i] *= -gamma if preconditioner.shape[0] == 0 else -gamma * preconditioner[lo + i]
+        _times(part[:n], -gamma, preconditioner[lo:hi], part)
         for j in range(rows.shape[0]):
             _add_multiple(-b[j], pairs[rows[j], c, 0, :n], part)
-        for i in range(n):
-            out[lo + i] = part[i]
+        _times(part[:n], 1.0, empty, out[lo:hi])
+
+
+@kernel
+def _times(x: F64, factor: float, diagonal: F64 | F32, out: F64) -> None:
+    """out = (factor D) x, D a diagonal or, if that is empty, the identity; out may be longer."""
+    if diagonal.shape[0] == 0:
+        for i in range(x.shape[0]):
+            out[i] = x[i] * factor
+    else:
+        for i in range(x.shape[0]):
+            out[i] = x[i] * (factor * diagonal[i])
 
 
 @kernel

@@ -13,7 +13,7 @@ import numpy as np
 
 from sslbench.compiled import kernel
 from sslbench.crf.simd import lanes
-from sslbench.crf.simd.exp import exp_lanes
+from sslbench.crf.simd.exp import exp_lanes, exp_shifted
 from sslbench.types import F32, F64, I32, I64
 
 WIDTH = lanes.WIDTH
@@ -330,23 +330,22 @@ def add_to_each(M: F64, x: F64) -> tuple[float, float]:
 
 @kernel
 def exp_product(M: F64, shift: float, v: F64, out: F64) -> None:
-    """M = exp(M - shift) in place, then out = v M: float64[n, L], float64[n], float64[L]."""
+    """M = exp(M - shift) in place, then out = v M: float64[n, L], float64[n], float64[L].
+
+    The exponentials take most of the time. All of M is one row for them, so that no lane is idle.
+    """
     n, L = M.shape
-    s = lanes.splat(shift)
+    exp_shifted(M.reshape(n * L), shift)
     k = 0
     while k < L:
         tail, rest = lanes.first(L - k), lanes.first(L - k - WIDTH)
         s0 = s1 = lanes.splat(0.0)
         for a in range(n):
-            i = a * L + k
-            f = lanes.spread(v, a)
-            m0 = exp_lanes(lanes.subtract(lanes.load_first(M, i, tail, -np.inf), s))
-            m1 = exp_lanes(lanes.subtract(lanes.load_first(M, i + 8, rest, -np.inf), s))
-            lanes.store_first(M, i, tail, m0)
-            lanes.store_first(M, i + 8, rest, m1)
-            s0, s1 = lanes.fma(f, m0, s0), lanes.fma(f, m1, s1)
+            f, i = lanes.spread(v, a), a * L + k
+            s0 = lanes.fma(f, lanes.load_first(M, i, tail, 0.0), s0)
+            s1 = lanes.fma(f, lanes.load_first(M, i + WIDTH, rest, 0.0), s1)
         lanes.store_first(out, k, tail, s0)
-        lanes.store_first(out, k + 8, rest, s1)
+        lanes.store_first(out, k + WIDTH, rest, s1)
         k += WIDE
 
 

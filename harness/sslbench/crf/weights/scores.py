@@ -4,6 +4,9 @@ A slope is the derivative of the value by a log-potential.  The weights of a tok
 `TokenSums`; rows and lists are those of `RowTable`.  Gradients are parallel over shares, of which
 each weight is in one: the same bits for any number of threads.
 
+Places in inner loops are unsigned: of others the compiler would have to check whether they are
+negative, that is, counted from the end.
+
 `sums` float64[B, K] is the table of the bundles: sums of the weights of each, or, in a gradient,
 sums of the slopes of its tokens.  The functions that fill it or spread it take the members of the
 bundles for tokens.
@@ -17,6 +20,7 @@ import numpy as np
 
 from sslbench.compiled import chunks, kernel, parallel_kernel
 from sslbench.crf.simd import lanes, rows
+from sslbench.crf.simd.lanes import Mask, Vector
 from sslbench.crf.simd.rows import ZERO
 from sslbench.crf.weights.bundles import TokenSums
 from sslbench.crf.weights.occurrences import BLOCK
@@ -24,8 +28,8 @@ from sslbench.types import F64, I16, I32, Bool
 
 #: tokens of edges per parallel task: few, so that their sums stay in the first-level cache
 EDGE_CHUNK = 16
-#: how many tokens, weights and lists ahead these are fetched into the cache
-AHEAD, ITEMS_AHEAD, LISTS_AHEAD = 8, 24, 6
+#: how many rows, weights and lists ahead these are fetched into the cache
+ROWS_AHEAD, ITEMS_AHEAD, LISTS_AHEAD = 16, 24, 6
 #: dense columns: tokens per task for scores, and shares of the columns for gradients
 COLUMN_TOKENS, COLUMN_SHARES = 256, 4
 
@@ -61,6 +65,22 @@ def prefetch_rows(row: I32, begin: int, end: int, table: F64) -> None:
 
 
 @kernel
+def fetch_row(r: int, table: F64) -> None:
+    """Fetch 16 numbers of a table, counted flat, that are needed soon."""
+    lanes.prefetch(table, r)
+    lanes.prefetch(table, r + lanes.WIDTH)
+
+
+@kernel
+def add_to_row(r: int, left: Mask, right: Mask, s0: Vector, s1: Vector, table: F64) -> None:
+    """table[r:r+16] += s0, s1, counted flat, where the masks of the two registers are set."""
+    old = lanes.load_first(table, r, left, 0.0)
+    lanes.store_first(table, r, left, lanes.add(old, s0))
+    old = lanes.load_first(table, r + lanes.WIDTH, right, 0.0)
+    lanes.store_first(table, r + lanes.WIDTH, right, lanes.add(old, s1))
+
+
+@kernel
 def prefetch_list(item: I32, e: int, lists: F64) -> None:
     """Fetch the beginning of a list that is needed soon."""
     lanes.prefetch(lists, item[min(e, item.shape[0] - 1)])
@@ -79,17 +99,27 @@ def node_scores(
     N, G = bundle.shape
     L = out.shape[1]
     flat, bundles = out.reshape(out.shape[0] * L), bundle.reshape(N * G)
+    final_bundle, final_row = np.int64(len(bundles) - 1), np.int64(len(row) - 1)
     for c in range(lo // BLOCK + begin, lo // BLOCK + end):
         first, last = max(lo, c * BLOCK), min(lo + len(out), (c + 1) * BLOCK)
         for n in range(first, last):
-            if n % AHEAD == 0:
-                start, stop = min(n + AHEAD, N), min(n + 2 * AHEAD, N)
-                prefetch_rows(bundles, start * G, stop * G, sums)
-                b, e = row_border[start * shares] + ZERO, row_border[stop * shares] + ZERO
-                prefetch_rows(row, b, e, table)
-            i = (n - lo) * L
             b, e = row_border[n * shares] + ZERO, row_border[(n + 1) * shares] + ZERO
-            rows.sum_rows(bundles, n * G, (n + 1) * G, sums, row, b, e, table, ZERO, L, flat, i)
+            for k in range(0, L, rows.WIDE):  # not `rows.sum_rows`: a call per token takes as long
+                left, right = lanes.first(L - k), lanes.first(L - k - lanes.WIDTH)
+                s0 = s1 = lanes.splat(0.0)
+                for j in range(n * G, (n + 1) * G):
+                    fetch_row(bundles[min(j + ROWS_AHEAD, final_bundle)] * L + k, sums)
+                    r = bundles[j] * L + k
+                    s0 = lanes.add(s0, lanes.load_first(sums, r, left, 0.0))
+                    s1 = lanes.add(s1, lanes.load_first(sums, r + lanes.WIDTH, right, 0.0))
+                for j in range(b, e):
+                    fetch_row(row[min(j + ROWS_AHEAD, final_row)] * L + k, table)
+                    r = row[j] * L + k
+                    s0 = lanes.add(s0, lanes.load_first(table, r, left, 0.0))
+                    s1 = lanes.add(s1, lanes.load_first(table, r + lanes.WIDTH, right, 0.0))
+                i = (n - lo) * L + k
+                lanes.store_first(flat, i, left, s0)
+                lanes.store_first(flat, i + lanes.WIDTH, right, s1)
         # Apart: a number just written as part of a row is slow to read again.  A loop per token
         # would be slow, too: the processor cannot predict its length.
         for g in range(shares):
@@ -107,22 +137,23 @@ def node_gradient(
     N, G = bundle.shape
     L = slope.shape[1]
     flat, bundles = slope.reshape(slope.shape[0] * L), bundle.reshape(N * G)
+    final_bundle, final_row = np.int64(len(bundles) - 1), np.int64(len(row) - 1)
     for g in range(begin, end):
         for c in range(lo // BLOCK, (lo + len(slope) - 1) // BLOCK + 1):
             first, last = max(lo, c * BLOCK), min(lo + len(slope), (c + 1) * BLOCK)
             for n in range(first, last):
-                ahead, i = min(n + AHEAD, N - 1), (n - lo) * L
-                b, e = ahead * G + cut[g], ahead * G + cut[g + 1]
-                prefetch_rows(bundles, b, e, sums)
-                b, e = (
-                    row_border[ahead * shares + g] + ZERO,
-                    row_border[ahead * shares + g + 1] + ZERO,
-                )
-                prefetch_rows(row, b, e, table)
-                b, e = n * G + cut[g], n * G + cut[g + 1]
-                rows.add_to_rows(bundles, b, e, flat, i, sums, ZERO, L)
                 b, e = row_border[n * shares + g] + ZERO, row_border[n * shares + g + 1] + ZERO
-                rows.add_to_rows(row, b, e, flat, i, table, ZERO, L)
+                for k in range(0, L, rows.WIDE):
+                    left, right = lanes.first(L - k), lanes.first(L - k - lanes.WIDTH)
+                    i = (n - lo) * L + k
+                    s0 = lanes.load_first(flat, i, left, 0.0)
+                    s1 = lanes.load_first(flat, i + lanes.WIDTH, right, 0.0)
+                    for j in range(n * G + cut[g], n * G + cut[g + 1]):
+                        fetch_row(bundles[min(j + ROWS_AHEAD, final_bundle)] * L + k, sums)
+                        add_to_row(bundles[j] * L + k, left, right, s0, s1, sums)
+                    for j in range(b, e):
+                        fetch_row(row[min(j + ROWS_AHEAD, final_row)] * L + k, table)
+                        add_to_row(row[j] * L + k, left, right, s0, s1, table)
             for e in range(list_border[g * N + first], list_border[g * N + last]):
                 prefetch_list(item, e + ITEMS_AHEAD, lists)
                 lists[item[e]] += flat[(c * BLOCK - lo) * L + cell[e]]
@@ -163,8 +194,8 @@ def _sum_edges(
             at = (n - lo - begin) * K
             for e in range(list_border[g * N + n], list_border[g * N + n + 1]):
                 prefetch_list(item, e + LISTS_AHEAD, lists)
-                for k in range(item[e], item[e] + size[e]):
-                    flat[at + column[k]] += lists[k]
+                for k in range(np.uint64(item[e]), np.uint64(item[e] + size[e])):
+                    flat[np.uint64(at + column[k])] += lists[k]
 
 
 @kernel
@@ -195,8 +226,8 @@ def _add_edges(
         at, i = (n - lo - begin) * K, share * N + n
         for e in range(list_border[i], list_border[i + 1]):
             prefetch_list(item, e + LISTS_AHEAD, lists)
-            for k in range(item[e], item[e] + size[e]):
-                lists[k] += flat[at + column[k]]
+            for k in range(np.uint64(item[e]), np.uint64(item[e] + size[e])):
+                lists[k] += flat[np.uint64(at + column[k])]
 
 
 @parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), EDGE_CHUNK))
@@ -256,7 +287,7 @@ def edge_scores(
             else:
                 out = edge[n].reshape(L * L)
                 for k in range(inner):
-                    out[transitions[k]] += scores[k]
+                    out[np.uint64(transitions[k])] += scores[k]
 
 
 @parallel_kernel(lambda entries, *_: entries.shares)
@@ -282,7 +313,7 @@ def edge_gradient(
             for n in range(chunk, stop):
                 own, source = slope[n - chunk], edge_slope[n].reshape(L * L)
                 for k in range(inner):
-                    own[k] = 0.0 if first[n] else source[transitions[k]]
+                    own[k] = 0.0 if first[n] else source[np.uint64(transitions[k])]
                 for k in range(inner, K):
                     own[k] = node_slope[n, transitions[k] - L * L] if first[n] else 0.0
             _add_edges(entries, lo, chunk, stop, share, first, slope, gradient, sums)
