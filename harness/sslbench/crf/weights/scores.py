@@ -99,7 +99,7 @@ def node_scores(
     N, G = bundle.shape
     L = out.shape[1]
     flat, bundles = out.reshape(out.shape[0] * L), bundle.reshape(N * G)
-    final_bundle, final_row = np.int64(len(bundles) - 1), np.int64(len(row) - 1)
+    final_bundle, final_row = len(bundles) - 1, len(row) - 1
     for c in range(lo // BLOCK + begin, lo // BLOCK + end):
         first, last = max(lo, c * BLOCK), min(lo + len(out), (c + 1) * BLOCK)
         for n in range(first, last):
@@ -122,10 +122,11 @@ def node_scores(
                 lanes.store_first(flat, i + lanes.WIDTH, right, s1)
         # Apart: a number just written as part of a row is slow to read again.  A loop per token
         # would be slow, too: the processor cannot predict its length.
+        at = (c * BLOCK - lo) * L
         for g in range(shares):
             for e in range(list_border[g * N + first], list_border[g * N + last]):
                 prefetch_list(item, e + ITEMS_AHEAD, lists)
-                flat[(c * BLOCK - lo) * L + cell[e]] += lists[item[e]]
+                flat[np.uint64(at + cell[e])] += lists[np.uint64(item[e])]
 
 
 @parallel_kernel(lambda entries, *_: entries.shares)
@@ -137,7 +138,7 @@ def node_gradient(
     N, G = bundle.shape
     L = slope.shape[1]
     flat, bundles = slope.reshape(slope.shape[0] * L), bundle.reshape(N * G)
-    final_bundle, final_row = np.int64(len(bundles) - 1), np.int64(len(row) - 1)
+    final_bundle, final_row = len(bundles) - 1, len(row) - 1
     for g in range(begin, end):
         for c in range(lo // BLOCK, (lo + len(slope) - 1) // BLOCK + 1):
             first, last = max(lo, c * BLOCK), min(lo + len(slope), (c + 1) * BLOCK)
@@ -154,9 +155,10 @@ def node_gradient(
                     for j in range(b, e):
                         fetch_row(row[min(j + ROWS_AHEAD, final_row)] * L + k, table)
                         add_to_row(row[j] * L + k, left, right, s0, s1, table)
+            at = (c * BLOCK - lo) * L
             for e in range(list_border[g * N + first], list_border[g * N + last]):
                 prefetch_list(item, e + ITEMS_AHEAD, lists)
-                lists[item[e]] += flat[(c * BLOCK - lo) * L + cell[e]]
+                lists[np.uint64(item[e])] += flat[np.uint64(at + cell[e])]
 
 
 @kernel
