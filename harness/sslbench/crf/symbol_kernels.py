@@ -137,14 +137,11 @@ def expectation(
     for c in range(begin, end):
         out[c] = 0.0
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
+            x, i, column, width = (nodes, n * L, K, L) if first[n] else (edges, n * K, 0, K)
             for s in range(found.shape[1]):
                 r = np.int64(found[lo + n, s]) * (K + L)
-                if r < 0:
-                    continue
-                if first[n]:
-                    out[c, s] += rows.inner(nodes, n * L, table, r + K, L)
-                else:
-                    out[c, s] += rows.inner(edges, n * K, table, r, K)
+                if r >= 0:
+                    out[c, s] += rows.inner(x, i, table, r + column, width)
 
 
 @parallel_kernel(lambda found, shares, *_: len(shares) - 1)

@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from sslbench.compiled import kernel
+from sslbench.compiled import inline_kernel, kernel
 from sslbench.crf.simd import lanes
 from sslbench.crf.simd.exp import exp_lanes, exp_shifted
 from sslbench.types import F32, F64, I32, I64
@@ -141,7 +141,7 @@ def add_weighted_rows(
         k += WIDTH
 
 
-@kernel
+@inline_kernel
 def inner(x: F64, i: int, table: F64 | F32, r: int, width: int) -> float:
     """Inner product of the items i:i+width of x and r:r+width of a table, both counted flat."""
     s0 = s1 = lanes.splat(0.0)
