@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from sslbench import run
 from sslbench.cli import cli
 from sslbench.errors import UserError
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.identity import code_digests, processor
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.record import RunRecord
-from sslbench.experiment.replay import canaries, replay_task, verification
+from sslbench.experiment.reference import check_checkout, replay_on
+from sslbench.experiment.replay import canaries, compared, replay_task, verification
 from sslbench.experiment.runner import execute
 from sslbench.experiment.staleness import (
     Today,
@@ -226,6 +229,47 @@ def test_a_record_may_not_name_its_processor(store: Store) -> None:
     result = verify(store, changed.run_id)
     assert "run on a processor that the record does not name" in result.stdout
     assert load_verification(store, changed) is not None
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_earlier_code_tells_a_difference_of_the_processor(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    """It has today's predictions here; the record was made with that code, or with another one."""
+    changed = with_other_predictions(store)
+    code = changed.code if known else {**changed.code, "engine": "of a third day"}
+    (tmp_path / "tree" / "harness" / "sslbench").mkdir(parents=True)
+
+    def replay_on(tree: Path, store: Store, record: RunRecord, threads: int) -> RunRecord:
+        again = replayed(record)
+        again.code = code
+        return again
+
+    monkeypatch.setattr("sslbench.experiment.reference.replay_on", replay_on)
+    result = verify(store, changed.run_id, "--reference", str(tmp_path / "tree"))
+    assert result.exit_code == (0 if known else 1)
+    assert "labels of" in result.stdout
+    kept = load_verification(store, changed)
+    assert kept is not None
+    assert (kept.same, kept.processor) == ((True, processor()) if known else (False, ""))
+
+
+def test_earlier_code_with_other_predictions_decides_nothing(store: Store) -> None:
+    changed = with_other_predictions(store)
+    assert compared(store, changed, replayed(changed), changed) is None
+
+
+def test_a_checkout_replays_a_run_in_a_process_of_its_own(tmp_path: Path) -> None:
+    run("supervised", "synth", labeled=20, tune=0, store=tmp_path)
+    record = Store(tmp_path).records()[0]
+    root = Path(__file__).parents[2]
+    again = replay_on(root, Store(tmp_path), record, 1)
+    assert (again.run_id, again.predictions) == (record.run_id, record.predictions)
+    unknown = msgspec.structs.replace(record, run_id="none")
+    with pytest.raises(UserError, match="the replay failed: "):
+        replay_on(root, Store(tmp_path), unknown, 1)
+    with pytest.raises(UserError, match="no checkout of sslbench"):
+        check_checkout(tmp_path)
 
 
 def test_the_same_predictions_on_another_kind_of_processor_count(store: Store) -> None:

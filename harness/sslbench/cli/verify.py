@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ from sslbench.errors import UserError
 
 if TYPE_CHECKING:
     from sslbench.experiment.record import RunRecord
+    from sslbench.experiment.staleness import Verification
     from sslbench.experiment.store import Store
     from sslbench.experiment.training import RunTask
 
@@ -33,6 +35,12 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Leave out records whose run took more CPU seconds.",
 )
+@click.option(
+    "--reference",
+    type=click.Path(path_type=Path),
+    metavar="TREE",
+    help="Checkout of earlier code, replayed where today's differs: is it the processor?",
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Replays at a time.")
 @click.option("--timeout", type=SECONDS, help="Seconds per replay.")
 @click.pass_context
@@ -41,15 +49,20 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
     RUNS: run ids or unique prefixes; none = those that --stale or --canaries selects. Results are
     kept beside the records, so that tables show them as verified. A difference on another kind of
-    processor than that of the record is printed, and not kept: it may be one of the last bits. A
-    record of schema 1 with the same predictions is replaced by that of the replay. Exit status: 0
-    all the same, 1 some differ or cannot be replayed.
+    processor than that of the record is printed, and not kept: it may be one of the last bits.
+    With --reference, code that the record was made with or verified on is replayed, too: if it has
+    today's predictions, today's code counts as the same. A record of schema 1 with the same
+    predictions is replaced by that of the replay. Exit status: 0 all the same, 1 some differ or
+    cannot be replayed.
     """
     from sslbench.cli.messages import plain_warnings, tell
+    from sslbench.experiment.reference import check_checkout
     from sslbench.experiment.store import Store
     from sslbench.plugins import registry
 
     warn_of_problems(registry())
+    if given["reference"] is not None:
+        check_checkout(given["reference"])
     store = Store(given["store"])
     with plain_warnings():
         records = _selected(store, given)
@@ -128,6 +141,9 @@ def _replays(
         refused.clear()
         record = originals[again.run_id].pop(0)
         result = verification(record, again)
+        detail = result.difference
+        if again.status == "ok" and not result.same and given["reference"] is not None:
+            result, detail = _beside_reference(result, record, again, store, given["reference"])
         if again.status == "ok" and record.schema != SCHEMA and result.same:
             store.save(again)
             store.path(record.run_id).unlink(missing_ok=True)
@@ -137,5 +153,19 @@ def _replays(
         counts = result.same or not on_another_processor(record, again)
         if again.status == "ok" and counts:
             save_verification(store, record, result)
-        yield record, "same" if result.same else "different", result.difference
+        yield record, "same" if result.same else "different", detail
     yield from refused
+
+
+def _beside_reference(
+    result: Verification, record: RunRecord, again: RunRecord, store: Store, tree: Path
+) -> tuple[Verification, str]:
+    """The result of a replay that differs, and its details, after a replay of earlier code."""
+    from sslbench.experiment.reference import replay_on
+    from sslbench.experiment.replay import compared
+
+    reference = replay_on(tree, store, record, int(again.environment["threads"]))
+    found = compared(store, record, again, reference)
+    if found is None:
+        return result, f"{result.difference}; {tree} is no earlier code with today's predictions"
+    return found, f"as {tree}, which differs here, too: {result.difference}"

@@ -125,6 +125,22 @@ def verification(record: RunRecord, again: RunRecord) -> Verification:
     )
 
 
+def compared(
+    store: Store, record: RunRecord, again: RunRecord, reference: RunRecord
+) -> Verification | None:
+    """A difference that an earlier code has, too, on the processor of the replay: not of the code.
+
+    reference: the record of a replay of that code on this machine.
+    None if its predictions are others than those of `again`, or its code none of the record.
+    """
+    known = [record.code, *same_codes(store, record)]
+    if reference.code not in known or _difference(reference, again):
+        return None
+    here = str(again.environment["processor"])
+    result = verification(record, again)
+    return msgspec.structs.replace(result, same=True, difference="", processor=here)
+
+
 def on_another_processor(record: RunRecord, again: RunRecord) -> bool:
     """Whether the replay had another kind of processor: a difference may be of the last bits.
 

@@ -33,6 +33,8 @@ class Verification(msgspec.Struct, frozen=True):
     difference: in one line, if they are not.
     created: time, UTC.
     earlier: digests of the code of earlier replays of this record with the same predictions.
+    processor: a kind of processor on which the predictions are not those of the record, but are
+        those of one of the earlier codes; "" if they are those of the record.
     """
 
     run_id: str
@@ -42,6 +44,7 @@ class Verification(msgspec.Struct, frozen=True):
     difference: str
     created: str
     earlier: list[dict[str, str]] = []
+    processor: str = ""
 
 
 def save_verification(store: Store, record: RunRecord, verification: Verification) -> None:
