@@ -254,6 +254,16 @@ def test_earlier_code_tells_a_difference_of_the_processor(
     assert (kept.same, kept.processor) == ((True, processor()) if known else (False, ""))
 
 
+def test_earlier_code_that_cannot_replay_stops_nothing(store: Store, tmp_path: Path) -> None:
+    changed = with_other_predictions(store)
+    (tmp_path / "tree" / "harness" / "sslbench").mkdir(parents=True)
+    result = verify(store, "--stale", "--reference", str(tmp_path / "tree"))
+    assert result.exit_code == 1
+    assert "the replay failed" in result.stdout
+    assert result.stdout.count(" same ") == 2
+    assert not load_verification(store, changed).same  # type: ignore[union-attr]
+
+
 def test_earlier_code_with_other_predictions_decides_nothing(store: Store) -> None:
     changed = with_other_predictions(store)
     assert compared(store, changed, replayed(changed), changed) is None

@@ -164,7 +164,10 @@ def _beside_reference(
     from sslbench.experiment.reference import replay_on
     from sslbench.experiment.replay import compared
 
-    reference = replay_on(tree, store, record, int(again.environment["threads"]))
+    try:
+        reference = replay_on(tree, store, record, int(again.environment["threads"]))
+    except UserError as error:  # the other replays go on
+        return result, f"{result.difference}; {error}"
     found = compared(store, record, again, reference)
     if found is None:
         return result, f"{result.difference}; {tree} is no earlier code with today's predictions"

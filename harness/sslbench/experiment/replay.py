@@ -128,10 +128,12 @@ def verification(record: RunRecord, again: RunRecord) -> Verification:
 def compared(
     store: Store, record: RunRecord, again: RunRecord, reference: RunRecord
 ) -> Verification | None:
-    """A difference that an earlier code has, too, on the processor of the replay: not of the code.
+    """The result of a replay that differs from its record as a replay of earlier code does.
 
-    reference: the record of a replay of that code on this machine.
-    None if its predictions are others than those of `again`, or its code none of the record.
+    The difference is then one of the processor, and today's code counts as the same.
+
+    reference: the record of the replay of earlier code, made on the machine of `again`.
+    None if the predictions of the two replays differ, or the record is not of that code.
     """
     known = [record.code, *same_codes(store, record)]
     if reference.code not in known or _difference(reference, again):
