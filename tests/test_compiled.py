@@ -39,6 +39,14 @@ from kernels_of_a_test.inner.helper import scaled
 def kernel(x):
     return scaled(x) + 1.0
 """
+CALLED = """
+from sslbench.compiled import njit
+@njit(cache=True)
+def scaled(x):
+    if x < 0.0:
+        raise ValueError("below zero")
+    return 2.0 * x
+"""
 ENVIRONMENT = dict(os.environ)  # as it is outside of the tests
 COMMON = {"__init__.py": "", "inner/__init__.py": "", "inner/helper.py": HELPER, "own.py": KERNEL}
 
@@ -102,6 +110,50 @@ def test_a_change_in_an_inlined_function_of_another_file(tmp_path: Path) -> None
     changed = {"inner/helper.py": HELPER.replace("2.0", "5.0")}
     assert call(write(tmp_path, changed)) == Call(16.0, 0, 1)
     assert call(write(tmp_path)) == Call(7.0, 1, 0)
+
+
+def inner(folder: Path) -> Call:
+    """As `call`, of the function that the kernel calls."""
+    sys.path.insert(0, str(folder))
+    try:
+        function = import_module(f"{PACKAGE}.inner.helper").scaled
+    finally:
+        sys.path.remove(str(folder))
+    with pytest.raises(ValueError, match="below zero"):
+        function(-1.0)
+    stats = function.stats
+    return Call(function(3.0), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+def test_a_function_that_was_compiled_for_a_kernel(tmp_path: Path, same_process: bool) -> None:
+    """It has no machine code of its own until Python calls it; then it has, and keeps it."""
+    folder = write(tmp_path, {"inner/helper.py": CALLED})
+    assert call(folder) == Call(7.0, 0, 1)
+    if same_process:
+        assert inner(folder) == Call(6.0, 0, 2)
+    else:
+        forget()
+        assert inner(folder) == Call(6.0, 0, 1)
+    forget()
+    assert inner(folder) == Call(6.0, 1, 0)
+
+
+@pytest.mark.parametrize("called_first", [True, False])
+def test_a_function_is_found_by_the_next_kernel(tmp_path: Path, called_first: bool) -> None:
+    """With or without machine code; errors pass through the kernels, from the cache, too."""
+    other = KERNEL.replace("+ 1.0", "+ 2.0")
+    folder = write(tmp_path, {"inner/helper.py": CALLED, "other.py": other})
+    assert call(folder) == Call(7.0, 0, 1)
+    if called_first:
+        inner(folder)
+    for misses in (1, 0):
+        assert call(folder, "other") == Call(8.0, 1 - misses, misses)
+        stats = sys.modules[f"{PACKAGE}.inner.helper"].scaled.stats
+        assert sum(stats.cache_hits.values()) == misses
+        assert not stats.cache_misses
+        with pytest.raises(ValueError, match="below zero"):
+            sys.modules[f"{PACKAGE}.other"].kernel(-1.0)
 
 
 def test_a_change_in_the_engines_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

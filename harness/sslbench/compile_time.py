@@ -19,6 +19,12 @@ class Seconds(NamedTuple):
 
 
 _spent = Seconds()
+_nesting = 0
+
+
+def nesting() -> int:
+    """How many functions are being compiled: each but the first for the one before."""
+    return _nesting
 
 
 def compile_seconds() -> Seconds:
@@ -35,21 +41,21 @@ def start_clock() -> None:
     class Clock(event.Listener):
         """Adds up the outermost compilations."""
 
-        depth = 0
         began = Seconds()
 
         def on_start(self, event: Any) -> None:
-            if self.depth == 0:
+            global _nesting
+            if _nesting == 0:
                 self.began = Seconds(time.perf_counter(), time.thread_time())
                 kept = getattr(event.data["dispatcher"]._cache, "folder", None)
                 if kept is not None:
                     tell_once(f"compiling, once: machine code is kept in {kept}", "compiling")
-            self.depth += 1
+            _nesting += 1
 
         def on_end(self, event: Any) -> None:
-            global _spent
-            self.depth -= 1
-            if self.depth == 0:
+            global _nesting, _spent
+            _nesting -= 1
+            if _nesting == 0:
                 wall = time.perf_counter() - self.began.wall
                 cpu = time.thread_time() - self.began.cpu
                 _spent = Seconds(_spent.wall + wall, _spent.cpu + cpu)

@@ -20,6 +20,8 @@ from typing import Any
 from numba.core import caching, compiler, serialize
 
 from sslbench import derived
+from sslbench.compile_time import nesting
+from sslbench.inner_kernels import KIND
 
 FunctionCache: Any = caching.FunctionCache
 CompileResult: Any = compiler.CompileResult
@@ -63,7 +65,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             return None
         try:
             known, payload = pickle.loads(content)  # noqa: S301 - in a folder of this user alone
-            if known == key:
+            kind = payload[0][1]
+            if known == key and (kind != KIND or nesting() > 0):
                 return CompileResult._rebuild(target_context, *payload)
         except Exception:  # of a type that is no longer there, or another version of numba
             derived.drop(path)

@@ -262,7 +262,7 @@ class ChainCRF(SavedModel):
         def node(potentials: BatchPotentials) -> F64:
             if extra is not None:
                 potentials.node[:] += extra[potentials.batch.tokens]
-            return potentials.posterior().node
+            return potentials.posterior(counted=False).node
 
         parts = self.each(node, data)
         return np.concatenate([np.empty((0, len(self.labels))), *parts])

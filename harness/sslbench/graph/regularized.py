@@ -164,16 +164,16 @@ class _OffsetLogPartition:
     rows: Mapping[int, BatchRows]
     sums: F64
 
-    def posterior(self, potentials: BatchPotentials) -> BatchPosterior:
-        """Overwrites the potentials if they depend on the position."""
+    def posterior(self, potentials: BatchPotentials, *, counted: bool) -> BatchPosterior:
+        """Overwrites the potentials if they depend on the position; counted: with sums of edges."""
         rows = self.rows[potentials.batch.lo]
         node = rows.shifted(potentials.node, self.offset)
-        found = replace(potentials, node=node).posterior()
+        found = replace(potentials, node=node).posterior(counted=counted)
         rows.add_sums(found.node, self.sums)
         return found
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        return PotentialGradient.of_log_z(self.posterior(potentials), 1.0)
+        return PotentialGradient.of_log_z(self.posterior(potentials, counted=True), 1.0)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum())
@@ -240,7 +240,11 @@ class RegularizedPosterior:
             log_z, counts = expectation.values, expectation.counts
         else:
             text = zip(terms, self._text(weights), strict=True)
-            values = [term.posterior(batch).log_z() for term, part in text for batch in part]
+            values = [
+                term.posterior(batch, counted=False).log_z()
+                for term, part in text
+                for batch in part
+            ]
             log_z = np.concatenate([np.empty(0), *values])
         m = self.penalty.rows.from_sums(sums, rows)
         h, slope = self.penalty.value_and_gradient(m)

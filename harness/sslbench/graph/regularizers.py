@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
+from sslbench.graph.batch_rows import scale_rows
 from sslbench.graph.propagation.kernels import add_labels, row_energy, system_product
 from sslbench.graph.propagation.solver import Edges, as_rows
 from sslbench.graph.tokens import check_below
@@ -35,8 +36,8 @@ class Rows:
 
     def from_sums(self, sums: F64, out: F64 | None = None) -> F64:
         """The rows, float64[R, K], from the sums of marginals, float64[R, K]; out: space for it."""
-        rows: F64 = np.multiply(self.scale[:, None], sums, out=out)
-        rows += self.fixed
+        rows = np.empty_like(self.fixed) if out is None else out
+        scale_rows(as_rows(sums, len(self.fixed), "sums"), self.scale, self.fixed, rows)
         return rows
 
 
@@ -102,8 +103,8 @@ class GraphLaplacian:
         """The sum, and 2 / n_a times the Laplacian of m at each vertex a of n_a tokens."""
         m = as_rows(m, len(self.rows.fixed), "m")
         gradient, energy = np.empty_like(m), np.empty(m.shape[1])
-        system_product(*self.edges.csr, 1.0, self.edges.degree, m, gradient, energy)
-        gradient *= 2.0 * self.rows.scale[:, None]
+        edges, twice = self.edges, 2.0 * self.rows.scale
+        system_product(*edges.csr, 1.0, edges.degree, m, gradient, energy, scale=twice)
         return float(energy.sum()), gradient
 
     def divergence(self, new: F64, old: F64) -> float:

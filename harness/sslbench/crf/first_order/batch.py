@@ -59,10 +59,12 @@ class BatchPotentials:
         edge = self.edge if self.edge.shape[0] == 1 else self.edge.copy()
         return replace(self, node=node, edge=edge)
 
-    def posterior(self, weights: F64 | None = None) -> BatchPosterior:
+    def posterior(self, weights: F64 | None = None, *, counted: bool = True) -> BatchPosterior:
         """Log-partitions, and marginals times the weights of the sentences.
 
         weights: float64[s], None = 1.
+        counted: False may leave out sums of edge marginals over positions, for callers that read
+            none: `edge` is float64[0, L, L] then.
         Edge potentials that depend on the position are overwritten with the edge marginals.
         InfeasibleSentenceError for a sentence without a possible labeling.
         """
@@ -76,7 +78,8 @@ class BatchPotentials:
         log_scale, mu = np.empty(n), np.empty((n, L))
         status = np.empty(len(batch.offsets) - 1, np.int8)
         if self.edge.shape[0] == 1:
-            edge = shared.shared(self.node, self.edge, batch, mu, log_scale, status)
+            out = mu, log_scale, status
+            edge = shared.shared(self.node, self.edge, batch, *out, counted=counted)
         else:
             edge, groups = self.edge, batch.groups()
             varying.varying(self.node, edge, batch.offsets, groups, mu, log_scale, status)
@@ -114,7 +117,7 @@ class BatchPosterior:
     log_scale: float64[n], sums to log Z over each sentence.
     node: float64[n, L], mu_t(b) = p(y_t = b | x).
     edge: float64[n, L, L], xi_t(a, b) = p(y_{t-1} = a, y_t = b | x), zero at first tokens; or
-        float64[1, L, L], the sum of xi over the batch.
+        float64[1, L, L], the sum of xi over the batch; float64[0, L, L] where it was left out.
     triples: of second-order chains, the sums over the batch of the marginals of three labels.
     """
 

@@ -95,13 +95,14 @@ def pack(
     mu: F64,
     log_scale: F64,
     pairs: F64,
+    counted: bool,
     status: I8,
 ) -> None:
     """Eight sentences: tokens start[s] up to start[s] + length[s], both int64[8], 0 = no sentence.
 
     node float64[n, L]. Out: mu float64[n, L]; log_scale float64[n], 0 but at the last token of each
-    sentence; status int8[8]. To pairs float64[P, 8 P] is added alpha_{t-1}(a) x_t(b) beta_t(b),
-    still to be multiplied by E, of sentences that are done.
+    sentence; status int8[8]. counted: to pairs float64[P, 8 P] is added alpha_{t-1}(a) x_t(b)
+    beta_t(b), still to be multiplied by E, of sentences that are done.
     """
     x, alpha, _, _, scale, ends = scratch
     T = int(np.max(length))
@@ -133,7 +134,8 @@ def pack(
             status[s] = OK if safe else REDO
             if not safe:
                 _clear(T, s, x, alpha)
-    _add_pairs(T, node.shape[1], alpha, x, pairs)
+    if counted:
+        _add_pairs(T, node.shape[1], alpha, x, pairs)
 
 
 @kernel

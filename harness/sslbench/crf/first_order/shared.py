@@ -33,13 +33,23 @@ LANES, MORE_LANES = 3, 8192
 PACKS = 4
 
 
-def shared(node: F64, edge: F64, batch: Batch, mu: F64, log_scale: F64, status: I8) -> F64:
+def shared(
+    node: F64,
+    edge: F64,
+    batch: Batch,
+    mu: F64,
+    log_scale: F64,
+    status: I8,
+    *,
+    counted: bool = True,
+) -> F64:
     """All sentences of a batch; returns float64[1, L, L], edge marginals summed over all positions.
 
     Kernels in log space are compiled when the first sentence needs them.
 
     node float64[n, L]; edge float64[1, L, L]. Out: mu float64[n, L]; log_scale float64[n], sums to
     log Z over a sentence; status int8[s].
+    counted: False leaves out the sums and returns float64[0, L, L].
     """
     L, order = node.shape[1], batch.longest_first
     longest = np.diff(batch.offsets)[order[:: lanes.WIDTH]].sum()
@@ -51,11 +61,12 @@ def shared(node: F64, edge: F64, batch: Batch, mu: F64, log_scale: F64, status: 
         work = _one_by_one
     sums = np.zeros((len(groups) - 1, L, L))
     transitions = shifted_transitions(edge)
-    work(groups, order, batch.offsets, transitions, node, mu, log_scale, sums, status)
+    given = groups, order, batch.offsets, transitions, node, mu, log_scale
+    work(*given, sums, counted, status)
     if (status == REDO).any():
         _again(groups, order, batch.offsets, node, edge, mu, log_scale, sums, status)
     total: F64 = sums.sum(axis=0, keepdims=True)
-    return total
+    return total if counted else total[:0]
 
 
 @parallel_kernel(lambda groups, *_: len(groups) - 1)
@@ -70,6 +81,7 @@ def _packs(
     mu: F64,
     log_scale: F64,
     sums: F64,
+    counted: bool,
     status: I8,
 ) -> None:
     """Groups of packs; order int64[s]: the sentences, longest first."""
@@ -88,7 +100,19 @@ def _packs(
             for s in range(lanes.WIDTH):
                 i = order[low + min(s, count - 1)]
                 start[s], length[s] = offsets[i], offsets[i + 1] - offsets[i] if s < count else 0
-            packs.pack(node, start, length, transitions, scratch, facts, mu, log_scale, pairs, own)
+            packs.pack(
+                node,
+                start,
+                length,
+                transitions,
+                scratch,
+                facts,
+                mu,
+                log_scale,
+                pairs,
+                counted,
+                own,
+            )
             for s in range(count):
                 status[order[low + s]] = own[s]
         for a in range(L):
@@ -109,9 +133,10 @@ def _one_by_one(
     mu: F64,
     log_scale: F64,
     sums: F64,
+    counted: bool,
     status: I8,
 ) -> None:
-    """Groups of sentences, in their order."""
+    """Groups of sentences, in their order; counted in any case."""
     for g in range(begin, end):
         own = order[groups[g] : groups[g + 1]]
         _group(node, offsets, own, transitions, mu, log_scale, sums[g], status)

@@ -57,9 +57,10 @@ class SecondOrderPotentials(BatchPotentials):
         """The same with other node potentials; inference overwrites no potentials."""
         return replace(self, node=node)
 
-    def posterior(self, weights: F64 | None = None) -> BatchPosterior:
+    def posterior(self, weights: F64 | None = None, *, counted: bool = True) -> BatchPosterior:
         """Log-partitions, and marginals times the weights float64[s] of the sentences (None = 1).
 
+        counted: sums are there in any case.
         InfeasibleSentenceError for a sentence without a possible labeling.
         """
         n_sentences = len(self.batch.offsets) - 1

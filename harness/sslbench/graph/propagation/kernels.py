@@ -117,14 +117,18 @@ def system_product(
     p: F64,
     out: F64,
     dots: F64,
+    *,
+    scale: F64 | None = None,
 ) -> None:
     """out = (diag - coupling W) p, and dots_k = p_k . out_k for each column k.
 
-    diagonal float64[V]; p, out float64[V, K]; dots float64[K].
+    diagonal float64[V]; p, out float64[V, K]; dots float64[K]. scale: float64[V], by which the rows
+    of `out`, not `dots`, are multiplied; None = 1.
     """
     K = p.shape[1]
     partial, total = np.zeros((chunks(len(p), CHUNK), _padded(K))), np.empty(_padded(K))
-    _system_product(indptr, indices, weights, coupling, diagonal, p, out, partial)
+    scale = np.empty(0) if scale is None else scale
+    _system_product(indptr, indices, weights, coupling, diagonal, scale, p, out, partial)
     _chunk_sums(partial, total)
     dots[:] = total[:K]
 
@@ -138,12 +142,13 @@ def _system_product(
     weights: F64,
     coupling: float,
     diagonal: F64,
+    scale: F64,
     p: F64,
     out: F64,
     partial: F64,
 ) -> None:
     V, K = p.shape
-    P, c = partial.shape[1], lanes.splat(-coupling)
+    P, c, scaled = partial.shape[1], lanes.splat(-coupling), scale.shape[0] > 0
     for chunk in range(begin, end):
         for u in range(chunk * CHUNK, min(V, (chunk + 1) * CHUNK)):
             f = lanes.splat(diagonal[u])
@@ -155,11 +160,14 @@ def _system_product(
                 p1 = lanes.load_first(p, i + lanes.WIDTH, high, 0.0)
                 x0 = lanes.fma(c, s0, lanes.multiply(f, p0))
                 x1 = lanes.fma(c, s1, lanes.multiply(f, p1))
-                lanes.store_first(out, i, low, x0)
-                lanes.store_first(out, i + lanes.WIDTH, high, x1)
                 lanes.store(partial, j, lanes.fma(p0, x0, lanes.load(partial, j)))
                 j += lanes.WIDTH
                 lanes.store(partial, j, lanes.fma(p1, x1, lanes.load(partial, j)))
+                if scaled:
+                    s = lanes.splat(scale[u])
+                    x0, x1 = lanes.multiply(x0, s), lanes.multiply(x1, s)
+                lanes.store_first(out, i, low, x0)
+                lanes.store_first(out, i + lanes.WIDTH, high, x1)
 
 
 def advance(
