@@ -149,6 +149,21 @@ def test_sentences_that_packs_cannot_scale_add_nothing_to_their_sums() -> None:
     check_against_chains(chains, batch_of(chains).posterior())
 
 
+@pytest.mark.parametrize("way", ["packs", "one by one", "per position"])
+def test_without_sums_of_edges(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest has the same bits, of sentences in log space, too."""
+    if way == "one by one":
+        monkeypatch.setattr(shared, "FEW", 0)
+    varies = way == "per position"
+    chains = random_chains(np.random.default_rng(2), 5, 2.0, 0.0, varies, LENGTHS * 2)
+    chains[3].node[0, 1] -= 1e4
+    whole = batch_of(chains).posterior()
+    found = batch_of(chains).posterior(counted=False)
+    np.testing.assert_array_equal(found.node, whole.node)
+    np.testing.assert_array_equal(found.log_scale, whole.log_scale)
+    assert found.edge.shape == (whole.edge.shape if varies else (0, 5, 5))
+
+
 def test_the_way_depends_on_the_lengths_of_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """One long sentence would leave seven of eight lanes idle."""
     found: list[str] = []

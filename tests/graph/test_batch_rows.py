@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sslbench.graph.batch_rows import BatchRows
+from sslbench.graph.batch_rows import BatchRows, scale_rows
 from sslbench.threads import using_threads
 
 ROWS = 50
@@ -47,3 +47,15 @@ def test_arrays_that_do_not_fit() -> None:
         rows.add_sums(np.zeros((2, 2)), np.zeros((4, 2)))
     with pytest.raises(ValueError, match="do not fit 2 tokens"):
         rows.add_sums(np.zeros((2, 2)), np.zeros((5, 3)))
+
+
+@pytest.mark.parametrize("labels", [1, 7, 8, 12, 20])
+@pytest.mark.parametrize("more", [0, 4])
+def test_scaled_rows(labels: int, more: int) -> None:
+    """As numpy has them, bit for bit; 0 beyond the labels."""
+    rng = np.random.default_rng(labels)
+    x, plus, scale = rng.normal(size=(300, labels)), rng.normal(size=(300, labels)), rng.random(300)
+    out = np.full((300, labels + more), np.nan)
+    scale_rows(x, scale, plus, out)
+    np.testing.assert_array_equal(out[:, :labels], scale[:, None] * x + plus)
+    assert not out[:, labels:].any()

@@ -36,6 +36,11 @@ def test_against_dense_products(graph: csr_array, K: int) -> None:
     wanted = diagonal[:, None] * q - 0.3 * dense @ q
     np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-12)
     np.testing.assert_allclose(dots, np.einsum("uk,uk->k", q, wanted), rtol=1e-12)
+    padded, scale, scaled = on_lines(q), rng.uniform(size=V), np.empty_like(q)
+    padded[:, K:] = np.nan  # not used
+    kernels.system_product(*edges.csr, 0.3, diagonal, padded, scaled, energy[:K], scale=scale)
+    np.testing.assert_array_equal(scaled, out * scale[:, None])
+    np.testing.assert_array_equal(energy[:K], dots)
     kernels.row_energy(*edges.csr, q, energy)
     square = (q**2).sum(axis=1)
     gaps = square[:, None] + square[None] - 2 * q @ q.T

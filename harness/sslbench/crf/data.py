@@ -81,6 +81,11 @@ class Batch:
         """int64[s]: the sentences by length, of equal ones the first first."""
         return np.argsort(-np.diff(self.offsets), kind="stable")
 
+    @cached_property
+    def longest_of_eight(self) -> int:
+        """Tokens of the longest of eight sentences at a time, longest first, added up."""
+        return int(np.diff(self.offsets)[self.longest_first[::8]].sum())
+
     def groups(self, sentences_per_group: int = 8) -> I64:
         """int64[G + 1]: sentence ranges that one thread handles at a time.
 

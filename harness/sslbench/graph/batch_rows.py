@@ -63,16 +63,16 @@ class BatchRows:
 def scale_rows(begin: int, end: int, x: F64, scale: F64, plus: F64, out: F64) -> None:
     """out_r = scale_r x_r + plus_r, product and sum rounded; numpy takes twice as long.
 
-    x, plus, out float64[R, K]; scale float64[R].
+    x, plus float64[R, K]; scale float64[R]; out float64[R, P], 0 in the columns from K on.
     """
-    R, K = out.shape
+    (R, K), P = x.shape, out.shape[1]
     for r in range(begin * CHUNK, min(R, end * CHUNK)):
         f = lanes.splat(scale[r])
-        for i in range(r * K, (r + 1) * K, lanes.WIDTH):
-            tail = lanes.first((r + 1) * K - i)
-            value = lanes.multiply(f, lanes.load_first(x, i, tail, 0.0))
-            value = lanes.add(value, lanes.load_first(plus, i, tail, 0.0))
-            lanes.store_first(out, i, tail, value)
+        for k in range(0, P, lanes.WIDTH):
+            tail = lanes.first(K - k)
+            value = lanes.multiply(f, lanes.load_first(x, r * K + k, tail, 0.0))
+            value = lanes.add(value, lanes.load_first(plus, r * K + k, tail, 0.0))
+            lanes.store_first(out, r * P + k, lanes.first(P - k), value)
 
 
 @parallel_kernel(lambda node, *_: chunks(len(node), CHUNK))

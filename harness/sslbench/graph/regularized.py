@@ -35,6 +35,7 @@ from sslbench.crf import (
 )
 from sslbench.crf.optim.vectors import combine, dot
 from sslbench.graph.batch_rows import BatchRows
+from sslbench.graph.propagation.solver import LINE, from_line
 from sslbench.graph.regularizers import Regularizer
 from sslbench.types import F64, Arrays
 
@@ -49,7 +50,7 @@ DECISIVE = 1e3
 class Posterior:
     """q = CRF with `weights` (theta~) and `offset` (a): float64[R + 1, K], the last row zero.
 
-    log_z: float64[S]; sums: float64[R, K] of marginals; rows: what the penalty sees of them;
+    log_z: float64[S]; sums: float64[R, K] of marginals; rows: float64[R, P], `Rows` of them;
     penalty: h; gradient: float64[R, K], dh by the marginal of a token; counts: float64 per weight,
     expected features, where they were asked for.
     """
@@ -84,6 +85,14 @@ class Posterior:
         if self.counts is None:
             raise ValueError("the expected features of this posterior were not counted")
         return self.counts
+
+
+class _Space(NamedTuple):
+    """For the arrays of a `Posterior` of these names."""
+
+    offset: F64
+    sums: F64
+    rows: F64
 
 
 class Value(NamedTuple):
@@ -204,9 +213,9 @@ class RegularizedPosterior:
         self._kept.clear()
         if not any(data.varying for data in self.parts):
             self._kept.append((weights, [list(text) for text in self._text(weights)]))
-        parts = self._new_parts()
-        parts[0] = 0.0
-        return self._posterior(weights, parts)
+        space = self._new_space()
+        space.offset[:] = 0.0
+        return self._posterior(weights, space)
 
     def _text(self, weights: F64) -> Sequence[Iterable[BatchPotentials]]:
         """Log-potentials of each part, batch by batch."""
@@ -215,24 +224,24 @@ class RegularizedPosterior:
                 return text
         return [self.crf.potentials(data, weights) for data in self.parts]
 
-    def _new_parts(self) -> F64:
-        """Space for offset, sums and rows of a posterior: float64[3, R + 1, K].
-
-        In one piece, since the C library hands the pages of several large arrays back to the
+    def _new_space(self) -> _Space:
+        """In one piece, since the C library hands the pages of several large arrays back to the
         system when they are freed; new pages took a third of a step.
         """
-        rows, labels = self.penalty.rows.fixed.shape
-        return np.empty((3, rows + 1, labels))
+        (R, K), (_, P) = self.penalty.rows.fixed.shape, self.penalty.rows.shape
+        space = from_line(np.empty(R * P + (2 * R + 1) * K + LINE))
+        rows, offset, sums = np.split(space[: R * P + (2 * R + 1) * K], [R * P, R * (P + K) + K])
+        return _Space(offset.reshape(R + 1, K), sums.reshape(R, K), rows.reshape(R, P))
 
     def posterior(self, weights: F64, offset: F64, *, counted: bool = False) -> Posterior:
         """One forward-backward over the text; counted: with expected features."""
-        parts = self._new_parts()
-        parts[0] = offset
-        return self._posterior(weights, parts, counted=counted)
+        space = self._new_space()
+        space.offset[:] = offset
+        return self._posterior(weights, space, counted=counted)
 
-    def _posterior(self, weights: F64, parts: F64, *, counted: bool = False) -> Posterior:
-        """parts: of `_new_parts`, the offset filled in."""
-        offset, (sums, rows), counts = parts[0], parts[1:, :-1], None
+    def _posterior(self, weights: F64, space: _Space, *, counted: bool = False) -> Posterior:
+        """space: the offset filled in."""
+        (offset, sums, rows), counts = space, None
         sums[:] = 0.0
         terms = [_OffsetLogPartition(offset, own, sums) for own in self._rows]
         if counted:
@@ -281,11 +290,11 @@ class RegularizedPosterior:
         if moved := q.weights is not weights:
             weights = np.empty_like(q.weights)
             combine(1.0 - eta, q.weights, eta, model.weights, weights)
-        parts = self._new_parts()
-        own, at = parts[0, :-1].reshape(-1), q.offset[:-1].reshape(-1)
+        space = self._new_space()
+        own, at = space.offset[:-1].reshape(-1), q.offset[:-1].reshape(-1)
         combine(1.0 - eta, at, -eta * self.lam, q.gradient.reshape(-1), own)
-        parts[0, -1] = 0.0
-        return self._posterior(weights, parts, counted=moved)
+        space.offset[-1] = 0.0
+        return self._posterior(weights, space, counted=moved)
 
     def descends(self, new: Posterior, old: Posterior, eta: float, gap: float) -> bool:
         """lam D_h(new, old) <= (1 / eta - 1) KL(new || old): then R(new) <= R(old).

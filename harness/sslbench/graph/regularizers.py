@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from sslbench.graph.batch_rows import scale_rows
 from sslbench.graph.propagation.kernels import add_labels, row_energy, system_product
-from sslbench.graph.propagation.solver import Edges, as_rows
+from sslbench.graph.propagation.solver import Edges, as_rows, width_on_lines
 from sslbench.graph.tokens import check_below
 from sslbench.types import F64, I32, I64
 
@@ -27,22 +27,30 @@ class Rows:
     """The rows of a penalty: fixed + scale * (sum of the marginals of the unlabeled tokens).
 
     row_of: int32[N], row of each unlabeled token, -1 = none. scale: float64[R].
-    fixed: float64[R, K], the contribution of labeled tokens.
+    fixed: float64[R, K], the contribution of labeled tokens. width: columns P of the rows, 0 from K
+    on, as the penalty reads them fastest; None = K.
     """
 
     row_of: I32
     scale: F64
     fixed: F64
+    width: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """R, P."""
+        rows, labels = self.fixed.shape
+        return rows, self.width or labels
 
     def from_sums(self, sums: F64, out: F64 | None = None) -> F64:
-        """The rows, float64[R, K], from the sums of marginals, float64[R, K]; out: space for it."""
-        rows = np.empty_like(self.fixed) if out is None else out
+        """The rows, float64[R, P], from the sums of marginals, float64[R, K]; out: space for it."""
+        rows = np.empty(self.shape) if out is None else out
         scale_rows(as_rows(sums, len(self.fixed), "sums"), self.scale, self.fixed, rows)
         return rows
 
 
 class Regularizer(Protocol):
-    """A penalty h of rows m, float64[R, K]."""
+    """A penalty h of rows m, float64[R, K] or, as `Rows.from_sums` gives them, float64[R, P]."""
 
     @property
     def rows(self) -> Rows:
@@ -97,13 +105,14 @@ class GraphLaplacian:
         n += np.bincount(free[free >= 0], minlength=V)
         scale = 1.0 / np.maximum(n, 1)
         fixed *= scale[:, None]
-        return cls(Edges.from_matrix(W, V), Rows(free, scale, fixed))
+        rows = Rows(free, scale, fixed, width_on_lines(n_labels))
+        return cls(Edges.from_matrix(W, V), rows)
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
         """The sum, and 2 / n_a times the Laplacian of m at each vertex a of n_a tokens."""
         m = as_rows(m, len(self.rows.fixed), "m")
-        gradient, energy = np.empty_like(m), np.empty(m.shape[1])
-        edges, twice = self.edges, 2.0 * self.rows.scale
+        gradient = np.empty_like(self.rows.fixed)
+        edges, twice, energy = self.edges, 2.0 * self.rows.scale, np.empty(gradient.shape[1])
         system_product(*edges.csr, 1.0, edges.degree, m, gradient, energy, scale=twice)
         return float(energy.sum()), gradient
 

@@ -52,8 +52,8 @@ def shared(
     counted: False leaves out the sums and returns float64[0, L, L].
     """
     L, order = node.shape[1], batch.longest_first
-    longest = np.diff(batch.offsets)[order[:: lanes.WIDTH]].sum()
-    if L <= FEW and lanes.WIDTH * longest <= LANES * batch.n_tokens + MORE_LANES:
+    packed = lanes.WIDTH * batch.longest_of_eight
+    if L <= FEW and packed <= LANES * batch.n_tokens + MORE_LANES:
         groups = batch.groups(PACKS * lanes.WIDTH)
         work = _packs
     else:
@@ -63,10 +63,10 @@ def shared(
     transitions = shifted_transitions(edge)
     given = groups, order, batch.offsets, transitions, node, mu, log_scale
     work(*given, sums, counted, status)
-    if (status == REDO).any():
+    if status.any():
         _again(groups, order, batch.offsets, node, edge, mu, log_scale, sums, status)
-    total: F64 = sums.sum(axis=0, keepdims=True)
-    return total if counted else total[:0]
+    total: F64 = sums.sum(axis=0, keepdims=True) if counted else sums[:0]
+    return total
 
 
 @parallel_kernel(lambda groups, *_: len(groups) - 1)
@@ -92,9 +92,10 @@ def _packs(
     start, length = np.empty(lanes.WIDTH, np.int64), np.empty(lanes.WIDTH, np.int64)
     own, pairs = np.empty(lanes.WIDTH, np.int8), rows.aligned(P, W)
     for g in range(begin, end):
-        for a in range(P):
-            for k in range(W):
-                pairs[a, k] = 0.0
+        if counted:
+            for a in range(P):
+                for k in range(W):
+                    pairs[a, k] = 0.0
         for low in range(groups[g], groups[g + 1], lanes.WIDTH):
             count = min(lanes.WIDTH, groups[g + 1] - low)
             for s in range(lanes.WIDTH):
@@ -115,10 +116,11 @@ def _packs(
             )
             for s in range(count):
                 status[order[low + s]] = own[s]
-        for a in range(L):
-            for b in range(L):
-                total = lanes.total(lanes.load(pairs, a * W + b * lanes.WIDTH))
-                sums[g, a, b] = total * transitions.E[a, b]
+        if counted:
+            for a in range(L):
+                for b in range(L):
+                    total = lanes.total(lanes.load(pairs, a * W + b * lanes.WIDTH))
+                    sums[g, a, b] = total * transitions.E[a, b]
 
 
 @parallel_kernel(lambda groups, *_: len(groups) - 1)

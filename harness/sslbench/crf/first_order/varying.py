@@ -107,7 +107,7 @@ def varying(
     at the first token of each sentence).
     """
     _varying_groups(groups, offsets, node, edge, mu, log_scale, status)
-    if (status == REDO).any():
+    if status.any():
         _varying_again(groups, offsets, node, edge, mu, log_scale, status)
 
 

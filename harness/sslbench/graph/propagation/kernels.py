@@ -122,10 +122,10 @@ def system_product(
 ) -> None:
     """out = (diag - coupling W) p, and dots_k = p_k . out_k for each column k.
 
-    diagonal float64[V]; p, out float64[V, K]; dots float64[K]. scale: float64[V], by which the rows
-    of `out`, not `dots`, are multiplied; None = 1.
+    diagonal float64[V]; p float64[V, P], columns from K on not used; out float64[V, K]; dots
+    float64[K]. scale: float64[V], by which the rows of `out`, not `dots`, are multiplied; None = 1.
     """
-    K = p.shape[1]
+    K = out.shape[1]
     partial, total = np.zeros((chunks(len(p), CHUNK), _padded(K))), np.empty(_padded(K))
     scale = np.empty(0) if scale is None else scale
     _system_product(indptr, indices, weights, coupling, diagonal, scale, p, out, partial)
@@ -147,7 +147,7 @@ def _system_product(
     out: F64,
     partial: F64,
 ) -> None:
-    V, K = p.shape
+    V, K = out.shape
     P, c, scaled = partial.shape[1], lanes.splat(-coupling), scale.shape[0] > 0
     for chunk in range(begin, end):
         for u in range(chunk * CHUNK, min(V, (chunk + 1) * CHUNK)):
@@ -156,8 +156,9 @@ def _system_product(
                 i, j = u * K + k, chunk * P + k
                 low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
                 s0, s1 = _neighbor_sum(u, indptr, indices, weights, p, k)
-                p0 = lanes.load_first(p, i, low, 0.0)
-                p1 = lanes.load_first(p, i + lanes.WIDTH, high, 0.0)
+                own = u * p.shape[1] + k
+                p0 = lanes.load_first(p, own, low, 0.0)
+                p1 = lanes.load_first(p, own + lanes.WIDTH, high, 0.0)
                 x0 = lanes.fma(c, s0, lanes.multiply(f, p0))
                 x1 = lanes.fma(c, s1, lanes.multiply(f, p1))
                 lanes.store(partial, j, lanes.fma(p0, x0, lanes.load(partial, j)))

@@ -18,6 +18,8 @@ COUNTS: dict[str, float] = {"once": 1.0, "twice": 2.0}
 
 TOLERANCE = 1e-10
 MAX_STEPS = 10_000
+#: float64 in a line of the cache
+LINE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +67,20 @@ def on_lines(array: F64) -> F64:
     that no register is in two of them: a neighbor's row, anywhere in memory, then takes half the
     time. Other rows gain less than padding costs, and have none.
     """
-    V, K = array.shape
-    line = 64 // array.itemsize
-    P = 2 * line if line < K <= 2 * line else K
-    space = np.zeros(V * P + line)
-    begin = -(space.ctypes.data // array.itemsize) % line
-    rows = space[begin : begin + V * P].reshape(V, P)
+    (V, K), P = array.shape, width_on_lines(array.shape[1])
+    rows = from_line(np.zeros(V * P + LINE))[: V * P].reshape(V, P)
     rows[:, :K] = array
     return rows
+
+
+def width_on_lines(columns: int) -> int:
+    """The columns of rows of `on_lines`."""
+    return 2 * LINE if LINE < columns <= 2 * LINE else columns
+
+
+def from_line(space: F64) -> F64:
+    """A float64 array from the first line of the cache that begins in it."""
+    return space[-(space.ctypes.data // space.itemsize) % LINE :]
 
 
 def inverse(diagonal: F64) -> F64:
