@@ -29,7 +29,13 @@ _limit = 0  # 0: as the environment says
 
 def number_of_threads() -> int:
     """How many threads a kernel uses: as set, else ``$NUMBA_NUM_THREADS``, else one per core."""
-    return _limit or int(os.environ.get("NUMBA_NUM_THREADS") or os.cpu_count() or 1)
+    return _limit or int(os.environ.get("NUMBA_NUM_THREADS") or _cores())
+
+
+@cache
+def _cores() -> int:
+    """Asked once: the system takes as long to answer as a small kernel."""
+    return os.cpu_count() or 1
 
 
 def set_number_of_threads(number: int) -> None:
