@@ -17,7 +17,13 @@ from sslbench.experiment.identity import code_digests, processor
 from sslbench.experiment.plan import Request, plan
 from sslbench.experiment.record import RunRecord
 from sslbench.experiment.reference import check_checkout, replay_on
-from sslbench.experiment.replay import canaries, compared, replay_task, verification
+from sslbench.experiment.replay import (
+    as_before,
+    canaries,
+    compared,
+    replay_task,
+    verification,
+)
 from sslbench.experiment.runner import execute
 from sslbench.experiment.staleness import (
     Today,
@@ -252,6 +258,27 @@ def test_earlier_code_tells_a_difference_of_the_processor(
     kept = load_verification(store, changed)
     assert kept is not None
     assert (kept.same, kept.processor) == ((True, processor()) if known else (False, ""))
+    again = verify(store, changed.run_id)  # what is known of this processor is enough
+    assert again.exit_code == (0 if known else 1)
+    assert ("as an earlier replay on" in again.stdout) == known
+
+
+@pytest.mark.parametrize(
+    "change", [{"processor": "a8 wide"}, {"predictions": "of others"}, {"same": False}]
+)
+def test_an_earlier_replay_that_differs_decides_nothing(
+    store: Store, change: dict[str, object]
+) -> None:
+    changed = with_other_predictions(store)
+    again = replayed(changed)
+    before = compared(store, changed, again, msgspec.structs.replace(again, code=changed.code))
+    assert before is not None
+    save_verification(store, changed, before)
+    known = as_before(store, changed, again)
+    assert known is not None
+    assert (known.same, known.predictions) == (True, again.predictions_sha256)
+    save_verification(store, changed, msgspec.structs.replace(before, **change))
+    assert as_before(store, changed, again) is None
 
 
 def test_earlier_code_that_cannot_replay_stops_nothing(store: Store, tmp_path: Path) -> None:

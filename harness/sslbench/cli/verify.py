@@ -142,8 +142,8 @@ def _replays(
         record = originals[again.run_id].pop(0)
         result = verification(record, again)
         detail = result.difference
-        if again.status == "ok" and not result.same and given["reference"] is not None:
-            result, detail = _beside_reference(result, record, again, store, given["reference"])
+        if again.status == "ok" and not result.same:
+            result, detail = _of_processor(result, record, again, store, given["reference"])
         if again.status == "ok" and record.schema != SCHEMA and result.same:
             store.save(again)
             store.path(record.run_id).unlink(missing_ok=True)
@@ -157,13 +157,21 @@ def _replays(
     yield from refused
 
 
-def _beside_reference(
-    result: Verification, record: RunRecord, again: RunRecord, store: Store, tree: Path
+def _of_processor(
+    result: Verification, record: RunRecord, again: RunRecord, store: Store, tree: Path | None
 ) -> tuple[Verification, str]:
-    """The result of a replay that differs, and its details, after a replay of earlier code."""
-    from sslbench.experiment.reference import replay_on
-    from sslbench.experiment.replay import compared
+    """The result of a replay that differs, and its details: is it a difference of the processor?
 
+    An earlier replay tells, or one of earlier code in `tree`.
+    """
+    from sslbench.experiment.reference import replay_on
+    from sslbench.experiment.replay import as_before, compared
+
+    known = as_before(store, record, again)
+    if known is not None:
+        return known, f"as an earlier replay on {known.processor}: {result.difference}"
+    if tree is None:
+        return result, result.difference
     try:
         reference = replay_on(tree, store, record, int(again.environment["threads"]))
     except UserError as error:  # the other replays go on

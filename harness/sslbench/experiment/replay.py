@@ -20,6 +20,7 @@ from sslbench.experiment.staleness import (
     State,
     Verification,
     canary_group,
+    load_verification,
     same_codes,
 )
 from sslbench.experiment.store import Store
@@ -138,9 +139,31 @@ def compared(
     known = [record.code, *same_codes(store, record)]
     if reference.code not in known or _difference(reference, again):
         return None
-    here = str(again.environment["processor"])
-    result = verification(record, again)
-    return msgspec.structs.replace(result, same=True, difference="", processor=here)
+    return _of_processor(record, again)
+
+
+def as_before(store: Store, record: RunRecord, again: RunRecord) -> Verification | None:
+    """The result of a replay that differs from its record as an earlier replay does.
+
+    None unless that was on the same kind of processor, had the same predictions and counted as the
+    same.
+    """
+    before, result = load_verification(store, record), _of_processor(record, again)
+    if before is None or not before.same or not before.predictions:
+        return None
+    known = before.processor, before.predictions
+    return result if known == (result.processor, result.predictions) else None
+
+
+def _of_processor(record: RunRecord, again: RunRecord) -> Verification:
+    """The difference of a replay is one of the processor."""
+    return msgspec.structs.replace(
+        verification(record, again),
+        same=True,
+        difference="",
+        processor=str(again.environment["processor"]),
+        predictions=again.predictions_sha256 or "",
+    )
 
 
 def on_another_processor(record: RunRecord, again: RunRecord) -> bool:

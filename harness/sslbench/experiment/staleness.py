@@ -35,6 +35,8 @@ class Verification(msgspec.Struct, frozen=True):
     earlier: digests of the code of earlier replays of this record with the same predictions.
     processor: a kind of processor on which the predictions are not those of the record, but are
         those of one of the earlier codes; "" if they are those of the record.
+    predictions: sha256 of the predictions on that processor; "" if they are those of the record, or
+        of a verification that is older than this attribute.
     """
 
     run_id: str
@@ -45,6 +47,7 @@ class Verification(msgspec.Struct, frozen=True):
     created: str
     earlier: list[dict[str, str]] = []
     processor: str = ""
+    predictions: str = ""
 
 
 def save_verification(store: Store, record: RunRecord, verification: Verification) -> None:
