@@ -65,8 +65,9 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
             return None
         try:
             known, payload = pickle.loads(content)  # noqa: S301 - in a folder of this user alone
-            kind = payload[0][1]
-            if known == key and (kind != KIND or nesting() > 0):
+            # An inner kernel has no machine code: it serves kernels that are being compiled.
+            usable = payload[0][1] != KIND or nesting() > 0
+            if known == key and usable:
                 return CompileResult._rebuild(target_context, *payload)
         except Exception:  # of a type that is no longer there, or another version of numba
             derived.drop(path)
