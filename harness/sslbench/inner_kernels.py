@@ -1,8 +1,8 @@
-"""Kernels that are compiled since another kernel calls them: no machine code of their own.
+"""Inner kernels: functions that only other kernels call are compiled as parts of these.
 
-numba optimizes such a function, makes machine code of it and a wrapper for Python, and then copies
-it into the caller and optimizes it again. Here its code only waits to be copied: a fifth to a
-quarter less time on a first run. If Python calls the function after all, it is compiled again, as a
+numba optimizes such a function, makes machine code of it and a wrapper for Python. Then it copies
+the function into its caller and optimizes it once more. Here it is only copied: a first run takes
+a fifth to a quarter less time. If Python calls the function after all, it is compiled again, as a
 whole.
 
 The interfaces are undocumented: this follows `numba.core` of numba 0.68.1.
@@ -40,8 +40,8 @@ def is_inner(library: Any) -> bool:
     return getattr(library, "is_inner", False)
 
 
-def leave_inner_kernels(is_ours: Callable[[], bool]) -> None:
-    """Make no machine code of functions that others call, from now on.
+def compile_inner_with_callers(is_ours: Callable[[], bool]) -> None:
+    """Compile inner kernels as parts of their callers, from now on.
 
     is_ours: whether the outermost function that is being compiled is a kernel of ours.
     """

@@ -15,7 +15,8 @@ from typing import Any
 
 from numba.core import codegen, event, ir, targetconfig
 
-from sslbench.inner_kernels import leave_inner_kernels
+from sslbench.compile_time import nesting
+from sslbench.inner_kernels import compile_inner_with_callers
 
 _Library: Any = codegen.CPUCodeLibrary
 _Codegen: Any = codegen.CPUCodegen
@@ -33,19 +34,16 @@ class _Quick(_Listener):  # type: ignore[misc]
     def __init__(self, kernel_cache: type) -> None:
         self.ours = False
         self._kernel_cache = kernel_cache
-        self._depth = 0
         self._collects = False
 
     def on_start(self, event: Any) -> None:
-        if self._depth == 0:
+        if nesting() == 1:
             self.ours = isinstance(event.data["dispatcher"]._cache, self._kernel_cache)
             self._collects = gc.isenabled()
             gc.disable()
-        self._depth += 1
 
     def on_end(self, event: Any) -> None:
-        self._depth -= 1
-        if self._depth == 0:
+        if nesting() == 0:
             self.ours = False
             if self._collects:
                 gc.enable()
@@ -79,12 +77,15 @@ def _variables(instruction: Any, value: Any) -> list[Any]:
 
 
 def compile_quickly(kernel_cache: type) -> None:
-    """Have all functions whose cache is of this class compiled with less work, from now on."""
+    """Have all functions whose cache is of this class compiled with less work, from now on.
+
+    `compile_time.start_clock` comes first: nesting is counted there.
+    """
     quick, optimize = _Quick(kernel_cache), _Library._optimize_functions
     pass_manager = _Codegen._module_pass_manager
     register: Any = event.register
     register("numba:compile", quick)
-    leave_inner_kernels(lambda: quick.ours)
+    compile_inner_with_callers(lambda: quick.ours)
 
     def optimize_functions(library: Any, module: Any) -> None:
         if quick.ours:

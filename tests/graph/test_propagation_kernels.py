@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from sslbench.graph.propagation import kernels
-from sslbench.graph.propagation.solver import Edges, on_lines
+from sslbench.graph.propagation.solver import Edges, on_lines, solve
 from support.propagation_oracle import distributions
 
 V = 2500  # three chunks of rows
@@ -59,6 +59,16 @@ def test_a_jacobi_step(graph: csr_array, K: int) -> None:
     out = np.empty_like(q)
     kernels.jacobi_step(*edges.csr, q, r, labeled, 0.4, 0.01, scale, out)
     np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("K", [2, 12])
+def test_a_system_that_is_solved_by_the_last_step(K: int) -> None:
+    """Of a diagonal matrix, whose preconditioner is exact: one step."""
+    edges = Edges.from_matrix(csr_array((5, 5)), 5)
+    b, diagonal = distributions(1, 5, K), np.arange(1.0, 6.0)
+    for steps in (1, 2):
+        x = solve(edges, 1.0, diagonal, b, max_steps=steps)
+        np.testing.assert_allclose(x, b / diagonal[:, None], rtol=1e-12)
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, *LABELS])

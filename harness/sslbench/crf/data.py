@@ -83,7 +83,7 @@ class Batch:
 
     @cached_property
     def longest_of_eight(self) -> int:
-        """Tokens of the longest of eight sentences at a time, longest first, added up."""
+        """Sum over groups of eight sentences, in order of length, of the tokens of the longest."""
         return int(np.diff(self.offsets)[self.longest_first[::8]].sum())
 
     def groups(self, sentences_per_group: int = 8) -> I64:

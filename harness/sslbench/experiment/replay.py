@@ -143,10 +143,9 @@ def compared(
 
 
 def as_before(store: Store, record: RunRecord, again: RunRecord) -> Verification | None:
-    """The result of a replay that differs from its record as an earlier replay does.
+    """The result of a replay that differs from its record, but not from the last replay of it.
 
-    None unless that was on the same kind of processor, had the same predictions and counted as the
-    same.
+    If that one counted as the same on the same kind of processor, so does this one. Else None.
     """
     before, result = load_verification(store, record), _of_processor(record, again)
     if before is None or not before.same or not before.predictions:

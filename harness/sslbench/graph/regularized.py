@@ -225,8 +225,10 @@ class RegularizedPosterior:
         return [self.crf.potentials(data, weights) for data in self.parts]
 
     def _new_space(self) -> _Space:
-        """In one piece, since the C library hands the pages of several large arrays back to the
-        system when they are freed; new pages took a third of a step.
+        """Space for a posterior, in one piece.
+
+        The C library hands the pages of several large arrays back to the system when they are
+        freed; to get new ones took a third of a step.
         """
         (R, K), (_, P) = self.penalty.rows.fixed.shape, self.penalty.rows.shape
         space = from_line(np.empty(R * P + (2 * R + 1) * K + LINE))

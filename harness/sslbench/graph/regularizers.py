@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array
 
+from sslbench.checked import check_array
 from sslbench.graph.batch_rows import scale_rows
 from sslbench.graph.propagation.kernels import add_labels, row_energy, system_product
 from sslbench.graph.propagation.solver import Edges, as_rows, width_on_lines
@@ -28,13 +29,19 @@ class Rows:
 
     row_of: int32[N], row of each unlabeled token, -1 = none. scale: float64[R].
     fixed: float64[R, K], the contribution of labeled tokens. width: columns P of the rows, 0 from K
-    on, as the penalty reads them fastest; None = K.
+    on, as the penalty reads them fastest; None = K. ValueError for other arrays, and if P < K.
     """
 
     row_of: I32
     scale: F64
     fixed: F64
     width: int | None = None
+
+    def __post_init__(self) -> None:
+        check_array(self.fixed, "fixed", np.float64, (None, None))
+        check_array(self.scale, "scale", np.float64, (len(self.fixed),))
+        if self.shape[1] < self.fixed.shape[1]:
+            raise ValueError(f"width {self.width} is less than {self.fixed.shape[1]} labels")
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -43,9 +50,14 @@ class Rows:
         return rows, self.width or labels
 
     def from_sums(self, sums: F64, out: F64 | None = None) -> F64:
-        """The rows, float64[R, P], from the sums of marginals, float64[R, K]; out: space for it."""
+        """The rows, float64[R, P], from the sums of marginals, float64[R, K]; out: space for it.
+
+        ValueError for arrays of other shapes.
+        """
+        R, K = self.fixed.shape
         rows = np.empty(self.shape) if out is None else out
-        scale_rows(as_rows(sums, len(self.fixed), "sums"), self.scale, self.fixed, rows)
+        check_array(rows, "out", np.float64, self.shape)
+        scale_rows(as_rows(sums, R, "sums", [K]), self.scale, self.fixed, rows)
         return rows
 
 
@@ -109,19 +121,26 @@ class GraphLaplacian:
         return cls(Edges.from_matrix(W, V), rows)
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
-        """The sum, and 2 / n_a times the Laplacian of m at each vertex a of n_a tokens."""
-        m = as_rows(m, len(self.rows.fixed), "m")
-        gradient = np.empty_like(self.rows.fixed)
+        """The sum, and 2 / n_a times the Laplacian of m at each vertex a of n_a tokens.
+
+        ValueError for rows of another shape.
+        """
+        m, gradient = self._checked(m), np.empty_like(self.rows.fixed)
         edges, twice, energy = self.edges, 2.0 * self.rows.scale, np.empty(gradient.shape[1])
         system_product(*edges.csr, 1.0, edges.degree, m, gradient, energy, scale=twice)
         return float(energy.sum()), gradient
 
     def divergence(self, new: F64, old: F64) -> float:
         """The penalty of new - old, as it is quadratic."""
-        change = as_rows(new - old, len(self.rows.fixed), "m")
+        change = self._checked(new - old)
         energy = np.empty(len(change))
         row_energy(*self.edges.csr, change, energy)
         return 0.5 * float(energy.sum())
+
+    def _checked(self, m: F64) -> F64:
+        """Rows that the kernels can read."""
+        V, K = self.rows.fixed.shape
+        return as_rows(m, V, "m", [K, self.rows.shape[1]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -52,11 +53,15 @@ class Edges:
         return self.indptr, self.indices, self.weights
 
 
-def as_rows(array: F64, vertices: int, name: str) -> F64:
-    """`array` as contiguous float64[V, K]; ValueError if it has another number of rows."""
+def as_rows(array: F64, vertices: int, name: str, columns: Sequence[int] = ()) -> F64:
+    """`array` as contiguous float64[V, K]; ValueError if it has another shape.
+
+    columns: the values that K may have; none = any.
+    """
     rows = np.ascontiguousarray(array, dtype=np.float64)
-    if rows.ndim != 2 or len(rows) != vertices:
-        raise ValueError(f"{name} must be float64[{vertices}, K], got {rows.shape}")
+    if rows.ndim != 2 or len(rows) != vertices or (columns and rows.shape[1] not in columns):
+        wanted = " or ".join(map(str, dict.fromkeys(columns))) or "K"
+        raise ValueError(f"{name} must be float64[{vertices}, {wanted}], got {rows.shape}")
     return rows
 
 
@@ -124,7 +129,7 @@ def solve(
     for _ in range(max_steps):
         active = squares > goal
         if not active.any():
-            return np.ascontiguousarray(x[:, :columns])
+            break
         system_product(*edges.csr, coupling, diagonal, p, product, curvature)
         active &= curvature > 0
         step = np.divide(rho, curvature, out=np.zeros(K), where=active)
@@ -137,4 +142,4 @@ def solve(
             f"conjugate gradients: {np.count_nonzero(squares > goal)} of {columns} labels did not"
             f" reach a relative residual of {tolerance:g} in {max_steps} steps"
         )
-    return x
+    return np.ascontiguousarray(x[:, :columns])
