@@ -272,7 +272,6 @@ def test_an_earlier_replay_that_differs_decides_nothing(
     changed = with_other_predictions(store)
     again = replayed(changed)
     before = compared(store, changed, again, msgspec.structs.replace(again, code=changed.code))
-    assert before is not None
     save_verification(store, changed, before)
     known = as_before(store, changed, again)
     assert known is not None
@@ -293,7 +292,11 @@ def test_earlier_code_that_cannot_replay_stops_nothing(store: Store, tmp_path: P
 
 def test_earlier_code_with_other_predictions_decides_nothing(store: Store) -> None:
     changed = with_other_predictions(store)
-    assert compared(store, changed, replayed(changed), changed) is None
+    again = replayed(changed)
+    with pytest.raises(UserError, match="other predictions than today's"):
+        compared(store, changed, again, changed)
+    with pytest.raises(UserError, match="of other code than the reference"):
+        compared(store, changed, again, msgspec.structs.replace(again, code={"engine": "other"}))
 
 
 def test_a_checkout_replays_a_run_in_a_process_of_its_own(tmp_path: Path) -> None:

@@ -128,17 +128,19 @@ def verification(record: RunRecord, again: RunRecord) -> Verification:
 
 def compared(
     store: Store, record: RunRecord, again: RunRecord, reference: RunRecord
-) -> Verification | None:
+) -> Verification:
     """The result of a replay that differs from its record as a replay of earlier code does.
 
     The difference is then one of the processor, and today's code counts as the same.
 
     reference: the record of the replay of earlier code, made on the machine of `again`.
-    None if the predictions of the two replays differ, or the record is not of that code.
+    UserError if the record is not of that code, or the predictions of the two replays differ.
     """
     known = [record.code, *same_codes(store, record)]
-    if reference.code not in known or _difference(reference, again):
-        return None
+    if reference.code not in known:
+        raise UserError(f"the record of {record.created} is of other code than the reference")
+    if _difference(reference, again):
+        raise UserError("the reference has other predictions than today's code, too")
     return _of_processor(record, again)
 
 
