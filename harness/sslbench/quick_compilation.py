@@ -77,7 +77,7 @@ def _variables(instruction: Any, value: Any) -> list[Any]:
 
 
 def compile_quickly(kernel_cache: type) -> None:
-    """Have all functions whose cache is of this class compiled with less work, from now on.
+    """From now on, compile functions whose cache is of this class with less work.
 
     `compile_time.start_clock` comes first: nesting is counted there.
     """

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from grid import measure
 
-#: today's defaults, the second trial of seed 0, and a third where two have too few mixtures
+#: today's defaults; what tuning tries second with seed 0; a third where two mix to fewer than eight
 SETTINGS = {
     "graph_self_training": [
         {"sigma2": 10, "eta": 0.001, "rounds": 10, "alpha": 0.6, "omega": 0, "mu": 0.5, "nu": 0.01},

@@ -140,7 +140,7 @@ def compared(
     if reference.code not in known:
         raise UserError(f"the record of {record.created} is of other code than the reference")
     if _difference(reference, again):
-        raise UserError("the reference has other predictions than today's code, too")
+        raise UserError("the reference has other predictions than today's code")
     return _of_processor(record, again)
 
 
