@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sslbench.folders import cache_folder
+from sslbench.engine.files.folders import cache_folder
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -17,7 +17,7 @@ import sslbench
 from sslbench.choosing import Candidate, Choice, _fitting, _Search
 from sslbench.cli import cli
 from sslbench.cli.options import Duration
-from sslbench.experiment.plan import Request
+from sslbench.experiment.planning.plan import Request
 from sslbench.plugins import registry
 from sslbench.report.two_runs import RunComparison
 from support.synth_text import synth_text

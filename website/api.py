@@ -10,30 +10,33 @@ _NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "api/results.md": (
         "Taggers and records",
         (
-            "sslbench.experiment.saved.SavedTagger",
-            "sslbench.experiment.train_one.TrainedTagger",
-            "sslbench.experiment.record.RunRecord",
+            "sslbench.experiment.run.saved.SavedTagger",
+            "sslbench.experiment.run.train_one.TrainedTagger",
+            "sslbench.experiment.records.record.RunRecord",
             "sslbench.report.two_runs.RunComparison",
-            "sslbench.errors.UserError",
+            "sslbench.engine.errors.UserError",
         ),
     ),
     "api/methods.md": (
         "For methods",
         (
             "sslbench.method",
-            "sslbench.experiment.problem.Problem",
-            "sslbench.experiment.problem.Tagger",
-            "sslbench.experiment.context.RunContext",
-            "sslbench.experiment.space.SearchAxis",
+            "sslbench.experiment.inputs.problem.Problem",
+            "sslbench.experiment.inputs.problem.Tagger",
+            "sslbench.experiment.run.context.RunContext",
+            "sslbench.experiment.planning.space.SearchAxis",
         ),
     ),
-    "api/engine.md": ("The engine", ("sslbench.crf",)),
+    "api/engine.md": ("The engine", ("sslbench.engine.crf",)),
     "api/text.md": (
         "Corpora, features, datasets",
-        ("sslbench.corpus", "sslbench.features", "sslbench.experiment.data.Dataset"),
+        ("sslbench.engine.corpus", "sslbench.engine.features", "sslbench.experiment.data.Dataset"),
     ),
-    "api/graph.md": ("Graphs", ("sslbench.graph",)),
-    "api/plugins.md": ("Registrations", ("sslbench.registrations", "sslbench.hooks")),
+    "api/graph.md": ("Graphs", ("sslbench.engine.graph",)),
+    "api/plugins.md": (
+        "Registrations",
+        ("sslbench.plugins.registrations", "sslbench.plugins.hooks"),
+    ),
 }
 
 #: text of each page by its path

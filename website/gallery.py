@@ -16,10 +16,10 @@ from functools import cache
 from pathlib import Path
 
 from sslbench.cli.parameters import describe
-from sslbench.errors import UserError
-from sslbench.experiment.space import search_space
+from sslbench.engine.errors import UserError
+from sslbench.experiment.planning.space import search_space
 from sslbench.plugins import registry
-from sslbench.registrations import MethodInfo
+from sslbench.plugins.registrations import MethodInfo
 from sslbench.report.escape import markdown_text
 
 ROOT = Path(__file__).parents[1]

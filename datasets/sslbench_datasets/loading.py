@@ -12,12 +12,12 @@ import numpy as np
 from msgspec import Meta
 
 from sslbench import RemoteFile
-from sslbench.corpus import Corpus, RawBytes, read_bytes
-from sslbench.corpus.files import COPY_AGAIN
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, RawBytes, read_bytes
+from sslbench.engine.corpus.files import COPY_AGAIN
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I64, Bool
 from sslbench.experiment.data import DataHome
-from sslbench.experiment.values import typed_values
-from sslbench.types import I64, Bool
+from sslbench.experiment.planning.values import typed_values
 from sslbench_datasets.upstream import size
 
 Counts = tuple[int, ...]

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sslbench.api import compare, load_tagger, results, run, train
-    from sslbench.corpus import Column, Corpus, Shards, Vocabulary
-    from sslbench.errors import UserError
-    from sslbench.experiment.context import RunContext
+    from sslbench.engine.corpus import Column, Corpus, Shards, Vocabulary
+    from sslbench.engine.errors import UserError
+    from sslbench.engine.features import Atom, Template, TemplateFeaturizer
     from sslbench.experiment.data import DataHome, Dataset
+    from sslbench.experiment.inputs.problem import Problem, Tagger
     from sslbench.experiment.metrics import Alternatives
-    from sslbench.experiment.problem import Problem, Tagger
-    from sslbench.experiment.space import SearchAxis
-    from sslbench.features import Atom, Template, TemplateFeaturizer
-    from sslbench.hooks import hookimpl
+    from sslbench.experiment.planning.space import SearchAxis
+    from sslbench.experiment.run.context import RunContext
     from sslbench.method import CRFMethod, GraphCRFParams, GraphParams, TrainingParams
     from sslbench.plugins import Registry, registry
-    from sslbench.registrations import (
+    from sslbench.plugins.hooks import hookimpl
+    from sslbench.plugins.registrations import (
         DatasetInfo,
         FeaturizerInfo,
         MethodInfo,
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
-    "sslbench.errors": ("UserError",),
-    "sslbench.hooks": ("hookimpl",),
+    "sslbench.engine.errors": ("UserError",),
+    "sslbench.plugins.hooks": ("hookimpl",),
     "sslbench.plugins": ("Registry", "registry"),
-    "sslbench.registrations": (
+    "sslbench.plugins.registrations": (
         "DatasetInfo",
         "FeaturizerInfo",
         "MethodInfo",
@@ -48,13 +48,13 @@ _HOMES = {
         "TextFeaturesInfo",
     ),
     # These import numpy.
-    "sslbench.corpus": ("Column", "Corpus", "Shards", "Vocabulary"),
-    "sslbench.features": ("Atom", "Template", "TemplateFeaturizer"),
+    "sslbench.engine.corpus": ("Column", "Corpus", "Shards", "Vocabulary"),
+    "sslbench.engine.features": ("Atom", "Template", "TemplateFeaturizer"),
     "sslbench.experiment.data": ("DataHome", "Dataset"),
     "sslbench.experiment.metrics": ("Alternatives",),
-    "sslbench.experiment.context": ("RunContext",),
-    "sslbench.experiment.problem": ("Problem", "Tagger"),
-    "sslbench.experiment.space": ("SearchAxis",),
+    "sslbench.experiment.run.context": ("RunContext",),
+    "sslbench.experiment.inputs.problem": ("Problem", "Tagger"),
+    "sslbench.experiment.planning.space": ("SearchAxis",),
     # These import numba.
     "sslbench.api": ("compare", "load_tagger", "results", "run", "train"),
     "sslbench.method": ("CRFMethod", "GraphCRFParams", "GraphParams", "TrainingParams"),

@@ -15,13 +15,13 @@ import msgspec
 
 from sslbench.experiment.execute.grid import GridOptions, Reuse, run_grid
 from sslbench.experiment.execute.threads import use_threads
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.protocol import parse_labeled, parse_unlabeled
-from sslbench.experiment.record import RunRecord, TextSource
-from sslbench.experiment.saved import SavedTagger
-from sslbench.experiment.saved import load_tagger as load
-from sslbench.experiment.store import Store
-from sslbench.experiment.train_one import TrainedTagger, train_tagger
+from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.record import RunRecord, TextSource
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.saved import SavedTagger
+from sslbench.experiment.run.saved import load_tagger as load
+from sslbench.experiment.run.train_one import TrainedTagger, train_tagger
 from sslbench.plugins import registry
 from sslbench.report.flat import flat_rows
 from sslbench.report.two_runs import RunComparison, compare_runs

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data.userdata import fitting_featurizers
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
-from sslbench.experiment.training import load_dataset
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.training import load_dataset
 from sslbench.plugins import Registry, registry
 from sslbench.report.two_runs import RunComparison, compare_runs
 

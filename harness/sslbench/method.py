@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from sslbench.crf.params import Sigma2, TrainingParams
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import FeaturesFrom, Problem, Tagger
-from sslbench.experiment.problem_graph import (
+from sslbench.engine.crf.params import Sigma2, TrainingParams
+from sslbench.experiment.inputs.problem import FeaturesFrom, Problem, Tagger
+from sslbench.experiment.inputs.problem_graph import (
     GraphColumn,
     GraphSimilarity,
     HasGraphParams,
@@ -22,7 +21,8 @@ from sslbench.experiment.problem_graph import (
     TextVertices,
     check_similarity,
 )
-from sslbench.experiment.space import SearchAxis
+from sslbench.experiment.planning.space import SearchAxis
+from sslbench.experiment.run.context import RunContext
 
 __all__ = [
     "CRFMethod",
@@ -53,16 +53,16 @@ class CRFMethod(ABC):
 
     - ``Params``: the parameters with their defaults and bounds, derived from `TrainingParams`;
       ``Params.search``, a tuple of `SearchAxis`, says what is tuned besides the parameters of
-      `sslbench.experiment.space.SHARED`; ``Params.presets``, a mapping of names to values of some
-      parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints;
+      `sslbench.experiment.planning.space.SHARED`; ``Params.presets``, a mapping of names to values
+      of some parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
-      A method that returns a `sslbench.crf.ChainCRF` needs neither;
+      A method that returns a `sslbench.engine.crf.ChainCRF` needs neither;
     - ``evidence(problem, crf, held_out, params, run)``: what its first round would teach, for a
-      forecast (`sslbench.experiment.forecast.HasEvidence`);
+      forecast (`sslbench.experiment.checks.forecast.HasEvidence`);
     - the class attributes below.
 
-    What a tagger must have and may declare: `sslbench.experiment.problem.Tagger`. For which tasks
-    and models the method is: `sslbench.MethodInfo`.
+    What a tagger must have and may declare: `sslbench.experiment.inputs.problem.Tagger`. For which
+    tasks and models the method is: `sslbench.MethodInfo`.
 
     Attributes
     ----------

@@ -19,23 +19,23 @@ try:
 except ImportError as error:
     raise ImportError("scikit-learn is missing: pip install 'sslbench[sklearn]'") from error
 
-from sslbench.corpus import CorpusShards, Scheme, Vocabulary, detect_scheme
-from sslbench.corpus.tokens import corpus_of
-from sslbench.crf import ChainCRF
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
+from sslbench.engine.corpus import CorpusShards, Scheme, Vocabulary, detect_scheme
+from sslbench.engine.corpus.tokens import corpus_of
+from sslbench.engine.crf import ChainCRF
+from sslbench.engine.errors import UserError
+from sslbench.engine.features.dicts import DictFeatures, read_sentences
+from sslbench.engine.types import F64
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.userdata import fitting_featurizers, recognize
 from sslbench.experiment.execute.threads import use_threads
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.saved import SavedTagger
-from sslbench.experiment.train_one import TrainedTagger, train_on
-from sslbench.features.dicts import DictFeatures, read_sentences
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.fitting import LocalMethod
+from sslbench.experiment.run.saved import SavedTagger
+from sslbench.experiment.run.train_one import TrainedTagger, train_on
 from sslbench.method import CRFMethod, TrainingParams
 from sslbench.plugins import registry
-from sslbench.types import F64
 
 Sentences = Sequence[Sequence[Any]]
 Labels = Sequence[Sequence[str]]

@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from sslbench.checked import Saved
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, LabelPass, SavedModel
-from sslbench.graph.lookup import NgramScores
-from sslbench.types import F64, I32, Arrays
+from sslbench.engine.checked import Saved
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF, LabelPass, SavedModel
+from sslbench.engine.graph.lookup import NgramScores
+from sslbench.engine.types import F64, I32, Arrays
 
 Decoding = Annotated[
     Literal["posterior", "viterbi"],

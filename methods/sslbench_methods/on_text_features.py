@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sslbench import CRFMethod, Problem, RunContext
-from sslbench.experiment.text_features import FeaturedTagger, on_features
+from sslbench.experiment.inputs.text_features import FeaturedTagger, on_features
 from sslbench_methods.supervised import Supervised
 
 
@@ -13,7 +13,7 @@ class OnTextFeatures(CRFMethod):
     """What ``--method supervised --with NAME`` computes, with one set of parameters.
 
     A subclass has ``Params`` with all fields of the learner's.  name: of the learner, a
-    `sslbench.experiment.text_features.TextFeatures`, as it is registered.
+    `sslbench.experiment.inputs.text_features.TextFeatures`, as it is registered.
     """
 
     name: ClassVar[str]

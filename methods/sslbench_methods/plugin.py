@@ -293,13 +293,13 @@ MODELS: tuple[ModelInfo, ...] = (
         name="crf1",
         summary="first-order linear-chain conditional random field",
         reference=LAFFERTY_2001,
-        target="sslbench.crf.chain_model:ChainModel",
+        target="sslbench.engine.crf.chain_model:ChainModel",
     ),
     ModelInfo(
         name="crf2",
         summary="second-order chain: also weights of three labels in a row",
         reference=HE_2013,
-        target="sslbench.crf.chain_model:SecondOrderModel",
+        target="sslbench.engine.crf.chain_model:SecondOrderModel",
     ),
 )
 

@@ -14,10 +14,16 @@ import msgspec
 import numpy as np
 
 from sslbench import RunContext, SearchAxis, TrainingParams
-from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, TrainingResult, split_tokens
-from sslbench.graph.tokens import type_means
+from sslbench.engine.crf import (
+    ChainCRF,
+    EncodedCorpus,
+    EncodedProblem,
+    TrainingResult,
+    split_tokens,
+)
+from sslbench.engine.graph.tokens import type_means
+from sslbench.engine.types import F64, I32
 from sslbench.method import GraphColumn, TextVertices
-from sslbench.types import F64, I32
 from sslbench_methods import shared
 from sslbench_methods.self_labeled import WeightScale, sentence_weight
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from sslbench.crf import EncodedProblem
+from sslbench.engine.crf import EncodedProblem
 
 WeightScale = Annotated[
     Literal["ratio", "sentence"],

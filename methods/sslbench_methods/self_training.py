@@ -13,9 +13,9 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.crf import ChainCRF, EncodedCorpus
+from sslbench.engine.crf import ChainCRF, EncodedCorpus
+from sslbench.engine.types import F64, I32
 from sslbench.method import FeaturesFrom
-from sslbench.types import F64, I32
 
 from .self_labeled import WeightScale, sentence_weight
 from .shared import Presets, certain, changed_share, encoded, hard_targets, train_supervised

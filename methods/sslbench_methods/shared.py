@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from sslbench import Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.crf import ChainCRF, EncodedProblem, HardLabels
+from sslbench.engine.crf import ChainCRF, EncodedProblem, HardLabels
+from sslbench.engine.types import F64, I32
 from sslbench.method import FeaturesFrom
-from sslbench.types import F64, I32
 
 FeaturePruning = Annotated[
     Literal["none", "posterior"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from sslbench.types import F64
+from sslbench.engine.types import F64
 
 _ROUNDS = 8  # of subspace iteration
 _SPARE = 10  # dimensions that are iterated besides those that are kept

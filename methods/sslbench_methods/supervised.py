@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from sslbench import CRFMethod, Problem, RunContext, TrainingParams
-from sslbench.crf import ChainCRF
+from sslbench.engine.crf import ChainCRF
 from sslbench.taggers import Decoding, PosteriorTagger
 
 from .shared import encoded

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from sslbench import Problem
-from sslbench.corpus import sentence_ids
-from sslbench.types import I32, I64
+from sslbench.engine.corpus import sentence_ids
+from sslbench.engine.types import I32, I64
 
 
 @dataclass(frozen=True)

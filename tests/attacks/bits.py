@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attacks.command import SMALL, Table, main, sslbench
-from sslbench.errors import UserError
-from sslbench.experiment.store import Store, StoreWarning
+from sslbench.engine.errors import UserError
+from sslbench.experiment.records.store import Store, StoreWarning
 
 Change = Callable[[bytearray, random.Random], None]
 _EVERY = 50  # attacks of which one is also looked at by the command line, which takes a second

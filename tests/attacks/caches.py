@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attacks.command import SMALL, Result, Table, main, sslbench
 from attacks.kills import results
-from sslbench.folders import cache_folder
+from sslbench.engine.files.folders import cache_folder
 
 NOBODY = 12345  # a user who has no name
 METHODS = ["--method", "supervised", "--method", "graph_propagation"]

@@ -21,8 +21,8 @@ from typing import TypeAlias
 import psutil
 
 from attacks.command import SMALL, Process, Table, main, sslbench
-from sslbench.experiment.integrity import decode
-from sslbench.folders import cache_folder
+from sslbench.engine.files.folders import cache_folder
+from sslbench.experiment.records.integrity import decode
 
 GRIDS = {
     "plain": "--method supervised --method self_training --set self_training.rounds=1",

@@ -18,10 +18,10 @@ import msgspec
 import psutil
 
 from sslbench.experiment.execute.pool import run_all
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import registry
 from support.hostile_methods import BEHAVIORS, CHEATS, MARK
 

@@ -30,11 +30,11 @@ import numpy as np
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.corpus import Corpus, RawBytes, read_conll
-from sslbench.crf import ChainModel, add_facts
-from sslbench.errors import UserError
-from sslbench.experiment.saved import load_tagger
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus import Corpus, RawBytes, read_conll
+from sslbench.engine.crf import ChainModel, add_facts
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import Registry, registry
 from support.damage import limited
 

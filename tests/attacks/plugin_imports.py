@@ -23,7 +23,7 @@ import psutil
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from sslbench.crf.persist import write_model
+from sslbench.engine.crf.persist import write_model
 from support.plugin_site import Site, one_method
 
 NICE = one_method("nice_method", "nice:Method")

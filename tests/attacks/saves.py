@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from attacks.command import SMALL, Process, Table, main, sslbench
-from sslbench.crf import read_model
+from sslbench.engine.crf import read_model
 
 _AFTER_TRAINING = 0.7  # of the time of an undisturbed command
 

@@ -27,11 +27,11 @@ if __name__ == "__main__":
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.corpus import read_conll
-from sslbench.errors import UserError
+from sslbench.engine.corpus import read_conll
+from sslbench.engine.errors import UserError
+from sslbench.engine.features.crfpp import load_featurizer
 from sslbench.experiment.data.userdata import load_user_data
-from sslbench.experiment.store import Store
-from sslbench.features.crfpp import load_featurizer
+from sslbench.experiment.records.store import Store
 
 COLUMNS = ("word", "pos", "label")
 Sentences = list[list[tuple[str, ...]]]

@@ -19,8 +19,8 @@ from multiprocessing import get_context
 from typing import Any
 
 from sslbench import Problem, RunContext, TrainingParams
-from sslbench.corpus import Corpus, CorpusShards, HeadTokens
-from sslbench.crf import ChainModel, HardLabels
+from sslbench.engine.corpus import Corpus, CorpusShards, HeadTokens
+from sslbench.engine.crf import ChainModel, HardLabels
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 from sslbench_datasets.reuters.load import tokenized_text

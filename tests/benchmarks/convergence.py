@@ -18,8 +18,8 @@ from scipy import stats
 
 from benchmarks.learned_features import done_cells
 from benchmarks.text_amounts import LABELED, SUITE
+from sslbench.engine.types import F64
 from sslbench.report.svg import Plot
-from sslbench.types import F64
 
 CORPUS, TEXT = "conll00", "100000t"
 

@@ -25,15 +25,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import execute
-from sslbench.experiment.store import Store
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import execute
+from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Origin, Registry, registry
-from sslbench.registrations import DatasetInfo
+from sslbench.plugins.registrations import DatasetInfo
 from sslbench.report.forecasts import HEADINGS, Cell, cells_of, forecast_rows, forecast_svg
 
 KINDS = {

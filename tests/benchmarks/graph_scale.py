@@ -32,9 +32,9 @@ BATCH = 250  # rows of scipy's product at a time
 
 def text_of(vertices: int):
     """Labeled and unlabeled words with about so many trigram types."""
-    from sslbench.corpus import Column, Corpus, Vocabulary
+    from sslbench.engine.corpus import Column, Corpus, Vocabulary
+    from sslbench.engine.graph.vertices import ngram_vertices
     from sslbench.experiment.data import DataHome
-    from sslbench.graph.vertices import ngram_vertices
     from sslbench.plugins import registry
 
     parts, strings = [], []
@@ -64,8 +64,8 @@ def text_of(vertices: int):
 
 def make(vertices: int, path: Path) -> None:
     """The vectors of a text, saved."""
-    from sslbench.graph.contexts import context_vectors
-    from sslbench.graph.vertices import ngram_vertices
+    from sslbench.engine.graph.contexts import context_vectors
+    from sslbench.engine.graph.vertices import ngram_vertices
     from sslbench_methods.graph_self_training.templates import SUBRAMANYA2010
 
     text = text_of(vertices)
@@ -74,7 +74,7 @@ def make(vertices: int, path: Path) -> None:
 
 
 def ours(X, k: int, rows) -> None:
-    from sslbench.graph.neighbors import nearest
+    from sslbench.engine.graph.neighbors import nearest
 
     nearest(X, k, threads=1)
 

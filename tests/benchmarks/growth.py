@@ -24,18 +24,18 @@ from graph_scale import text_of
 from scale import WithPos, with_pos
 from traces import peak_mb
 
-from sslbench.compile_time import compile_seconds
-from sslbench.corpus import Column, CorpusShards, StoredShards, Vocabulary, write_shards
-from sslbench.crf import ChainModel
-from sslbench.experiment.context import RunContext
+from sslbench.engine.compilation.compile_time import compile_seconds
+from sslbench.engine.compilation.threads import set_number_of_threads
+from sslbench.engine.corpus import Column, CorpusShards, StoredShards, Vocabulary, write_shards
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.graph.contexts import context_vectors
+from sslbench.engine.graph.neighbors import nearest
+from sslbench.engine.graph.vertices import ngram_vertices
 from sslbench.experiment.data import DataHome
-from sslbench.experiment.problem import Problem
-from sslbench.features import TemplateFeaturizer
-from sslbench.graph.contexts import context_vectors
-from sslbench.graph.neighbors import nearest
-from sslbench.graph.vertices import ngram_vertices
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
-from sslbench.threads import set_number_of_threads
 from sslbench_datasets.synth.load import load
 from sslbench_methods.graph_self_training.templates import SUBRAMANYA2010
 from sslbench_methods.jess_cm.method import JessCM

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.learned_features import done_cells
-from sslbench.types import F64
+from sslbench.engine.types import F64
 
 SUITE = Path(__file__).resolve().parents[2] / "replications/he2013/suite.toml"
 METHOD, BASELINES = "graph_pr", ("supervised", "gp_crf", "graph_propagation")

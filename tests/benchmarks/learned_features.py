@@ -17,14 +17,14 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
+from sslbench.engine.types import F64
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
 from sslbench.plugins import registry
 from sslbench.report.significance import LEVEL
 from sslbench.report.svg import Plot
 from sslbench.suite.cells import Cell, suite_cells, with_records
 from sslbench.suite.file import read_suite
-from sslbench.types import F64
 
 SUITE = Path(__file__).resolve().parents[2] / "leaderboards/suites/features.toml"
 NAMES = {"brown_clusters": "clusters", "word_vectors": "vectors"}

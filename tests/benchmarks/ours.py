@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 from traces import Trace, peak_mb
 
-from sslbench.corpus import Corpus, read_conll
-from sslbench.crf import ChainCRF, ChainModel, HardLabels, TrainingParams
-from sslbench.features import TemplateFeaturizer, load_template_file
-from sslbench.types import I32
+from sslbench.engine.corpus import Corpus, read_conll
+from sslbench.engine.crf import ChainCRF, ChainModel, HardLabels, TrainingParams
+from sslbench.engine.features import TemplateFeaturizer, load_template_file
+from sslbench.engine.types import I32
 
 COLUMNS = ("word", "pos", "label")
 SIGMA2 = 0.5

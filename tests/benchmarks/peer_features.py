@@ -16,10 +16,10 @@ import numpy as np
 import ours
 import peer
 
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF
+from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.data import DataHome
-from sslbench.features import TemplateFeaturizer
 from sslbench.plugins import registry
 
 CLOSE = 1e-4

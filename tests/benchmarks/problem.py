@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 import ours
 
-from sslbench.crf import ChainModel, HardLabels, Options, dual
-from sslbench.crf.objective import Objective
-from sslbench.crf.optim import lbfgs
-from sslbench.crf.weights.deduplicate import Deduplication
+from sslbench.engine.crf import ChainModel, HardLabels, Options, dual
+from sslbench.engine.crf.objective import Objective
+from sslbench.engine.crf.optim import lbfgs
+from sslbench.engine.crf.weights.deduplicate import Deduplication
+from sslbench.engine.features import load_template_file
 from sslbench.experiment.data import DataHome
-from sslbench.features import load_template_file
 from sslbench.plugins import registry
 
 #: relative distance from the best objective found

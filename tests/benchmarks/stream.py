@@ -14,11 +14,17 @@ from pathlib import Path
 import numpy as np
 from traces import peak_mb
 
-from sslbench.corpus import ChainedShards, CorpusShards, StoredShards, read_conll, write_shards
-from sslbench.corpus.units import TextUnits
-from sslbench.crf import ChainModel
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem, labeled_part
+from sslbench.engine.corpus import (
+    ChainedShards,
+    CorpusShards,
+    StoredShards,
+    read_conll,
+    write_shards,
+)
+from sslbench.engine.corpus.units import TextUnits
+from sslbench.engine.crf import ChainModel
+from sslbench.experiment.inputs.problem import Problem, labeled_part
+from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
 from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, Trainer
 

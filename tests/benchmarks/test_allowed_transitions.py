@@ -14,12 +14,12 @@ import pytest
 from numba import njit
 from problem import OUT, Figure
 
-from sslbench.corpus import PreviousType
-from sslbench.crf.data import Batch, LabelTriples
-from sslbench.crf.second_order import sparse
-from sslbench.crf.second_order.batch import SecondOrderPotentials
-from sslbench.crf.simd import rows
-from sslbench.types import F64, I32, I64, Bool
+from sslbench.engine.corpus import PreviousType
+from sslbench.engine.crf.data import Batch, LabelTriples
+from sslbench.engine.crf.second_order import sparse
+from sslbench.engine.crf.second_order.batch import SecondOrderPotentials
+from sslbench.engine.crf.simd import rows
+from sslbench.engine.types import F64, I32, I64, Bool
 
 MESSAGES = 20_000 if OUT else 10
 SENTENCES = 100 if OUT else 2

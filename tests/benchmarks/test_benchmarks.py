@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 from problem import ROUNDS, TEMPLATES, Figure, Text
 
-from sslbench.crf import HardLabels, Objective
-from sslbench.features import TemplateFeaturizer, load_template_file
+from sslbench.engine.compilation.threads import number_of_threads
+from sslbench.engine.crf import HardLabels, Objective
+from sslbench.engine.features import TemplateFeaturizer, load_template_file
 from sslbench.plugins import registry
-from sslbench.threads import number_of_threads
 
 pytest.importorskip(
     "pycrfsuite", reason="python-crfsuite is not installed: no peer to compare with"
@@ -172,7 +172,7 @@ def test_optimizer_alone(benchmark: Any, trainings: Trainings, figure: Figure) -
 
     from scipy.optimize import minimize as scipy_minimize
 
-    from sslbench.crf.optim.lbfgs import Options, minimize
+    from sslbench.engine.crf.optim.lbfgs import Options, minimize
 
     n, iterations = len(trainings.crf.weights), 15
     curvature = np.random.default_rng(0).uniform(1.0, 100.0, n)
@@ -266,10 +266,10 @@ def test_jess_cm_unlabeled_pass(
     benchmark: Any, text: Text, figure: Figure, chunk39: TemplateFeaturizer
 ) -> None:
 
-    from sslbench.corpus import CorpusShards
-    from sslbench.corpus.units import TextUnits
-    from sslbench.experiment.context import RunContext
-    from sslbench.experiment.problem import Problem, labeled_part
+    from sslbench.engine.corpus import CorpusShards
+    from sslbench.engine.corpus.units import TextUnits
+    from sslbench.experiment.inputs.problem import Problem, labeled_part
+    from sslbench.experiment.run.context import RunContext
     from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, Trainer
 
     labeled = labeled_part(text.train, np.arange(min(500, text.train.n_sentences)))

@@ -10,11 +10,11 @@ import pytest
 from ours import SIGMA2, label_codes
 from problem import ROUNDS, SENTENCES
 
-from sslbench.crf import ChainModel, HardLabels, Objective
-from sslbench.crf.weights.deduplicate import Deduplication
-from sslbench.errors import UserError
+from sslbench.engine.crf import ChainModel, HardLabels, Objective
+from sslbench.engine.crf.weights.deduplicate import Deduplication
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.data import DataHome
-from sslbench.features import TemplateFeaturizer
 from sslbench.plugins import registry
 
 CASES = [

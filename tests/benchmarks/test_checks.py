@@ -15,7 +15,7 @@ import numpy as np
 from ours import prepare
 from problem import ROUNDS, Figure, Text
 
-from sslbench.crf import HardLabels, Objective
+from sslbench.engine.crf import HardLabels, Objective
 from sslbench.plugins import registry
 
 CHECKS = ("check_array", "check_borders")
@@ -37,7 +37,7 @@ def timed_checks(spent: list[float]) -> Iterator[None]:
         modules = [each for name, each in sys.modules.items() if name.startswith("sslbench.")]
         for module in modules:
             for name in CHECKS:
-                if name in vars(module) and module.__name__ != "sslbench.checked":
+                if name in vars(module) and module.__name__ != "sslbench.engine.checked":
                     stack.enter_context(mock.patch.object(module, name, timed(vars(module)[name])))
         yield
 

@@ -16,10 +16,10 @@ import pytest
 from ours import label_codes
 from problem import OUT, ROUNDS, Figure, Text
 
-from sslbench.crf import ChainModel, HardLabels, LogPartition, Objective, Term
-from sslbench.crf.data import Batch
-from sslbench.crf.entropy import Entropy
-from sslbench.crf.first_order.batch import BatchPotentials
+from sslbench.engine.crf import ChainModel, HardLabels, LogPartition, Objective, Term
+from sslbench.engine.crf.data import Batch
+from sslbench.engine.crf.entropy import Entropy
+from sslbench.engine.crf.first_order.batch import BatchPotentials
 from sslbench.plugins import registry
 from support.nested_entropy import NestedEntropy
 

@@ -15,8 +15,8 @@ import pytest
 from problem import OUT, ROUNDS, Figure
 from scipy import sparse
 
-from sslbench.graph.neighbors import nearest, predicted_cost
-from sslbench.threads import number_of_threads
+from sslbench.engine.compilation.threads import number_of_threads
+from sslbench.engine.graph.neighbors import nearest, predicted_cost
 
 VERTICES = int(os.environ.get("SSLBENCH_BENCH_VERTICES", "50000" if OUT else "2000"))
 WORDS = 30_000

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from problem import OUT, Figure
 
-from sslbench.experiment.runner import execute
+from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from support.run_fakes import task

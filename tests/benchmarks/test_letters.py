@@ -14,8 +14,8 @@ import pytest
 from problem import OUT, ROUNDS, Figure
 from scipy.optimize import linear_sum_assignment
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.graph.vertices import ngram_vertices
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.graph.vertices import ngram_vertices
 from sslbench_datasets.letters.emd import emd
 from sslbench_datasets.letters.similarity import image_bits, nearest_letters, vertex_images
 

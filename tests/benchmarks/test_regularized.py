@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from problem import OUT, ROUNDS, Figure, five_nearest
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainModel, LogPartition, Objective
-from sslbench.features import TemplateFeaturizer
-from sslbench.graph.regularized import RegularizedPosterior
-from sslbench.graph.regularizers import GraphLaplacian
-from sslbench.types import I32
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.crf import ChainModel, LogPartition, Objective
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.graph.regularized import RegularizedPosterior
+from sslbench.engine.graph.regularizers import GraphLaplacian
+from sslbench.engine.types import I32
 
 TOKENS, LENGTH, SLOTS = (39_996, 12, 16) if OUT else (480, 12, 3)
 

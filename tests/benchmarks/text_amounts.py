@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.learned_features import done_cells
-from sslbench.experiment.record import RunRecord
+from sslbench.engine.types import F64
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.draws import crossed, values
 from sslbench.report.significance import count_table
 from sslbench.report.svg import Plot
-from sslbench.types import F64
 
 SUITE = Path(__file__).resolve().parents[2] / "replications/suzuki2008/suite.toml"
 LABELED = 500

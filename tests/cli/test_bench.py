@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import bench, cli
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 FOUND = {
     "text": "CoNLL-2000, 9 sentences",

@@ -15,15 +15,18 @@ from click.testing import CliRunner
 from scipy.sparse import csr_array
 
 from sslbench.cli import cli
-from sslbench.corpus import Corpus
-from sslbench.graph.similarity import ContextSimilarity
-from sslbench.registrations import load_target
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.graph.similarity import ContextSimilarity
+from sslbench.plugins.registrations import load_target
 from sslbench_methods.graph_pr.templates import HE2013
 from sslbench_methods.graph_self_training.templates import SUBRAMANYA2010
 
 
 class FakeBuild:
-    """In place of sslbench.graph.build: a vertex per word, edges between codes 2 n and 2 n + 1."""
+    """In place of `sslbench.engine.graph.build`: a vertex per word.
+
+    Edges are between codes 2 n and 2 n + 1.
+    """
 
     def __init__(self) -> None:
         self.text: Corpus | None = None
@@ -44,9 +47,9 @@ class FakeBuild:
 
 @pytest.fixture
 def build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBuild:
-    fake, module = FakeBuild(), ModuleType("sslbench.graph.build")
+    fake, module = FakeBuild(), ModuleType("sslbench.engine.graph.build")
     module.build_graph = fake.build_graph  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "sslbench.graph.build", module)
+    monkeypatch.setitem(sys.modules, "sslbench.engine.graph.build", module)
     monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path))
     return fake
 

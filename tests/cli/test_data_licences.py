@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import Registry
-from sslbench.registrations import DatasetInfo, RemoteFile
+from sslbench.plugins.registrations import DatasetInfo, RemoteFile
 from support.file_server import Served, serving
 
 CONTENT = b"some bytes\n"

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
-from sslbench.experiment.saved import load_tagger
-from sslbench.experiment.store import Store
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from support.chunk_text import chunks
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.experiment.store import Store
+from sslbench.experiment.records.store import Store
 
 
 def run(*words: str) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
 from sslbench.cli.text import echo, labeled, table
-from sslbench.experiment.store import Store
+from sslbench.experiment.records.store import Store
 from support.board_records import record
 from support.hostile_text import ESCAPES, NAME, SURROGATE, acts_on_a_terminal
 from support.plugin_site import Site

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from sslbench.cli import cli
 from sslbench.cli.options import SeedRange, named
 from sslbench.cli.run import _warnings
-from sslbench.experiment.settings import combinations
+from sslbench.experiment.planning.settings import combinations
 from sslbench.plugins import registry
 
 SMALL = ["--dataset", "synth", "--featurizer", "basic", "--labeled", "20", "--unlabeled", "20"]

@@ -34,7 +34,7 @@ def test_parts_give_the_same_bytes_and_scores(
     (tmp_path / "text.gz").write_bytes(gzip.compress(text.encode()))
     whole = tag(model, tmp_path / "text")
     assert "200 sentences: accuracy" in whole.stderr
-    monkeypatch.setattr("sslbench.corpus.sentence_parts._PART", 100)
+    monkeypatch.setattr("sslbench.engine.corpus.sentence_parts._PART", 100)
     monkeypatch.setattr("sslbench.cli.tag._BLOCK", 64)
     parts = tag(model, "-", stdin=text)
     assert parts.stdout == whole.stdout
@@ -50,7 +50,7 @@ def test_parts_give_the_same_bytes_and_scores(
 def test_an_error_in_a_later_part_has_its_line(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sslbench.corpus.sentence_parts._PART", 10)
+    monkeypatch.setattr("sslbench.engine.corpus.sentence_parts._PART", 10)
     text = "the O\nn1 O\n\n" * 50 + "out\n"
     monkeypatch.setattr("sslbench.cli.tag._BLOCK", 16)
     result = tag(model, "-", "--out", tmp_path / "out", stdin=text)
@@ -70,8 +70,8 @@ def test_an_endless_device_is_one_line(model: Path, file: str) -> None:
 
 
 def test_blanks_without_end_are_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sslbench.corpus.sentence_parts._PART", 10)
-    monkeypatch.setattr("sslbench.corpus.sentence_parts.MAX_SENTENCE", 100)
+    monkeypatch.setattr("sslbench.engine.corpus.sentence_parts._PART", 10)
+    monkeypatch.setattr("sslbench.engine.corpus.sentence_parts.MAX_SENTENCE", 100)
     monkeypatch.setattr("sslbench.cli.tag._BLOCK", 16)
     late = tag(model, "-", stdin="\n" * 50 + "the O\n")
     assert late.stdout.startswith("\n" * 50 + "the O ")

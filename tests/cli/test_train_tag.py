@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
-from sslbench.corpus import detect_scheme, read_conll, tag_fits
-from sslbench.corpus.annotate import append_columns, n_columns
-from sslbench.crf import ChainCRF, read_model
-from sslbench.experiment.saved import load_tagger
+from sslbench.engine.corpus import detect_scheme, read_conll, tag_fits
+from sslbench.engine.corpus.annotate import append_columns, n_columns
+from sslbench.engine.crf import ChainCRF, read_model
+from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from support.chunk_text import chunks
 
@@ -234,7 +234,7 @@ def test_a_method_that_cannot_save_says_so_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_model_of_a_method_that_is_not_installed(tmp_path: Path) -> None:
-    from sslbench.crf import write_model
+    from sslbench.engine.crf import write_model
 
     write_model(tmp_path / "m", "their_method", {}, {})
     result = sslbench("tag", tmp_path / "m", "-", stdin="a\n")

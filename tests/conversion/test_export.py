@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 from sslbench.cli import cli
 from sslbench.conversion.crfsuite_file import hash_of
 from sslbench.conversion.export import Exported
-from sslbench.corpus.tokens import corpus_of
-from sslbench.crf import ChainCRF, ChainModel
-from sslbench.experiment.saved import SavedTagger, load_tagger
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus.tokens import corpus_of
+from sslbench.engine.crf import ChainCRF, ChainModel
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.run.saved import SavedTagger, load_tagger
 from sslbench.plugins import registry
 from support.chunk_text import chunks
 

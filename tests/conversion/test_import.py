@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
 from sslbench.conversion.dumps import splits
-from sslbench.experiment.saved import load_tagger
+from sslbench.engine.types import F64
+from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
-from sslbench.types import F64
 
 LABELS = ["B-x", "I-x", "O"]
 TEMPLATES = [

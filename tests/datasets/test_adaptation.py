@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from sslbench import RemoteFile, registry
-from sslbench.corpus import Corpus
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import Template, coded_column
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.features import Template, coded_column
 from sslbench_datasets.adaptation import load as adaptation
 from sslbench_datasets.adaptation.info import (
     DATASETS,

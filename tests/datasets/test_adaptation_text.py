@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sslbench.corpus import RawBytes, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import RawBytes, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench_datasets.adaptation.load import letters
 from sslbench_datasets.adaptation.text import (
     Sentence,

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.corpus import RawBytes, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import RawBytes, Vocabulary
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import Template, TemplateFeaturizer
 from sslbench.experiment.data import Dataset
-from sslbench.features import Template, TemplateFeaturizer
 from sslbench_datasets.chinese import load as chinese
 from sslbench_datasets.chinese.info import DATASETS, RAW_TEXT
 from sslbench_datasets.chinese.text import (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.corpus import RawBytes
-from sslbench.errors import UserError
+from sslbench.engine.corpus import RawBytes
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.training import load_dataset
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.run.training import load_dataset
 from sslbench.plugins import registry
 from sslbench_datasets.chinese.info import RAW_TEXT
 from sslbench_datasets.ctb import load as ctb

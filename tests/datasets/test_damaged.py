@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from hypothesis import given
 
 from sslbench.cli import cli
-from sslbench.corpus import read_conll
-from sslbench.corpus.files import RATIO_FREE_BYTES
+from sslbench.engine.corpus import read_conll
+from sslbench.engine.corpus.files import RATIO_FREE_BYTES
 from sslbench.experiment.data.userdata import load_user_data
 from support import damage
 from support.damage import COLUMNS, READERS, Reader, altered, check, fixed, packed, symlink

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench import RemoteFile, registry
-from sslbench.corpus import Column, Corpus, RawBytes, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, RawBytes, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.genes import load as genes
 from sslbench_datasets.genes.genetag import read_tagged

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus, RawBytes, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, RawBytes, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.metrics import Alternatives, Scores, score
 from sslbench_datasets.genes import load as genes

@@ -13,12 +13,12 @@ import pytest
 from scipy.io import loadmat, savemat
 
 from sslbench import registry
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainModel, HardLabels, Options, TrainingParams
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.crf import ChainModel, HardLabels, Options, TrainingParams
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.protocol import unlabeled_text
-from sslbench.experiment.record import ProtocolSpec
+from sslbench.experiment.inputs.protocol import unlabeled_text
+from sslbench.experiment.records.record import ProtocolSpec
 from sslbench_datasets.letters import load as letters
 from sslbench_datasets.letters.info import DATASETS, LETTERS
 from sslbench_methods.featurizers.pixels import (

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.corpus import Column, CorpusShards, Vocabulary
-from sslbench.crf import ChainModel, read_model
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem, relabeled
-from sslbench.features import TemplateFeaturizer
-from sslbench.graph.build import build_graph
-from sslbench.graph.options import GraphOptions
-from sslbench.graph.tokens import empirical
-from sslbench.graph.vertices import ngram_vertices
-from sslbench.threads import using_threads
+from sslbench.engine.compilation.threads import using_threads
+from sslbench.engine.corpus import Column, CorpusShards, Vocabulary
+from sslbench.engine.crf import ChainModel, read_model
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.graph.build import build_graph
+from sslbench.engine.graph.options import GraphOptions
+from sslbench.engine.graph.tokens import empirical
+from sslbench.engine.graph.vertices import ngram_vertices
+from sslbench.experiment.inputs.problem import Problem, relabeled
+from sslbench.experiment.run.context import RunContext
 from sslbench_datasets.letters.emd import emd
 from sslbench_datasets.letters.search import BORDER
 from sslbench_datasets.letters.similarity import (

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from sslbench.corpus.files import COPY_AGAIN
-from sslbench.errors import UserError
+from sslbench.engine.corpus.files import COPY_AGAIN
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench_datasets.conll00 import load as conll00
 from sslbench_datasets.conll00.info import CONLL2000

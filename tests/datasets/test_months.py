@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 from sslbench_datasets.months import load as months

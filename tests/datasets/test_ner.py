@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench import registry
-from sslbench.corpus import Column, Corpus, Vocabulary, convert_labels, read_conll
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, Vocabulary, convert_labels, read_conll
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.metrics.chunks import find_chunks
-from sslbench.experiment.saved import SavedTagger, TrainingCorpus
-from sslbench.experiment.training import score_labels
-from sslbench.types import I32
+from sslbench.experiment.run.saved import SavedTagger, TrainingCorpus
+from sslbench.experiment.run.training import score_labels
 from sslbench_datasets.ner import load as ner
 from sslbench_datasets.ner.case import kind_of, with_case
 from sslbench_datasets.ner.info import DATASETS

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from sslbench.corpus import Corpus
+from sslbench.engine.corpus import Corpus
 from sslbench_datasets.genes import load as genes
 from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.genes.info import BC2GM, GENETAG

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from sslbench import DatasetInfo, RemoteFile
 from sslbench.cli import cli
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary, write_shards
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary, write_shards
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench_datasets.conll00.info import CONLL2000, COUNTS
 from sslbench_datasets.conll00.load import load
@@ -183,7 +183,7 @@ def test_external_trains_a_tagger_once(tmp_path: Path, monkeypatch: pytest.Monke
         trained.append(column)
         return Tagger()
 
-    monkeypatch.setattr("sslbench.experiment.column_tagger.train_tagger", train_tagger)
+    monkeypatch.setattr("sslbench.experiment.inputs.column_tagger.train_tagger", train_tagger)
     for _ in range(2):
         shards = reuters.tagged_text(home, train, "0" * 64)
         (shard,) = shards

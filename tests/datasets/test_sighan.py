@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.corpus import Corpus
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.chinese.text import read_spaced
 from sslbench_datasets.sighan import load as sighan

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench_datasets.synth.language import (
     N_TAGS,

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import Corpus, RawBytes, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, RawBytes, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.training import load_dataset
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.run.training import load_dataset
 from sslbench.plugins import registry
 from sslbench_datasets.treebank import load as treebank
 from sslbench_datasets.treebank.info import (

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import Corpus, RawBytes, Vocabulary, read_conllu
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, RawBytes, Vocabulary, read_conllu
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.protocol import unlabeled_text
-from sslbench.experiment.record import ProtocolSpec
+from sslbench.experiment.inputs.protocol import unlabeled_text
+from sslbench.experiment.records.record import ProtocolSpec
 from sslbench_datasets.ud import load as ud
 from sslbench_datasets.ud.info import DATASETS, TREEBANKS, Treebank
 from sslbench_datasets.upstream import Upstream

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from sslbench.cli import COMMANDS
-from sslbench.crf import terms
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.record import RunRecord
-from sslbench.hooks import KINDS, Hooks
+from sslbench.engine.crf import terms
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.records.record import RunRecord
 from sslbench.plugins import registry
-from sslbench.registrations import Registration
+from sslbench.plugins.hooks import KINDS, Hooks
+from sslbench.plugins.registrations import Registration
 
 TOP = Path(__file__).parents[2]
 README = (TOP / "README.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench import Corpus, Dataset, Vocabulary
-from sslbench.corpus import Column
+from sslbench.engine.corpus import Column
 from sslbench.experiment.metrics import (
     Alternatives,
     Scores,
@@ -18,7 +18,7 @@ from sslbench.experiment.metrics import (
     metrics_from_counts,
     score,
 )
-from sslbench.experiment.runner import execute
+from sslbench.experiment.run.runner import execute
 from sslbench.report.leaderboard import leaderboard
 from sslbench.report.significance import compare_taggers, count_table
 from support import run_fakes

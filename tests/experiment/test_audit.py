@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.experiment.audit import duplicates, sentence_hashes
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.experiment.checks.audit import duplicates, sentence_hashes
 from support.run_fakes import task
 
 Sentences = list[list[str]]
@@ -67,8 +67,8 @@ def test_without_words_or_text_there_is_less_to_say() -> None:
 
 
 def test_the_record_tells_what_was_found() -> None:
-    from sslbench.experiment.protocol import draw
-    from sslbench.experiment.runner import execute
+    from sslbench.experiment.inputs.protocol import draw
+    from sslbench.experiment.run.runner import execute
     from sslbench.plugins import registry
 
     dataset = registry().dataset("synth").load()(None)

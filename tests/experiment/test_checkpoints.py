@@ -16,14 +16,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus, CorpusShards
-from sslbench.crf import ChainModel
-from sslbench.errors import UserError
-from sslbench.experiment.checkpoints import EVERY, Checkpoints
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.store import Store
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus import Corpus, CorpusShards
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.checkpoints import EVERY, Checkpoints
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, JessCMTagger
 from support.graph_toys import toy
 from support.synth_text import synth_text
@@ -135,7 +135,7 @@ def test_a_training_begun_on_another_kind_of_processor_continues_with_a_line(
     expected = Walk().fit(RunContext(3))
     with pytest.raises(KilledError):
         Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)), 7)
-    monkeypatch.setattr("sslbench.experiment.checkpoints.processor", lambda: "a8 wide")
+    monkeypatch.setattr("sslbench.experiment.run.checkpoints.processor", lambda: "a8 wide")
     capsys.readouterr()
     run = RunContext(3, checkpoints=checkpoints(tmp_path))
     assert Walk().fit(run, 8) == expected
@@ -188,7 +188,7 @@ def jess_cm(run: RunContext) -> JessCMTagger:
 def test_jess_cm_goes_on_within_a_pass(
     killed_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sslbench.corpus.units.LEAST", 100)
+    monkeypatch.setattr("sslbench.engine.corpus.units.LEAST", 100)
     whole, expected = RunContext(), jess_cm(RunContext())
     jess_cm(whole)
     bind, calls = EmbeddedModels.bind, []

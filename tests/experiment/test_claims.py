@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from sslbench import atomic
-from sslbench.experiment import claims as module
-from sslbench.experiment.claims import Claims
+from sslbench.engine.files import atomic
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.store import Store
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records import claims as module
+from sslbench.experiment.records.claims import Claims
+from sslbench.experiment.records.store import Store
 from support.run_fakes import install
 
 RUN = "0123456789abcdef"
@@ -37,7 +37,8 @@ def test_one_claim_at_a_time(tmp_path: Path) -> None:
 
 def test_the_claim_of_a_process_that_ended_is_taken_over(tmp_path: Path) -> None:
     code = (
-        "import os, sys; from pathlib import Path; from sslbench.experiment.claims import Claims;"
+        "import os, sys; from pathlib import Path;"
+        "from sslbench.experiment.records.claims import Claims;"
         f"Claims(Path(sys.argv[1])).claim({RUN!r}); os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from sslbench.crf import ChainCRF, TrainingResult
-from sslbench.experiment.context import RunContext
+from sslbench.engine.crf import ChainCRF, TrainingResult
+from sslbench.experiment.run.context import RunContext
 from support.graph_toys import toy
 
 

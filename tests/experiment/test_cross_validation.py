@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.cli import cli
-from sslbench.corpus import Column, Corpus, CorpusShards
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, CorpusShards
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.inputs.protocol import fold_draws, folds
 from sslbench.experiment.metrics import coverage, pool, score
-from sslbench.experiment.predictions import pack_numbers, unpack_numbers
-from sslbench.experiment.protocol import fold_draws, folds
-from sslbench.experiment.record import ProtocolSpec, RunRecord
-from sslbench.experiment.runner import execute
+from sslbench.experiment.records.predictions import pack_numbers, unpack_numbers
+from sslbench.experiment.records.record import ProtocolSpec, RunRecord
+from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 from support import run_fakes
 from support.run_fakes import Majority, MajorityFit, setup_of, task, toy_splits

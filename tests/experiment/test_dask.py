@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from sslbench.corpus.units import TextPass
-from sslbench.crf.symbol_counts import SymbolCounts
-from sslbench.errors import UserError
+from sslbench.engine.corpus.units import TextPass
+from sslbench.engine.crf.symbol_counts import SymbolCounts
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import Streams
+from sslbench.engine.spread import WorkerError, using_broker
 from sslbench.experiment.execute import workers
 from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.workers import DaskBroker, connect
-from sslbench.experiment.identity import processor
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.runner import execute
-from sslbench.experiment.store import Store
-from sslbench.features import Streams
-from sslbench.spread import WorkerError, using_broker
+from sslbench.experiment.identity.identity import processor
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import execute
 from support.jess_cm_toys import assert_same, trained
 from support.run_fakes import task
 
@@ -73,7 +73,7 @@ def test_passes_of_one_training(
     killed_after: int | None, cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also when a worker is killed after so many units of E-steps: it had some of the text."""
-    monkeypatch.setattr("sslbench.corpus.units.LEAST", 60)
+    monkeypatch.setattr("sslbench.engine.corpus.units.LEAST", 60)
     expected, add, added = trained(), SymbolCounts.add, list[float]()
 
     def add_and_kill(self: SymbolCounts, other: SymbolCounts) -> None:
@@ -93,7 +93,7 @@ def test_all_workers_end_in_a_pass(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """This process goes on alone."""
-    monkeypatch.setattr("sslbench.corpus.units.LEAST", 60)
+    monkeypatch.setattr("sslbench.engine.corpus.units.LEAST", 60)
     monkeypatch.setattr(workers, "PATIENCE", 1.0)
     expected, merge, merged = trained(), Streams._merge, []
 
@@ -112,7 +112,7 @@ def test_all_workers_end_in_a_pass(
 def test_a_pass_that_fails_on_a_worker_is_one_line(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sslbench.corpus.units.LEAST", 60)
+    monkeypatch.setattr("sslbench.engine.corpus.units.LEAST", 60)
     monkeypatch.setattr(TextPass, "pack_unit", staticmethod(lambda unit: ({}, {"columns": ["x"]})))
     line = r"^worker tcp://[^ ]+, pass symbols: ValueError: array text0 is missing$"
     with (

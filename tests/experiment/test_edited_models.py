@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attacks.models import DAMAGES, DENSE, Target, attack, closed, opened, use
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 
 @pytest.mark.parametrize("kind", ["first order", "second order", "symbol tables", DENSE])

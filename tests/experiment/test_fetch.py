@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, fetch
-from sslbench.registrations import RemoteFile
+from sslbench.plugins.registrations import RemoteFile
 
 CONTENT = bytes(range(256)) * 1_000
 WRONG = b"x" * len(CONTENT)

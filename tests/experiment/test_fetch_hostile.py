@@ -17,16 +17,16 @@ from urllib.parse import unquote
 
 import pytest
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, fetch
-from sslbench.registrations import RemoteFile
+from sslbench.plugins.registrations import RemoteFile
 
 CONTENT = bytes(range(256)) * 1_000
 FETCH = """
 import sys
 from pathlib import Path
 from sslbench.experiment.data.fetch import download
-from sslbench.registrations import RemoteFile
+from sslbench.plugins.registrations import RemoteFile
 file = RemoteFile(path="f", urls=(sys.argv[1],), sha256=sys.argv[2], licence="", bytes=256_000)
 download(file, Path(sys.argv[3]))
 """

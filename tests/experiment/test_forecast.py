@@ -12,21 +12,21 @@ import pytest
 
 from sslbench import Problem, RunContext, TrainingParams
 from sslbench.cli.messages import forecast_lines
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, EncodedCorpus
-from sslbench.experiment import forecast
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.forecast import HeldOut, fold_problem, foresee, held_out, summary
-from sslbench.experiment.foretold import foretold
-from sslbench.experiment.problem import without_labels
-from sslbench.experiment.protocol import folds
-from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.runner import execute
-from sslbench.features import TemplateFeaturizer
-from sslbench.graph.lookup import NgramScores
-from sslbench.graph.regularized import Backtracking, RegularizedPosterior
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF, EncodedCorpus
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.graph.lookup import NgramScores
+from sslbench.engine.graph.regularized import Backtracking, RegularizedPosterior
+from sslbench.engine.types import F64
+from sslbench.experiment.checks import forecast
+from sslbench.experiment.checks.forecast import HeldOut, fold_problem, foresee, held_out, summary
+from sslbench.experiment.checks.foretold import foretold
+from sslbench.experiment.inputs.problem import without_labels
+from sslbench.experiment.inputs.protocol import folds
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec
+from sslbench.experiment.run.fitting import LocalMethod
+from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
-from sslbench.types import F64
 from sslbench_methods.entropy_regularization.method import EntropyRegularization
 from sslbench_methods.graph_lift.method import GraphLift
 from sslbench_methods.graph_pr.method import EVIDENCE_STEPS, PR1, GraphPR, penalty_of
@@ -369,7 +369,7 @@ def test_a_forecast_changes_nothing_else(tmp_path: Path, monkeypatch: pytest.Mon
 def test_trials_and_folds_have_no_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
     calls: list[Any] = []
-    monkeypatch.setattr("sslbench.experiment.fitting.foresee", lambda *rest: calls.append(rest))
+    monkeypatch.setattr("sslbench.experiment.run.fitting.foresee", lambda *rest: calls.append(rest))
     execute(task(labeled=30, tune=2))
     assert len(calls) == 1
     assert execute(task(labeled="all", folds=3)).status == "ok"

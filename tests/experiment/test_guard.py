@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from sslbench import Column, Corpus, Dataset, Problem, RunContext, Vocabulary
-from sslbench.corpus import PreviousType
-from sslbench.experiment.guard import METRICS, guard_line, holds
-from sslbench.experiment.identity import code_digests
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.problem import Tagger
-from sslbench.experiment.record import GuardSpec
-from sslbench.experiment.runner import execute
-from sslbench.experiment.training import RunTask
+from sslbench.engine.corpus import PreviousType
+from sslbench.engine.types import I32
+from sslbench.experiment.checks.guard import METRICS, guard_line, holds
+from sslbench.experiment.identity.identity import code_digests
+from sslbench.experiment.inputs.problem import Tagger
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.record import GuardSpec
+from sslbench.experiment.run.runner import execute
+from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import registry
-from sslbench.registrations import TASKS
+from sslbench.plugins.registrations import TASKS
 from sslbench.report.rows import row_key, row_names
-from sslbench.types import I32
 from support.board_records import record
 from support.run_fakes import Majority, MajorityFit, install, setup_of, task, toy_splits
 

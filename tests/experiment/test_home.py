@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import Registry
-from sslbench.registrations import DatasetInfo, RemoteFile
+from sslbench.plugins.registrations import DatasetInfo, RemoteFile
 from support.file_server import Served, serving
 
 CONTENT = b"the right bytes\n" * 10_000

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.errors import UserError
-from sslbench.experiment.integrity import decode
-from sslbench.experiment.record import RunRecord, content_id, encode, tree_digest
-from sslbench.experiment.runner import execute
-from sslbench.experiment.store import Store, StoreWarning
+from sslbench.engine.errors import UserError
+from sslbench.experiment.records.integrity import decode
+from sslbench.experiment.records.record import RunRecord, content_id, encode, tree_digest
+from sslbench.experiment.records.store import Store, StoreWarning
+from sslbench.experiment.run.runner import execute
 from support.run_fakes import install, task
 
 Tree = dict[str, Any]

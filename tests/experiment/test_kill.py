@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
 from sslbench.report.leaderboard import leaderboard
 
 ROUNDS = int(os.environ.get("SSLBENCH_KILL_ROUNDS", "3"))

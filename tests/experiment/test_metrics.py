@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import SCHEMES, CorpusShards, Scheme, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import SCHEMES, CorpusShards, Scheme, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.metrics import (
     Coverage,
     Scores,

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from msgspec import inspect
 
 from sslbench.cli import cli
-from sslbench.errors import UserError
-from sslbench.experiment.settings import dataset_options, method_params
-from sslbench.experiment.space import search_space
-from sslbench.experiment.values import typed_values
+from sslbench.engine.errors import UserError
+from sslbench.experiment.planning.settings import dataset_options, method_params
+from sslbench.experiment.planning.space import search_space
+from sslbench.experiment.planning.values import typed_values
 from sslbench.plugins import registry
 
 #: as they are typed

@@ -36,7 +36,7 @@ def test_a_process_is_a_fork_with_the_engine_and_without_readers_of_data(nursery
     targets = registry().own_targets(("methods", "supervised"), ("methods", "no such"))
     assert len(targets) == 1
     loaders = sorted({info.target.partition(":")[0] for info in registry().datasets.values()})
-    names = ("sslbench.crf", targets[0].partition(":")[0], *loaders)
+    names = ("sslbench.engine.crf", targets[0].partition(":")[0], *loaders)
     started = nursery.start(facts, names, targets)
     assert started.result().decode().split() == [str(nursery.parent), *names[:2]]
     assert started.exit_code() == 0

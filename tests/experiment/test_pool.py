@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.pool import run_all
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import execute
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.run.runner import execute
+from sslbench.experiment.run.training import RunTask
 from support import run_fakes
 from support.run_fakes import task
 

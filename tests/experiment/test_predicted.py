@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.experiment.problem import predicted
+from sslbench.experiment.inputs.problem import predicted
 from support.graph_oracle import corpus_of
 
 CORPUS = corpus_of([["a", "b"], ["c"]])

@@ -8,11 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.description import method_description
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.record import RunSpec
+from sslbench.engine.errors import UserError
+from sslbench.experiment.planning.description import method_description
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.record import RunSpec
+from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
 
 METHOD = "graph_self_training"

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.corpus import Column, Corpus, CorpusShards, LabelConstraint, Vocabulary
-from sslbench.crf import (
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, LabelConstraint, Vocabulary
+from sslbench.engine.crf import (
     ChainCRF,
     ChainModel,
     HardLabels,
     InfeasibleSentenceError,
     TrainingParams,
 )
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.run.context import RunContext
 from sslbench.method import GraphParams
 from support.graph_oracle import corpus_of
 

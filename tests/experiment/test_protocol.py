@@ -14,13 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import ChainedShards, Column, Corpus, CorpusShards, Shards, Vocabulary
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
+from sslbench.engine.corpus import ChainedShards, Column, Corpus, CorpusShards, Shards, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.problem import Problem, labeled_part, relabeled, without_labels
-from sslbench.experiment.protocol import (
+from sslbench.experiment.inputs.problem import Problem, labeled_part, relabeled, without_labels
+from sslbench.experiment.inputs.protocol import (
     draw,
     folds,
     labeled_size,
@@ -31,8 +29,10 @@ from sslbench.experiment.protocol import (
     sample,
     unlabeled_text,
 )
-from sslbench.experiment.record import ProtocolSpec
-from sslbench.experiment.training import RunSetup
+from sslbench.experiment.records.record import ProtocolSpec
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.fitting import LocalMethod
+from sslbench.experiment.run.training import RunSetup
 from sslbench.plugins import registry
 from support.run_fakes import task, toy_splits
 

@@ -14,13 +14,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.errors import UserError
-from sslbench.experiment.identity import corpus_hash
-from sslbench.experiment.integrity import decode
-from sslbench.experiment.predictions import Predictions
-from sslbench.experiment.record import DataSpec, RunRecord, RunSpec, encode, jsonable, tree_digest
-from sslbench.experiment.runner import failed
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.errors import UserError
+from sslbench.experiment.identity.identity import corpus_hash
+from sslbench.experiment.records.integrity import decode
+from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.records.record import (
+    DataSpec,
+    RunRecord,
+    RunSpec,
+    encode,
+    jsonable,
+    tree_digest,
+)
+from sslbench.experiment.run.runner import failed
 from support.run_fakes import task
 
 DESIGN_KEYS = {

@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.integrity import decode
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.runner import execute
-from sslbench.experiment.store import Store
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.integrity import decode
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import execute
 from sslbench.report.leaderboard import leaderboard
 from sslbench.report.significance import count_table
 from support import run_fakes

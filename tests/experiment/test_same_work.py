@@ -9,15 +9,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from sslbench.corpus import Column, Corpus, LabelConstraint
+from sslbench.engine.corpus import Column, Corpus, LabelConstraint
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.execute.grid import run_grid
-from sslbench.experiment.identity import fingerprint
+from sslbench.experiment.identity.identity import fingerprint
 from sslbench.experiment.metrics import Alternatives
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.runner import execute
-from sslbench.experiment.store import Store
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import execute
+from sslbench.experiment.run.training import RunTask
 from support import run_fakes
 from support.run_fakes import toy_splits
 

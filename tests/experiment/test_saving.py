@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.errors import UserError
-from sslbench.experiment import store as store_module
+from sslbench.engine.errors import UserError
 from sslbench.experiment.execute import grid, saving
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.saving import Saving
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import execute, failed
-from sslbench.experiment.store import Store, StoreWarning
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.records import store as store_module
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store, StoreWarning
+from sslbench.experiment.run.runner import execute, failed
+from sslbench.experiment.run.training import RunTask
 from support.run_fakes import task
 
 
@@ -219,7 +219,7 @@ def test_a_file_that_is_no_record_is_kept_beside_the_new_one(tmp_path: Path) -> 
 def test_temporary_files_of_killed_writers_are_removed_by_the_next(tmp_path: Path) -> None:
     store, made = Store(tmp_path), record(1)
     code = (
-        "import os, sys; from sslbench.atomic import replacing\n"
+        "import os, sys; from sslbench.engine.files.atomic import replacing\n"
         "with replacing(sys.argv[1]) as file: file.write(b'{'); file.flush(); os._exit(0)"
     )
     subprocess.run([sys.executable, "-c", code, str(store.path(made.run_id))], check=True)

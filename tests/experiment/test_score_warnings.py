@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sslbench.experiment.checks.score_warnings import score_warnings
 from sslbench.experiment.metrics import SentenceCounts
-from sslbench.experiment.score_warnings import score_warnings
 
 
 def counts(**sums: int) -> SentenceCounts:

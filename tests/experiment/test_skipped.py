@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 from sslbench import MethodInfo
 from sslbench.cli import cli
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.runner import execute
-from sslbench.experiment.store import Store
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
-from sslbench.registrations import TASKS
+from sslbench.plugins.registrations import TASKS
 from sslbench.report.leaderboard import leaderboard
 from support.run_fakes import install, task
 

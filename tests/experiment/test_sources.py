@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import sslbench
-from sslbench.experiment import sources
-from sslbench.experiment.sources import (
+from sslbench.experiment.identity import sources
+from sslbench.experiment.identity.sources import (
     CORE_COMPONENTS,
     Source,
     core_digest,
@@ -68,7 +68,7 @@ def test_a_plugin_is_what_its_target_can_import(
         write(tmp_path, {name: text})
     assert digest() == before
     assert not uses_graph("someplugin.method:A")
-    write(tmp_path, {"up.py": "def f():\n    from sslbench.graph import build\n"})
+    write(tmp_path, {"up.py": "def f():\n    from sslbench.engine.graph import build\n"})
     assert uses_graph("someplugin.method:A")
 
 
@@ -94,7 +94,7 @@ def test_a_single_file_and_a_target_of_the_core(
     before = plugin_digest("lonelyplugin:A")
     module.write_text("A = 2")
     assert plugin_digest("lonelyplugin:A") != before
-    assert plugin_digest("sslbench.crf.chain_model:ChainModel") == ""
+    assert plugin_digest("sslbench.engine.crf.chain_model:ChainModel") == ""
 
 
 @pytest.mark.parametrize(

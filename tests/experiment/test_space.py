@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench import SearchAxis, TrainingParams, registry
-from sslbench.experiment.space import (
+from sslbench.experiment.planning.space import (
     SHARED,
     edge_warning,
     legal_ends,

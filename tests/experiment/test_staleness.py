@@ -11,27 +11,27 @@ from click.testing import CliRunner, Result
 
 from sslbench import run
 from sslbench.cli import cli
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.identity import code_digests, processor
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.reference import check_checkout, replay_on
-from sslbench.experiment.replay import (
+from sslbench.experiment.identity.identity import code_digests, processor
+from sslbench.experiment.identity.reference import check_checkout, replay_on
+from sslbench.experiment.identity.replay import (
     as_before,
     canaries,
     compared,
     replay_task,
     verification,
 )
-from sslbench.experiment.runner import execute
-from sslbench.experiment.staleness import (
+from sslbench.experiment.identity.staleness import (
     Today,
     load_verification,
     save_verification,
     states,
 )
-from sslbench.experiment.store import Store
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 from support.run_fakes import install
 
@@ -166,7 +166,7 @@ def test_what_cannot_be_replayed(store: Store, monkeypatch: pytest.MonkeyPatch) 
     other.status = "failed"
     with pytest.raises(UserError, match="there are no predictions"):
         replay_task(other, registry(), 1)
-    monkeypatch.setattr("sslbench.experiment.replay.SCORER", 99)
+    monkeypatch.setattr("sslbench.experiment.identity.replay.SCORER", 99)
     with pytest.raises(UserError, match="the scorer changed"):
         replay_task(record, registry(), 1)
     monkeypatch.undo()
@@ -251,7 +251,7 @@ def test_earlier_code_tells_a_difference_of_the_processor(
         again.code = code
         return again
 
-    monkeypatch.setattr("sslbench.experiment.reference.replay_on", replay_on)
+    monkeypatch.setattr("sslbench.experiment.identity.reference.replay_on", replay_on)
     result = verify(store, changed.run_id, "--reference", str(tmp_path / "tree"))
     assert result.exit_code == (0 if known else 1)
     assert "labels of" in result.stdout

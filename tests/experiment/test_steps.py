@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from sslbench import RunContext, registry
-from sslbench.corpus import Corpus, CorpusShards
-from sslbench.crf import ChainModel, Options, Progress
-from sslbench.crf.optim.lbfgs import minimize
-from sslbench.experiment.checkpoints import EVERY, Checkpoints
-from sslbench.experiment.description import make_params
-from sslbench.experiment.problem import Problem, predicted
-from sslbench.features import TemplateFeaturizer
-from sslbench.types import F64
+from sslbench.engine.corpus import Corpus, CorpusShards
+from sslbench.engine.crf import ChainModel, Options, Progress
+from sslbench.engine.crf.optim.lbfgs import minimize
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import F64
+from sslbench.experiment.inputs.problem import Problem, predicted
+from sslbench.experiment.planning.description import make_params
+from sslbench.experiment.run.checkpoints import EVERY, Checkpoints
 from support.synth_text import synth_text
 
 
@@ -45,7 +45,7 @@ def quartic(x: F64, gradient: F64) -> float:
 @pytest.mark.parametrize("killed_at", [0, 1, 4, 13])
 def test_a_killed_search(how: str, killed_at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if how == "long":
-        monkeypatch.setattr("sslbench.crf.optim.inverse_hessian.LONG", 0)
+        monkeypatch.setattr("sslbench.engine.crf.optim.inverse_hessian.LONG", 0)
     start = np.linspace(-0.5, 2, 12)
     options: dict[str, Any] = {
         "plain": {},

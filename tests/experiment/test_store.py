@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.errors import UserError
-from sslbench.experiment import store as module
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import failed
-from sslbench.experiment.store import Store, StoreWarning
-from sslbench.experiment.tune import Trial
+from sslbench.engine.errors import UserError
+from sslbench.experiment.records import store as module
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store, StoreWarning
+from sslbench.experiment.run.runner import failed
+from sslbench.experiment.run.tune import Trial
 from support.run_fakes import task
 
 

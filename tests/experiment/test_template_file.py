@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 import sslbench
 from sslbench.cli import cli
-from sslbench.experiment.replay import replay_task
-from sslbench.experiment.runner import execute
-from sslbench.experiment.staleness import states
-from sslbench.experiment.store import Store
+from sslbench.experiment.identity.replay import replay_task
+from sslbench.experiment.identity.staleness import states
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 
 SMALL = {"labeled": 20, "unlabeled": 20}

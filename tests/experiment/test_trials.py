@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace as replace_struct
 
+from sslbench.engine.compilation.threads import using_threads
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.record import DataSpec
-from sslbench.experiment.runner import execute
-from sslbench.experiment.training import RunSetup, train
-from sslbench.experiment.trials import UNTUNED, Trials
-from sslbench.threads import using_threads
+from sslbench.experiment.records.record import DataSpec
+from sslbench.experiment.run.runner import execute
+from sslbench.experiment.run.training import RunSetup, train
+from sslbench.experiment.run.trials import UNTUNED, Trials
 from support import run_fakes
 from support.run_fakes import setup_of, task, toy_splits
 
@@ -95,7 +95,7 @@ def test_trials_survive_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_cpu_budget_alone_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
-    monkeypatch.setattr("sslbench.experiment.training.cpu_seconds", lambda: float(next(clock)))
+    monkeypatch.setattr("sslbench.experiment.run.training.cpu_seconds", lambda: float(next(clock)))
     record = execute(task(labeled=20, tune_cpu=2.5))  # a trial takes one second of this clock
     assert [trial["cpu_s"] for trial in record.tuning] == [1.0, 1.0, 1.0]
     assert (record.tuned.trials, record.tuned.cpu_s) == (3, 3.0)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench import SearchAxis
-from sslbench.experiment.space import SHARED
-from sslbench.experiment.tune import LEAST_EXPLORED, Budget, Trial, Tuning, positions, search
+from sslbench.experiment.planning.space import SHARED
+from sslbench.experiment.run.tune import LEAST_EXPLORED, Budget, Trial, Tuning, positions, search
 
 ROUNDS = SearchAxis("rounds", low=1, high=20, log=True, integer=True)
 SIGN = SearchAxis("sign", ("+", "-"))

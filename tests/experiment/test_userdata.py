@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data.userdata import fitting_featurizers, load_user_data
 from sslbench.plugins import registry
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import Column, Corpus, Task, Vocabulary
+from sslbench.engine.corpus import Column, Corpus, Task, Vocabulary
 from sslbench.experiment.metrics import (
     Scores,
     SentenceCounts,

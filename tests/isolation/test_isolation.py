@@ -14,19 +14,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.compiled import package_folder
-from sslbench.corpus import ChainedShards, Column, Corpus, CorpusShards, StoredShards, Vocabulary
+from sslbench.engine.compilation.compiled import package_folder
+from sslbench.engine.compilation.kernel_cache import KernelCache
+from sslbench.engine.corpus import (
+    ChainedShards,
+    Column,
+    Corpus,
+    CorpusShards,
+    StoredShards,
+    Vocabulary,
+)
 from sslbench.experiment.execute.pool import run_all
-from sslbench.experiment.runner import execute
-from sslbench.forked import ForkError, in_fork
+from sslbench.experiment.run.runner import execute
 from sslbench.isolation import landlock
 from sslbench.isolation.audit import Watch
 from sslbench.isolation.messages import Restrict
 from sslbench.isolation.server import _Server
 from sslbench.isolation.start import isolated
 from sslbench.isolation.text import portable, without_later_words
-from sslbench.kernel_cache import KernelCache
 from sslbench.plugins import registry
+from sslbench.processes.forked import ForkError, in_fork
 from support.run_fakes import install, task
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.compile_time import Seconds
-from sslbench.corpus.units import TextUnits
-from sslbench.experiment.fitting import MethodEndedError, MethodError
-from sslbench.features import Streams, Template
+from sslbench.engine.compilation.compile_time import Seconds
+from sslbench.engine.corpus.units import TextUnits
+from sslbench.engine.features import Streams, Template
+from sslbench.engine.spread import using_broker
+from sslbench.experiment.run.fitting import MethodEndedError, MethodError
 from sslbench.isolation import messages
 from sslbench.isolation.process import MethodProcess
 from sslbench.isolation.server import _failed, _next, _Server
-from sslbench.spread import using_broker
 from support.brokers import BytesBroker
 from support.jess_cm_toys import TEMPLATES, problem
 
@@ -118,7 +118,7 @@ def test_a_unit_that_cannot_be_made(asked: Asked) -> None:
         asked(child, BytesBroker())
 
 
-@pytest.mark.parametrize("name", ["os:system", "sslbench.features.streams:SymbolPass", ""])
+@pytest.mark.parametrize("name", ["os:system", "sslbench.engine.features.streams:SymbolPass", ""])
 def test_other_names_are_refused(asked: Asked, name: str) -> None:
     def child(server: _Server) -> messages.Answer:
         list(server.over(name, work(), "key", lambda number: None, 0))
@@ -145,15 +145,15 @@ def test_large_messages_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def work() -> bytes:
-    from sslbench.features.streams import SymbolPass
-    from sslbench.spread import pack
+    from sslbench.engine.features.streams import SymbolPass
+    from sslbench.engine.spread import pack
 
     return pack(SymbolPass(tuple(T)).packed())
 
 
 def give(units: TextUnits) -> Callable[[int], bytes | None]:
-    from sslbench.corpus.units import pack_corpus
-    from sslbench.spread import pack
+    from sslbench.engine.corpus.units import pack_corpus
+    from sslbench.engine.spread import pack
 
     def found(number: int) -> bytes | None:
         unit = units.get(number)

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from sslbench import TrainingParams
-from sslbench.experiment.text_features import on_features
-from sslbench.features import Template
+from sslbench.engine.features import Template
+from sslbench.experiment.inputs.text_features import on_features
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import toy_dataset
 from sslbench_methods.aso_semi.method import AsoCRF, AsoSemi

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.features import Streams
-from sslbench.types import F64
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.engine.features import Streams
+from sslbench.engine.types import F64
 from sslbench_methods.chinese.auto_analysis import (
     NGRAMS,
     NgramCounts,

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainModel
-from sslbench.errors import UserError
-from sslbench.experiment.problem import without_labels
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.inputs.problem import without_labels
 from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.words import (
     BORDERS,

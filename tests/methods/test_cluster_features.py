@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus, CorpusShards, Vocabulary
-from sslbench.crf import read_model, write_model
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem, without_labels
-from sslbench.experiment.saved import load_tagger
+from sslbench.engine.corpus import Corpus, CorpusShards, Vocabulary
+from sslbench.engine.crf import read_model, write_model
+from sslbench.engine.errors import UserError
+from sslbench.experiment.inputs.problem import Problem, without_labels
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.cluster_features import (

@@ -11,10 +11,10 @@ import pytest
 
 import sslbench
 from sslbench import RunContext, UserError
-from sslbench.experiment.plan import Request, plan
+from sslbench.engine.compilation.threads import using_threads
+from sslbench.experiment.planning.plan import Request, plan
 from sslbench.testing import check_method
 from sslbench.testing.toys import corpus_of
-from sslbench.threads import using_threads
 from sslbench_methods.encoder.method import EncodedWords, Encoder, Source
 from sslbench_methods.encoder.model import Transformer, model_digest, windows
 from sslbench_methods.encoder.store import VectorStore

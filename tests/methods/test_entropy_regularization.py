@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF
-from sslbench.experiment.context import RunContext
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF
+from sslbench.experiment.inputs.problem import Problem, without_labels
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.problem import Problem, without_labels
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.entropy_regularization.method import EntropyRegularization, EntropyTrainer
 from sslbench_methods.supervised import Supervised
 from support.eight_sentences import eight_sentences

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sslbench import registry
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainModel, HardLabels, Options, TrainingParams
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.crf import ChainModel, HardLabels, Options, TrainingParams
 from sslbench_methods.featurizers.genes import PREDICATES, gene2005, spelling
 
 # Words for which a predicate holds, and words for which it does not.

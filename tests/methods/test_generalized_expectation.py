@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from sslbench import UserError
-from sslbench.corpus import CorpusShards
-from sslbench.crf import ChainModel
-from sslbench.experiment.plan import Request, plan
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus import CorpusShards
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.planning.plan import Request, plan
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import corpus_of, toy_dataset
 from sslbench_methods.generalized_expectation.method import (

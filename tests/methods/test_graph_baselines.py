@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.corpus.codecs import PreviousType
-from sslbench.crf import (
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.engine.corpus.codecs import PreviousType
+from sslbench.engine.crf import (
     ChainCRF,
     ChainModel,
     HardLabels,
@@ -24,14 +24,14 @@ from sslbench.crf import (
     TrainingParams,
     read_model,
 )
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem, relabeled
-from sslbench.features import TemplateFeaturizer
-from sslbench.graph.build import build_graph
-from sslbench.graph.options import GraphOptions
-from sslbench.graph.similarity import registered_similarity
-from sslbench.graph.tokens import empirical
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.graph.build import build_graph
+from sslbench.engine.graph.options import GraphOptions
+from sslbench.engine.graph.similarity import registered_similarity
+from sslbench.engine.graph.tokens import empirical
+from sslbench.experiment.inputs.problem import Problem, relabeled
+from sslbench.experiment.run.context import RunContext
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF, hard_labels
 from sslbench_methods.graph_pr.propagation import (
@@ -210,7 +210,7 @@ def test_both_decodings() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_legal_labels_by_enumeration(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sslbench.crf.model.SHARED_BATCH", 4)  # the last sentence is alone
+    monkeypatch.setattr("sslbench.engine.crf.model.SHARED_BATCH", 4)  # the last sentence is alone
     codec, rng = PreviousType(["B-X", "B-Y", "I-X", "I-Y", "O"]), np.random.default_rng(seed)
     L, offsets = len(codec.labels), np.array([0, 3, 4, 6])
     rows = rng.dirichlet(np.ones(L), 9)[rng.integers(0, 9, 6)]

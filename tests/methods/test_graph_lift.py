@@ -8,9 +8,9 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from sslbench.crf import ChainCRF
-from sslbench.experiment.context import RunContext
-from sslbench.types import F64
+from sslbench.engine.crf import ChainCRF
+from sslbench.engine.types import F64
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.graph_lift.method import FLOOR, GraphLift, decode, lift
 from sslbench_methods.relabeling import TypeTrainer
 from support.compare import close

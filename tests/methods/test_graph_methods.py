@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("sslbench.graph.build", reason="no graphs in this installation")
+pytest.importorskip("sslbench.engine.graph.build", reason="no graphs in this installation")
 
-from sslbench.corpus import CorpusShards, HeadShards
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem, without_labels
-from sslbench.graph.build import build_graph
-from sslbench.graph.options import GraphOptions
-from sslbench.graph.similarity import registered_similarity
-from sslbench.types import I32
+from sslbench.engine.corpus import CorpusShards, HeadShards
+from sslbench.engine.graph.build import build_graph
+from sslbench.engine.graph.options import GraphOptions
+from sslbench.engine.graph.similarity import registered_similarity
+from sslbench.engine.types import I32
+from sslbench.experiment.inputs.problem import Problem, without_labels
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.supervised import Supervised
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining

@@ -13,22 +13,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sslbench_datasets.synth.load as synth
-from sslbench.corpus import CorpusShards
-from sslbench.crf import STRICT, ChainCRF, Options, TrainingParams, read_model
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
+from sslbench.engine.corpus import CorpusShards
+from sslbench.engine.crf import STRICT, ChainCRF, Options, TrainingParams, read_model
+from sslbench.engine.errors import UserError
+from sslbench.engine.graph.regularized import (
+    Backtracking,
+    Posterior,
+    RegularizedPosterior,
+    Release,
+    Value,
+)
+from sslbench.engine.graph.regularizers import AtLeastOnce
+from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.problem import Problem, without_labels
-from sslbench.experiment.protocol import draw
-from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.training import RunSetup, RunTask, train
-from sslbench.graph.regularized import Backtracking, Posterior, RegularizedPosterior, Release, Value
-from sslbench.graph.regularizers import AtLeastOnce
+from sslbench.experiment.inputs.problem import Problem, without_labels
+from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.fitting import LocalMethod
+from sslbench.experiment.run.training import RunSetup, RunTask, train
 from sslbench.method import ProblemGraph
 from sslbench.plugins import registry
 from sslbench.taggers import PosteriorTagger
-from sslbench.types import I32
 from sslbench_methods.graph_pr import method as graph_pr
 from sslbench_methods.graph_pr.method import PR1, GraphPR
 from sslbench_methods.supervised import Supervised

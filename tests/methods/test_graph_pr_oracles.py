@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from sslbench.crf import LogPartition, Objective, TrainingParams
-from sslbench.graph.propagation.harmonic import harmonic, harmonic_descent
-from sslbench.graph.regularized import Backtracking, Posterior, RegularizedPosterior, Release
-from sslbench.types import F64
+from sslbench.engine.crf import LogPartition, Objective, TrainingParams
+from sslbench.engine.graph.propagation.harmonic import harmonic, harmonic_descent
+from sslbench.engine.graph.regularized import Backtracking, Posterior, RegularizedPosterior, Release
+from sslbench.engine.types import F64
 from support.compare import close
 from support.graph_toys import Y, corpus, crf_over, symmetric
 from support.regularization_toys import (

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus
-from sslbench.crf import STRICT, HardLabels, Objective, TrainingParams
-from sslbench.experiment.context import RunContext
-from sslbench.graph.tokens import type_means
-from sslbench.types import F64, I32
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import STRICT, HardLabels, Objective, TrainingParams
+from sslbench.engine.graph.tokens import type_means
+from sslbench.engine.types import F64, I32
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.graph_self_training.method import TypeTrainer, decode, mix
 from support.compare import close
 from support.graph_toys import (

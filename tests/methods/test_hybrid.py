@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sslbench import RunContext
-from sslbench.crf import HardLabels, LogPartition
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.crf import HardLabels, LogPartition
+from sslbench.engine.features import TemplateFeaturizer
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import toy_dataset
 from sslbench_methods.hybrid.method import (

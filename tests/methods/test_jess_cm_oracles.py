@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.corpus.units import TextUnits
-from sslbench.crf import (
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.engine.corpus.units import TextUnits
+from sslbench.engine.crf import (
     STRICT,
     ChainCRF,
     ChainModel,
@@ -17,12 +17,12 @@ from sslbench.crf import (
     SymbolCounts,
     SymbolTables,
 )
-from sslbench.crf.symbol_kernels import _logarithms
-from sslbench.crf.weights.layout import Layout
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.features import Template, TemplateFeaturizer
-from sslbench.types import F64
+from sslbench.engine.crf.symbol_kernels import _logarithms
+from sslbench.engine.crf.weights.layout import Layout
+from sslbench.engine.features import Template, TemplateFeaturizer
+from sslbench.engine.types import F64
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.jess_cm import method as module
 from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, JessCMTagger, Trainer, rising
 from support.symbol_counts import whole
@@ -381,7 +381,7 @@ def test_counts_of_rare_and_frequent_symbols(
     """The dictionary has seen each symbol once: all are frequent, or none is."""
     text = random_text(500)
     expected = counted(printed_tables(toy()), text)
-    monkeypatch.setattr("sslbench.crf.symbol_tables.FREQUENT", frequent)
+    monkeypatch.setattr("sslbench.engine.crf.symbol_tables.FREQUENT", frequent)
     tagger = printed_tables(toy(dtype=np.float32))
     assert len(tagger.models.counts.state.frequent) == (3 if frequent == 0 else 0)
     for found, wanted in zip(counted(tagger, text), expected, strict=True):
@@ -436,7 +436,7 @@ def test_oscillation_is_noticed() -> None:
 
 
 def test_saved_tagger_predicts_the_same(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    from sslbench.crf import read_model
+    from sslbench.engine.crf import read_model
 
     fit = JessCM().fit(problem(), JessCM.Params(rounds=2), RunContext())
     fit.save(tmp_path / "m.npz")

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from sslbench.corpus.codecs import PreviousType
-from sslbench.crf import ChainCRF, read_model
-from sslbench.experiment.context import RunContext
+from sslbench.engine.corpus.codecs import PreviousType
+from sslbench.engine.crf import ChainCRF, read_model
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.problem import Problem, relabeled
-from sslbench.experiment.protocol import draw
-from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.training import RunSetup, RunTask
+from sslbench.experiment.inputs.problem import Problem, relabeled
+from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.fitting import LocalMethod
+from sslbench.experiment.run.training import RunSetup, RunTask
 from sslbench.plugins import registry
 from support.graph_problems import random_problem
 from support.label_constraints import CONSTRAINT, labeled

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import sslbench_datasets.synth.load as synth
-from sslbench.corpus import CorpusShards
+from sslbench.engine.corpus import CorpusShards
 from sslbench.experiment.data import DataHome, Dataset
 from support import run_fakes
 from support.hidden_labels import both_ways
@@ -65,7 +65,7 @@ def test_nor_does_it_change_what_is_tuned(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_method_that_peeks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the tests above rely on: a method that did see the hidden labels would show."""
-    from sslbench.experiment import training
+    from sslbench.experiment.run import training
 
     base = synth.load(DataHome(), train=60, dev=0, test=30)
     monkeypatch.setattr(

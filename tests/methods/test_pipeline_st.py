@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import ChainModel, read_model, write_model
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem, without_labels
-from sslbench.experiment.saved import load_tagger
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.crf import ChainModel, read_model, write_model
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.inputs.problem import Problem, without_labels
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.pipeline_st import Pipeline, PipelineST

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus, CorpusShards
-from sslbench.crf import ChainModel, read_model
-from sslbench.crf.chain_model import SecondOrderModel
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
+from sslbench.engine.corpus import Corpus, CorpusShards
+from sslbench.engine.crf import ChainModel, read_model
+from sslbench.engine.crf.chain_model import SecondOrderModel
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import F64
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.run.context import RunContext
 from sslbench.method import GraphParams
 from sslbench.taggers import PosteriorTagger
-from sslbench.types import F64
 from sslbench_methods.graph_pr.method import PR1, GraphPR
 from support.graph_oracle import corpus_of
 from support.graph_problems import OPTIONS, random_problem

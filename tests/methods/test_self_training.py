@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.corpus import CorpusShards, Vocabulary
-from sslbench.crf import ChainCRF, EncodedCorpus
-from sslbench.experiment.context import RunContext
-from sslbench.types import I32
+from sslbench.engine.corpus import CorpusShards, Vocabulary
+from sslbench.engine.crf import ChainCRF, EncodedCorpus
+from sslbench.engine.types import I32
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.self_training import SelfTraining
 from support.entropy_toys import SYMBOLS, toy_problem
 from support.graph_toys import corpus

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sslbench.crf import ChainCRF, read_model
-from sslbench.experiment.context import RunContext
+from sslbench.engine.crf import ChainCRF, read_model
+from sslbench.experiment.run.context import RunContext
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.supervised import KIND, Supervised
 from support.graph_problems import random_problem

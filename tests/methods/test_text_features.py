@@ -12,10 +12,10 @@ import pytest
 
 import sslbench
 from sslbench import UserError, registry
-from sslbench.experiment.description import describe
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.text_features import FeaturedTagger
-from sslbench.features.words import WordFeatures
+from sslbench.engine.features.words import WordFeatures
+from sslbench.experiment.inputs.text_features import FeaturedTagger
+from sslbench.experiment.planning.description import describe
+from sslbench.experiment.planning.plan import Request, plan
 from sslbench.testing.toys import corpus_of
 
 METHODS = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sslbench import RunContext
-from sslbench.crf import HardLabels, PartialLabels
+from sslbench.engine.crf import HardLabels, PartialLabels
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import toy_dataset
 from sslbench_methods.tri_training.method import (

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus
-from sslbench.crf import (
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import (
     ChainModel,
     HardLabels,
     LogPartition,
@@ -19,12 +19,12 @@ from sslbench.crf import (
     Potentials,
     VirtualEvidence,
 )
-from sslbench.crf.first_order.batch import BatchPotentials
-from sslbench.crf.first_order.chain import infer, negative_entropy
-from sslbench.crf.terms import PotentialGradient, Term
-from sslbench.experiment.context import RunContext
-from sslbench.features import TemplateFeaturizer
-from sslbench.types import F64
+from sslbench.engine.crf.first_order.batch import BatchPotentials
+from sslbench.engine.crf.first_order.chain import infer, negative_entropy
+from sslbench.engine.crf.terms import PotentialGradient, Term
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import F64
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.virtual_evidence.method import (
     EStep,
     EvidenceTrainer,

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from sslbench import RunContext, UserError
-from sslbench.features.words import WordFeatures
+from sslbench.engine.features.words import WordFeatures
 from sslbench_methods.singular import singular_rows
 from sslbench_methods.text_words import TextWords
 from sslbench_methods.word_vectors import files

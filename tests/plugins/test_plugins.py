@@ -199,8 +199,8 @@ def test_unknown_names_get_near_names() -> None:
 def test_a_target_that_cannot_be_loaded_says_whose() -> None:
     from sslbench import MethodInfo, UserError
 
-    info = MethodInfo(name="m", summary="s", reference="r", target="sslbench.errors:Nothing")
-    with pytest.raises(UserError, match=r"method m: cannot load sslbench.errors:Nothing"):
+    info = MethodInfo(name="m", summary="s", reference="r", target="sslbench.engine.errors:Nothing")
+    with pytest.raises(UserError, match=r"method m: cannot load sslbench.engine.errors:Nothing"):
         info.load()
 
 

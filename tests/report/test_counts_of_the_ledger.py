@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.corpus import Corpus
+from sslbench.engine.corpus import Corpus
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import registry
 from sslbench.report.ledger import Line, number, read_ledger

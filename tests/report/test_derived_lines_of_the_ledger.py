@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sslbench.engine.types import F64
 from sslbench.report.ledger import Line, number, read_ledger
-from sslbench.types import F64
 
 ROOT = Path(__file__).resolve().parents[2]
 LEDGER = read_ledger(ROOT / "replications/ledger.csv")

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
+from sslbench.engine.types import F64
 from sslbench.experiment.metrics import CountTable, ratio
 from sslbench.report.draws import Components, compare_methods, crossed, values
-from sslbench.types import F64
 
 FIELDS = ("n_tokens", "gold_chunks", "predicted_chunks", "correct_chunks")
 

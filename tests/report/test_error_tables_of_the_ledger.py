@@ -12,9 +12,9 @@ from click.testing import CliRunner
 from scipy import stats
 
 from sslbench.cli.errors import command
+from sslbench.engine.types import F64
 from sslbench.plugins import registry
 from sslbench.report.ledger import Line, read_ledger
-from sslbench.types import F64
 from support.real_files import real_home
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
 from sslbench.report.draws import compare_methods, values
 from sslbench.report.exchange import cells, exchanged, main
 from sslbench.report.significance import count_table

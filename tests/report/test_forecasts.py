@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.forecasts import (
     Cell,
     auc,

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from sslbench.experiment.record import DataSpec, RunRecord, content_id
+from sslbench.experiment.records.record import DataSpec, RunRecord, content_id
 from sslbench.report.curves import UNLABELED, curve_lines, curves
 from sslbench.report.render import changed_files, markdown, write_files
 from support.board_records import SKILL, board, boards, broken, record, row_of
@@ -58,7 +58,7 @@ def test_a_method_that_always_fails_is_still_a_row() -> None:
 
 
 def test_protocols_data_and_parameters_do_not_mix() -> None:
-    from sslbench.experiment.record import DataSpec
+    from sslbench.experiment.records.record import DataSpec
 
     records = [
         record("supervised"),

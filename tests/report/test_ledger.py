@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from sslbench.errors import UserError
-from sslbench.experiment.store import Store
+from sslbench.engine.errors import UserError
+from sslbench.experiment.records.store import Store
 from sslbench.report.ledger import (
     COLUMNS,
     Line,

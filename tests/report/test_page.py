@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, SEEN, UNSEEN
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.blocks import with_blocks
 from sslbench.report.board import Board
 from sslbench.report.gains import gain_parts, labels_worth

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.cli import cli
-from sslbench.experiment.predictions import Predictions
-from sslbench.experiment.store import Store
+from sslbench.engine.types import I32
+from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.records.store import Store
 from sslbench.report.patterns import Pattern, patterns
-from sslbench.types import I32
 
 LABELS = ("B-N", "M-N", "E-N", "S-N", "B-V", "E-V", "S-V")
 

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I64
 from sslbench.experiment.metrics import CountTable, SentenceCounts
 from sslbench.report.significance import compare_taggers, holm
-from sslbench.types import I64
 
 FIELDS = (
     *("sentences", "exact_sentences", "n_tokens", "correct_tokens"),

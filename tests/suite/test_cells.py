@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.experiment.price import Prices
-from sslbench.experiment.store import Store
+from sslbench.experiment.planning.price import Prices
+from sslbench.experiment.records.store import Store
 from sslbench.plugins import registry
 from sslbench.suite.cells import in_order
 from sslbench.suite.execute import Budget, planned, wall_seconds

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
-from sslbench.experiment.store import Store
+from sslbench.experiment.records.store import Store
 from support.suite_fakes import TOY, fill, opened, suite_file
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.plugins import registry
 from sslbench.report.reproduce import Commands
 from sslbench.suite.cells import suite_cells

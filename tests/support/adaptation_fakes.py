@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sslbench.corpus import Corpus
+from sslbench.engine.corpus import Corpus
 
 BANK = """\
 (SBARQ (WHNP (WP What))(SQ ( )(VBZ <s)(NP (NNP O<Hara)(POS <)(`` ``)(NN a/b)('' <<)))(. ?))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sslbench.spread import pack, pass_named, unpack
+from sslbench.engine.spread import pack, pass_named, unpack
 
 
 class BytesBroker:

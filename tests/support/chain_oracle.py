@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.crf import Potentials
-from sslbench.crf.first_order.chain import infer, viterbi
-from sslbench.types import F64, I32
+from sslbench.engine.crf import Potentials
+from sslbench.engine.crf.first_order.chain import infer, viterbi
+from sslbench.engine.types import F64, I32
 
 
 def max_expected_accuracy(potentials: Potentials) -> I32:

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from sslbench.crf import InfeasibleSentenceError, Potentials
-from sslbench.crf.first_order.batch import BatchPosterior
-from sslbench.crf.first_order.chain import infer
-from sslbench.types import F64
+from sslbench.engine.crf import InfeasibleSentenceError, Potentials
+from sslbench.engine.crf.first_order.batch import BatchPosterior
+from sslbench.engine.crf.first_order.chain import infer
+from sslbench.engine.types import F64
 from support.crf_oracle import INF, random_mask, same_up_to
 
 LENGTHS = [1, 2, 1, 7, 3, 1, 1, 30, 2, 12, 1]

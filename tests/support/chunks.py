@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sslbench.corpus import Scheme
-from sslbench.corpus.encodings import TagTable, mark_chunks
+from sslbench.engine.corpus import Scheme
+from sslbench.engine.corpus.encodings import TagTable, mark_chunks
 
 
 class Span(NamedTuple):

@@ -20,11 +20,11 @@ from scipy.io import savemat
 
 from sslbench.cli import cli
 from sslbench.conversion import importing
-from sslbench.corpus import RawBytes, read_conll, read_conllu
-from sslbench.errors import UserError
+from sslbench.engine.corpus import RawBytes, read_conll, read_conllu
+from sslbench.engine.errors import UserError
+from sslbench.engine.features.crfpp import load_featurizer
 from sslbench.experiment.data.userdata import load_user_data
-from sslbench.experiment.saved import load_tagger
-from sslbench.features.crfpp import load_featurizer
+from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from sslbench_datasets.chinese import text as chinese
 from sslbench_datasets.genes.genetag import read_tagged

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sslbench.corpus import CorpusShards
-from sslbench.crf import ChainModel
+from sslbench.engine.corpus import CorpusShards
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.data import DataHome
-from sslbench.experiment.problem import Problem, labeled_part, without_labels
-from sslbench.features import TemplateFeaturizer
+from sslbench.experiment.inputs.problem import Problem, labeled_part, without_labels
 from sslbench_datasets.synth.load import load
 
 TEMPLATES = ("word[0]", "word.suffix2[0]", "word[-1]")

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.crf import STRICT, ChainCRF, ChainModel, EncodedCorpus, HardLabels, Objective
-from sslbench.crf.entropy import Entropy
-from sslbench.crf.optim import lbfgs
-from sslbench.crf.terms import Term
-from sslbench.crf.weights.layout import Layout
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.features import Attributes, TemplateFeaturizer
-from sslbench.types import F64
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.engine.crf import STRICT, ChainCRF, ChainModel, EncodedCorpus, HardLabels, Objective
+from sslbench.engine.crf.entropy import Entropy
+from sslbench.engine.crf.optim import lbfgs
+from sslbench.engine.crf.terms import Term
+from sslbench.engine.crf.weights.layout import Layout
+from sslbench.engine.features import Attributes, TemplateFeaturizer
+from sslbench.engine.types import F64
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.entropy_regularization.method import EntropyRegularization, EntropyTrainer
 from support.graph_toys import Strict, corpus, encoded, pairs
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, Objective, VirtualEvidence
-from sslbench.crf.objective import EncodedCorpus
-from sslbench.crf.terms import Term
-from sslbench.experiment.context import RunContext
-from sslbench.types import F64
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF, Objective, VirtualEvidence
+from sslbench.engine.crf.objective import EncodedCorpus
+from sslbench.engine.crf.terms import Term
+from sslbench.engine.types import F64
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.shared import FeaturePruning
 from sslbench_methods.virtual_evidence.method import EvidenceTrainer, VirtualEvidenceTraining
 from support.graph_toys import UNLABELED, Strict, encoded, pairs, toy

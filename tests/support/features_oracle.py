@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.features import Template, word_type
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.features import Template, word_type
 
 Value = tuple[object, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sslbench.corpus import Corpus, RawBytes
+from sslbench.engine.corpus import Corpus, RawBytes
 from sslbench_datasets.genes.genetag import read_tagged
 
 # Names that touch, slashes in words, a name at an end and at the next beginning, an empty tag.

@@ -12,9 +12,9 @@ from math import log
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.graph.forms import form_of
-from sslbench.graph.words import ngram_offsets
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.graph.forms import form_of
+from sslbench.engine.graph.words import ngram_offsets
 
 PADS = ("<<s2>>", "<<s1>>", "<</s1>>", "<</s2>>")  # no word below has this form
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Column, CorpusShards, Vocabulary
-from sslbench.crf import ChainModel
-from sslbench.experiment.problem import Problem, relabeled
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus import Column, CorpusShards, Vocabulary
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.inputs.problem import Problem, relabeled
 from support.graph_oracle import WORDS, corpus_of, he2013_excludes, random_sentences
 
 LABELS = ("A", "B", "C", "P")

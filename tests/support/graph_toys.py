@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.crf import STRICT, ChainCRF, ChainModel, EncodedProblem, HardLabels, Options
-from sslbench.features import TemplateFeaturizer
-from sslbench.types import F64, I32, Bool
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.crf import STRICT, ChainCRF, ChainModel, EncodedProblem, HardLabels, Options
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import F64, I32, Bool
 
 VOCABULARY = Vocabulary(["0", "1", "2", "3"])
 

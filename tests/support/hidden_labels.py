@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.protocol import draw
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import execute
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.run.runner import execute
+from sslbench.experiment.run.training import RunTask
 from support.run_fakes import scrambled
 
 

@@ -25,8 +25,8 @@ import msgspec
 import numpy as np
 
 from sslbench import Corpus, MethodInfo, Problem, hookimpl
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
+from sslbench.engine.errors import UserError
+from sslbench.experiment.run.context import RunContext
 
 Behavior = Callable[[Problem, RunContext], Any]
 BEHAVIORS: dict[str, Behavior] = {}
@@ -371,7 +371,7 @@ def looks_into_frames(problem: Problem, run: RunContext) -> Any:
 @cheat
 def replaces_the_scorer(problem: Problem, run: RunContext) -> None:
     import sslbench.experiment.metrics as metrics
-    import sslbench.experiment.training as training
+    import sslbench.experiment.run.training as training
     from sslbench.experiment.metrics import SentenceCounts
 
     def perfect(*args: Any, **more: Any) -> Any:

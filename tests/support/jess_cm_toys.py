@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.corpus import Corpus, CorpusShards
-from sslbench.crf import ChainModel
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.problem import Problem
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus import Corpus, CorpusShards
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.jess_cm.method import JessCM, JessCMTagger
 from support.synth_text import synth_text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sslbench.corpus import Column, Corpus, LabelConstraint, Vocabulary
+from sslbench.engine.corpus import Column, Corpus, LabelConstraint, Vocabulary
 from support.graph_oracle import corpus_of
 
 CONSTRAINT = LabelConstraint("word", ".,!?:;", "P")

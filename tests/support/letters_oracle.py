@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
 
-from sslbench.corpus import Corpus
+from sslbench.engine.corpus import Corpus
 from support.graph_oracle import corpus_of
 
 ROWS, COLUMNS = 16, 8

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from sslbench.crf.data import LabelTriples
-from sslbench.crf.entropy import BatchEntropy
-from sslbench.crf.first_order import log_space
-from sslbench.crf.first_order.batch import BatchPotentials, check_feasible
-from sslbench.crf.first_order.scaled import INFEASIBLE, OK
-from sslbench.crf.second_order.batch import SecondOrderPotentials
-from sslbench.crf.terms import PotentialGradient
-from sslbench.types import F64, I8, I64
+from sslbench.engine.crf.data import LabelTriples
+from sslbench.engine.crf.entropy import BatchEntropy
+from sslbench.engine.crf.first_order import log_space
+from sslbench.engine.crf.first_order.batch import BatchPotentials, check_feasible
+from sslbench.engine.crf.first_order.scaled import INFEASIBLE, OK
+from sslbench.engine.crf.second_order.batch import SecondOrderPotentials
+from sslbench.engine.crf.terms import PotentialGradient
+from sslbench.engine.types import F64, I8, I64
 
 
 @dataclass(frozen=True)
 class NestedEntropy:
-    """The term `sslbench.crf.entropy.Entropy`, by the nested program."""
+    """The term `sslbench.engine.crf.entropy.Entropy`, by the nested program."""
 
     weight: float = 1.0
     weights: F64 | None = None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize as scipy_minimize
 
-from sslbench.crf import (
+from sslbench.engine.crf import (
     EncodedCorpus,
     HardLabels,
     Objective,
@@ -17,10 +17,10 @@ from sslbench.crf import (
     SoftTargets,
     Term,
 )
-from sslbench.crf.optim import lbfgs
-from sslbench.crf.weights.layout import Layout, build_layout
-from sslbench.features import Attributes
-from sslbench.types import F64, I32, Bool
+from sslbench.engine.crf.optim import lbfgs
+from sslbench.engine.crf.weights.layout import Layout, build_layout
+from sslbench.engine.features import Attributes
+from sslbench.engine.types import F64, I32, Bool
 from support.crf_oracle import INF, Enumeration, RandomFactors, dense_potentials, random_attributes
 
 LENGTHS = [1, 2, 3, 1, 4, 2, 3]

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from sslbench.corpus import Corpus, Vocabulary
-from sslbench.crf import STRICT, ChainCRF, Options
-from sslbench.experiment.context import RunContext
-from sslbench.graph.regularized import Backtracking, Posterior, RegularizedPosterior
-from sslbench.graph.regularizers import GraphLaplacian
-from sslbench.types import F64, I32
+from sslbench.engine.corpus import Corpus, Vocabulary
+from sslbench.engine.crf import STRICT, ChainCRF, Options
+from sslbench.engine.graph.regularized import Backtracking, Posterior, RegularizedPosterior
+from sslbench.engine.graph.regularizers import GraphLaplacian
+from sslbench.engine.types import F64, I32
+from sslbench.experiment.run.context import RunContext
 from sslbench_methods.graph_pr.method import GraphPR, RegularizedEM
 from support.graph_toys import UNLABELED, Y, corpus, crf_over, encoded, pairs, symmetric, toy
 

@@ -35,16 +35,16 @@ from sslbench import (
     Template,
     TemplateFeaturizer,
     Vocabulary,
-    compile_time,
     hookimpl,
     registry,
 )
-from sslbench.corpus import CorpusShards, sentence_ids
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.protocol import draw
-from sslbench.experiment.record import ProtocolSpec, RunSpec
-from sslbench.experiment.training import RunSetup, RunTask
+from sslbench.engine.compilation import compile_time
+from sslbench.engine.corpus import CorpusShards, sentence_ids
+from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.fitting import LocalMethod
+from sslbench.experiment.run.training import RunSetup, RunTask
 
 LABELS = ("A", "B", "C")
 NAP = "import time; time.sleep(60)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
 
 Spans = list[tuple[int, int]]  # first and last token in the sentence
 

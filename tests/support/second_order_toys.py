@@ -7,10 +7,10 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from sslbench.crf.data import Batch, LabelTriples
-from sslbench.crf.first_order.batch import BatchPosterior
-from sslbench.crf.second_order.batch import SecondOrderPotentials
-from sslbench.types import F64
+from sslbench.engine.crf.data import Batch, LabelTriples
+from sslbench.engine.crf.first_order.batch import BatchPosterior
+from sslbench.engine.crf.second_order.batch import SecondOrderPotentials
+from sslbench.engine.types import F64
 from support.crf_oracle import log_sum
 
 LENGTHS = [3, 1, 4, 2, 5, 1, 2, 3]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF
-from sslbench.experiment.context import RunContext
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF
+from sslbench.engine.types import F64, I32
+from sslbench.experiment.run.context import RunContext
 from sslbench.method import Sigma2, TextVertices
-from sslbench.types import F64, I32
 from sslbench_methods.graph_self_training.method import TypeParams, TypeTrainer
 from sslbench_methods.self_labeled import WeightScale
 from sslbench_methods.shared import FeaturePruning

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from sslbench.experiment.identity.staleness import Today
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.record import RunRecord, TuningSpent
-from sslbench.experiment.runner import failed
-from sslbench.experiment.staleness import Today
-from sslbench.experiment.store import Store
+from sslbench.experiment.records.record import RunRecord, TuningSpent
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import failed
 from sslbench.plugins import registry
 from sslbench.suite.cells import Cell, suite_cells, with_records
 from sslbench.suite.file import Suite, read_suite

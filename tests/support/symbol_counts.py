@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.crf.symbol_kernels import RowCounts
-from sslbench.types import F64
+from sslbench.engine.crf.symbol_kernels import RowCounts
+from sslbench.engine.types import F64
 
 
 def whole(counts: RowCounts) -> F64:

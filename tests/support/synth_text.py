@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sslbench.corpus import Corpus
+from sslbench.engine.corpus import Corpus
 from sslbench.experiment.data import DataHome
 from sslbench_datasets.synth.load import load
 

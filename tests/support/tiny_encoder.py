@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.types import F32
+from sslbench.engine.types import F32
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Corpus, CorpusShards, Shards, Vocabulary
-from sslbench.crf import ChainModel
-from sslbench.experiment.problem import Problem, labeled_part, without_labels
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus import Corpus, CorpusShards, Shards, Vocabulary
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.inputs.problem import Problem, labeled_part, without_labels
 from sslbench_datasets.chinese.text import SegmentedText, characters
 
 HEADS, TAILS, VERBS = "天地人山水火木金", "上下左右前后里外", "看听说走"

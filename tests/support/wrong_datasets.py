@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from sslbench import Column, Corpus, DataHome, Dataset, Vocabulary
-from sslbench.corpus import CorpusShards, LabelConstraint, PreviousType
+from sslbench.engine.corpus import CorpusShards, LabelConstraint, PreviousType
 from sslbench.testing import toy_dataset
 
 OTHER_FILE = "SSLBENCH_TEST_OTHER_FILE"  # variable with the path of a file

@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 
 from sslbench import Corpus, DataHome, Problem, registry
-from sslbench.corpus import LabelConstraint
-from sslbench.crf import write_model
-from sslbench.experiment.context import RunContext
+from sslbench.engine.corpus import LabelConstraint
+from sslbench.engine.crf import write_model
+from sslbench.experiment.run.context import RunContext
 
 LABEL_FILE = "SSLBENCH_TEST_LABELS"  # variable with the path of a file of labels
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 import sslbench
 from sslbench.cli import cli
-from sslbench.corpus.tokens import corpus_of
-from sslbench.experiment.saved import SavedTagger
+from sslbench.engine.corpus.tokens import corpus_of
+from sslbench.experiment.run.saved import SavedTagger
 from sslbench.sklearn import SequenceTagger
 from sslbench.tagging.annotated import Annotator, Sentence, Span
 from sslbench.tagging.forms import Page, columns_of

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import cli
-from sslbench.corpus.tokens import corpus_of
-from sslbench.crf import ChainModel
-from sslbench.experiment.saved import SavedTagger
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.corpus.tokens import corpus_of
+from sslbench.engine.crf import ChainModel
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.run.saved import SavedTagger
 from sslbench.tagging.familiarity import Familiarity
 
 

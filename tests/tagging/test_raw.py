@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.tagging.raw import SPLITS, raw_parts
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import pytest
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.testing import METHOD_CHECKS, CheckFailure, check_method, method_checks
 from support import wrong_methods as wrong
 

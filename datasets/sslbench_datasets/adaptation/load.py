@@ -17,8 +17,8 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from sslbench.corpus import Corpus, CorpusShards, Shards, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, CorpusShards, Shards, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset, Metadata
 from sslbench_datasets.adaptation.info import (
     EBM,

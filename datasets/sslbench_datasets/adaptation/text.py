@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from sslbench.corpus import Corpus, RawBytes, Vocabulary, read_bytes, read_conll
-from sslbench.corpus.files import COPY_AGAIN, Source, source_name
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, RawBytes, Vocabulary, read_bytes, read_conll
+from sslbench.engine.corpus.files import COPY_AGAIN, Source, source_name
+from sslbench.engine.errors import UserError
 from sslbench_datasets.treebank.tokenizer import split_sentences, tokenize
 from sslbench_datasets.treebank.trees import read_trees
 

@@ -13,11 +13,11 @@ from types import MappingProxyType
 import numpy as np
 
 from sslbench import RemoteFile
-from sslbench.corpus import Column, Corpus, CorpusShards, Shards, Vocabulary, read_conll
-from sslbench.corpus.files import Source, read_text, source_name
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Shards, Vocabulary, read_conll
+from sslbench.engine.corpus.files import Source, read_text, source_name
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I32, I64
 from sslbench.experiment.data import DataHome, Dataset, Metadata
-from sslbench.types import I32, I64
 from sslbench_datasets.chinese.info import UNITS
 from sslbench_datasets.loading import Measure
 

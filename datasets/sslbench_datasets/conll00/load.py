@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from sslbench.corpus import Vocabulary, read_conll
+from sslbench.engine.corpus import Vocabulary, read_conll
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.conll00.info import CONLL2000, COUNTS
 from sslbench_datasets.loading import SIZE, TextOptions, parse_options, text_metadata

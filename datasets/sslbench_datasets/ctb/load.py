@@ -23,8 +23,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from sslbench.corpus import RawBytes
-from sslbench.errors import UserError
+from sslbench.engine.corpus import RawBytes
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.chinese.info import RAW_TEXT
 from sslbench_datasets.chinese.text import (

@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from sslbench.corpus import Corpus, Vocabulary
-from sslbench.corpus.files import COPY_AGAIN, Source, read_text, source_name
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, Vocabulary
+from sslbench.engine.corpus.files import COPY_AGAIN, Source, read_text, source_name
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I64
 from sslbench.experiment.metrics import Alternatives
-from sslbench.types import I64
 
 BEGIN, _INSIDE, _OUTSIDE = "B-GENE", "I-GENE", "O"
 _NAME_TAGS = ("NEWGENE", "NEWGENE1")

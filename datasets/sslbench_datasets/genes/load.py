@@ -18,10 +18,10 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sslbench.corpus import Corpus, CorpusShards, Shards, read_conll
+from sslbench.engine.corpus import Corpus, CorpusShards, Shards, read_conll
+from sslbench.engine.types import I64
 from sslbench.experiment.data import DataHome, Dataset, Metadata
 from sslbench.experiment.metrics import Alternatives
-from sslbench.types import I64
 from sslbench_datasets.genes.genetag import BEGIN, read_alternatives, read_tagged, sentence_names
 from sslbench_datasets.genes.info import (
     ALTERNATIVES,

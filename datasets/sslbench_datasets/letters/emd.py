@@ -24,8 +24,8 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from sslbench.compiled import chunks, njit, parallel_kernel
-from sslbench.types import F64, I32
+from sslbench.engine.compilation.compiled import chunks, njit, parallel_kernel
+from sslbench.engine.types import F64, I32
 
 U64 = NDArray[np.uint64]
 

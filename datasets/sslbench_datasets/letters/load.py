@@ -26,10 +26,10 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary, read_bytes
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary, read_bytes
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I64, Bool
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.types import I64, Bool
 from sslbench_datasets.letters.info import COUNTS, LETTERS, SPELLINGS
 from sslbench_datasets.letters.matlab import read_cells
 from sslbench_datasets.loading import (

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sslbench.compiled import njit, parallel_kernel
-from sslbench.graph.neighbor_kernels import best_first, offer
-from sslbench.types import F64, I32, I64
+from sslbench.engine.compilation.compiled import njit, parallel_kernel
+from sslbench.engine.graph.neighbor_kernels import best_first, offer
+from sslbench.engine.types import F64, I32, I64
 from sslbench_datasets.letters.emd import U64, Scratch, at_least, count, distance, scratch
 
 OWN_WEIGHT = 0.8

@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.compiled import chunks
-from sslbench.corpus import Corpus
-from sslbench.errors import UserError
-from sslbench.graph.neighbors import NeighborLists
-from sslbench.graph.options import GraphOptions, Progress, silent
-from sslbench.graph.similarity import Similarity
-from sslbench.graph.vertices import Vertices
-from sslbench.graph.words import CodedForms, Windows
-from sslbench.threads import using_threads
+from sslbench.engine.compilation.compiled import chunks
+from sslbench.engine.compilation.threads import using_threads
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.errors import UserError
+from sslbench.engine.graph.neighbors import NeighborLists
+from sslbench.engine.graph.options import GraphOptions, Progress, silent
+from sslbench.engine.graph.similarity import Similarity
+from sslbench.engine.graph.vertices import Vertices
+from sslbench.engine.graph.words import CodedForms, Windows
 from sslbench_datasets.letters.emd import FAR, PIXELS, U64
 from sslbench_datasets.letters.search import ROWS, SCALE, VertexImages, search_blocks
 

@@ -16,8 +16,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from sslbench.atomic import write_atomically
-from sslbench.corpus import Corpus, StoredShards, read_bytes
+from sslbench.engine.corpus import Corpus, StoredShards, read_bytes
+from sslbench.engine.files.atomic import write_atomically
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.loading import parse_options
 from sslbench_datasets.months.info import FILES

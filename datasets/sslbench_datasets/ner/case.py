@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from sslbench.corpus import Corpus, Vocabulary
+from sslbench.engine.corpus import Corpus, Vocabulary
 
 #: no evidence in the document
 NONE = "none"

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from sslbench import RemoteFile
-from sslbench.corpus import PreviousType, Scheme, Vocabulary, convert_labels, read_conll
+from sslbench.engine.corpus import PreviousType, Scheme, Vocabulary, convert_labels, read_conll
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.loading import (
     SIZE,

@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from sslbench import registry
-from sslbench.atomic import write_atomically
-from sslbench.corpus import (
+from sslbench.engine.corpus import (
     Column,
     Corpus,
     CorpusShards,
@@ -28,9 +27,10 @@ from sslbench.corpus import (
     read_conll,
     write_shards,
 )
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
+from sslbench.engine.files.atomic import write_atomically
+from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome
-from sslbench.types import I32
 from sslbench_datasets.reuters.info import REUTERS
 from sslbench_datasets.treebank import tokenizer
 
@@ -168,7 +168,7 @@ def tagged_text(home: DataHome, train: Corpus, sha256: str, own: str = "") -> St
     vocabularies = {name: train.column(name).vocabulary for name in ("word", "pos")}
     folder = home.derived("newswire-tagged", _tagged_key(sha256, _text_key(home, own)))
     if not folder.exists():
-        from sslbench.experiment.column_tagger import train_tagger
+        from sslbench.experiment.inputs.column_tagger import train_tagger
 
         words = tokenized_text(home, vocabularies, own)
         templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
@@ -192,7 +192,7 @@ def _text_key(home: DataHome, own: str) -> dict[str, object]:
 
 def _tagged_key(train_sha256: str, text_key: dict[str, object]) -> dict[str, object]:
     """All that the tagged text depends on; the tagger's recipe, since its digest needs training."""
-    from sslbench.experiment.column_tagger import RECIPE
+    from sslbench.experiment.inputs.column_tagger import RECIPE
 
     templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
     return {

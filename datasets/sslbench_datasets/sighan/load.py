@@ -23,7 +23,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.chinese.text import (
     ASCII_FORMS,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sslbench.types import F64, I64
+from sslbench.engine.types import F64, I64
 
 TAGS = ("DET", "PRON", "ADP", "CONJ", "NOUN", "VERB", "ADJ", "ADV")
 N_TAGS = len(TAGS)

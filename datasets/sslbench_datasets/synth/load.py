@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sslbench.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.loading import parse_options
 from sslbench_datasets.synth.language import (

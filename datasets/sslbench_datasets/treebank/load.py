@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from sslbench.corpus import Corpus, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench_datasets.loading import (
     SIZE,

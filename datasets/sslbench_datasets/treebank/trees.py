@@ -12,9 +12,9 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from sslbench.corpus import Corpus, Vocabulary
-from sslbench.corpus.files import COPY_AGAIN, Source, read_text, source_name
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, Vocabulary
+from sslbench.engine.corpus.files import COPY_AGAIN, Source, read_text, source_name
+from sslbench.engine.errors import UserError
 
 EMPTY = "-NONE-"  # tag of traces and other leaves that are not words
 # A leaf; else an opening bracket with its label, a closing bracket, or text outside of leaves. Only

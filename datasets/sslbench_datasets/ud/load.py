@@ -26,11 +26,18 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
-from sslbench.corpus import Column, Corpus, CorpusShards, LabelConstraint, Vocabulary, read_conllu
-from sslbench.errors import UserError
+from sslbench.engine.corpus import (
+    Column,
+    Corpus,
+    CorpusShards,
+    LabelConstraint,
+    Vocabulary,
+    read_conllu,
+)
+from sslbench.engine.errors import UserError
+from sslbench.engine.graph import forms
+from sslbench.engine.types import Bool
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.graph import forms
-from sslbench.types import Bool
 from sslbench_datasets.loading import SIZE, check_draw, numbered, parse_options, read_splits
 from sslbench_datasets.ud.info import TREEBANKS, Treebank
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from sslbench.errors import UserError, shortened
+from sslbench.engine.errors import UserError, shortened
 
 # name -> (module with the ``command``, one line of help). The overview prints the help without
 # importing the modules.
@@ -127,7 +127,7 @@ def cli(debug: bool) -> None:
         sslbench run --method supervised --method jess_cm --dataset synth --labeled 50
     """
     from sslbench.cli.text import show_printed
-    from sslbench.plugin_trial import guard_imports
+    from sslbench.plugins.trial import guard_imports
 
     guard_imports(show_printed)
 

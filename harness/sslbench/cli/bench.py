@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sslbench.cli.text import counted, echo
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 _FOLDER = Path("tests", "benchmarks")
 _BESIDE_PEER = "test_benchmarks.py"

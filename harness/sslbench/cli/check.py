@@ -10,10 +10,10 @@ import click
 
 from sslbench.cli.options import SECONDS
 from sslbench.cli.text import echo
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.registrations import DatasetInfo, Registration
+    from sslbench.plugins.registrations import DatasetInfo, Registration
     from sslbench.testing import Check, CheckResult
 
 
@@ -75,7 +75,7 @@ def _run(check: Check) -> CheckResult:
 
 def _checks(info: Registration, given: dict[str, Any]) -> list[Check]:
     """The checks of one registration; UserError for a model, which has none."""
-    from sslbench.experiment.settings import dataset_options, plain_value
+    from sslbench.experiment.planning.settings import dataset_options, plain_value
     from sslbench.testing import dataset_checks, featurizer_checks, method_checks
 
     common = {"only": given["only"], "skip": given["skip"]}

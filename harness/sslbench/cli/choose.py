@@ -13,7 +13,7 @@ from sslbench.cli.text import echo, table, warn_of_problems
 
 if TYPE_CHECKING:
     from sslbench.choosing import Candidate, Choice
-    from sslbench.experiment.plan import Request
+    from sslbench.experiment.planning.plan import Request
 
 
 #: how many of the methods that cannot be told apart are named
@@ -61,8 +61,8 @@ def command(**given: Any) -> None:
     from sslbench.choosing import choose
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.experiment.execute.threads import use_threads
-    from sslbench.experiment.plan import Request
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.planning.plan import Request
+    from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
 
     threads = use_threads(given["threads"])
@@ -144,7 +144,7 @@ def _save(request: Request, choice: Choice, target: Path) -> None:
     from dataclasses import replace
 
     from sslbench.cli.messages import tell
-    from sslbench.experiment.train_one import train_tagger
+    from sslbench.experiment.run.train_one import train_tagger
 
     chosen = choice.chosen
     whole = replace(

@@ -22,7 +22,7 @@ def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -
     the methods differ is a question for several draws: sslbench leaderboard.
     """
     from sslbench.cli.messages import tell
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.records.store import Store
     from sslbench.report.two_runs import compare_runs
 
     found = Store(store)

@@ -9,7 +9,7 @@ import click
 
 from sslbench.cli.options import names_in
 from sslbench.cli.text import counted, warn_of_problems
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 
 @click.command("convert")
@@ -49,7 +49,7 @@ def _without_label(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _export(file: Path, out: Path) -> str:
     from sslbench.conversion.export import Exported
-    from sslbench.experiment.saved import load_tagger
+    from sslbench.experiment.run.saved import load_tagger
     from sslbench.plugins import registry
 
     plugins = registry()

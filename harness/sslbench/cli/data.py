@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from sslbench.cli.text import EXTRA_NOTE, echo, labeled, table
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
-from sslbench.registrations import RemoteFile
+from sslbench.plugins.registrations import RemoteFile
 
 if TYPE_CHECKING:
-    from sslbench.corpus import Corpus, Shards
+    from sslbench.engine.corpus import Corpus, Shards
     from sslbench.experiment.data import Dataset
 
 
@@ -199,14 +199,14 @@ def _audit(name: str) -> bool:
 
 
 def _external(dataset: Dataset) -> Shards:
-    from sslbench.experiment.protocol import no_text
+    from sslbench.experiment.inputs.protocol import no_text
 
     return dataset.external() if dataset.external else no_text(dataset)
 
 
 def _duplicates(dataset: Dataset, text: Shards) -> list[str]:
     """``["12 of 2,012 sentences of test are in train", ...]``."""
-    from sslbench.experiment.audit import duplicates
+    from sslbench.experiment.checks.audit import duplicates
 
     held_out = {split: dataset.splits[split] for split in dataset.splits if split != "train"}
     counts = duplicates(dataset.splits["train"], text, held_out)

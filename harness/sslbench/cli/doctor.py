@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import click
 
 from sslbench.cli.text import table
-from sslbench.folders import CACHE_VARIABLE, HOME_VARIABLE, cache_folder, data_folder
+from sslbench.engine.files.folders import CACHE_VARIABLE, HOME_VARIABLE, cache_folder, data_folder
 from sslbench.plugins import registry
 
 _LIBRARIES = ("numpy", "scipy", "numba", "msgspec", "pandas")
@@ -62,7 +62,7 @@ def _versions() -> Iterator[Finding]:
 def _machine() -> Iterator[Finding]:
     import psutil
 
-    from sslbench.experiment.identity import processor
+    from sslbench.experiment.identity.identity import processor
 
     memory = psutil.virtual_memory()
     free = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB of memory free"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sslbench.cli.text import counted, duration, echo, table
 
 if TYPE_CHECKING:
-    from sslbench.experiment.record import RunSpec
-    from sslbench.experiment.training import RunTask
+    from sslbench.experiment.records.record import RunSpec
+    from sslbench.experiment.run.training import RunTask
 
 
 def show_price(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> None:
@@ -18,8 +18,8 @@ def show_price(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> None:
     given: the options of the command.
     """
     from sslbench.experiment.execute.grid import GridOptions, is_stored
-    from sslbench.experiment.price import Prices
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.planning.price import Prices
+    from sslbench.experiment.records.store import Store
 
     store = Store(given["store"])
     options = GridOptions(retry=given["retry"], reuse=given["reuse"])

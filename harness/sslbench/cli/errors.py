@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from sslbench.cli.text import counted, echo, table
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.corpus import Corpus
-    from sslbench.corpus.encodings import Scheme
+    from sslbench.engine.corpus import Corpus
+    from sslbench.engine.corpus.encodings import Scheme
     from sslbench.experiment.data import Dataset
-    from sslbench.experiment.record import RunRecord
+    from sslbench.experiment.records.record import RunRecord
     from sslbench.report.patterns import Pattern
 
 
@@ -34,7 +34,7 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
     """
     from dataclasses import asdict
 
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.records.store import Store
     from sslbench.report.patterns import patterns
 
     if len(runs) > 2:
@@ -64,9 +64,9 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
 
 def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     """The dataset of the runs and the split; UserError unless all runs predicted it."""
-    from sslbench.experiment.identity import corpus_hash
-    from sslbench.experiment.protocol import folds_in_order
-    from sslbench.experiment.training import RunTask, load_dataset
+    from sslbench.experiment.identity.identity import corpus_hash
+    from sslbench.experiment.inputs.protocol import folds_in_order
+    from sslbench.experiment.run.training import RunTask, load_dataset
     from sslbench.plugins import registry
 
     for record in records:

@@ -11,16 +11,16 @@ import click
 
 from sslbench.cli.options import SEED
 from sslbench.cli.text import echo, table, warn_of_problems
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.corpus import Corpus
+    from sslbench.engine.corpus import Corpus
+    from sslbench.engine.graph.build import Graph
+    from sslbench.engine.graph.diagnostics import Figures
+    from sslbench.engine.types import I32
     from sslbench.experiment.data import Dataset
-    from sslbench.experiment.protocol import Draw
-    from sslbench.experiment.record import ProtocolSpec
-    from sslbench.graph.build import Graph
-    from sslbench.graph.diagnostics import Figures
-    from sslbench.types import I32
+    from sslbench.experiment.inputs.protocol import Draw
+    from sslbench.experiment.records.record import ProtocolSpec
 
 
 #: propagation weights of edges and of the uniform distribution (Subramanya et al. 2010)
@@ -108,7 +108,7 @@ def neighbors(ngram: str, **given: Any) -> None:
     Words are separated by spaces; <s> and </s> are the ends of a sentence. The first line is the
     vertex itself. Tokens are counted in all text, labels in the labeled sentences.
     """
-    from sslbench.graph.neighborhood import neighborhood
+    from sslbench.engine.graph.neighborhood import neighborhood
 
     text = _load(given)
     gold = text.gold[: text.n_labeled]
@@ -137,10 +137,15 @@ def _load(given: dict[str, Any]) -> _Text:
     from sslbench.cli.messages import tell
     from sslbench.experiment.data import DataHome
     from sslbench.experiment.execute.threads import use_threads
-    from sslbench.experiment.protocol import draw, parse_labeled, parse_unlabeled, resolve_text
-    from sslbench.experiment.record import ProtocolSpec
-    from sslbench.experiment.settings import dataset_options, parse_settings, plain_value
-    from sslbench.experiment.training import load_registered
+    from sslbench.experiment.inputs.protocol import (
+        draw,
+        parse_labeled,
+        parse_unlabeled,
+        resolve_text,
+    )
+    from sslbench.experiment.planning.settings import dataset_options, parse_settings, plain_value
+    from sslbench.experiment.records.record import ProtocolSpec
+    from sslbench.experiment.run.training import load_registered
     from sslbench.plugins import registry
 
     given["threads"] = use_threads(given["threads"])
@@ -171,8 +176,8 @@ def _load(given: dict[str, Any]) -> _Text:
 def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> _Text:
     import numpy as np
 
-    from sslbench.corpus import Corpus
-    from sslbench.experiment.protocol import rest_of_train, unlabeled_text
+    from sslbench.engine.corpus import Corpus
+    from sslbench.experiment.inputs.protocol import rest_of_train, unlabeled_text
 
     train = dataset.splits["train"]
     labeled = train.select(drawn.labeled)
@@ -189,10 +194,10 @@ def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> _Text:
 def _graph(given: dict[str, Any], text: Corpus) -> Graph:
     """The graph that the options describe."""
     from sslbench.cli.messages import tell
+    from sslbench.engine.graph.build import build_graph
+    from sslbench.engine.graph.options import GraphOptions
+    from sslbench.engine.graph.similarity import registered_similarity
     from sslbench.experiment.data import DataHome
-    from sslbench.graph.build import build_graph
-    from sslbench.graph.options import GraphOptions
-    from sslbench.graph.similarity import registered_similarity
 
     return build_graph(
         text,
@@ -206,9 +211,9 @@ def _graph(given: dict[str, Any], text: Corpus) -> Graph:
 
 def _figures(graph: Graph, text: _Text) -> Figures:
     """Statistics of the graph."""
-    from sslbench.graph.diagnostics import diagnostics, label_accuracy, purity
-    from sslbench.graph.propagation.quadratic import propagate_optimum
-    from sslbench.graph.tokens import empirical
+    from sslbench.engine.graph.diagnostics import diagnostics, label_accuracy, purity
+    from sslbench.engine.graph.propagation.quadratic import propagate_optimum
+    from sslbench.engine.graph.tokens import empirical
 
     gold, n_labeled = text.gold, text.n_labeled
     vertex_of, V, K = graph.vertices.vertex_of, graph.W.shape[0], int(gold.max(initial=0)) + 1

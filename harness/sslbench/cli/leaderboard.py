@@ -13,8 +13,8 @@ from sslbench.cli.text import counted, echo, warn_of_problems
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sslbench.experiment.record import RunRecord
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.records.record import RunRecord
+    from sslbench.experiment.records.store import Store
     from sslbench.plugins import Registry
     from sslbench.report.leaderboard import Table
     from sslbench.report.rows import Row
@@ -51,8 +51,8 @@ def command(
     and the rows that rest on stale records.
     """
     from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.errors import UserError
-    from sslbench.experiment.store import Store
+    from sslbench.engine.errors import UserError
+    from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
     from sslbench.report.board import board_of_tables
     from sslbench.report.page.build import Sources
@@ -85,8 +85,8 @@ def _tables(
     records: Sequence[RunRecord], store: Store, baselines: tuple[str, ...]
 ) -> tuple[list[Table], dict[str, str]]:
     """The tables of the records of a store, and the states of these by run id."""
-    from sslbench.errors import UserError
-    from sslbench.experiment.staleness import states
+    from sslbench.engine.errors import UserError
+    from sslbench.experiment.identity.staleness import states
     from sslbench.plugins import registry
     from sslbench.report.leaderboard import leaderboard
     from sslbench.report.reproduce import changed_options

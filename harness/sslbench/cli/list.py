@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from sslbench.cli.text import echo, table, warn_of_problems
-from sslbench.hooks import KINDS
 from sslbench.plugins import Registry, registry
+from sslbench.plugins.hooks import KINDS
 
 
 @click.command("list")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sslbench.cli.text import counted
-from sslbench.errors import InputWarning, printable, shortened
+from sslbench.engine.errors import InputWarning, printable, shortened
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from sslbench.experiment.record import RunRecord
-    from sslbench.experiment.training import RunTask
+    from sslbench.experiment.records.record import RunRecord
+    from sslbench.experiment.run.training import RunTask
 
 
 def tell(text: str) -> None:
@@ -108,8 +108,8 @@ def describe(spec: Any) -> str:
 
 
 def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
-    """What `sslbench.experiment.forecast` says in one line; [] without a forecast."""
-    from sslbench.experiment.foretold import foretold
+    """What `sslbench.experiment.checks.forecast` says in one line; [] without a forecast."""
+    from sslbench.experiment.checks.foretold import foretold
 
     found = foretold(trace)
     if found is None:

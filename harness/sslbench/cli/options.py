@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from sslbench.experiment.plan import Request
+    from sslbench.experiment.planning.plan import Request
 
 _UNITS = {"M": 2**20, "G": 2**30, "T": 2**40}
 _LEAST_MEMORY = 100 * _UNITS["M"]
@@ -201,8 +201,8 @@ def request_of(given: dict[str, Any], **more: Any) -> Request:
     given: the parsed options, with the shared ones and `threads`.
     more: further fields of `Request`, with `methods`.
     """
-    from sslbench.experiment.plan import Request
-    from sslbench.experiment.protocol import parse_labeled, parse_unlabeled
+    from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
+    from sslbench.experiment.planning.plan import Request
 
     cap = given["unlabeled"]
     return Request(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 _TYPE_NAMES = {
     "BoolType": "yes/no",

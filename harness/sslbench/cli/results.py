@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import click
 
 from sslbench.cli.text import echo, table
-from sslbench.errors import shortened
-from sslbench.experiment.record import RunRecord, encode
+from sslbench.engine.errors import shortened
+from sslbench.experiment.records.record import RunRecord, encode
 from sslbench.report.escape import csv_cell
 from sslbench.report.flat import flat_rows
 

@@ -19,7 +19,7 @@ from sslbench.cli.options import (
     request_of,
 )
 from sslbench.cli.text import counted, echo, warn_of_problems
-from sslbench.errors import shortened
+from sslbench.engine.errors import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from sslbench.experiment.execute.grid import GridResult
     from sslbench.experiment.execute.nursery import Nursery
-    from sslbench.experiment.record import RunRecord
-    from sslbench.experiment.training import RunTask
+    from sslbench.experiment.records.record import RunRecord
+    from sslbench.experiment.run.training import RunTask
 
 
 @click.command("run")
@@ -148,8 +148,8 @@ _GRID = ("jobs", "timeout", "memory", "retry", "reuse", "executor")
 
 def _tasks(given: dict[str, Any]) -> list[RunTask]:
     from sslbench.cli.messages import tell
-    from sslbench.experiment.plan import plan
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.planning.plan import plan
+    from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
 
     methods = given["methods"]
@@ -175,7 +175,7 @@ def run_shown(run_tasks: Sequence[RunTask], store: str | Path, **options: Any) -
     """Run a grid with its progress on standard error. options: of `GridOptions`."""
     from sslbench.cli.messages import GridProgress
     from sslbench.experiment.execute.grid import GridOptions, run_grid
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.records.store import Store
 
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:

@@ -8,10 +8,10 @@ import re
 import click
 
 from sslbench.cli.text import EXTRA_NOTE, echo, labeled, table, warn_of_problems
-from sslbench.errors import UserError
-from sslbench.hooks import KINDS
+from sslbench.engine.errors import UserError
 from sslbench.plugins import Registry, registry
-from sslbench.registrations import (
+from sslbench.plugins.hooks import KINDS
+from sslbench.plugins.registrations import (
     DatasetInfo,
     FeaturizerInfo,
     MethodInfo,
@@ -39,7 +39,7 @@ def command(name: str, store: str) -> None:
     warn_of_problems(plugins)
     if name.endswith(".json") or (_RUN_ID.fullmatch(name) and os.path.isdir(store)):
         from sslbench.cli.show_record import show_record
-        from sslbench.experiment.store import Store
+        from sslbench.experiment.records.store import Store
 
         show_record(Store(store).find(name))
         return
@@ -145,14 +145,14 @@ def _show_parameters(struct: object, title: str) -> None:
 
 
 def _show_presets(params: type) -> None:
-    from sslbench.experiment.description import presets_of
+    from sslbench.experiment.planning.description import presets_of
 
     for name, values in presets_of(params).items():
         echo(labeled(f"preset {name}", " ".join(f"{k}={v}" for k, v in values.items())))
 
 
 def _show_search(params: type) -> None:
-    from sslbench.experiment.space import search_space
+    from sslbench.experiment.planning.space import search_space
 
     axes = search_space(params)
     if not axes:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from sslbench.cli.text import echo, labeled, percentages, table
-from sslbench.crf import ChainCRF, read_model
-from sslbench.experiment.saved import load_tagger
+from sslbench.engine.crf import ChainCRF, read_model
+from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import Registry
 
 LARGEST = 5  # weights shown of each label

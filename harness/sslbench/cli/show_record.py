@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sslbench.cli.text import echo, labeled, table
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.records.record import RunRecord
 
 _GROUPS = {"": "all", "_app": "L.app", "_notapp": "not L.app"}
 _COLUMNS = ("sentence_accuracy", "f1", "u_app")

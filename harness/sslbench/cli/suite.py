@@ -16,8 +16,8 @@ from sslbench.cli.text import counted, duration, echo, table, warn_of_problems
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sslbench.experiment.price import Prices
-    from sslbench.experiment.record import RunRecord
+    from sslbench.experiment.planning.price import Prices
+    from sslbench.experiment.records.record import RunRecord
     from sslbench.report.board import Board
     from sslbench.report.page.build import Sources
     from sslbench.suite.cells import Cell, CellState
@@ -42,7 +42,7 @@ def command() -> None:
 @click.option("--cells", "each", is_flag=True, help="A line for every cell, in the order of runs.")
 def show(file: str, jobs: int, each: bool) -> None:
     """Show the cells, which of them there are, and what the others will cost."""
-    from sslbench.experiment.price import Prices
+    from sslbench.experiment.planning.price import Prices
     from sslbench.suite.cells import in_order
 
     suite, cells, records = _opened(file)
@@ -108,8 +108,8 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.cli.run import run_shown, summary
-    from sslbench.experiment.price import Prices
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.planning.price import Prices
+    from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
     from sslbench.suite.execute import Budget, planned
 
@@ -154,7 +154,7 @@ def report(
 ) -> None:
     """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
     from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.errors import UserError
+    from sslbench.engine.errors import UserError
     from sslbench.report.blocks import with_blocks
     from sslbench.report.render import board_files, changed_files, grid, write_files
 
@@ -185,8 +185,8 @@ def _board(
     suite: Suite, cells: Sequence[Cell], records: Sequence[RunRecord]
 ) -> tuple[Board, Sources, list[str]]:
     """The board, what its page tells besides, and what `--check` has to complain of."""
-    from sslbench.experiment.staleness import states
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.identity.staleness import states
+    from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
     from sslbench.report.ledger import read_ledger, wrong_lines
     from sslbench.report.page.build import Sources
@@ -215,7 +215,7 @@ def _summary_line(cells: Sequence[Cell]) -> str:
 
 def _opened(file: str) -> tuple[Suite, list[Cell], list[RunRecord]]:
     """The suite, its cells with their records, and all records of its store."""
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
     from sslbench.suite.cells import suite_cells, with_records
     from sslbench.suite.file import read_suite

@@ -12,15 +12,15 @@ import click
 
 from sslbench.cli.options import names_in
 from sslbench.cli.text import counted, percentages, warn_of_problems
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.corpus import Corpus
-    from sslbench.corpus.sentence_parts import Part
-    from sslbench.experiment.saved import SavedTagger
+    from sslbench.engine.corpus import Corpus
+    from sslbench.engine.corpus.sentence_parts import Part
+    from sslbench.engine.types import I32, I64
+    from sslbench.experiment.run.saved import SavedTagger
     from sslbench.tagging.annotated import Annotator, Sentence
     from sslbench.tagging.forms import Form
-    from sslbench.types import I32, I64
 
 _BLOCK = 2**20
 
@@ -71,8 +71,8 @@ def command(**given: Any) -> None:
     use_threads(given["threads"])
     plugins = registry()
     warn_of_problems(plugins)
-    from sslbench.atomic import replacing
-    from sslbench.experiment.saved import load_tagger
+    from sslbench.engine.files.atomic import replacing
+    from sslbench.experiment.run.saved import load_tagger
     from sslbench.tagging.annotated import Annotator
 
     file, out = given["file"], given["out"]
@@ -105,7 +105,7 @@ def _name(file: str) -> str:
 
 
 def _blocks(file: str) -> Iterator[bytes]:
-    from sslbench.corpus.files import read_blocks
+    from sslbench.engine.corpus.files import read_blocks
 
     if file == "-":
         return iter(lambda: sys.stdin.buffer.read(_BLOCK), b"")
@@ -165,8 +165,8 @@ class _Tagging:
 
     def _extend(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
         """Write the file itself with more columns."""
-        from sslbench.corpus.annotate import append_columns, n_columns
-        from sslbench.corpus.sentence_parts import MAX_SENTENCE, sentence_parts
+        from sslbench.engine.corpus.annotate import append_columns, n_columns
+        from sslbench.engine.corpus.sentence_parts import MAX_SENTENCE, sentence_parts
 
         blank = b""  # written once there is a sentence
         for part in sentence_parts(blocks, self._name):
@@ -191,15 +191,15 @@ class _Tagging:
         return list(chain.from_iterable(columns_of(s, n_best) for s in self._tag(corpus)))
 
     def _parts(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
-        from sslbench.corpus.annotate import n_columns
-        from sslbench.corpus.sentence_parts import sentence_parts
+        from sslbench.engine.corpus.annotate import n_columns
+        from sslbench.engine.corpus.sentence_parts import sentence_parts
 
         for part in sentence_parts(blocks, self._name):
             if n_columns(part.text):
                 yield self._corpus(part)
 
     def _corpus(self, part: Part) -> Corpus:
-        from sslbench.corpus import RawBytes, read_conll
+        from sslbench.engine.corpus import RawBytes, read_conll
 
         given = self._given["columns"]
         self._columns = self._columns or _columns(self._tagger, part.text, self._name, given)
@@ -211,7 +211,7 @@ class _Tagging:
             raise
 
     def _raw(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
-        from sslbench.corpus.tokens import corpus_of
+        from sslbench.engine.corpus.tokens import corpus_of
         from sslbench.tagging.raw import default_split, raw_parts
 
         self._columns = columns = self._tagger.columns
@@ -269,7 +269,7 @@ class _Tagging:
 
 def _columns(tagger: SavedTagger, text: bytes, name: str, given: str | None) -> tuple[str, ...]:
     """The columns of the file: as given, or those of the training file with or without label."""
-    from sslbench.corpus.annotate import n_columns
+    from sslbench.engine.corpus.annotate import n_columns
 
     if given is not None:
         return names_in(given)

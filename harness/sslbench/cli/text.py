@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
-from sslbench.errors import printable
+from sslbench.engine.errors import printable
 from sslbench.plugins import Registry
 
 EXTRA_NOTE = " (only for external unlabeled text)"  # beside a file

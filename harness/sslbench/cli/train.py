@@ -9,10 +9,10 @@ import click
 
 from sslbench.cli.options import SEED, problem_options, request_of
 from sslbench.cli.text import counted, percentages, warn_of_problems
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.experiment.train_one import TrainedTagger
+    from sslbench.experiment.run.train_one import TrainedTagger
 
 
 @click.command("train")
@@ -49,7 +49,7 @@ def command(**given: Any) -> None:
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
     from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.experiment.train_one import train_tagger
+    from sslbench.experiment.run.train_one import train_tagger
 
     request = request_of(
         given,
@@ -69,7 +69,7 @@ def command(**given: Any) -> None:
 def _report(target: Path, tagger: TrainedTagger) -> None:
     """A line with the scores on each of dev and test, and one on the training."""
     from sslbench.cli.messages import forecast_lines, tell
-    from sslbench.experiment.guard import guard_line
+    from sslbench.experiment.checks.guard import guard_line
 
     setup, trained = tagger.setup, tagger.trained
     for line in forecast_lines(trained.run.trace, setup.spec.method):

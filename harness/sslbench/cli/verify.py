@@ -11,13 +11,13 @@ import click
 
 from sslbench.cli.options import SECONDS
 from sslbench.cli.text import counted, echo, warn_of_problems
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 
 if TYPE_CHECKING:
-    from sslbench.experiment.record import RunRecord
-    from sslbench.experiment.staleness import Verification
-    from sslbench.experiment.store import Store
-    from sslbench.experiment.training import RunTask
+    from sslbench.experiment.identity.staleness import Verification
+    from sslbench.experiment.records.record import RunRecord
+    from sslbench.experiment.records.store import Store
+    from sslbench.experiment.run.training import RunTask
 
 
 @click.command("verify")
@@ -56,8 +56,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     cannot be replayed.
     """
     from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.experiment.reference import check_checkout
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.identity.reference import check_checkout
+    from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
 
     warn_of_problems(registry())
@@ -84,8 +84,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
 def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
     """The records to replay, cheapest first."""
-    from sslbench.experiment.replay import canaries
-    from sslbench.experiment.staleness import states
+    from sslbench.experiment.identity.replay import canaries
+    from sslbench.experiment.identity.staleness import states
     from sslbench.plugins import registry
 
     if given["runs"]:
@@ -116,9 +116,9 @@ def _replays(
     import os
 
     from sslbench.experiment.execute.pool import run_all
-    from sslbench.experiment.record import SCHEMA
-    from sslbench.experiment.replay import on_another_processor, replay_task, verification
-    from sslbench.experiment.staleness import save_verification
+    from sslbench.experiment.identity.replay import on_another_processor, replay_task, verification
+    from sslbench.experiment.identity.staleness import save_verification
+    from sslbench.experiment.records.record import SCHEMA
     from sslbench.plugins import registry
 
     threads = max(1, (os.cpu_count() or 1) // given["jobs"])
@@ -164,8 +164,8 @@ def _of_processor(
 
     An earlier replay tells, or one of earlier code in `tree`.
     """
-    from sslbench.experiment.reference import replay_on
-    from sslbench.experiment.replay import as_before, compared
+    from sslbench.experiment.identity.reference import replay_on
+    from sslbench.experiment.identity.replay import as_before, compared
 
     known = as_before(store, record, again)
     if known is not None:

@@ -35,7 +35,7 @@ def command(
     numba and sslbench.
     """
     from sslbench.cli.messages import tell
-    from sslbench.folders import tell_once
+    from sslbench.engine.files.folders import tell_once
     from sslbench.plugins import registry
 
     tell_once("compiling what runs need", "compiling")
@@ -57,8 +57,8 @@ def _run(
 ) -> GridResult:
     from sslbench.cli.messages import GridProgress, tell
     from sslbench.experiment.execute.grid import GridOptions, run_grid
-    from sslbench.experiment.plan import Request, plan
-    from sslbench.experiment.store import Store
+    from sslbench.experiment.planning.plan import Request, plan
+    from sslbench.experiment.records.store import Store
 
     with TemporaryDirectory(prefix="sslbench-warmup-") as folder:
         store = Store(Path(folder))

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sslbench.conversion.dumps import Dump, Lines, number_of, splits
-from sslbench.errors import UserError
-from sslbench.features.crfpp import MACRO, parse_line
-from sslbench.features.templates import Template
-from sslbench.features.values import Values
-from sslbench.types import F64
+from sslbench.engine.errors import UserError
+from sslbench.engine.features.crfpp import MACRO, parse_line
+from sslbench.engine.features.templates import Template
+from sslbench.engine.features.values import Values
+from sslbench.engine.types import F64
 
 MAX_WEIGHTS = 2**31 - 1
 _PAD = re.compile(r"_B([+-])([1-9]\d{0,2})")

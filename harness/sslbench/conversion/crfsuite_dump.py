@@ -9,9 +9,9 @@ import numpy as np
 
 from sslbench.conversion.dumps import Dump, Lines, number_of, splits
 from sslbench.conversion.export import FIRST, LAST
-from sslbench.errors import UserError
-from sslbench.features.templates import Template
-from sslbench.features.values import Values
+from sslbench.engine.errors import UserError
+from sslbench.engine.features.templates import Template
+from sslbench.engine.features.values import Values
 
 _NAMED = re.compile(r" *(\d+): (.*)")
 _WEIGHT = re.compile(r"  \((\d)\) (.*): (\S+)")

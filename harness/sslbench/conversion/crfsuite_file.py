@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sslbench.atomic import replacing
-from sslbench.errors import UserError
-from sslbench.types import F64, I32, I64
+from sslbench.engine.errors import UserError
+from sslbench.engine.files.atomic import replacing
+from sslbench.engine.types import F64, I32, I64
 
 MAX_BYTES = 2**32 - 1
 _HEADER = struct.Struct("<4sI4s9I")

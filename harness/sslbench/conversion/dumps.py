@@ -10,12 +10,12 @@ from itertools import count
 
 import numpy as np
 
-from sslbench.corpus import read_bytes
-from sslbench.corpus.files import decode
-from sslbench.errors import UserError
-from sslbench.features.templates import Template
-from sslbench.features.values import Values
-from sslbench.types import F64
+from sslbench.engine.corpus import read_bytes
+from sslbench.engine.corpus.files import decode
+from sslbench.engine.errors import UserError
+from sslbench.engine.features.templates import Template
+from sslbench.engine.features.values import Values
+from sslbench.engine.types import F64
 
 MAX_FILE = 2**31  # bytes of a dump
 MAX_STEPS = 1000  # of cutting one text into values

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from sslbench.conversion.crfsuite_file import CRFsuiteModel
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF
-from sslbench.errors import UserError
-from sslbench.experiment.saved import SavedTagger
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF
+from sslbench.engine.errors import UserError
+from sslbench.experiment.run.saved import SavedTagger
 
 FIRST, LAST = "__BOS__", "__EOS__"
 """Attributes of the first and of the last token of a sentence, as CRFsuite's own templates."""

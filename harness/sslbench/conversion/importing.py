@@ -12,14 +12,14 @@ import numpy as np
 from sslbench.conversion.crfpp import read_text_model
 from sslbench.conversion.crfsuite_dump import read_dump
 from sslbench.conversion.dumps import Dump, Lines
-from sslbench.corpus import detect_scheme
-from sslbench.crf import ChainCRF, add_facts
-from sslbench.crf.weights.layout import Layout
-from sslbench.errors import UserError
-from sslbench.experiment.saved import TrainingCorpus
-from sslbench.features.templates import Template
-from sslbench.features.values import Values, index_of_values
-from sslbench.types import F64, I32, I64
+from sslbench.engine.corpus import detect_scheme
+from sslbench.engine.crf import ChainCRF, add_facts
+from sslbench.engine.crf.weights.layout import Layout
+from sslbench.engine.errors import UserError
+from sslbench.engine.features.templates import Template
+from sslbench.engine.features.values import Values, index_of_values
+from sslbench.engine.types import F64, I32, I64
+from sslbench.experiment.run.saved import TrainingCorpus
 
 Weights = Mapping[Template, Mapping[Values, Mapping[int, float]]]
 

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from sslbench.compile_time import Seconds
-from sslbench.corpus import Corpus
-from sslbench.experiment.description import MethodDescription
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.record import GuardSpec
+from sslbench.engine.compilation.compile_time import Seconds
+from sslbench.engine.corpus import Corpus
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.planning.description import MethodDescription
+from sslbench.experiment.records.record import GuardSpec
 
 MAX_REPLY = 2**29  # bytes
 MAX_LARGE = 2**36  # bytes of a pass, a unit: the memory limit of the run ends it before

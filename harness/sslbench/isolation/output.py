@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from sslbench.errors import printable
+from sslbench.engine.errors import printable
 
 MAX_OUTPUT = 2**18  # bytes
 

@@ -17,22 +17,22 @@ from typing import Any, TypeVar
 import msgspec
 import psutil
 
-from sslbench.compile_time import Seconds
-from sslbench.corpus import Corpus, Shards
-from sslbench.errors import UserError
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.description import MethodDescription
+from sslbench.engine.compilation.compile_time import Seconds
+from sslbench.engine.corpus import Corpus, Shards
+from sslbench.engine.errors import UserError
+from sslbench.engine.spread import PASSES
+from sslbench.engine.types import I32
 from sslbench.experiment.execute.workers import DaskBroker
-from sslbench.experiment.fitting import FitResult, LocalMethod, MethodEndedError, MethodError
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.record import GuardSpec
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.planning.description import MethodDescription
+from sslbench.experiment.records.record import GuardSpec
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.fitting import FitResult, LocalMethod, MethodEndedError, MethodError
 from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
 from sslbench.isolation.text import portable, without_later_words
-from sslbench.processes import descendants, exit_message, kill, signal_at_end_of_parent
-from sslbench.spread import PASSES
-from sslbench.types import I32
+from sslbench.processes.tree import descendants, exit_message, kill, signal_at_end_of_parent
 
 _END_SECONDS = 0.2
 A = TypeVar("A", bound=messages.Answer)

@@ -15,17 +15,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from sslbench.compile_time import compile_seconds
-from sslbench.errors import UserError, printable
-from sslbench.experiment.context import RunContext
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.problem import Tagger, predicted
-from sslbench.experiment.record import TRACEBACK_LINES, jsonable
-from sslbench.hooks import described
+from sslbench.engine.compilation.compile_time import compile_seconds
+from sslbench.engine.errors import UserError, printable
+from sslbench.engine.spread import using_broker
+from sslbench.experiment.inputs.problem import Tagger, predicted
+from sslbench.experiment.records.record import TRACEBACK_LINES, jsonable
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.isolation import landlock, messages
 from sslbench.isolation.audit import Watch
-from sslbench.processes import limit_memory
-from sslbench.spread import using_broker
+from sslbench.plugins.hooks import described
+from sslbench.processes.tree import limit_memory
 
 _LINE = 500  # characters of a line of a traceback
 
@@ -149,7 +149,9 @@ def _find_kernels(modules: Iterable[str]) -> None:
 
     A kernel beside the dataset is imported when these are hidden.
     """
-    from sslbench.compiled import package_folder  # numba, which not all methods use
+    from sslbench.engine.compilation.compiled import (
+        package_folder,  # numba, which not all methods use
+    )
 
     for package in {module.partition(".")[0] for module in modules}:
         package_folder(package)

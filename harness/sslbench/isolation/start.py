@@ -11,17 +11,17 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from sslbench.errors import UserError
-from sslbench.experiment.checkpoints import checkpoint_folder
+from sslbench.engine.errors import UserError
+from sslbench.engine.files.folders import others_can_write, temporary_folder
 from sslbench.experiment.data.home import DataHome
 from sslbench.experiment.data.userdata import find_files
-from sslbench.experiment.fitting import LocalMethod
-from sslbench.experiment.training import RunTask, training_context
-from sslbench.folders import others_can_write, temporary_folder
-from sslbench.hooks import KINDS
+from sslbench.experiment.run.checkpoints import checkpoint_folder
+from sslbench.experiment.run.fitting import LocalMethod
+from sslbench.experiment.run.training import RunTask, training_context
 from sslbench.isolation.messages import Restrict
 from sslbench.isolation.process import MethodProcess
 from sslbench.plugins import Registry
+from sslbench.plugins.hooks import KINDS
 
 _DEVICES = (Path("/dev/null"), Path("/dev/shm"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sslbench.corpus import (
+from sslbench.engine.corpus import (
     ChainedShards,
     Column,
     Corpus,

@@ -15,7 +15,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.report.board import Board
 from sslbench.report.gain_table import gain_table
 from sslbench.report.ledger import Line

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sslbench.experiment.price import made_cpu_s
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.planning.price import made_cpu_s
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.leaderboard import Table
 from sslbench.report.rows import Row, successful
 

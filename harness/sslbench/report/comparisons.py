@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import F64
 from sslbench.experiment.metrics import CountTable
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.draws import MIN_DRAWS, MethodsTest, compare_methods, values
 from sslbench.report.ranks import Pair, pairs_of
 from sslbench.report.rows import Row, distinct, fingerprint, successful
 from sslbench.report.significance import Paired, compare_taggers, count_table, holm
-from sslbench.types import F64
 
 RunPair = tuple[RunRecord, RunRecord]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from sslbench.errors import printable
-from sslbench.experiment.foretold import foretold
-from sslbench.experiment.record import RunRecord
+from sslbench.engine.errors import printable
+from sslbench.experiment.checks.foretold import foretold
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Column, Place, cost, good_records
 from sslbench.report.gains import Parts, common
 from sslbench.report.ledger import Line

@@ -27,9 +27,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special, stats
 
+from sslbench.engine.types import F64
 from sslbench.experiment.metrics import CountTable, ratio
 from sslbench.report.significance import LEVEL, Paired
-from sslbench.types import F64
 
 MIN_DRAWS = 2
 _SMALLEST_P = 1e-12

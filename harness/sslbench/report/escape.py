@@ -1,14 +1,14 @@
 """Texts from outside in each format of output: names, paths, labels and messages.
 
-`sslbench.errors.printable` is that of terminals, of HTML (before the characters of markup are
-escaped) and of curves.
+`sslbench.engine.errors.printable` is that of terminals, of HTML (before the characters of markup
+are escaped) and of curves.
 """
 
 from __future__ import annotations
 
 import re
 
-from sslbench.errors import printable
+from sslbench.engine.errors import printable
 
 # "://" and "www." become links without any markup.
 _MARKDOWN = re.compile(r"[\\|_*\[\]`~#$@!]|:(?=//)|(?<=www)\.", re.IGNORECASE)

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import click
 import numpy as np
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.metrics import CountTable
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
 from sslbench.report.draws import compare_methods, values
 from sslbench.report.escape import markdown_text
 from sslbench.report.rows import RowKey, row_key

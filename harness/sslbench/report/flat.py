@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.records.record import RunRecord
 
 _FIXED = (
     "run_id",

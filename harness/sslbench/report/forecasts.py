@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from sslbench.experiment.foretold import foretold
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.checks.foretold import foretold
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Board
 from sslbench.report.rows import successful
 from sslbench.report.svg import COLORS, line, picture, text

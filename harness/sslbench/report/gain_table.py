@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.report.board import Board, Column
 from sslbench.report.intervals import interval_of_metric, metric_values
 from sslbench.report.render import markdown_table

@@ -12,12 +12,12 @@ from dataclasses import fields
 import numpy as np
 from scipy import stats
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import F64
 from sslbench.experiment.metrics import SentenceCounts
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.draws import MIN_DRAWS, crossed, values
 from sslbench.report.significance import LEVEL, count_table
-from sslbench.types import F64
 
 #: counts of sentences: their sums are no shares
 COUNTS = frozenset(field.name for field in fields(SentenceCounts))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sslbench.experiment.record import ProtocolSpec, RunRecord, RunSpec, content_id
+from sslbench.experiment.records.record import ProtocolSpec, RunRecord, RunSpec, content_id
 from sslbench.report.comparisons import Comparer, pair_p_values, with_baseline
 from sslbench.report.ranks import ranked, shared_seeds, with_groups
 from sslbench.report.rows import Row, RowKey, make_row, marked, row_key, row_names

@@ -19,10 +19,10 @@ import click
 import msgspec
 import numpy as np
 
-from sslbench.atomic import write_atomically
-from sslbench.errors import UserError
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store
+from sslbench.engine.errors import UserError
+from sslbench.engine.files.atomic import write_atomically
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
 from sslbench.report.intervals import COUNTS, interval_of_metric, interval_of_sd, metric_values
 
 #: agrees: our interval lies within the margin around the printed number.  differs: outside of it.

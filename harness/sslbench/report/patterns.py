@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sslbench.corpus import Vocabulary
-from sslbench.corpus.encodings import Scheme
+from sslbench.engine.corpus import Vocabulary
+from sslbench.engine.corpus.encodings import Scheme
+from sslbench.engine.types import I32, I64
 from sslbench.experiment.metrics.chunks import ChunkList, Labels, find_chunks, is_in
-from sslbench.types import I32, I64
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sslbench.atomic import write_atomically
-from sslbench.errors import printable
+from sslbench.engine.errors import printable
+from sslbench.engine.files.atomic import write_atomically
 from sslbench.report.board import Board
 from sslbench.report.escape import csv_cell, latex_text, markdown_text
 from sslbench.report.leaderboard import Table

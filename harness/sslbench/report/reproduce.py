@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from sslbench.errors import UserError
-from sslbench.experiment.description import learner_description, method_description
-from sslbench.experiment.record import RunSpec
-from sslbench.experiment.settings import dataset_options
+from sslbench.engine.errors import UserError
+from sslbench.experiment.planning.description import learner_description, method_description
+from sslbench.experiment.planning.settings import dataset_options
+from sslbench.experiment.records.record import RunSpec
 from sslbench.plugins import Registry
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from sslbench.experiment.convergence import convergence_warnings
-from sslbench.experiment.record import RunRecord, content_id
+from sslbench.experiment.checks.convergence import convergence_warnings
+from sslbench.experiment.records.record import RunRecord, content_id
 from sslbench.report.draws import MethodsTest
 from sslbench.report.significance import Paired
 

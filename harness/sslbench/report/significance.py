@@ -16,11 +16,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import F64, I64
 from sslbench.experiment.metrics import CountTable, SentenceCounts, ratio
-from sslbench.experiment.predictions import unpack_numbers
-from sslbench.experiment.record import RunRecord
-from sslbench.types import F64, I64
+from sslbench.experiment.records.predictions import unpack_numbers
+from sslbench.experiment.records.record import RunRecord
 
 RANDOMIZATIONS = 9_999
 RANDOM_SEED = 20_080_615  # fixed: equal records give equal tables

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import click
 import numpy as np
 
+from sslbench.engine.types import F64, I64
 from sslbench.experiment.metrics import CountTable, ratio
 from sslbench.report.draws import MIN_DRAWS, crossed, values
 from sslbench.report.significance import LEVEL, compare_taggers
-from sslbench.types import F64, I64
 
 METRICS = {
     "accuracy": ("n_tokens", "correct_tokens"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
-from sslbench.errors import printable
+from sslbench.engine.errors import printable
 
 #: Okabe and Ito's colors, which color-blind readers can tell apart; further series are dashed
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a7a00", "#56b4e9", "#e69f00", "#7f7f7f")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.record import RunRecord
+from sslbench.experiment.records.record import RunRecord
 from sslbench.report.significance import compare_taggers, count_table
 
 

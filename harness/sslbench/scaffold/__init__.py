@@ -13,7 +13,7 @@ from pathlib import Path
 from string import Template
 from typing import Literal
 
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
 from sslbench.plugins import registry
 
 Kind = Literal["method", "dataset", "featurizer"]

@@ -8,14 +8,14 @@ from typing import Literal
 
 import msgspec
 
-from sslbench.errors import UserError
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.price import Prices
-from sslbench.experiment.record import RunRecord, RunSpec, content_id
-from sslbench.experiment.settings import Setting, parse_settings
-from sslbench.experiment.staleness import State, states
-from sslbench.experiment.store import Store
-from sslbench.experiment.training import RunTask
+from sslbench.engine.errors import UserError
+from sslbench.experiment.identity.staleness import State, states
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.price import Prices
+from sslbench.experiment.planning.settings import Setting, parse_settings
+from sslbench.experiment.records.record import RunRecord, RunSpec, content_id
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Registry
 from sslbench.suite.file import Block, Suite
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sslbench.experiment.plan import Request, plan
-from sslbench.experiment.price import Prices
-from sslbench.experiment.settings import parse_settings
-from sslbench.experiment.store import Store
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.price import Prices
+from sslbench.experiment.planning.settings import parse_settings
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Registry
 from sslbench.suite.cells import Cell, in_order, spec_key
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from sslbench.errors import UserError
-from sslbench.experiment.plan import Request
-from sslbench.experiment.protocol import parse_labeled, parse_unlabeled
-from sslbench.experiment.record import TextSource
-from sslbench.experiment.settings import combinations
+from sslbench.engine.errors import UserError
+from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
+from sslbench.experiment.planning.plan import Request
+from sslbench.experiment.planning.settings import combinations
+from sslbench.experiment.records.record import TextSource
 from sslbench.plugins import Registry
 
 #: where a suite is looked for that is given by its name

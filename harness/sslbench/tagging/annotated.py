@@ -11,11 +11,11 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from sslbench.conversion.export import Exported
-from sslbench.corpus import Corpus, CorpusShards, Scheme, Vocabulary
+from sslbench.engine.corpus import Corpus, CorpusShards, Scheme, Vocabulary
+from sslbench.engine.types import F64, I32
+from sslbench.experiment.inputs.problem import predicted_marginals, predicted_n_best
 from sslbench.experiment.metrics.chunks import find_chunks
-from sslbench.experiment.problem import predicted_marginals, predicted_n_best
-from sslbench.experiment.saved import SavedTagger
-from sslbench.types import F64, I32
+from sslbench.experiment.run.saved import SavedTagger
 
 _PART_TOKENS = 2**14  # whose probabilities are in memory at a time
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sslbench.corpus import Corpus
-from sslbench.experiment.saved import SavedTagger
-from sslbench.features import Atom, AttributeIndex, Template
-from sslbench.features.symbols import ColumnSymbols
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.features import Atom, AttributeIndex, Template
+from sslbench.engine.features.symbols import ColumnSymbols
+from sslbench.experiment.run.saved import SavedTagger
 
 FEWEST = 50  # tokens that a text must have to be judged
 #: a text is far if the odds of an unknown word are so many times as large. On five corpora, from

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from sslbench.corpus.files import BYTE_ORDER_MARK
-from sslbench.corpus.sentence_parts import MAX_LINE
-from sslbench.errors import UserError
+from sslbench.engine.corpus.files import BYTE_ORDER_MARK
+from sslbench.engine.corpus.sentence_parts import MAX_LINE
+from sslbench.engine.errors import UserError
 
 _PART = 2**20  # bytes of text whose tokens exist as Python objects at a time
 _RULES = re.compile(

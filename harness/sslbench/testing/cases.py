@@ -13,25 +13,25 @@ from typing import Any, cast
 
 import numpy as np
 
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainModel, read_model
-from sslbench.experiment.context import RunContext
+from sslbench.engine.compilation.threads import using_threads
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainModel, read_model
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.problem import DecodedTagger, Problem, Tagger, without_labels
-from sslbench.experiment.protocol import resolve_text
-from sslbench.experiment.record import ProtocolSpec, RunSpec, jsonable
-from sslbench.experiment.saved import load_tagger, save_tagger
-from sslbench.experiment.training import RunSetup, RunTask, Trained, predict
-from sslbench.experiment.tune import Tuning
+from sslbench.experiment.inputs.problem import DecodedTagger, Problem, Tagger, without_labels
+from sslbench.experiment.inputs.protocol import resolve_text
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec, jsonable
+from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.saved import load_tagger, save_tagger
+from sslbench.experiment.run.training import RunSetup, RunTask, Trained, predict
+from sslbench.experiment.run.tune import Tuning
 from sslbench.plugins import Registry, registry
-from sslbench.registrations import (
+from sslbench.plugins.registrations import (
     DatasetInfo,
     FeaturizerInfo,
     MethodInfo,
     ModelInfo,
     Registration,
 )
-from sslbench.threads import using_threads
 
 from .results import CheckFailure, CheckSkipped
 from .toys import toy_dataset, toy_featurizer

@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from sslbench.corpus import Corpus, Scheme, tag_fits
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Corpus, Scheme, tag_fits
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.identity import corpus_hash
-from sslbench.experiment.record import jsonable
-from sslbench.experiment.training import score_labels
+from sslbench.experiment.identity.identity import corpus_hash
+from sslbench.experiment.records.record import jsonable
+from sslbench.experiment.run.training import score_labels
 from sslbench.plugins import Registry, registry
-from sslbench.registrations import DatasetInfo, load_target
-from sslbench.types import I32
+from sslbench.plugins.registrations import DatasetInfo, load_target
 
 from .guard import Watch, watched
 from .method_outputs import forbidden

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.features.index import AttributeIndex
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.identity import corpus_hash
-from sslbench.features import TemplateFeaturizer
-from sslbench.features.index import AttributeIndex
+from sslbench.experiment.identity.identity import corpus_hash
 from sslbench.plugins import Registry, registry
-from sslbench.registrations import TASKS, FeaturizerInfo
+from sslbench.plugins.registrations import TASKS, FeaturizerInfo
 
 from .datasets import require_texts
 from .methods import checks_of

@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 from sslbench.experiment.data import DataHome
-from sslbench.registrations import DatasetInfo
+from sslbench.plugins.registrations import DatasetInfo
 
 #: source and compiled code, numba's compiled kernels
 _CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".dylib", ".nbi", ".nbc", ".pth")

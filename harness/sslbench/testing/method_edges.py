@@ -11,11 +11,11 @@ import msgspec
 import numpy as np
 from msgspec import inspect
 
-from sslbench.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.description import make_params, presets_of
-from sslbench.experiment.space import search_space
+from sslbench.experiment.planning.description import make_params, presets_of
+from sslbench.experiment.planning.space import search_space
 
 from .cases import LABELED, Fitted, MethodCase, external_text
 from .method_outputs import require_codes, unseen

@@ -15,10 +15,10 @@ from typing import Any
 import numba
 import numpy as np
 
-from sslbench.corpus import Corpus, CorpusShards
+from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.problem import Problem
-from sslbench.experiment.values import file_params
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.planning.values import file_params
 
 from .cases import LABELED, MethodCase, external_text, require_same
 from .guard import Watch, no_datasets, watched

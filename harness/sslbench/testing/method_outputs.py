@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.errors import UserError
-from sslbench.experiment.problem import Tagger
-from sslbench.experiment.record import jsonable
-from sslbench.types import I32, Bool
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I32, Bool
+from sslbench.experiment.inputs.problem import Tagger
+from sslbench.experiment.records.record import jsonable
 
 from .cases import LABELED, Fitted, MethodCase, predicted_labels, raw_prediction, without_codec
 from .results import CheckFailure, CheckSkipped

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from sslbench.errors import UserError
-from sslbench.hooks import suggestion
+from sslbench.engine.errors import UserError
+from sslbench.plugins.hooks import suggestion
 
 SECONDS = 120.0
 """Time limit of one check. The first check of a process may have to compile kernels."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sslbench.corpus import (
+from sslbench.engine.corpus import (
     Column,
     Corpus,
     CorpusShards,
@@ -17,10 +17,10 @@ from sslbench.corpus import (
     Vocabulary,
     sentence_ids,
 )
-from sslbench.errors import UserError
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
-from sslbench.features import TemplateFeaturizer
-from sslbench.types import I64
 
 #: tokens made of these characters alone have one label under the constraint of `toy_dataset`
 CONSTRAINED = ".,!7"
@@ -70,7 +70,7 @@ def toy_dataset(
         ``external=0`` for the unlabeled text from outside. Test has words that train has not.
     constraint: tokens made of the characters ``.,!7`` alone have one label (P, O, S, S-PU). Some of
         them have another one in the data, and "!" and "7" do not occur in train.
-    codec: models are trained on the labels of `sslbench.corpus.PreviousType`, where some
+    codec: models are trained on the labels of `sslbench.engine.corpus.PreviousType`, where some
         transitions are forbidden; only for "spans".
 
     UserError for another task.

@@ -18,9 +18,9 @@ import msgspec
 import numpy as np
 
 from sslbench import Problem, RunContext, SearchAxis, TrainingParams, UserError
-from sslbench.corpus import Corpus, HeadTokens, sentence_ids
-from sslbench.features import AttributeIndex, Template
-from sslbench.types import F32, I32, Arrays
+from sslbench.engine.corpus import Corpus, HeadTokens, sentence_ids
+from sslbench.engine.features import AttributeIndex, Template
+from sslbench.engine.types import F32, I32, Arrays
 from sslbench_methods.aso_semi.subspace import (
     Subspace,
     attribute_matrix,

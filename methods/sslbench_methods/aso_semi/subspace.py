@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from sslbench.checked import Saved, joined, part_of, table, vector
-from sslbench.corpus import Corpus
-from sslbench.features import AttributeIndex, Template
-from sslbench.types import F32, F64, I32, I64, AnyArray, Arrays, Bool
+from sslbench.engine.checked import Saved, joined, part_of, table, vector
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.features import AttributeIndex, Template
+from sslbench.engine.types import F32, F64, I32, I64, AnyArray, Arrays, Bool
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sslbench.compiled import inline_kernel, kernel
-from sslbench.types import F64, I32, I64, Bool
+from sslbench.engine.compilation.compiled import inline_kernel, kernel
+from sslbench.engine.types import F64, I32, I64, Bool
 
 TIE = 1e-12
 TABLE = 1 << 16

@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 
 from sslbench import Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.features.words import WordFeatures
-from sslbench.types import Arrays
+from sslbench.engine.features.words import WordFeatures
+from sslbench.engine.types import Arrays
 from sslbench_methods.brown_clusters import kernels
 from sslbench_methods.on_text_features import OnTextFeatures
 from sslbench_methods.text_words import TextWords

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.checked import Saved, borders, vector
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.corpus.strings import pack_strings, unpack_strings
-from sslbench.features import Streams, Template
-from sslbench.types import I32, I64, Arrays
+from sslbench.engine.checked import Saved, borders, vector
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus.strings import pack_strings, unpack_strings
+from sslbench.engine.features import Streams, Template
+from sslbench.engine.types import I32, I64, Arrays
 
 UNSEEN = "N"
 _CLASSES = "HML"

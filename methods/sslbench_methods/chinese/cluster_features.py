@@ -27,11 +27,11 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.checked import Saved, joined, part_of
-from sslbench.corpus import Corpus, Shards, Vocabulary
-from sslbench.features import Streams
-from sslbench.graph.words import numbered
-from sslbench.types import I32, Arrays
+from sslbench.engine.checked import Saved, joined, part_of
+from sslbench.engine.corpus import Corpus, Shards, Vocabulary
+from sslbench.engine.features import Streams
+from sslbench.engine.graph.words import numbered
+from sslbench.engine.types import I32, Arrays
 from sslbench_methods.chinese.auto_analysis import (
     NGRAMS,
     UNSEEN,

@@ -24,12 +24,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, TrainingParams
-from sslbench.checked import Saved, joined, part_of
-from sslbench.corpus import Corpus, Vocabulary
-from sslbench.crf import ChainCRF, HardLabels, write_model
+from sslbench.engine.checked import Saved, joined, part_of
+from sslbench.engine.corpus import Corpus, Vocabulary
+from sslbench.engine.crf import ChainCRF, HardLabels, write_model
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import I32, Arrays, Bool
 from sslbench.experiment.metrics.chunks import ChunkList
-from sslbench.features import TemplateFeaturizer
-from sslbench.types import I32, Arrays, Bool
 from sslbench_methods.chinese.words import (
     BORDERS,
     GoldWords,

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 from scipy.cluster.vq import kmeans2
 
-from sslbench.corpus import Corpus
-from sslbench.types import F64, I32, I64
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.types import F64, I32, I64
 from sslbench_methods.singular import singular_rows
 
 _KMEANS_ROUNDS = 30  # at most

@@ -2,9 +2,9 @@
 
 A text of characters has one token per character in the column "word", and labels B, M, E, S, with
 "-tag" where words have tags ("B-NN").  A text of words has one token per word, in the same
-sentences.  Ill-formed labels are read by the rule of `sslbench.corpus.encodings`: a word starts at
-B and S, after E and S, where the tag changes and where a sentence begins; its tag is that of its
-first character.  No Python string is made per token: only of distinct words.
+sentences.  Ill-formed labels are read by the rule of `sslbench.engine.corpus.encodings`: a word
+starts at B and S, after E and S, where the tag changes and where a sentence begins; its tag is that
+of its first character.  No Python string is made per token: only of distinct words.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from itertools import groupby
 
 import numpy as np
 
-from sslbench.corpus import Column, Corpus, Vocabulary
-from sslbench.errors import UserError
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.errors import UserError
+from sslbench.engine.graph.words import packed
+from sslbench.engine.types import I32, I64, Bool
+from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.metrics.chunks import ChunkList, find_chunks
-from sslbench.experiment.problem import Problem
-from sslbench.graph.words import packed
-from sslbench.types import I32, I64, Bool
 
 #: places of a character in its word, and their codes: begin, middle, end, single
 BORDERS = ("B", "M", "E", "S")

@@ -19,10 +19,10 @@ import msgspec
 import numpy as np
 
 from sslbench import Corpus, Problem, RunContext, SearchAxis, TrainingParams, UserError
-from sslbench.checked import Saved, vector
-from sslbench.experiment.values import UserFile
-from sslbench.threads import number_of_threads
-from sslbench.types import F32, F64, Arrays
+from sslbench.engine.checked import Saved, vector
+from sslbench.engine.compilation.threads import number_of_threads
+from sslbench.engine.types import F32, F64, Arrays
+from sslbench.experiment.planning.values import UserFile
 from sslbench_methods.encoder.model import Pooling, Transformer, model_digest
 from sslbench_methods.encoder.store import VectorStore
 from sslbench_methods.on_text_features import OnTextFeatures

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from sslbench import derived
-from sslbench.atomic import replacing
-from sslbench.types import F32
+from sslbench.engine.files import derived
+from sslbench.engine.files.atomic import replacing
+from sslbench.engine.types import F32
 
 _KEY, _CHECK = 32, 16  # bytes of a sentence's key, and of the check of its numbers
 _ENTRY = np.dtype([("key", f"V{_KEY}"), ("rows", "<i8"), ("check", f"V{_CHECK}")])

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.crf import (
+from sslbench.engine.crf import (
     BatchPotentials,
     ChainCRF,
     EncodedCorpus,
@@ -28,8 +28,8 @@ from sslbench.crf import (
     Parts,
     PotentialGradient,
 )
+from sslbench.engine.types import F64
 from sslbench.method import FeaturesFrom
-from sslbench.types import F64
 from sslbench_methods.shared import Presets, encoded, train_supervised
 
 #: A label with a larger share of the text than SEEN under the supervised model that loses more than

@@ -6,7 +6,7 @@ characters such as dashes and digits". The paper has no list; this one is ours.
 
 from __future__ import annotations
 
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.features import TemplateFeaturizer
 
 _LONGEST_AFFIX = 4
 _TESTS = ("has_digit", "has_dash", "all_upper", "first_upper")

@@ -8,7 +8,7 @@ with a maximum entropy approach, 2003). No lists of names.
 
 from __future__ import annotations
 
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.features import TemplateFeaturizer
 
 _WINDOW = range(-2, 3)
 _NEXT = range(-1, 2)

@@ -10,9 +10,9 @@ import re
 
 import numpy as np
 
-from sslbench.corpus import Corpus, first_tokens
-from sslbench.features import TemplateFeaturizer
-from sslbench.types import F64
+from sslbench.engine.corpus import Corpus, first_tokens
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import F64
 
 #: tests of a whole word, by the names of their table
 PREDICATES: dict[str, re.Pattern[str]] = {

@@ -10,10 +10,10 @@ import re
 
 import numpy as np
 
-from sslbench.corpus import Corpus, first_tokens
-from sslbench.errors import UserError
-from sslbench.features import TemplateFeaturizer
-from sslbench.types import F64
+from sslbench.engine.corpus import Corpus, first_tokens
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import F64
 
 N_PIXELS = 128
 N_DIGITS = N_PIXELS // 4

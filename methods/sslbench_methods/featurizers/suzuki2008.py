@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.features import TemplateFeaturizer
 
 _WINDOW = range(-2, 3)
 

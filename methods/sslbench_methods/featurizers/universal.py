@@ -7,7 +7,7 @@ a capital also holds for digits, and a number is one as a whole.
 
 from __future__ import annotations
 
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.features import TemplateFeaturizer
 
 _FORMS = ("", ".lower", ".suffix2", ".suffix3", ".suffix4")
 _TESTS = (".first_upper", ".all_punct", ".has_digit", ".has_dash", ".has_period")

@@ -23,10 +23,10 @@ import numpy as np
 from scipy import sparse
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams, UserError
-from sslbench.crf import BatchPotentials, ChainCRF, PotentialGradient
-from sslbench.experiment.values import UserFile
+from sslbench.engine.crf import BatchPotentials, ChainCRF, PotentialGradient
+from sslbench.engine.types import F64
+from sslbench.experiment.planning.values import UserFile
 from sslbench.method import FeaturesFrom
-from sslbench.types import F64
 from sslbench_methods.generalized_expectation.targets import (
     TargetFile,
     Targets,
@@ -173,7 +173,7 @@ class ExpectationTerm:
     weight: float
 
     def survey(self, potentials: Iterator[BatchPotentials]) -> None:
-        """Add up the marginals of the shard; see `sslbench.crf.terms.Term`."""
+        """Add up the marginals of the shard; see `sslbench.engine.crf.terms.Term`."""
         if self.number == 0:
             self.expectations.sums[:] = 0.0
         for batch in potentials:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import sparse
 
 from sslbench import UserError
-from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem
-from sslbench.types import F64, I32, I64
+from sslbench.engine.crf import ChainCRF, EncodedCorpus, EncodedProblem
+from sslbench.engine.types import F64, I32, I64
 
 _ROUNDING = 1e-6
 _FORM = "write attribute<TAB>label:probability ..., which add up to 1"

@@ -18,8 +18,9 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis
-from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem
-from sslbench.graph.propagation.quadratic import propagate
+from sslbench.engine.crf import ChainCRF, EncodedCorpus, EncodedProblem
+from sslbench.engine.graph.propagation.quadratic import propagate
+from sslbench.engine.types import F64, I32, Bool
 from sslbench.method import (
     GraphSimilarity,
     MaxDf,
@@ -29,7 +30,6 @@ from sslbench.method import (
     Symmetry,
     check_similarity,
 )
-from sslbench.types import F64, I32, Bool
 from sslbench_methods import shared
 from sslbench_methods.relabeling import AXES, RelabelingParams, TypeTrainer
 

@@ -13,9 +13,9 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
-from sslbench.crf import ChainCRF, HardLabels, best_sequences
+from sslbench.engine.crf import ChainCRF, HardLabels, best_sequences
+from sslbench.engine.types import F64, I32, I64, Bool
 from sslbench.taggers import Decoding, PosteriorTagger
-from sslbench.types import F64, I32, I64, Bool
 from sslbench_methods.shared import encoded
 
 from .propagation import Mode, likeliest, propagated

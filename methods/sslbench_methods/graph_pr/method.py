@@ -21,10 +21,10 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, Tagger, UserError
-from sslbench.checked import Saved
-from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, Parts
-from sslbench.graph.lookup import NgramLookup, NgramScores
-from sslbench.graph.regularized import (
+from sslbench.engine.checked import Saved
+from sslbench.engine.crf import ChainCRF, EncodedCorpus, EncodedProblem, LogPartition, Parts
+from sslbench.engine.graph.lookup import NgramLookup, NgramScores
+from sslbench.engine.graph.regularized import (
     SCHEDULES,
     Backtracking,
     Posterior,
@@ -32,9 +32,9 @@ from sslbench.graph.regularized import (
     Schedule,
     Value,
 )
-from sslbench.graph.regularizers import AtLeastOnce, GraphLaplacian, Regularizer
+from sslbench.engine.graph.regularizers import AtLeastOnce, GraphLaplacian, Regularizer
+from sslbench.engine.types import F64
 from sslbench.taggers import Decoding, PosteriorTagger
-from sslbench.types import F64
 from sslbench_methods.shared import Presets, encoded, train_supervised
 
 KIND = "graph_pr"

@@ -15,16 +15,16 @@ import msgspec
 import numpy as np
 
 from sslbench import GraphParams, Problem, RunContext, SearchAxis
-from sslbench.checked import Saved, vector
-from sslbench.corpus import Corpus, LabelConstraint, Vocabulary
-from sslbench.crf import SavedModel
-from sslbench.graph.lookup import NgramLookup
-from sslbench.graph.propagation.harmonic import harmonic, harmonic_descent
-from sslbench.graph.propagation.quadratic import roughness
-from sslbench.graph.similarity import registered_similarity
-from sslbench.graph.words import CodedForms
+from sslbench.engine.checked import Saved, vector
+from sslbench.engine.corpus import Corpus, LabelConstraint, Vocabulary
+from sslbench.engine.crf import SavedModel
+from sslbench.engine.graph.lookup import NgramLookup
+from sslbench.engine.graph.propagation.harmonic import harmonic, harmonic_descent
+from sslbench.engine.graph.propagation.quadratic import roughness
+from sslbench.engine.graph.similarity import registered_similarity
+from sslbench.engine.graph.words import CodedForms
+from sslbench.engine.types import F64, I32, I64, Arrays, Bool
 from sslbench.method import HasGraphParams
-from sslbench.types import F64, I32, I64, Arrays, Bool
 
 Mode: TypeAlias = Annotated[
     Literal["solve", "gd"],

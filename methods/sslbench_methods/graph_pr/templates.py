@@ -5,9 +5,9 @@ The names are the paper's: w0 to w4 are the tokens at offsets -2 to 2.
 
 from __future__ import annotations
 
-from sslbench.graph.forms import PUNCTUATION
-from sslbench.graph.similarity import ContextSimilarity
-from sslbench.graph.templates import ContextTemplate, TemplateSet, atoms, words
+from sslbench.engine.graph.forms import PUNCTUATION
+from sslbench.engine.graph.similarity import ContextSimilarity
+from sslbench.engine.graph.templates import ContextTemplate, TemplateSet, atoms, words
 
 HE2013 = TemplateSet(
     (

@@ -16,9 +16,10 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis
-from sslbench.crf import BatchPotentials, ChainCRF, EncodedCorpus, EncodedProblem
-from sslbench.graph.propagation.quadratic import propagate, propagate_optimum
-from sslbench.graph.vertices import ngram_vertices
+from sslbench.engine.crf import BatchPotentials, ChainCRF, EncodedCorpus, EncodedProblem
+from sslbench.engine.graph.propagation.quadratic import propagate, propagate_optimum
+from sslbench.engine.graph.vertices import ngram_vertices
+from sslbench.engine.types import F64, I32
 from sslbench.method import (
     GraphSimilarity,
     MaxDf,
@@ -29,7 +30,6 @@ from sslbench.method import (
     TextVertices,
     check_similarity,
 )
-from sslbench.types import F64, I32
 from sslbench_methods import shared
 from sslbench_methods.relabeling import AXES, RelabelingParams, TypeTrainer
 

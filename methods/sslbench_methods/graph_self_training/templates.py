@@ -6,8 +6,8 @@ x2.
 
 from __future__ import annotations
 
-from sslbench.graph.similarity import ContextSimilarity
-from sslbench.graph.templates import ContextTemplate, TemplateSet, atoms, words
+from sslbench.engine.graph.similarity import ContextSimilarity
+from sslbench.engine.graph.templates import ContextTemplate, TemplateSet, atoms, words
 
 TRIGRAM_CONTEXTS = (
     words("trigram + context", -2, -1, 0, 1, 2),

@@ -26,12 +26,12 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.checked import Saved, joined, part_of
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF, HardLabels, NBest
-from sslbench.features import TemplateFeaturizer
+from sslbench.engine.checked import Saved, joined, part_of
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF, HardLabels, NBest
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import F64, I32, I64, Arrays
 from sslbench.taggers import CRFTagger
-from sslbench.types import F64, I32, I64, Arrays
 from sslbench_methods.hybrid.mixture import MixedModels, Scores, feature_sets, unmasked
 from sslbench_methods.shared import Presets
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF
-from sslbench.features import Template, TemplateFeaturizer
-from sslbench.types import F64
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF
+from sslbench.engine.features import Template, TemplateFeaturizer
+from sslbench.engine.types import F64
 from sslbench_methods.jess_cm.method import EmbeddedModels
 
 
@@ -91,7 +91,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class BoundMixture:
-    """I + J models on one corpus: `sslbench.crf.FactorFeatures`."""
+    """I + J models on one corpus: `sslbench.engine.crf.FactorFeatures`."""
 
     tables: Any
     scores: list[Scores]

@@ -27,10 +27,10 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.checked import Saved, table
-from sslbench.corpus import Corpus
-from sslbench.corpus.units import TextUnits
-from sslbench.crf import (
+from sslbench.engine.checked import Saved, table
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.corpus.units import TextUnits
+from sslbench.engine.crf import (
     ChainCRF,
     EncodedCorpus,
     HardLabels,
@@ -40,8 +40,8 @@ from sslbench.crf import (
     SymbolTables,
     TrainingResult,
 )
+from sslbench.engine.types import F64, I32, Arrays
 from sslbench.taggers import CRFTagger
-from sslbench.types import F64, I32, Arrays
 
 #: the logarithm of a zero probability stops here, so that one unseen event cannot forbid a label
 LOG_FLOOR = float(np.log(1e-12))

@@ -20,9 +20,9 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.crf import ChainCRF, EncodedCorpus, EncodedProblem, HardLabels, PartialLabels
+from sslbench.engine.crf import ChainCRF, EncodedCorpus, EncodedProblem, HardLabels, PartialLabels
+from sslbench.engine.types import I32, Bool
 from sslbench.method import FeaturesFrom
-from sslbench.types import I32, Bool
 from sslbench_methods.self_labeled import WeightScale, sentence_weight
 from sslbench_methods.shared import Presets, encoded
 from sslbench_methods.tri_training.tagger import Combine, ThreeTaggers

@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sslbench.checked import Saved, vector
-from sslbench.corpus import Corpus
-from sslbench.crf import ChainCRF
-from sslbench.crf.model import best_sequences
+from sslbench.engine.checked import Saved, vector
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import ChainCRF
+from sslbench.engine.crf.model import best_sequences
+from sslbench.engine.types import F64, I32, Arrays
 from sslbench.taggers import CRFTagger
-from sslbench.types import F64, I32, Arrays
 
 Combine = Literal["mean", "majority"]
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
-from sslbench.crf import (
+from sslbench.engine.crf import (
     BatchPotentials,
     ChainCRF,
     EncodedCorpus,
@@ -29,9 +29,9 @@ from sslbench.crf import (
     VirtualEvidence,
     split_tokens,
 )
-from sslbench.graph.propagation.sparse import propagate_unnormalized
+from sslbench.engine.graph.propagation.sparse import propagate_unnormalized
+from sslbench.engine.types import F64, I32, I64
 from sslbench.method import GraphSimilarity, Neighbors, Symmetry, TextVertices
-from sslbench.types import F64, I32, I64
 from sslbench_methods.shared import (
     KEEP_AXIS,
     EdgeCounts,

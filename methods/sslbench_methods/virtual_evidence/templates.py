@@ -6,8 +6,8 @@ three characters. "Right Word + Left Context" is printed x1 x2 x3.
 
 from __future__ import annotations
 
-from sslbench.graph.similarity import ContextSimilarity
-from sslbench.graph.templates import ContextTemplate, TemplateSet, atoms
+from sslbench.engine.graph.similarity import ContextSimilarity
+from sslbench.engine.graph.templates import ContextTemplate, TemplateSet, atoms
 from sslbench_methods.graph_self_training.templates import TRIGRAM_CONTEXTS
 
 ZENG2013 = TemplateSet(

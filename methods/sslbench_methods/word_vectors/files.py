@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sslbench.errors import UserError
-from sslbench.types import F32
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import F32
 
 MAX_DIMENSIONS = 4_096
 MAX_WORD = 1_000  # bytes

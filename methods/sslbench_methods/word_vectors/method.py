@@ -18,9 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from sslbench import Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.experiment.values import UserFile
-from sslbench.features.words import Classes, WordFeatures
-from sslbench.types import F32, F64, Arrays
+from sslbench.engine.features.words import Classes, WordFeatures
+from sslbench.engine.types import F32, F64, Arrays
+from sslbench.experiment.planning.values import UserFile
 from sslbench_methods.chinese.word_clusters import kmeans
 from sslbench_methods.on_text_features import OnTextFeatures
 from sslbench_methods.singular import singular_rows

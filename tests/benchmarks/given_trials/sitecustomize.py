@@ -55,8 +55,8 @@ def _context(module: Any) -> None:
 
 
 HOOKS: dict[str, Callable[[Any], None]] = {
-    "sslbench.experiment.tune": _tune,
-    "sslbench.experiment.context": _context,
+    "sslbench.experiment.run.tune": _tune,
+    "sslbench.experiment.run.context": _context,
 }
 
 

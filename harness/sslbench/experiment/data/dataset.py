@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sslbench.corpus import Corpus, LabelCodec, LabelConstraint, Shards
+    from sslbench.engine.corpus import Corpus, LabelCodec, LabelConstraint, Shards
+    from sslbench.engine.types import I64
     from sslbench.experiment.metrics import Alternatives
-    from sslbench.types import I64
 
 
 Metadata = Mapping[str, float | int | str]

@@ -24,8 +24,8 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 
-from sslbench.errors import UserError, printable
-from sslbench.registrations import RemoteFile
+from sslbench.engine.errors import UserError, printable
+from sslbench.plugins.registrations import RemoteFile
 
 # An address that does not answer must not delay a run for minutes.
 _TIMEOUT_SECONDS = 30

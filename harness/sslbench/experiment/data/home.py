@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from sslbench.atomic import write_atomically
-from sslbench.errors import UserError
-from sslbench.folders import cache_folder, data_folder
-from sslbench.registrations import RemoteFile
+from sslbench.engine.errors import UserError
+from sslbench.engine.files.atomic import write_atomically
+from sslbench.engine.files.folders import cache_folder, data_folder
+from sslbench.plugins.registrations import RemoteFile
 
 OFFLINE_VARIABLE = "SSLBENCH_OFFLINE"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sslbench.corpus import (
+from sslbench.engine.corpus import (
     Corpus,
     CorpusShards,
     Scheme,
@@ -25,10 +25,10 @@ from sslbench.corpus import (
     split_tag,
     tag_fits,
 )
-from sslbench.corpus.conllu import FIELDS
-from sslbench.errors import UserError, printable
+from sslbench.engine.corpus.conllu import FIELDS
+from sslbench.engine.errors import UserError, printable
 from sslbench.experiment.data import Dataset
-from sslbench.registrations import FeaturizerInfo
+from sslbench.plugins.registrations import FeaturizerInfo
 
 SPLITS: Mapping[str, tuple[str, ...]] = {
     "train": ("train",),

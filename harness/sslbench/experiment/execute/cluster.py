@@ -10,9 +10,9 @@ import msgspec
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.threads import use_threads
 from sslbench.experiment.execute.workers import connect, warn_of_other_processors
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import execute, failed
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.run.runner import execute, failed
+from sslbench.experiment.run.training import RunTask
 
 
 def run_on_dask(

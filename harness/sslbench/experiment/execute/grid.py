@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sslbench.errors import UserError
-from sslbench.experiment.claims import Claims
+from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.cluster import run_on_dask, run_spread
 from sslbench.experiment.execute.nursery import Nursery
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.saving import Saving
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.runner import failed, skipped
-from sslbench.experiment.staleness import State, states
-from sslbench.experiment.store import Store
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.identity.staleness import State, states
+from sslbench.experiment.records.claims import Claims
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.runner import failed, skipped
+from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Registry, registry
 
 Records = Iterator[RunRecord]

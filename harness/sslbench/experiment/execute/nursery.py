@@ -26,8 +26,8 @@ from types import ModuleType
 from typing import Any, Literal, cast
 
 from sslbench.experiment.execute.threads import use_threads
-from sslbench.processes import signal_at_end_of_parent
-from sslbench.registrations import import_within
+from sslbench.plugins.registrations import import_within
+from sslbench.processes.tree import signal_at_end_of_parent
 
 _ENGINE = "sslbench.experiment.execute.pool"
 _FORKS = sys.platform == "linux"
@@ -153,7 +153,7 @@ def _prepare(targets: Iterable[str] = ()) -> None:
     """
     gc.disable()
     import_module(_ENGINE)
-    import_module("sslbench.compiled").prepare()
+    import_module("sslbench.engine.compilation.compiled").prepare()
     _import(targets)
     gc.freeze()
     gc.enable()

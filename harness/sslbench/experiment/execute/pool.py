@@ -20,12 +20,13 @@ import psutil
 
 from sslbench.experiment.execute.nursery import BodyError, Nursery, Started
 from sslbench.experiment.execute.threads import thread_variables
-from sslbench.experiment.record import ErrorKind, RunRecord
-from sslbench.experiment.runner import execute, failed
-from sslbench.experiment.training import RunTask
+from sslbench.experiment.records.record import ErrorKind, RunRecord
+from sslbench.experiment.run.runner import execute, failed
+from sslbench.experiment.run.training import RunTask
 from sslbench.isolation.start import isolated
-from sslbench.plugins import handover, registry
-from sslbench.processes import (
+from sslbench.plugins import registry
+from sslbench.plugins.registered import handover
+from sslbench.processes.tree import (
     adopt_orphans,
     descendants,
     exit_message,

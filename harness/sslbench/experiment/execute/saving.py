@@ -10,9 +10,9 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from sslbench.experiment.record import RunRecord
-from sslbench.experiment.store import Store, StoreWarning
-from sslbench.folders import cache_folder
+from sslbench.engine.files.folders import cache_folder
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.store import Store, StoreWarning
 
 #: pauses before a record is written again, of the first one that cannot be
 _PAUSES = (0.2, 1.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from sslbench.threads import set_number_of_threads
+from sslbench.engine.compilation.threads import set_number_of_threads
 
 # BLAS gets one thread, since its threads change the order of sums. The kernels of numba sum in a
 # fixed order.

@@ -20,13 +20,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from sslbench.atomic import write_atomically
-from sslbench.compile_time import compile_seconds
-from sslbench.errors import UserError, printable
-from sslbench.experiment.identity import processor
-from sslbench.experiment.sources import core_digest
-from sslbench.spread import Pass, WorkerError, pack, pass_named, unpack
-from sslbench.threads import set_number_of_threads
+from sslbench.engine.compilation.compile_time import compile_seconds
+from sslbench.engine.compilation.threads import set_number_of_threads
+from sslbench.engine.errors import UserError, printable
+from sslbench.engine.files.atomic import write_atomically
+from sslbench.engine.spread import Pass, WorkerError, pack, pass_named, unpack
+from sslbench.experiment.identity.identity import processor
+from sslbench.experiment.identity.sources import core_digest
 
 _POLL = 2.0  # seconds between two looks for workers
 PATIENCE = 60.0  # seconds without a worker until a pass goes on here

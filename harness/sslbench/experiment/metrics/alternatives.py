@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sslbench.engine.types import I64
 from sslbench.experiment.metrics.chunks import ChunkList, is_in
-from sslbench.types import I64
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from sslbench.engine.types import I64, Bool
 from sslbench.experiment.metrics.chunks import Labels
 from sslbench.experiment.metrics.coverage import Coverage
-from sslbench.types import I64, Bool
 
 #: by question ("words", "labels", "length") and part: number of tokens, number of correct ones.
 #: The parts of a question add up to all tokens.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sslbench.corpus.columns import Vocabulary, first_tokens
-from sslbench.corpus.encodings import Scheme, TagTable, describe, mark_chunks
-from sslbench.errors import UserError
-from sslbench.types import I32, I64, AnyArray, Bool
+from sslbench.engine.corpus.columns import Vocabulary, first_tokens
+from sslbench.engine.corpus.encodings import Scheme, TagTable, describe, mark_chunks
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I32, I64, AnyArray, Bool
 
 Labels = tuple[Sequence[str], AnyArray]  # label names, and int[N] codes into them
 

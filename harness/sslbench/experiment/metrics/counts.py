@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sslbench.types import F64, I64
+from sslbench.engine.types import F64, I64
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sslbench.corpus.columns import Corpus, Vocabulary
-from sslbench.corpus.shards import Shards
+from sslbench.engine.corpus.columns import Corpus, Vocabulary
+from sslbench.engine.corpus.shards import Shards
+from sslbench.engine.types import Bool
 from sslbench.experiment.metrics.chunks import per_sentence
 from sslbench.experiment.metrics.counts import SentenceCounts, metrics_from_counts
-from sslbench.types import Bool
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sslbench.corpus.columns import Column, Corpus, Vocabulary
-from sslbench.corpus.encodings import Scheme, Task
+from sslbench.engine.corpus.columns import Column, Corpus, Vocabulary
+from sslbench.engine.corpus.encodings import Scheme, Task
+from sslbench.engine.types import I64, Bool
 from sslbench.experiment.metrics.alternatives import Alternatives, alternative_lists
 from sslbench.experiment.metrics.anatomy import Anatomy, added, anatomy
 from sslbench.experiment.metrics.chunks import ChunkList, Labels, find_chunks, is_in, per_sentence
 from sslbench.experiment.metrics.counts import SentenceCounts, metrics_from_counts
 from sslbench.experiment.metrics.coverage import Coverage, coverage_metrics
-from sslbench.types import I64, Bool
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from sslbench.errors import printable
+from sslbench.engine.errors import printable
 from sslbench.report.board import Board, Column, Place, cost
 from sslbench.report.curves import LABELED, Curve, curves
 from sslbench.report.details import details

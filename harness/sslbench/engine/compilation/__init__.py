@@ -1,0 +1,1 @@
+"""Compiled kernels: their options, their cache, their threads."""

@@ -1,0 +1,63 @@
+"""The time that this process has taken to compile kernels: it does not count for a run.
+
+The compilation of a kernel includes those of the kernels that it calls: the outermost is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NamedTuple
+
+from sslbench.engine.files.folders import tell_once
+
+
+class Seconds(NamedTuple):
+    """Wall seconds, and CPU seconds of the compiling thread."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+
+_spent = Seconds()
+_nesting = 0
+
+
+def nesting() -> int:
+    """How many functions are being compiled: each but the first for the one before."""
+    return _nesting
+
+
+def compile_seconds() -> Seconds:
+    """Of this process until now."""
+    return _spent
+
+
+def start_clock() -> None:
+    """Count from now on, and say on standard error, once, that kernels are compiled."""
+    from numba.core import event
+
+    register: Any = event.register
+
+    class Clock(event.Listener):
+        """Adds up the outermost compilations."""
+
+        began = Seconds()
+
+        def on_start(self, event: Any) -> None:
+            global _nesting
+            if _nesting == 0:
+                self.began = Seconds(time.perf_counter(), time.thread_time())
+                kept = getattr(event.data["dispatcher"]._cache, "folder", None)
+                if kept is not None:
+                    tell_once(f"compiling, once: machine code is kept in {kept}", "compiling")
+            _nesting += 1
+
+        def on_end(self, event: Any) -> None:
+            global _nesting, _spent
+            _nesting -= 1
+            if _nesting == 0:
+                wall = time.perf_counter() - self.began.wall
+                cpu = time.thread_time() - self.began.cpu
+                _spent = Seconds(_spent.wall + wall, _spent.cpu + cpu)
+
+    register("numba:compile", Clock())

@@ -1,0 +1,163 @@
+"""First-order inference on a batch of sentences: potentials, and the posterior that they give.
+
+n is the number of tokens of the batch, s that of its sentences, L the number of labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sslbench.engine.checked import check_array
+from sslbench.engine.crf.data import Batch, LabelTriples
+from sslbench.engine.crf.first_order import paths, scaled, shared, varying
+from sslbench.engine.crf.first_order.chain import InfeasibleSentenceError
+from sslbench.engine.types import F64, I8, I32, Bool
+
+
+@dataclass(frozen=True)
+class BatchPotentials:
+    """Log-potentials of the sentences of a batch; -inf = impossible.
+
+    node: float64[n, L], START transitions and stop scores included.
+    edge: float64[1, L, L] (the same at every position) or float64[n, L, L] (unused at the first
+    token of a sentence), by previous label and label.
+
+    ValueError for arrays of other types or shapes: kernels read them unchecked.
+    """
+
+    batch: Batch
+    node: F64
+    edge: F64
+
+    def __post_init__(self) -> None:
+        n = self.batch.n_tokens
+        check_array(self.node, "node potentials", np.float64, (n, None))
+        L = self.node.shape[1]
+        check_array(self.edge, "edge potentials", np.float64, (None, L, L))
+        if len(self.edge) not in (1, n):
+            raise ValueError(f"edge potentials of {len(self.edge)} positions, for {n} tokens")
+
+    def path_scores(self, labels: I32) -> F64:
+        """float64[n]: potential of each factor along the labels int32[n].
+
+        ValueError unless there is a label of the model for every token.
+        """
+        n, L = self.node.shape
+        check_array(labels, "labels", np.int32, (n,), (0, L))
+        out = np.empty(n)
+        paths.path_scores(self.node, self.edge, self.batch.offsets, labels, out)
+        return out
+
+    def restrict(self, allowed: Bool) -> BatchPotentials:
+        """The same, with the labels impossible where not allowed (bool[n, L])."""
+        return self.with_node(np.where(allowed, self.node, -np.inf))
+
+    def with_node(self, node: F64) -> BatchPotentials:
+        """The same with other node potentials; shares no array that inference overwrites."""
+        edge = self.edge if self.edge.shape[0] == 1 else self.edge.copy()
+        return replace(self, node=node, edge=edge)
+
+    def posterior(self, weights: F64 | None = None, *, counted: bool = True) -> BatchPosterior:
+        """Log-partitions, and marginals times the weights of the sentences.
+
+        weights: float64[s], None = 1.
+        counted: False may leave out sums of edge marginals over positions, for callers that read
+            none: `edge` is float64[0, L, L] then.
+        Edge potentials that depend on the position are overwritten with the edge marginals.
+        InfeasibleSentenceError for a sentence without a possible labeling.
+        """
+        if weights is not None:
+            check_weights(weights, self.batch)
+            if (weights != weights[0]).any():  # the sum over all edges knows no sentence weights
+                return self.per_position().posterior().weighted(weights)
+            return self.posterior().weighted(weights)
+        batch = self.batch
+        n, L = self.node.shape
+        log_scale, mu = np.empty(n), np.empty((n, L))
+        status = np.empty(len(batch.offsets) - 1, np.int8)
+        if self.edge.shape[0] == 1:
+            out = mu, log_scale, status
+            edge = shared.shared(self.node, self.edge, batch, *out, counted=counted)
+        else:
+            edge, groups = self.edge, batch.groups()
+            varying.varying(self.node, edge, batch.offsets, groups, mu, log_scale, status)
+        check_feasible(batch, status)
+        return BatchPosterior(batch, log_scale, mu, edge)
+
+    def per_position(self) -> BatchPotentials:
+        """The same with a transition matrix for every position."""
+        n = self.batch.n_tokens
+        if self.edge.shape[0] == n:
+            return self
+        edge = np.broadcast_to(self.edge, (n, *self.edge.shape[1:])).copy()
+        return replace(self, edge=edge)
+
+    def viterbi(self) -> I32:
+        """int32[n]: the best label sequence of every sentence; ties go to the smallest labels.
+
+        InfeasibleSentenceError for a sentence without a possible labeling.
+        """
+        path = np.empty(self.batch.n_tokens, np.int32)
+        status = np.empty(len(self.batch.offsets) - 1, np.int8)
+        scaled.viterbi(self.node, self.edge, self.batch.offsets, path, status)
+        check_feasible(self.batch, status)
+        return path
+
+
+@dataclass(frozen=True)
+class BatchPosterior:
+    """Posterior of the sentences of a batch.
+
+    Marginals are multiplied by the weights of their sentences, if there are any.
+
+    Attributes
+    ----------
+    log_scale: float64[n], sums to log Z over each sentence.
+    node: float64[n, L], mu_t(b) = p(y_t = b | x).
+    edge: float64[n, L, L], xi_t(a, b) = p(y_{t-1} = a, y_t = b | x), zero at first tokens; or
+        float64[1, L, L], the sum of xi over the batch; float64[0, L, L] where it was left out.
+    triples: of second-order chains, the sums over the batch of the marginals of three labels.
+    """
+
+    batch: Batch
+    log_scale: F64
+    node: F64
+    edge: F64
+    triples: LabelTriples | None = None
+
+    def log_z(self) -> F64:
+        """float64[s]: log-partition of each sentence."""
+        return per_sentence(self.log_scale, self.batch)
+
+    def weighted(self, weights: F64) -> BatchPosterior:
+        """Multiply a first-order posterior by sentence weights float64[s], in place.
+
+        The weights must be equal if the edge marginals are a sum over positions.
+        """
+        factor = np.repeat(weights, np.diff(self.batch.offsets))
+        self.node[:] *= factor[:, None]
+        if self.edge.shape[0] == len(self.node):
+            self.edge[:] *= factor[:, None, None]
+        else:
+            self.edge[:] *= weights[0]
+        return self
+
+
+def per_sentence(values: F64, batch: Batch) -> F64:
+    """float64[s]: sum of values float64[n] over each sentence."""
+    return np.add.reduceat(values, batch.offsets[:-1])
+
+
+def check_weights(weights: F64, batch: Batch) -> None:
+    """ValueError unless there is a weight for each sentence of the batch."""
+    if weights.shape != (len(batch.offsets) - 1,):
+        raise ValueError(f"{weights.shape} weights for {len(batch.offsets) - 1} sentences")
+
+
+def check_feasible(batch: Batch, status: I8) -> None:
+    """Raise InfeasibleSentenceError for the first sentence of status INFEASIBLE (int8[s])."""
+    if status.any() and (status == scaled.INFEASIBLE).any():  # any() alone is fast
+        i = batch.sentence_lo + int(np.argmax(status == scaled.INFEASIBLE))
+        raise InfeasibleSentenceError(f"sentence {i}: no label sequence is possible")

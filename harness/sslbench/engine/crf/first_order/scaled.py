@@ -1,0 +1,256 @@
+"""Chains in probability space, the fast path (docs/specs/crf_engine.md, section 7.2).
+
+Potentials of a batch of sentences: ``node`` float64[n, L] over its tokens, ``edge``
+float64[1, L, L] (shared by all positions) or float64[n, L, L] (one matrix per position).  Scaled
+recursions on shifted potentials M_t = exp(phi_t - max phi_t):
+
+    alpha_t = alpha_{t-1} M_t / c_t          with c_t such that alpha_t sums to one
+    beta_{t-1} = M_t beta_t / c_t
+    mu_t = alpha_t beta_t,   xi_t(a,b) = alpha_{t-1}(a) M_t(a,b) beta_t(b) / c_t
+    log Z = sum_t log_scale_t,   log_scale_t = log c_t + max phi_t
+
+A scaled pass can be silently wrong when a message underflows.  It is used only where that cannot
+happen: without -inf when max phi_t - min phi_t <= 300 everywhere (then every alpha_t(b) is at
+least e^-300/L and every c_t at least e^-300, and no product of the two and their inverses leaves
+the range of a float); with -inf when the finite range is at most 200 and all messages stay between
+1e-200 and 1e200.
+Any other sentence is done again in log space.  Sums run in an order fixed by the sentences: the
+same bits for any number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sslbench.engine.compilation.compiled import kernel, parallel_kernel
+from sslbench.engine.crf.first_order import log_space
+from sslbench.engine.crf.simd import rows
+from sslbench.engine.crf.simd.exp import exp_shifted
+from sslbench.engine.types import F64, I8, I32, I64
+
+SAFE_RANGE = 300.0
+SAFE_RANGE_WITH_ZEROS = 200.0
+TINY, HUGE = 1e-200, 1e200
+#: status of a sentence: done, to be done in log space, no label sequence is possible
+OK, REDO, INFEASIBLE = 0, 1, 2
+
+
+class Transitions(NamedTuple):
+    """One transition matrix for all positions, shifted by its maximum.
+
+    E = exp(w - top) and its transpose float64[L, P], padded; span: largest less smallest finite
+    w; zeros: some w are -inf.
+    """
+
+    E: F64
+    ET: F64
+    top: float
+    span: float
+    zeros: bool
+
+
+class Live(NamedTuple):
+    """The I transitions with a score by position, of one sentence.
+
+    left, right: int32[I] labels; base: float64[I] their E; by_position: float64[T, I] the scores,
+    which become edge marginals (row 0 left alone).
+    """
+
+    left: I32
+    right: I32
+    base: F64
+    by_position: F64
+
+
+class Scratch(NamedTuple):
+    """Padded arrays float64[T, P] of one sentence."""
+
+    x: F64
+    alpha: F64
+    beta: F64
+
+
+@kernel
+def smallest_positive(row: F64) -> float:
+    """Smallest positive value, at most 1; 0 if a value is above HUGE.
+
+    Backward messages grow without bound at labels that cannot be reached.
+    """
+    low = 1.0
+    for b in range(row.shape[0]):
+        if not row[b] < HUGE:
+            return 0.0
+        if row[b] > 0.0:
+            low = min(low, row[b])
+    return low
+
+
+@kernel
+def is_safe(span: float, zeros: bool) -> bool:
+    """May potentials of this range be scaled?  zeros: some are -inf."""
+    return span <= (SAFE_RANGE_WITH_ZEROS if zeros else SAFE_RANGE)
+
+
+@kernel
+def shared_sentence(
+    node: F64,
+    transitions: Transitions,
+    live: Live | None,
+    scratch: Scratch,
+    mu: F64,
+    log_scale: F64,
+    edge_sum: F64,
+) -> int:
+    """One sentence under one transition matrix, except for live transitions; its status.
+
+    node float64[T, L]; out: mu float64[T, L] and log_scale float64[T]; to edge_sum float64[L, P] is
+    added the sum over positions of alpha_{t-1}(a) x_t(b) beta_t(b), still to be multiplied by E,
+    unless the status is REDO.  It means nothing where a transition is live; E and ET of these are
+    overwritten.
+    The scale is applied one step late: alpha_t stays as the product leaves it and c_{t-1} divides
+    x_t, so that nothing waits for a division; beta carries 1 / c_t, so that alpha_t beta_t are the
+    marginals.
+    """
+    E, ET, top = transitions.E, transitions.ET, transitions.top
+    x, alpha, beta = scratch
+    span = transitions.span + _exponentials_by_position(live)
+    status, zeros = _exponentials(node, span, transitions.zeros, x, log_scale)
+    if status != OK:
+        return status
+    T, P = x.shape
+    smallest, inverse = 1.0, 1.0
+    for t in range(T):
+        if t == 0:
+            alpha[0] = x[0]
+            c = rows.total(alpha[0])
+        else:
+            _put_live(live, t, E)
+            rows.vector_matrix(alpha[t - 1], E, alpha[t])
+            c = rows.multiply_both(alpha[t], x[t], inverse)
+        if c == 0.0:
+            return REDO  # impossible or underflow: log space decides
+        if zeros:
+            smallest = min(smallest, smallest_positive(alpha[t]))
+        inverse = 1.0 / c
+        log_scale[t] += math.log(c) + (top if t > 0 else 0.0)
+    for b in range(P):
+        beta[T - 1, b] = inverse
+    for t in range(T - 1, 0, -1):
+        rows.multiply(x[t], beta[t])  # the right factor of xi
+        _put_live_transposed(live, t, ET)
+        rows.vector_matrix(x[t], ET, beta[t - 1])
+        if zeros:
+            smallest = min(smallest, smallest_positive(beta[t - 1]))
+    if zeros and smallest < TINY:
+        return REDO
+    rows.add_outer(alpha[: T - 1], x[1:], edge_sum)
+    _live_marginals(live, alpha, x)
+    for t in range(T):
+        rows.product(alpha[t], beta[t], mu[t])
+    return OK
+
+
+@kernel
+def _exponentials_by_position(live: Live | None) -> float:
+    """Scores by position to factors of E; the widest range of a position, 0 included."""
+    if live is None:  # decided when this is compiled, as below
+        return 0.0
+    widest, scores = 0.0, live.by_position
+    T, width = scores.shape
+    for t in range(1, T):
+        top, low, _ = rows.bounds(scores[t])
+        widest = max(widest, max(top, 0.0) - min(low, 0.0))
+    if widest <= SAFE_RANGE:
+        exp_shifted(scores[1:].reshape((T - 1) * width), 0.0)
+    return widest
+
+
+@kernel
+def _put_live(live: Live | None, t: int, E: F64) -> None:
+    """Factors of position t to what they make of E, which is put into E."""
+    if live is not None:
+        left, right, base, values = live
+        for k in range(left.shape[0]):
+            values[t, k] *= base[k]
+            E[left[k], right[k]] = values[t, k]
+
+
+@kernel
+def _put_live_transposed(live: Live | None, t: int, ET: F64) -> None:
+    if live is not None:
+        left, right, _, values = live
+        for k in range(left.shape[0]):
+            ET[right[k], left[k]] = values[t, k]
+
+
+@kernel
+def _live_marginals(live: Live | None, alpha: F64, right_factor: F64) -> None:
+    if live is not None:
+        left, right, _, values = live
+        for t in range(1, values.shape[0]):
+            for k in range(left.shape[0]):
+                values[t, k] *= alpha[t - 1, left[k]] * right_factor[t, right[k]]
+
+
+@kernel
+def _exponentials(node: F64, span: float, zeros: bool, x: F64, log_scale: F64) -> tuple[int, bool]:
+    """x[t] = exp(node[t] - max), log_scale[t] = max; status, and whether there are -inf.
+
+    span: range of the finite transition scores; zeros: are others -inf?
+    """
+    for t in range(node.shape[0]):
+        top, low, own_zeros = rows.bounds(node[t])
+        if top == -np.inf:
+            return INFEASIBLE, zeros
+        zeros = zeros or own_zeros
+        if not is_safe(top - low + (span if t > 0 else 0.0), zeros):
+            return REDO, zeros
+        log_scale[t] = top
+        rows.exp_padded(node[t], top, x[t])
+    return OK, zeros
+
+
+@kernel
+def log_space_sentence(node: F64, edge: F64, mu: F64, log_scale: F64, xi: F64) -> int:
+    """The reference recursions with the outputs of the fast path; xi as in `marginals`."""
+    T, L = node.shape
+    beta = np.empty((T, L))
+    z = np.empty((T, L))
+    log_z = log_space.backward(node, edge, beta, z)
+    for t in range(T):
+        log_scale[t] = 0.0
+    log_scale[0] = log_z
+    if log_z == -np.inf:
+        return INFEASIBLE
+    log_space.marginals(node, edge, beta, z, mu, xi)
+    return OK
+
+
+@kernel
+def shifted_transitions(edge: F64) -> Transitions:
+    """From edge float64[1, L, L]."""
+    L = edge.shape[1]
+    P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
+    w = edge[0].copy()
+    top, low, zeros = rows.bounds(w.reshape(L * L))
+    exp_shifted(w.reshape(L * L), top)
+    E, ET = rows.aligned(L, P), rows.aligned(L, P)
+    for a in range(L):
+        for b in range(L):
+            E[a, b], ET[b, a] = w[a, b], w[a, b]
+    return Transitions(E, ET, top, top - low, zeros)
+
+
+@parallel_kernel(lambda node, edge, offsets, *_: len(offsets) - 1)
+def viterbi(
+    begin: int, end: int, node: F64, edge: F64, offsets: I64, path: I32, status: I8
+) -> None:
+    """Best labels of every sentence; path int32[n]."""
+    for i in range(begin, end):
+        lo, hi = offsets[i], offsets[i + 1]
+        e = edge if edge.shape[0] == 1 else edge[lo:hi]
+        score = log_space.viterbi(node[lo:hi], e, path[lo:hi])
+        status[i] = INFEASIBLE if score == -np.inf else OK

@@ -1,0 +1,378 @@
+"""The linear-chain CRF: from a corpus to weights, from weights to labels.
+
+`ChainCRF` holds the index of the attributes and the weights, which `chain_model` lays out.  It
+trains on any sum of terms, decodes, and is saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+
+from sslbench.engine.checked import (
+    Saved,
+    check_array,
+    check_borders,
+    joined,
+    part_of,
+    table,
+    vector,
+)
+from sslbench.engine.compilation.threads import in_order
+from sslbench.engine.corpus import Corpus, LabelConstraint
+from sslbench.engine.crf import dual
+from sslbench.engine.crf.data import Batch, batches
+from sslbench.engine.crf.factors import FactorFeatures
+from sslbench.engine.crf.first_order.batch import BatchPotentials
+from sslbench.engine.crf.first_order.nbest import NBest, n_best
+from sslbench.engine.crf.objective import (
+    SHARED_BATCH,
+    BundleSums,
+    EncodedCorpus,
+    Objective,
+    batch_potentials,
+    evaluate_terms,
+)
+from sslbench.engine.crf.optim import lbfgs
+from sslbench.engine.crf.params import TrainingParams, TrainingResult
+from sslbench.engine.crf.persist import SavedModel
+from sslbench.engine.crf.terms import Term
+from sslbench.engine.crf.weights.deduplicate import Deduplication
+from sslbench.engine.crf.weights.layout import Layout, saved_layout
+from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.errors import UserError
+from sslbench.engine.features import AttributeIndex
+from sslbench.engine.types import F64, I32, I64, Arrays, Bool
+
+R = TypeVar("R")
+Parts: TypeAlias = Sequence[tuple[EncodedCorpus, Term]]
+"""Encoded corpora, each with a term of an objective."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """values: float64[S], one per sentence of the parts, in order; counts: float64 per weight."""
+
+    values: F64
+    counts: F64
+
+
+@dataclass
+class ChainCRF(SavedModel):
+    """A CRF of order 1 or 2 over `labels`; the flat weights (layout in `layout`) start at zero.
+
+    transition_mask: bool[L+1, L] allowed transitions (row L = START), in training and in decoding;
+    None = all.
+    label_constraint: gives the one possible label of some tokens, likewise; None = all tokens may
+    have all labels.
+    backoff_tags: the tag of each label, for weights of tags beside those of labels in training;
+    None = no such.
+    """
+
+    labels: tuple[str, ...]
+    index: AttributeIndex
+    layout: Layout
+    weights: F64 = field(repr=False)
+    transition_mask: Bool | None = None
+    label_constraint: LabelConstraint | None = None
+    backoff_tags: tuple[str, ...] | None = None
+    kind = "chain_crf"
+
+    def encode(self, corpus: Corpus, factors: FactorFeatures | None = None) -> EncodedCorpus:
+        """Attributes of a corpus as the engine reads them."""
+        forced = None
+        if self.label_constraint is not None:
+            forced = self.label_constraint.forced_labels(corpus, self.labels)
+        return EncodedCorpus.build(self.layout, self.index.encode(corpus), factors, forced)
+
+    def reencode(self, data: EncodedCorpus) -> EncodedCorpus:
+        """A corpus that was encoded for another layout over the same attributes."""
+        return EncodedCorpus.build(self.layout, data.attributes, data.factors, data.forced_labels)
+
+    def train(
+        self,
+        parts: Parts,
+        params: TrainingParams,
+        *,
+        options: lbfgs.Options | None = None,
+        l1: float = 0.0,
+        nonnegative: I64 | None = None,
+        expected_counts: F64 | None = None,
+        callback: Callable[[int, float, float], None] | None = None,
+        progress: lbfgs.Progress | None = None,
+    ) -> TrainingResult:
+        """Maximize the sum of the terms minus the priors, starting at the current weights.
+
+        Parameters
+        ----------
+        parts: encoded corpora, each with a term of the objective.
+        params: prior variance and, unless `options` are given, the stopping rules.
+        l1: weight of the L1 penalty (docs/specs/crf_engine.md, section 9).
+        nonnegative: indices of weights, other than state weights, that are kept >= 0.
+        expected_counts: float64 per weight; adds expected_counts . weights to the objective.
+            With a `LogPartition` term per part this is the M-step of EM.
+        callback: called with (iteration, loss per token, largest gradient) after each iteration.
+        progress: keeps states of L-BFGS; `RunContext.train` goes on from them. The passes of `dual`
+            before it are made again.
+
+        Raises InfeasibleSentenceError when labels break the constraints, ArithmeticError when the
+        objective or its maximum is not finite, ValueError for arrays of wrong sizes.
+        """
+        for data, _ in parts:
+            data.check_layout(self.layout)
+        check_array(self.weights, "weights", np.float64, (self.layout.size,))
+        deduplication = Deduplication.build(self.layout, [data.attributes for data, _ in parts])
+        objective = self._objective(parts, params, deduplication, expected_counts)
+        factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
+        if nonnegative is not None:
+            nonnegative = nonnegative - (self.layout.size - deduplication.reduced.size)
+        options = params.options() if options is None else options
+        start = dual.DualPoint(deduplication.merge(self.weights), -np.inf, 0)
+        if nonnegative is None and not l1 and not self.weights.any():
+            start = dual.start(objective, options) or start
+        optimum = lbfgs.minimize(
+            objective.scaled_loss,
+            start.weights,
+            replace(options, max_iterations=options.max_iterations - start.passes),
+            preconditioner=deduplication.preconditioner(*factors[:1]),
+            nonnegative=nonnegative,
+            l1=l1 / objective.n_tokens,
+            bound=start.bound / objective.n_tokens,
+            callback=callback,
+            progress=progress,
+        )
+        if not (np.isfinite(optimum.value) and np.isfinite(optimum.weights).all()):
+            raise ArithmeticError(
+                f"the training of {self.layout.size:,} weights gave numbers that are not finite"
+                f" (sigma2={params.sigma2:g})"
+            )
+        self.weights = deduplication.split(optimum.weights)
+        return TrainingResult.of(optimum, start.passes, objective.n_tokens, self.layout.size)
+
+    def _objective(
+        self,
+        parts: Parts,
+        params: TrainingParams,
+        deduplication: Deduplication,
+        expected_counts: F64 | None,
+    ) -> Objective:
+        """Of a training: one attribute stands for its copies."""
+        if expected_counts is not None:
+            check_array(expected_counts, "expected counts", np.float64, (self.layout.size,))
+            expected_counts = deduplication.project(expected_counts)
+        return Objective(
+            deduplication.reduced,
+            [(data.deduplicated(deduplication), term) for data, term in parts],
+            params.sigma2,
+            transition_mask=self.transition_mask,
+            copies=deduplication.weight_copies,
+            expected_counts=expected_counts,
+            tags=self.backoff_tags,
+        )
+
+    # -- inference ---------------------------------------------------------------------------
+    def potentials(
+        self, data: EncodedCorpus, weights: F64 | None = None, *, batch_tokens: int | None = None
+    ) -> Iterator[BatchPotentials]:
+        """Log-potentials of a corpus, batch by batch, under the transition mask and forced labels.
+
+        weights: flat float64[layout.size] in place of the model's own.
+        batch_tokens: least tokens per batch; None: as training has them.
+        """
+        yield from map(
+            self._of_batch(data, self.weights if weights is None else weights),
+            data.batches if batch_tokens is None else batches(data.offsets, batch_tokens),
+        )
+
+    def each(
+        self,
+        function: Callable[[BatchPotentials], R],
+        data: EncodedCorpus,
+        *,
+        batch_tokens: int | None = None,
+    ) -> Iterator[R]:
+        """function(potentials) of each batch, in order; several threads compute them ahead.
+
+        batch_tokens: as in `potentials`.
+        """
+        of_batch = self._of_batch(data, self.weights)
+        cut = data.batches if batch_tokens is None else batches(data.offsets, batch_tokens)
+        return in_order(lambda batch: function(of_batch(batch)), cut)
+
+    def _of_batch(self, data: EncodedCorpus, weights: F64) -> Callable[[Batch], BatchPotentials]:
+        """Log-potentials of any batch of a corpus."""
+        tables = Tables.unpack(self.layout, weights)
+        sums = BundleSums.of_weights(tables, data)
+        return lambda batch: batch_potentials(tables, data, batch, self.transition_mask, sums)
+
+    def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:
+        """Values of the terms, float64[S], one per sentence of the parts, in order; no prior.
+
+        weights: flat float64[layout.size] in place of the model's own.
+        """
+        weights = self.weights if weights is None else weights
+        values = evaluate_terms(self.layout, weights, parts, self.transition_mask, None)
+        return np.concatenate([np.empty(0), *values])
+
+    def expect(self, parts: Parts, weights: F64 | None = None) -> Expectation:
+        """As `evaluate`, with the derivative of the sum by every weight.
+
+        With ``LogPartition(-1.0)`` these are log-partitions and expected feature counts.
+        """
+        weights = self.weights if weights is None else weights
+        counts = np.empty(self.layout.size)
+        accumulator = Tables.gradient(self.layout, counts)
+        values = evaluate_terms(self.layout, weights, parts, self.transition_mask, accumulator)
+        accumulator.pack(counts)
+        return Expectation(np.concatenate([np.empty(0), *values]), counts)
+
+    def objective(self, parts: Parts, params: TrainingParams) -> float:
+        """Sum of the terms minus the Gaussian prior, at the current weights."""
+        objective = Objective(
+            self.layout,
+            list(parts),
+            params.sigma2,
+            transition_mask=self.transition_mask,
+            tags=self.backoff_tags,
+        )
+        return objective.value_and_gradient(self.weights, np.empty(self.layout.size))
+
+    def decode(self, data: EncodedCorpus) -> I32:
+        """Viterbi labels int32[N]; ArithmeticError if a weight is not finite."""
+        self._check_finite()
+        paths = self.each(lambda potentials: potentials.viterbi(), data)
+        return np.concatenate([np.empty(0, np.int32), *paths])
+
+    def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
+        """Node marginals float64[N, L]; extra: float64[N, L], added to the node scores.
+
+        ArithmeticError if a weight is not finite, ValueError for `extra` of another shape.
+        """
+        self._check_finite()
+        if extra is not None:
+            shape = int(data.offsets[-1]), len(self.labels)
+            check_array(np.ascontiguousarray(extra), "extra scores", np.float64, shape)
+            if np.isnan(extra).any():
+                raise ValueError("an extra score is no number")
+
+        def node(potentials: BatchPotentials) -> F64:
+            if extra is not None:
+                potentials.node[:] += extra[potentials.batch.tokens]
+            return potentials.posterior(counted=False).node
+
+        parts = self.each(node, data)
+        return np.concatenate([np.empty((0, len(self.labels))), *parts])
+
+    def _check_finite(self) -> None:
+        # one number that is not finite makes the sum not finite
+        if not np.isfinite(self.weights.sum()) and not np.isfinite(self.weights).all():
+            raise ArithmeticError("the model has weights that are not finite")
+
+    def transitions_only(self, *, centered: bool = False) -> ChainCRF:
+        """A copy whose state and column weights are zero: the scores of transitions remain.
+
+        These are START, transition and stop weights and those of edge attributes and factor
+        features. centered: subtract row and column means of the transition weights; START and stop
+        weights, which act as node scores at the ends, become zero. UserError for second-order
+        chains.
+        """
+        if self.layout.order != 1:
+            raise UserError("transition scores alone need a first-order chain", hint="--model crf1")
+        return replace(self, weights=self.layout.transitions_only(self.weights, centered))
+
+    @property
+    def factor_indices(self) -> I64:
+        """Places of the weights of factor features in the flat vector, int64[n_factors]."""
+        return np.arange(self.layout.size - self.layout.n_factors, self.layout.size)
+
+    def predict(self, corpus: Corpus) -> I32:
+        """Viterbi labels of a corpus, int32[N] codes in the order of `labels`."""
+        return self.decode(self.encode(corpus))
+
+    def predict_marginals(self, corpus: Corpus) -> F64:
+        """Probability of each label for each token of a corpus, float64[N, L]."""
+        return self.marginals(self.encode(corpus))
+
+    def n_best(self, data: EncodedCorpus, number: int) -> list[NBest]:
+        """The best label sequences of each sentence; UserError for second-order chains."""
+        if self.layout.order != 1:
+            raise UserError("several best sequences need a first-order chain", hint="--model crf1")
+        self._check_finite()
+        return [best for batch in self.potentials(data) for best in n_best(batch, number)]
+
+    def predict_n_best(self, corpus: Corpus, number: int) -> list[NBest]:
+        """As `n_best`, of a corpus."""
+        return self.n_best(self.encode(corpus), number)
+
+    # -- saving ------------------------------------------------------------------------------
+    def arrays(self) -> Saved:
+        """Arrays and JSON-able metadata that `from_arrays` restores the tagger from."""
+        arrays, metadata = joined(index=self.index.arrays())
+        layout = self.layout
+        arrays |= {
+            "weights": self.weights,
+            "arc_start": layout.transition_start,
+            "arc_code": layout.transition_code,
+        }
+        if layout.state_start is not None and layout.state_label is not None:
+            arrays |= {"state_start": layout.state_start, "state_label": layout.state_label}
+        if self.transition_mask is not None:
+            arrays["mask"] = self.transition_mask
+        return arrays, metadata | {
+            "labels": list(self.labels),
+            "n_columns": layout.n_columns,
+            "n_clique": layout.n_factors,
+            "use_start": layout.use_start,
+            "use_stop": layout.use_stop,
+            "order": layout.order,
+            "rule": msgspec.to_builtins(self.label_constraint),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, metadata: dict[str, Any]) -> ChainCRF:
+        """Restore; ValueError when arrays and metadata do not fit together.
+
+        A function of dense columns cannot be saved: the caller puts it into ``metadata["dense"]``.
+        ValueError when the model needs one and there is none.
+        """
+        dense = metadata.get("dense")
+        if metadata["n_columns"] and not callable(dense):
+            raise ValueError("it has weights for dense columns, and no featurizer makes them")
+        index = AttributeIndex.from_arrays(*part_of(arrays, metadata, "index"), dense)
+        labels = tuple(map(str, metadata["labels"]))
+        if len(set(labels)) != len(labels):
+            raise ValueError("a label occurs twice")
+        layout = saved_layout(arrays, metadata, len(labels), index.n_node, index.n_edge)
+        weights = vector(arrays, "weights", np.float64, layout.size)
+        if not np.isfinite(weights).all():
+            raise ValueError("a weight is not finite")
+        transition_mask = None
+        if "mask" in arrays:
+            shape = (len(labels) + 1, len(labels))
+            transition_mask = table(arrays, "mask", np.bool_, shape)
+        # models saved before there were label constraints have none
+        label_constraint = msgspec.convert(metadata.get("rule"), LabelConstraint | None)
+        return cls(labels, index, layout, weights, transition_mask, label_constraint)
+
+
+def best_sequences(scores: F64, offsets: I64, transition_mask: Bool) -> I32:
+    """Labels int32[N] with the largest sum of scores float64[N, L] among the legal sequences.
+
+    offsets: int64[S + 1] of the sentences; transition_mask: bool[L + 1, L], row L = START.
+    ValueError for arrays of other types or shapes.
+    """
+    check_array(np.ascontiguousarray(scores), "scores", np.float64, (None, None))
+    N, L = scores.shape
+    check_borders(offsets, "sentence offsets", N)
+    check_array(transition_mask, "the transition mask", np.bool_, (L + 1, L))
+    allowed = np.where(transition_mask, 0.0, -np.inf)
+    paths = [np.empty(0, np.int32)]
+    for batch in batches(offsets, SHARED_BATCH):
+        node = scores[batch.tokens].copy()
+        node[batch.offsets[:-1]] += allowed[L]
+        paths.append(BatchPotentials(batch, node, allowed[None, :L]).viterbi())
+    return np.concatenate(paths)

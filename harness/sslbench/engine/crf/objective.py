@@ -1,0 +1,388 @@
+"""The regularized objective: a sum of terms over corpora, as one function of the flat weights.
+
+    F(lambda) = sum_terms sum_i value_i(lambda) - |lambda|^2 / (2 sigma^2)   [- c1 |lambda|_1]
+
+Sums, not means; the optimizer sees -F / N, N = tokens that carry a target: its tolerances do not
+depend on the size of the corpus (docs/specs/crf_engine.md, section 9).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from sslbench.engine.checked import check_array, check_borders
+from sslbench.engine.compilation.threads import in_order
+from sslbench.engine.crf.data import Attributes, Batch, batches
+from sslbench.engine.crf.factors import FactorFeatures
+from sslbench.engine.crf.first_order.batch import BatchPotentials
+from sslbench.engine.crf.memory import check_sentence
+from sslbench.engine.crf.optim.vectors import combine, dot, subtract_prior
+from sslbench.engine.crf.second_order.batch import SecondOrderPotentials
+from sslbench.engine.crf.terms import PotentialGradient, Term
+from sslbench.engine.crf.weights import scores
+from sslbench.engine.crf.weights.backoff import BackOff
+from sslbench.engine.crf.weights.bundles import Bundled
+from sslbench.engine.crf.weights.deduplicate import Deduplication
+from sslbench.engine.crf.weights.layout import Layout
+from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.crf.work import tell_of_work
+from sslbench.engine.types import F32, F64, I32, I64, Bool
+
+#: most tokens per batch when all positions share one transition matrix, and when each has its own
+SHARED_BATCH, VARYING_BATCH = 4096, 256
+#: a batch with its own transition matrices stays below this many of their cells (1 MB, so that they
+#: stay in the second-level cache): 256 tokens of 22 labels, 64 of 45
+VARYING_CELLS = 1 << 17
+
+
+@dataclass(frozen=True)
+class EncodedCorpus:
+    """Attributes of a corpus as a layout's weights see them; factor features if any.
+
+    number: int32[A + 1] engine code of every attribute id, -1 for id -1; None = the id itself.
+    forced_labels: int32[N] the one label that a token may have, -1 = any; None = any for all.
+    reused: potentials are computed many times, so that `Bundled` is worth the time it takes.
+
+    ValueError for arrays that do not fit the layout or each other: kernels read them unchecked.
+    UserError for a sentence too long for the memory.
+    """
+
+    layout: Layout
+    attributes: Attributes
+    number: I32 | None
+    factors: FactorFeatures | None = None
+    forced_labels: I32 | None = None
+    reused: bool = False
+
+    def __post_init__(self) -> None:
+        layout, found = self.layout, self.attributes
+        check_array(found.node, "node attributes", np.int32, (None, None))
+        n, A = found.node.shape[1], layout.n_node if self.number is None else len(self.number) - 1
+        check_borders(found.offsets, "sentence offsets", n)
+        check_array(found.node, "node attributes", np.int32, (None, n), (-1, A))
+        check_array(found.edge, "edge attributes", np.int32, (None, n), (-1, layout.n_edge))
+        if found.dense is None and layout.n_columns:
+            raise ValueError(f"no dense columns, the model has weights for {layout.n_columns}")
+        if found.dense is not None:
+            check_array(found.dense, "dense columns", np.float64, (n, layout.n_columns))
+            if not np.isfinite(found.dense).all():
+                raise ValueError("a value of a dense column is not finite")
+        if self.forced_labels is not None:
+            forced, L = self.forced_labels, layout.n_labels
+            check_array(forced, "forced labels", np.int32, (n,), (-1, L))
+        if self.factors is not None and self.factors.n_weights != layout.n_factors:
+            raise ValueError(
+                f"{self.factors.n_weights} factor features, the model has {layout.n_factors}"
+            )
+        if layout.order == 2 or self.varying:
+            longest = int(self.lengths.max(initial=0))
+            check_sentence(longest, layout.n_labels, layout.order)
+
+    @classmethod
+    def build(
+        cls,
+        layout: Layout,
+        attributes: Attributes,
+        factors: FactorFeatures | None = None,
+        forced_labels: I32 | None = None,
+    ) -> EncodedCorpus:
+        number = None if layout.states is None else layout.states.code
+        return cls(layout, attributes, number, factors, forced_labels)
+
+    def check_layout(self, layout: Layout) -> None:
+        """ValueError if the corpus was encoded for a model with other weights."""
+        if not self.layout.same_as(layout):
+            raise ValueError("the corpus was encoded for another model")
+
+    def deduplicated(self, deduplication: Deduplication) -> EncodedCorpus:
+        """The same corpus for the reduced layout, to train on."""
+        layout, number = deduplication.reduced, deduplication.codes
+        return replace(self, layout=layout, number=number, reused=True)
+
+    @cached_property
+    def states(self) -> Bundled:
+        node, rows, width = self.attributes.node, self.layout.states, self.layout.n_labels
+        return Bundled.build(node, self.number, rows, width, spelled=True, reused=self.reused)
+
+    @cached_property
+    def edges(self) -> Bundled:
+        edge, rows = self.attributes.edge, self.layout.edges
+        return Bundled.build(edge, rows.code, rows, rows.width, spelled=False, reused=self.reused)
+
+    @property
+    def dense(self) -> F64 | None:
+        return self.attributes.dense
+
+    @property
+    def offsets(self) -> I64:
+        return self.attributes.offsets
+
+    @cached_property
+    def varying(self) -> bool:
+        """Do transition scores depend on the position?"""
+        on_edges = self.factors is not None and self.factors.on_edges
+        return on_edges or bool((self.attributes.edge >= 0).any())
+
+    @cached_property
+    def batches(self) -> list[Batch]:
+        if not self.varying:
+            return list(batches(self.offsets, SHARED_BATCH))
+        cells = VARYING_CELLS // self.layout.n_labels**2
+        return list(batches(self.offsets, max(1, min(VARYING_BATCH, cells))))
+
+    @cached_property
+    def lengths(self) -> F64:
+        """Tokens of each sentence, float64[S]."""
+        return np.diff(self.offsets).astype(np.float64)
+
+
+class BundleSums(NamedTuple):
+    """Sums of the weights of bundles, or of the slopes of their tokens; the last row is for none.
+
+    node: float64[B + 1, L]; edge: float64[B' + 1, K], of edge attributes.
+    """
+
+    node: F64
+    edge: F64
+
+    @classmethod
+    def zeros(cls, tables: Tables, data: EncodedCorpus) -> BundleSums:
+        n_edges = data.edges.n_bundles if data.varying else 0
+        node = np.zeros((data.states.n_bundles + 1, tables.layout.n_labels))
+        return cls(node, np.zeros((n_edges + 1, len(tables.edges.transitions))))
+
+    @classmethod
+    def of_weights(cls, tables: Tables, data: EncodedCorpus) -> BundleSums:
+        sums = cls.zeros(tables, data)
+        node, edge = sums.node[:-1], sums.edge[:-1]
+        if len(node):
+            members = data.states.members
+            scores.node_scores(members, 0, tables.table, tables.lists, sums.node[-1:], node)
+        if len(edge):
+            scores.edge_sums(data.edges.members, tables.edges, sums.edge[-1:], edge)
+        return sums
+
+    def spread(self, gradient: Tables, data: EncodedCorpus) -> None:
+        """Add the slopes to the gradient of the attributes of each bundle."""
+        node, edge = self.node[:-1], self.edge[:-1]
+        if len(node):
+            members, none = data.states.members, self.node[-1:]
+            scores.node_gradient(members, 0, node, gradient.table, gradient.lists, none)
+        if len(edge):
+            scores.spread_edge_sums(data.edges.members, edge, gradient.edges, self.edge[-1:])
+
+
+def batch_potentials(
+    tables: Tables,
+    data: EncodedCorpus,
+    batch: Batch,
+    transition_mask: Bool | None = None,
+    sums: BundleSums | None = None,
+) -> BatchPotentials:
+    """Log-potentials of a batch under the given weights.
+
+    transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
+    sums: `BundleSums.of_weights`, the same for all batches; None = compute them.
+    """
+    L = tables.layout.n_labels
+    data.check_layout(tables.layout)
+    sums = sums or BundleSums.of_weights(tables, data)
+    node = np.empty((batch.n_tokens, L))
+    entries = data.states.tokens
+    scores.node_scores(entries, batch.lo, tables.table, tables.lists, sums.node, node)
+    if data.dense is not None:
+        scores.column_scores(data.dense[batch.tokens], tables.columns, node)
+    w = tables.transitions
+    if transition_mask is not None:
+        w = np.where(transition_mask, w, -np.inf)
+    node[batch.offsets[:-1]] += w[L]
+    node[batch.offsets[1:] - 1] += tables.stop
+    edge = np.ascontiguousarray(w[None, :L])
+    if data.varying:
+        edge = np.empty((batch.n_tokens, L, L))
+        edges, first = data.edges.tokens, batch.first
+        scores.edge_scores(edges, batch.lo, first, tables.edges, sums.edge, w[:L], node, edge)
+    if data.factors is not None:
+        data.factors.add_scores(tables.factors, batch, node, edge)
+    if tables.second is not None:
+        node[batch.offsets[:-1]] += tables.second.first()
+        node[batch.single] += tables.second.e2[L]
+    if data.forced_labels is not None:
+        force_labels(data.forced_labels[batch.tokens], node)
+    if tables.second is None:
+        return BatchPotentials(batch, node, edge)
+    return SecondOrderPotentials(batch, node, edge, tables.second.potentials())
+
+
+def force_labels(labels: I32, node: F64) -> None:
+    """Make all other labels of a token impossible: labels int32[n], -1 = none of them."""
+    at = np.flatnonzero(labels >= 0)
+    kept = node[at, labels[at]]
+    node[at] = -np.inf
+    node[at, labels[at]] = kept
+
+
+def add_gradient(
+    gradient: Tables,
+    data: EncodedCorpus,
+    batch: Batch,
+    by_potential: PotentialGradient,
+    sums: BundleSums,
+) -> None:
+    """Add to the gradient of the weights: the sum over factors c of omega_c f(c).
+
+    by_potential: omega, the derivative of a term with respect to the potentials of a batch.
+    sums: gets the slopes of bundles, to be spread after the last batch.
+    """
+    layout, L = gradient.layout, gradient.layout.n_labels
+    by_potential.check(batch.n_tokens, L)
+    node, edge, lo = by_potential.node, by_potential.edge, batch.lo
+    entries = data.states.tokens
+    scores.node_gradient(entries, lo, node, gradient.table, gradient.lists, sums.node)
+    if data.dense is not None:
+        scores.column_gradient(data.dense[batch.tokens], node, gradient.columns)
+    gradient.transitions[:L] += by_potential.edge.sum(axis=0)
+    gradient.transitions[L] += by_potential.node[batch.offsets[:-1]].sum(axis=0)
+    gradient.stop[:] += by_potential.node[batch.offsets[1:] - 1].sum(axis=0)
+    if gradient.second is not None and by_potential.triples is not None:
+        first = by_potential.node[batch.offsets[:-1]].sum(axis=0)
+        single = by_potential.node[batch.single].sum(axis=0)
+        gradient.second.add(by_potential.triples, first, single)
+    if data.varying and layout.n_edge:
+        edges, first = data.edges.tokens, batch.first
+        scores.edge_gradient(edges, lo, first, node, edge, gradient.edges, sums.edge)
+    if data.factors is not None:
+        expected = data.factors.expectation(batch, by_potential.node, by_potential.edge)
+        check_array(expected, "expectations of factor features", np.float64, (layout.n_factors,))
+        gradient.factors[:] += expected
+
+
+def _evaluate(
+    tables: Tables,
+    data: EncodedCorpus,
+    term: Term,
+    transition_mask: Bool | None,
+    sums: BundleSums,
+    batch: Batch,
+) -> PotentialGradient:
+    """Of one batch; threads do this at the same time if the term is stateless."""
+    return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
+
+
+def evaluate_terms(
+    layout: Layout,
+    weights: F64,
+    parts: Sequence[tuple[EncodedCorpus, Term]],
+    transition_mask: Bool | None,
+    gradient: Tables | None,
+) -> list[F64]:
+    """Values of the terms, float64[s] per batch, in order.
+
+    gradient: accumulator for the derivative of their sum by every weight, or None.
+    """
+    tables, values = Tables.unpack(layout, weights), []
+    for data, term in parts:
+        if hasattr(term, "survey"):
+            options = transition_mask, BundleSums.of_weights(tables, data)
+            term.survey(batch_potentials(tables, data, b, *options) for b in data.batches)
+    for data, term in parts:
+        sums = BundleSums.of_weights(tables, data)
+        slopes = None if gradient is None else BundleSums.zeros(gradient, data)
+        evaluate = partial(_evaluate, tables, data, term, transition_mask, sums)
+        each = in_order if getattr(term, "stateless", False) else map
+        for batch, found in zip(data.batches, each(evaluate, data.batches), strict=True):
+            if gradient is not None and slopes is not None:
+                add_gradient(gradient, data, batch, found, slopes)
+            values.append(found.value)
+        if gradient is not None and slopes is not None:
+            slopes.spread(gradient, data)
+    return values
+
+
+@dataclass
+class Objective:
+    """Sum of (corpus, term) parts minus the Gaussian prior.
+
+    Attributes
+    ----------
+    sigma2: prior variance of attribute, transition and stop weights.
+    sigma2_factors: prior variance of the weights of factor features; None = sigma2.
+    transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
+    copies: float32 per weight, how many identical attributes it is for (`deduplicate`); None = one.
+    expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
+        does with the counts of its E-step.
+    tags: of each label, for weights of tags beside those of labels (`BackOff`); None = no such.
+    """
+
+    layout: Layout
+    parts: list[tuple[EncodedCorpus, Term]]
+    sigma2: float
+    sigma2_factors: float | None = None
+    transition_mask: Bool | None = None
+    copies: F32 | None = None
+    expected_counts: F64 | None = None
+    tags: Sequence[str] | None = None
+    evaluations: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        counts, size = self.expected_counts, self.layout.size
+        if counts is not None:
+            check_array(counts, "expected counts", np.float64, (size,))
+        lengths = [data.lengths for data, _ in self.parts]
+        tell_of_work(np.concatenate([np.empty(0), *lengths]), self.layout, self.transition_mask)
+
+    @cached_property
+    def n_tokens(self) -> float:
+        return max(1.0, sum(term.n_tokens(data.lengths) for data, term in self.parts))
+
+    def value_and_gradient(self, weights: F64, gradient: F64) -> float:
+        """F(weights); gradient float64[n] is overwritten with dF."""
+        self.evaluations += 1
+        accumulator = Tables.gradient(self.layout, gradient)
+        values = evaluate_terms(self.layout, weights, self.parts, self.transition_mask, accumulator)
+        accumulator.pack(gradient)
+        factors = self.layout.span("factors").start
+        prior = subtract_prior(*self._precisions, factors, self.weight_copies, weights, gradient)
+        value = math.fsum(chain.from_iterable(values)) - prior
+        if self.backoff is not None:
+            state = self.layout.span("state")
+            value += self.backoff.add(self.precision[state], weights[state], gradient[state])
+        if self.expected_counts is not None:
+            combine(1.0, gradient, 1.0, self.expected_counts, gradient)
+            value += dot(self.expected_counts, weights)
+        return value
+
+    @cached_property
+    def backoff(self) -> BackOff | None:
+        return None if self.tags is None else BackOff.build(self.layout, self.tags)
+
+    @property
+    def precision(self) -> F64:
+        """Inverse prior variance of every weight, float64[n], a new array."""
+        plain, of_factors = self._precisions
+        precision = plain / self.weight_copies.astype(np.float64)
+        precision[self.layout.span("factors")] = of_factors
+        return precision
+
+    @property
+    def _precisions(self) -> tuple[float, float]:
+        """Inverse prior variance of weights without copies: of attributes, of factor features."""
+        return 1.0 / self.sigma2, 1.0 / (self.sigma2_factors or self.sigma2)
+
+    @cached_property
+    def weight_copies(self) -> F32:
+        """`copies`, an array in any case."""
+        return np.ones(self.layout.size, np.float32) if self.copies is None else self.copies
+
+    def scaled_loss(self, weights: F64, gradient: F64) -> float:
+        """-F / n_tokens and its gradient: what the optimizer minimizes."""
+        value = self.value_and_gradient(weights, gradient)
+        combine(-1.0 / self.n_tokens, gradient, 0.0, gradient, gradient)
+        return -value / self.n_tokens

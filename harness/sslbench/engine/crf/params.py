@@ -1,0 +1,70 @@
+"""Parameters that every training of a CRF has, and how one ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from sslbench.engine.crf.optim.lbfgs import Options, Result
+
+Sigma2 = Annotated[
+    float,
+    msgspec.Meta(ge=1e-10, le=1e12, description="variance of the Gaussian prior on the weights"),
+]
+
+
+class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Prior, attributes with weights, and stopping rules of the optimizer."""
+
+    sigma2: Sigma2 = 10.0
+    min_count: Annotated[
+        int,
+        msgspec.Meta(ge=1, le=10**9, description="attributes with fewer occurrences get no weight"),
+    ] = 1
+    state_support: Annotated[
+        Literal["all", "observed"],
+        msgspec.Meta(description="which (attribute, label) pairs get a weight"),
+    ] = "all"
+    max_iterations: Annotated[
+        int, msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS, per training")
+    ] = 500
+    ftol: Annotated[
+        float,
+        msgspec.Meta(ge=0, le=1e9, description="stop at this relative decrease over 5 iterations"),
+    ] = 1e-4
+
+    def options(self, **changes: Any) -> Options:
+        """Stopping rules of the optimizer; `changes` are fields of `Options`."""
+        return replace(Options(ftol=self.ftol, max_iterations=self.max_iterations), **changes)
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a training ended; `objective` is F (unscaled), `gradient` per token."""
+
+    objective: float
+    status: str
+    converged: bool
+    iterations: int
+    evaluations: int
+    gradient: float
+    n_weights: int
+
+    @classmethod
+    def of(cls, optimum: Result, passes: int, n_tokens: float, size: int) -> TrainingResult:
+        """passes: of `dual`, before L-BFGS; n_tokens: of the objective; size: weights."""
+        return cls(
+            objective=-optimum.value * n_tokens,
+            status=optimum.status,
+            converged=optimum.converged,
+            iterations=passes + optimum.iterations,
+            evaluations=passes + optimum.evaluations,
+            gradient=optimum.gradient,
+            n_weights=size,
+        )
+
+    def record(self) -> dict[str, Any]:
+        """For the run record."""
+        return dict(vars(self))

@@ -1,0 +1,195 @@
+"""Second-order inference on a batch of sentences, as `sslbench.engine.crf.first_order.batch`.
+
+Potentials of three labels in a row are the same at every position; those of two may differ
+(docs/specs/crf_engine.md, section 4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sslbench.engine.checked import check_array
+from sslbench.engine.crf.data import LabelTriples, SentenceGroups
+from sslbench.engine.crf.first_order.batch import (
+    BatchPosterior,
+    BatchPotentials,
+    check_feasible,
+    check_weights,
+)
+from sslbench.engine.crf.second_order import log_space, scaled, sparse
+from sslbench.engine.crf.second_order.log_space import BatchMarginals
+from sslbench.engine.types import F64, I8, I32, I64
+
+#: tokens that a thread handles at a time: groups do not depend on the number of threads
+GROUP_TOKENS = 512
+
+
+@dataclass(frozen=True)
+class SecondOrderPotentials(BatchPotentials):
+    """Log-potentials of the sentences of a batch; -inf = impossible.
+
+    node, edge: as in `BatchPotentials`; node includes the START potentials and, of single tokens,
+    the stop scores.
+    triples: of the first two labels, of three in a row and of the last two.
+    """
+
+    triples: LabelTriples
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        L = self.node.shape[1]
+        for name, shape in (("begin", (L, L)), ("inner", (L, L, L)), ("end", (L, L))):
+            check_array(getattr(self.triples, name), f"potentials {name}", np.float64, shape)
+
+    def path_scores(self, labels: I32) -> F64:
+        """float64[n]: potential of each factor along the labels int32[n]."""
+        out = super().path_scores(labels)
+        triples = self.triples
+        second, third, last = _positions(self.batch.offsets)
+        out[second] += triples.begin[labels[second - 1], labels[second]]
+        out[third] += triples.inner[labels[third - 2], labels[third - 1], labels[third]]
+        out[last] += triples.end[labels[last - 1], labels[last]]
+        return out
+
+    def with_node(self, node: F64) -> SecondOrderPotentials:
+        """The same with other node potentials; inference overwrites no potentials."""
+        return replace(self, node=node)
+
+    def posterior(self, weights: F64 | None = None, *, counted: bool = True) -> BatchPosterior:
+        """Log-partitions, and marginals times the weights float64[s] of the sentences (None = 1).
+
+        counted: sums are there in any case.
+        InfeasibleSentenceError for a sentence without a possible labeling.
+        """
+        n_sentences = len(self.batch.offsets) - 1
+        sentences = self._sentences(np.ones(n_sentences) if weights is None else weights)
+        varying = self.edge.shape[0] != 1
+        out, log_scale = self._outputs(sentences, varying), np.empty(len(self.node))
+        status = np.empty(n_sentences, np.int8)
+        if varying:
+            inputs = (self.node, self.edge, self.triples, sentences)
+            log_space.varying(*inputs, log_scale, out, status)
+        else:
+            self._shared(sentences, log_scale, out, status)
+        check_feasible(self.batch, status)
+        triples = _totals(out)
+        edge = out.edge if varying else triples.pairs()
+        return BatchPosterior(self.batch, log_scale, out.node, edge, triples)
+
+    def _shared(
+        self, sentences: SentenceGroups, log_scale: F64, out: BatchMarginals, status: I8
+    ) -> None:
+        """Forward-backward when all positions share their transitions."""
+        begin, inner, end = self.triples
+        w = self.edge[0]
+        chains = self.node, LabelTriples(begin + w, inner + w, end), sentences
+        if sparse.is_faster(allowed := np.isfinite(w)):
+            sparse.shared(allowed, *chains, log_scale, out, status)
+        else:
+            scaled.shared(*chains, self._longest_first(sentences.groups), log_scale, out, status)
+
+    def viterbi(self) -> I32:
+        """int32[n]: the best label sequence of every sentence; ties go to the smallest labels.
+
+        InfeasibleSentenceError for a sentence without a possible labeling.
+        """
+        path = np.empty(self.batch.n_tokens, np.int32)
+        status = np.empty(len(self.batch.offsets) - 1, np.int8)
+        log_space.viterbi(self.node, self.edge, self.triples, self.batch.offsets, path, status)
+        check_feasible(self.batch, status)
+        return path
+
+    def entropy(self, weights: F64) -> tuple[F64, F64, F64, F64, LabelTriples]:
+        """Entropies H of the sentences and the derivatives of -sum weights H, as `BatchEntropy`:
+        entropy float64[s], node, edge, labels float64[L], triples.
+        """
+        sentences, varying = self._sentences(weights), self.edge.shape[0] != 1
+        out, status = self._outputs(sentences, varying), np.empty(len(weights), np.int8)
+        entropy = np.empty(len(weights))
+        counts = np.empty((len(sentences.groups) - 1, self.node.shape[1]))
+        inputs = (self.node, self.edge, self.triples, sentences)
+        log_space.entropy(*inputs, entropy, counts, out, status)
+        check_feasible(self.batch, status)
+        triples = _totals(out)
+        edge = out.edge if varying else triples.pairs()
+        return entropy, out.node, edge, counts.sum(axis=0), triples
+
+    def _sentences(self, weights: F64) -> SentenceGroups:
+        """In groups of about GROUP_TOKENS tokens; weights: float64[s] of the sentences."""
+        offsets = self.batch.offsets
+        check_weights(weights, self.batch)
+        cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], GROUP_TOKENS))
+        groups = np.unique(np.append(cuts, len(offsets) - 1)).astype(np.int64)
+        return SentenceGroups(offsets, groups, weights)
+
+    def _outputs(self, sentences: SentenceGroups, varying: bool) -> BatchMarginals:
+        (n, L), G = self.node.shape, len(sentences.groups) - 1
+        edge, sums = np.empty((n if varying else 0, L, L)), np.zeros((2, G, L, L))
+        return BatchMarginals(np.empty((n, L)), edge, sums[0], np.zeros((G, L, L, L)), sums[1])
+
+    def _longest_first(self, groups: I64) -> I64:
+        """int64[s]: the sentences, those of a group in descending order of their lengths."""
+        group = np.repeat(np.arange(len(groups) - 1), np.diff(groups))
+        return np.lexsort((-np.diff(self.batch.offsets), group))
+
+
+def _totals(out: BatchMarginals) -> LabelTriples:
+    """Sums over all groups."""
+    return LabelTriples(out.begin.sum(axis=0), out.inner.sum(axis=0), out.end.sum(axis=0))
+
+
+def add_label_triples(labels: I32, offsets: I64, weights: F64, out: LabelTriples) -> None:
+    """Add the indicators of a labeling int32[n], times the weights float64[s] of the sentences."""
+    sentence = np.repeat(np.arange(len(weights)), np.diff(offsets))
+    second, third, last = _positions(offsets)
+    np.add.at(out.begin, (labels[second - 1], labels[second]), weights[sentence[second]])
+    at = labels[third - 2], labels[third - 1], labels[third]
+    np.add.at(out.inner, at, weights[sentence[third]])
+    np.add.at(out.end, (labels[last - 1], labels[last]), weights[sentence[last]])
+
+
+def _positions(offsets: I64) -> tuple[I64, I64, I64]:
+    """Second tokens; third and later ones; last ones (of sentences of two tokens or more)."""
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+    last = (offsets[1:] - 1)[np.diff(offsets) > 1]
+    return np.flatnonzero(place == 1), np.flatnonzero(place > 1), last
+
+
+def soft_label_triples(q: F64, offsets: I64, weights: F64) -> LabelTriples:
+    """Expected triples under independent targets q float64[n, L], times the weights float64[s]."""
+    second, third, last = _positions(offsets)
+    w = np.repeat(weights, np.diff(offsets))[:, None]
+    return LabelTriples(
+        np.einsum("na,nb->ab", w[second] * q[second - 1], q[second]),
+        np.einsum("na,nb,nc->abc", w[third] * q[third - 2], q[third - 1], q[third], optimize=True),
+        np.einsum("na,nb->ab", w[last] * q[last - 1], q[last]),
+    )
+
+
+def expected_scores(potentials: SecondOrderPotentials, q: F64) -> F64:
+    """float64[n]: expected potential of the triples under independent targets q float64[n, L]."""
+    triples = potentials.triples
+    second, third, last = _positions(potentials.batch.offsets)
+    inner = q[third - 2], q[third - 1], q[third]
+    out = np.zeros(len(q))
+    out[second] += _finite_sum("na,nb,ab->n", q[second - 1], q[second], triples.begin)
+    out[third] += _finite_sum("na,nb,nc,abc->n", *inner, triples.inner)
+    out[last] += _finite_sum("na,nb,ab->n", q[last - 1], q[last], triples.end)
+    return out
+
+
+def _finite_sum(subscripts: str, *parts: F64) -> F64:
+    """einsum of targets and potentials (the last part), where 0 * -inf = 0.
+
+    -inf in rows where a target above 0 meets a potential of -inf.
+    """
+    potential, targets = parts[-1], parts[:-1]
+    total: F64 = np.einsum(
+        subscripts, *targets, np.where(np.isfinite(potential), potential, 0.0), optimize=True
+    )
+    forbidden = np.where(np.isfinite(potential), 0.0, 1.0)
+    if forbidden.any():
+        total[np.einsum(subscripts, *targets, forbidden, optimize=True) > 0] = -np.inf
+    return total

@@ -1,0 +1,382 @@
+"""Eight numbers at a time: a vector type for kernels whose inner loop is one row of L labels.
+
+The compiler's own vectorizer is made for long loops: of a row of 22 labels it leaves most to the
+scalar remainder.  Kernels that use this module read a row in groups of eight lanes, the last group
+masked, and keep sums in registers.  On a processor with narrower vectors the compiler splits the
+groups.  The order of every sum is that of the source, so results do not depend on the width.
+
+    L = 22:   load(row, 0), load(row, 8), load_first(row, 16, first(6), 0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, register_model
+
+from sslbench.engine.compilation.compiled import BOUNDS
+
+WIDTH = 8
+#: annotations of kernels: eight float64, and which of eight lanes take part
+Vector: TypeAlias = Any
+Mask: TypeAlias = Any
+_I32, _F64, _F32 = ir.IntType(32), ir.DoubleType(), ir.FloatType()
+_VECTOR, _BITS = ir.VectorType(_F64, WIDTH), ir.VectorType(ir.IntType(1), WIDTH)
+_INDEX = ir.VectorType(_I32, WIDTH)
+
+
+class Lanes(types.Type):
+    """Eight float64, in one register or in several narrower ones."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Lanes")
+
+
+class LaneMask(types.Type):
+    """Which of eight lanes take part."""
+
+    def __init__(self) -> None:
+        super().__init__(name="LaneMask")
+
+
+LANES, MASK = Lanes(), LaneMask()
+#: numba passes its typing context as first argument; callers of an operation leave it out
+_operation: Callable[[Callable[..., Any]], Any] = intrinsic
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, _VECTOR)  # type: ignore[no-untyped-call]
+
+
+@register_model(LaneMask)
+class _MaskModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, fe_type: Any) -> None:
+        super().__init__(manager, fe_type, _BITS)  # type: ignore[no-untyped-call]
+
+
+# -- pieces of generated code ----------------------------------------------------------------
+def _call(builder: Any, name: str, result: Any, args: list[Any]) -> Any:
+    """Call an LLVM intrinsic."""
+    kind = ir.FunctionType(result, [a.type for a in args])
+    declared = cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
+    return builder.call(declared, args)
+
+
+def _spread(builder: Any, scalar: Any, vector: Any) -> Any:
+    """A scalar in all lanes."""
+    empty = ir.Constant(vector, ir.Undefined)
+    one = builder.insert_element(empty, scalar, ir.Constant(_I32, 0))
+    return builder.shuffle_vector(one, empty, ir.Constant(_INDEX, [0] * WIDTH))
+
+
+def _item(context: Any, builder: Any, kind: Any, array: Any, index: Any, count: Any = None) -> Any:
+    """Pointer to the item of an array at a flat index.
+
+    count: items from there on that are read or written, an integer value of generated code; None =
+    one. IndexError in generated code if not all of them are in the array, with `BOUNDS`.
+    """
+    struct = context.make_array(kind)(context, builder, array)
+    if BOUNDS:
+        one, zero = index.type(1), index.type(0)
+        count = one if count is None else count
+        begins_early = builder.icmp_signed("<", index, zero)
+        ends_late = builder.icmp_signed(">", builder.add(index, count), struct.nitems)
+        outside = builder.or_(begins_early, ends_late)
+        with builder.if_then(builder.and_(outside, builder.icmp_signed(">", count, zero))):
+            message = ("lanes are out of bounds",)
+            context.call_conv.return_user_exc(builder, IndexError, message)
+    return builder.gep(struct.data, [index])
+
+
+def _address(
+    context: Any, builder: Any, kind: Any, array: Any, index: Any, mask: Any = None
+) -> tuple[Any, int]:
+    """Pointer to eight items of an array, the first at a flat index, and the bits of an item.
+
+    mask: which of them are read or written, the first ones; None = all.
+    """
+    bits = kind.dtype.bitwidth
+    vector = ir.VectorType(_F32 if bits == 32 else _F64, WIDTH)
+    count = index.type(WIDTH)
+    if mask is not None:
+        lanes = builder.ctpop(builder.bitcast(mask, ir.IntType(WIDTH)))
+        count = builder.zext(lanes, index.type)
+    item = _item(context, builder, kind, array, index, count)
+    return builder.bitcast(item, vector.as_pointer()), bits
+
+
+def _widen(builder: Any, value: Any) -> Any:
+    """To float64."""
+    return value if value.type == _VECTOR else builder.fpext(value, _VECTOR)
+
+
+def _narrow(builder: Any, value: Any, bits: int) -> Any:
+    """To float32, if an item has 32 bits."""
+    return value if bits == 64 else builder.fptrunc(value, ir.VectorType(_F32, WIDTH))
+
+
+def _masked_load(builder: Any, pointer: Any, bits: int, mask: Any, others: Any) -> Any:
+    """Eight items of so many bits; those of `others` where not in the mask."""
+    name, align = f"llvm.masked.load.v8f{bits}.p0v8f{bits}", ir.Constant(_I32, bits // 8)
+    return _call(builder, name, others.type, [pointer, align, mask, others])
+
+
+def _masked_store(builder: Any, pointer: Any, bits: int, mask: Any, value: Any) -> None:
+    name, align = f"llvm.masked.store.v8f{bits}.p0v8f{bits}", ir.Constant(_I32, bits // 8)
+    _call(builder, name, ir.VoidType(), [value, pointer, align, mask])
+
+
+def _check(array: Any, *dtypes: Any) -> None:
+    if not isinstance(array, types.Array) or array.layout != "C" or array.dtype not in dtypes:
+        raise TypeError(f"lanes need a C-contiguous array of {dtypes}, not {array}")
+
+
+def _binary(name: str) -> Callable[..., Any]:
+    def operation(_typing: Any, x: Any, y: Any) -> Any:
+        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return getattr(builder, name)(*args)
+
+        return LANES(LANES, LANES), code
+
+    return operation
+
+
+def _choice(order: str) -> Callable[..., Any]:
+    def operation(_typing: Any, x: Any, y: Any) -> Any:
+        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return builder.select(builder.fcmp_ordered(order, *args), *args)
+
+        return LANES(LANES, LANES), code
+
+    return operation
+
+
+def _reduction(step: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+    """Combine the two halves, then their halves, then the last pair: a fixed order."""
+
+    def operation(_typing: Any, x: Any) -> Any:
+        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            value, width = args[0], WIDTH
+            while width > 1:
+                width //= 2
+                undefined = ir.Constant(value.type, ir.Undefined)
+                picks = ir.VectorType(_I32, width)
+                low = builder.shuffle_vector(value, undefined, ir.Constant(picks, [*range(width)]))
+                high = builder.shuffle_vector(
+                    value, undefined, ir.Constant(picks, [*range(width, 2 * width)])
+                )
+                value = step(builder, low, high)
+            return builder.extract_element(value, ir.Constant(_I32, 0))
+
+        return types.float64(LANES), code
+
+    return operation
+
+
+def _larger(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", x, y), x, y)
+
+
+def _smaller(builder: Any, x: Any, y: Any) -> Any:
+    return builder.select(builder.fcmp_ordered("<", x, y), x, y)
+
+
+# -- operations of kernels ------------------------------------------------------------------------
+add: Callable[[Vector, Vector], Vector] = _operation(_binary("fadd"))
+subtract: Callable[[Vector, Vector], Vector] = _operation(_binary("fsub"))
+multiply: Callable[[Vector, Vector], Vector] = _operation(_binary("fmul"))
+divide: Callable[[Vector, Vector], Vector] = _operation(_binary("fdiv"))
+maximum: Callable[[Vector, Vector], Vector] = _operation(_choice(">"))
+minimum: Callable[[Vector, Vector], Vector] = _operation(_choice("<"))
+#: sum, largest and smallest of the eight lanes
+total: Callable[[Vector], float] = _operation(_reduction(lambda b, x, y: b.fadd(x, y)))
+largest: Callable[[Vector], float] = _operation(_reduction(_larger))
+smallest: Callable[[Vector], float] = _operation(_reduction(_smaller))
+
+
+@_operation
+def first(_typing: Any, count: Any) -> Any:
+    """Mask of the first `count` lanes (all, if count >= 8)."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        number = _spread(builder, builder.trunc(args[0], _I32), _INDEX)
+        return builder.icmp_signed("<", ir.Constant(_INDEX, [*range(WIDTH)]), number)
+
+    return MASK(types.int64), code
+
+
+@_operation
+def bits(_typing: Any, array: Any, index: Any) -> Any:
+    """Mask from item `index` of an array of bytes, counted flat: bit 0 is the first lane."""
+    _check(array, types.uint8)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        byte = builder.load(_item(context, builder, signature.args[0], *args))
+        return builder.bitcast(byte, _BITS)
+
+    return MASK(array, types.int64), code
+
+
+@_operation
+def splat(_typing: Any, value: Any) -> Any:
+    """The same number in all lanes."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return _spread(builder, args[0], _VECTOR)
+
+    return LANES(types.float64), code
+
+
+@_operation
+def spread(_typing: Any, array: Any, index: Any) -> Any:
+    """Item `index` of an array, counted flat, in all lanes."""
+    _check(array, types.float64)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        item = _item(context, builder, signature.args[0], *args)
+        return _spread(builder, builder.load(item), _VECTOR)
+
+    return LANES(array, types.int64), code
+
+
+@_operation
+def fma(_typing: Any, x: Any, y: Any, z: Any) -> Any:
+    """x * y + z, fused where the processor can."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return _call(builder, "llvm.fmuladd.v8f64", _VECTOR, list(args))
+
+    return LANES(LANES, LANES, LANES), code
+
+
+@_operation
+def power_of_two(_typing: Any, shifted: Any) -> Any:
+    """2^k, given k + 1023 in the lowest bits of the float (see `exp_lanes`): shifted, these bits
+    are the exponent, without a conversion to integers.
+    """
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        integers = ir.VectorType(ir.IntType(64), WIDTH)
+        bits = builder.bitcast(args[0], integers)
+        return builder.bitcast(builder.shl(bits, ir.Constant(integers, [52] * WIDTH)), _VECTOR)
+
+    return LANES(LANES), code
+
+
+@_operation
+def word(_typing: Any, x: Any) -> Any:
+    """The 64 bits of one float, as an integer."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), code
+
+
+@_operation
+def number(_typing: Any, word: Any) -> Any:
+    """The float of 64 bits."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], _F64)
+
+    return types.float64(types.int64), code
+
+
+@_operation
+def where_at_least(_typing: Any, x: Any, bound: Any, value: Any) -> Any:
+    """value where x >= bound, 0 elsewhere."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        condition = builder.fcmp_ordered(">=", args[0], args[1])
+        return builder.select(condition, args[2], ir.Constant(_VECTOR, [0.0] * WIDTH))
+
+    return LANES(LANES, LANES, LANES), code
+
+
+@_operation
+def where_positive(_typing: Any, x: Any, value: Any, other: Any) -> Any:
+    """value where x > 0, the other elsewhere."""
+
+    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        condition = builder.fcmp_ordered(">", args[0], ir.Constant(_VECTOR, [0.0] * WIDTH))
+        return builder.select(condition, args[1], args[2])
+
+    return LANES(LANES, LANES, LANES), code
+
+
+@_operation
+def load(_typing: Any, array: Any, index: Any) -> Any:
+    """Items index .. index + 7 of a C-contiguous array, counted flat; float32 is widened."""
+    _check(array, types.float64, types.float32)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, bits = _address(context, builder, signature.args[0], *args)
+        return _widen(builder, builder.load(pointer, align=bits // 8))
+
+    return LANES(array, types.int64), code
+
+
+@_operation
+def load_first(_typing: Any, array: Any, index: Any, mask: Any, fill: Any) -> Any:
+    """As `load` for the lanes of the mask; the others are not read and hold `fill`."""
+    _check(array, types.float64, types.float32)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, bits = _address(context, builder, signature.args[0], *args[:3])
+        other = args[3] if bits == 64 else builder.fptrunc(args[3], _F32)
+        others = _spread(builder, other, ir.VectorType(other.type, WIDTH))
+        return _widen(builder, _masked_load(builder, pointer, bits, args[2], others))
+
+    return LANES(array, types.int64, MASK, types.float64), code
+
+
+@_operation
+def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
+    """Write items index .. index + 7; to float32 they are rounded."""
+    _check(array, types.float64, types.float32)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, bits = _address(context, builder, signature.args[0], *args[:2])
+        builder.store(_narrow(builder, args[2], bits), pointer, align=bits // 8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, LANES), code
+
+
+@_operation
+def store_first(_typing: Any, array: Any, index: Any, mask: Any, value: Any) -> Any:
+    """As `store` for the lanes of the mask only."""
+    _check(array, types.float64, types.float32)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, bits = _address(context, builder, signature.args[0], *args[:3])
+        _masked_store(builder, pointer, bits, args[2], _narrow(builder, args[3], bits))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, MASK, LANES), code
+
+
+@_operation
+def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+    """Fetch the cache line of a flat index that will be read soon; no effect on values."""
+    _check(array, types.float64, types.float32)
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, args[0]).data
+        byte = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
+        _call(
+            builder,
+            "llvm.prefetch.p0i8",
+            ir.VoidType(),
+            [byte, *(ir.Constant(_I32, flag) for flag in (0, 3, 1))],
+        )
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), code

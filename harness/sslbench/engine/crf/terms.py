@@ -1,0 +1,311 @@
+"""Terms of an objective: each gives values per sentence and potential gradients.
+
+A term reads the potentials of a batch. It returns the value of each sentence and its derivative
+with respect to every log-potential, the potential gradient (omega in docs/specs/crf_engine.md,
+section 7.7).  The model turns that into a gradient of the weights; no term knows about weights,
+attributes or templates.  Every term is maximized.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from sslbench.engine.crf.data import Batch, LabelTriples
+from sslbench.engine.crf.first_order import paths
+from sslbench.engine.crf.first_order.batch import (
+    BatchPosterior,
+    BatchPotentials,
+    per_sentence,
+)
+from sslbench.engine.crf.first_order.chain import InfeasibleSentenceError
+from sslbench.engine.crf.second_order.batch import (
+    SecondOrderPotentials,
+    add_label_triples,
+    expected_scores,
+    soft_label_triples,
+)
+from sslbench.engine.types import F64, I32, AnyArray, Bool
+
+
+@dataclass(frozen=True)
+class PotentialGradient:
+    """Values of a term on a batch and their derivatives with respect to the log-potentials.
+
+    value: float64[s]. node: float64[n, L], edge: float64[1 or n, L, L] and, for second-order
+    chains, triples: derivatives with respect to the potentials of the same name and shape.
+    """
+
+    value: F64
+    node: F64
+    edge: F64
+    triples: LabelTriples | None = None
+
+    def check(self, n: int, L: int) -> None:
+        """ValueError if the derivatives are not those of a batch of n tokens and L labels."""
+        for array, shapes in ((self.node, [(n, L)]), (self.edge, [(1, L, L), (n, L, L)])):
+            if array.shape not in shapes or array.dtype != np.float64:
+                raise ValueError(f"a term gave derivatives {array.dtype} {array.shape}")
+            if not array.flags.c_contiguous:
+                raise ValueError("a term gave derivatives that are not C-contiguous")
+
+    @classmethod
+    def of_log_z(cls, posterior: BatchPosterior, factor: float) -> PotentialGradient:
+        """factor log Z and its derivative, factor times the marginals; overwrites the posterior."""
+        triples = None if posterior.triples is None else posterior.triples.times(factor)
+        _scale(posterior, factor)
+        return cls(factor * posterior.log_z(), posterior.node, posterior.edge, triples)
+
+    @classmethod
+    def difference(
+        cls, value: F64, plus: BatchPosterior, minus: BatchPosterior, factor: float = 1.0
+    ) -> PotentialGradient:
+        """factor (value, plus - minus): posteriors of one batch; overwrites `plus`."""
+        triples = None
+        if plus.triples is not None and minus.triples is not None:
+            triples = plus.triples.plus(minus.triples, -1.0).times(factor)
+        np.subtract(plus.node, minus.node, out=plus.node)
+        np.subtract(plus.edge, minus.edge, out=plus.edge)
+        _scale(plus, factor)
+        return cls(factor * value, plus.node, plus.edge, triples)
+
+
+def _scale(posterior: BatchPosterior, factor: float) -> None:
+    """Multiply the marginals of nodes and edges, in place: edges of a batch take up to 1 MB."""
+    if factor != 1.0:
+        np.multiply(posterior.node, factor, out=posterior.node)
+        np.multiply(posterior.edge, factor, out=posterior.edge)
+
+
+class Term(Protocol):
+    """One summand of an objective over the sentences of one corpus.
+
+    ``weights`` of a term: float64[S], one factor per sentence; None = 1 for all.
+
+    Batches are evaluated in order by one thread, so that a term may add something up. Several
+    threads evaluate batches of a term with the class attribute ``stateless = True``.
+
+    A term whose value is a function of the whole text has ``survey(potentials)``, which gets the
+    potentials of all batches before the terms of any part are evaluated.
+    """
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        """Values and derivatives on one batch; may overwrite ``potentials.edge``."""
+        ...
+
+    def n_tokens(self, lengths: F64) -> float:
+        """Weighted number of tokens that carry a target; tolerances are per token.
+
+        lengths: float64[S], tokens of each sentence.
+        """
+        ...
+
+
+def weights_of(weights: F64 | None, batch: Batch) -> F64:
+    """float64[s]: those of a batch; None = 1. ValueError unless there is one per sentence."""
+    n = batch.sentence_hi - batch.sentence_lo
+    if weights is None:
+        return np.ones(n)
+    own = weights[batch.sentences]
+    if own.shape != (n,):
+        raise ValueError(f"weights {list(weights.shape)} are not one per sentence of the corpus")
+    return own
+
+
+def _rows_of(values: AnyArray, what: str, potentials: BatchPotentials) -> AnyArray:
+    """The rows of a batch of values [N, L]; ValueError if they are not one per token and label."""
+    own = values[potentials.batch.tokens]
+    if own.shape != potentials.node.shape:
+        raise ValueError(f"{what} {list(values.shape)} are not one per token and label")
+    return own
+
+
+def _weighted(weight: F64, value: F64) -> F64:
+    """weight * value, and 0 where the weight is 0 even if the value is -inf."""
+    return np.multiply(weight, value, out=np.zeros_like(value), where=weight != 0)
+
+
+@dataclass(frozen=True)
+class HardLabels:
+    """w_i log p(y_i | x_i): labels int32[N] over all tokens, weights float64[S] or None for 1."""
+
+    stateless: ClassVar[bool] = True
+
+    labels: I32
+    weights: F64 | None = None
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        batch = potentials.batch
+        weight = weights_of(self.weights, batch)
+        y = self.labels[batch.tokens]
+        gold = potentials.path_scores(y)
+        posterior = potentials.posterior(None if self.weights is None else weight)
+        node, edge, triples = posterior.node, posterior.edge, posterior.triples
+        np.negative(node, out=node)
+        np.negative(edge, out=edge)
+        paths.add_path(batch.offsets, y, weight, node, edge)
+        if triples is not None:
+            triples = triples.times(-1.0)
+            add_label_triples(y, batch.offsets, weight, triples)
+        value = _weighted(weight, per_sentence(gold - posterior.log_scale, batch))
+        if np.isneginf(value).any():
+            i = batch.sentence_lo + int(np.argmin(value))
+            raise InfeasibleSentenceError(f"sentence {i}: its labels break the constraints")
+        return PotentialGradient(value, node, edge, triples)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
+
+
+@dataclass(frozen=True)
+class SoftTargets:
+    """Expected log-likelihood under targets q: sum q phi - log Z, the cross-entropy to a chain.
+
+    node: float64[N, L] node marginals of q; edge: float64[N, L, L] edge marginals (those of
+    first tokens are not used), or None for the independent targets q_{t-1} x q_t. These leave out
+    transitions that the chain forbids, which would add -inf whatever the weights.
+    """
+
+    stateless: ClassVar[bool] = True
+
+    node: F64
+    edge: F64 | None = None
+    weights: F64 | None = None
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        batch = potentials.batch
+        weight = weights_of(self.weights, batch)
+        q_node = _rows_of(self.node, "targets", potentials)
+        potentials = potentials.per_position()
+        q_edge = self._edges(batch, q_node)
+        if self.edge is None:
+            q_edge[np.isneginf(potentials.edge)] = 0.0
+        expected = _dot(q_node, potentials.node) + _dot(q_edge, potentials.edge)
+        triples = None
+        if isinstance(potentials, SecondOrderPotentials):
+            if self.edge is not None:
+                raise ValueError("edge marginals do not give those of three labels in a row")
+            expected += expected_scores(potentials, q_node)
+            triples = soft_label_triples(q_node, batch.offsets, weight)
+        posterior = potentials.posterior(weight)
+        factor = np.repeat(weight, np.diff(batch.offsets))
+        node = factor[:, None] * q_node - posterior.node
+        edge = factor[:, None, None] * q_edge - posterior.edge
+        if triples is not None and posterior.triples is not None:
+            triples = triples.plus(posterior.triples, -1.0)
+        value = _weighted(weight, per_sentence(expected - posterior.log_scale, batch))
+        return PotentialGradient(value, node, edge, triples)
+
+    def _edges(self, batch: Batch, q_node: F64) -> F64:
+        if self.edge is not None:
+            edge = self.edge[batch.tokens].copy()
+        else:
+            edge = np.empty((batch.n_tokens, *q_node.shape[1:], q_node.shape[1]))
+            edge[1:] = q_node[:-1, :, None] * q_node[1:, None, :]
+        edge[batch.first] = 0.0
+        return edge
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
+
+
+@dataclass(frozen=True)
+class LogPartition:
+    """- weight log Z: an expected log-likelihood without its linear part.
+
+    Together with the ``expected_counts`` of `ChainCRF.train` it is the M-step of EM. The E-step
+    then keeps sums only: neither edge marginals nor targets per token.
+    """
+
+    stateless: ClassVar[bool] = True
+
+    weight: float = 1.0
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        return PotentialGradient.of_log_z(potentials.posterior(), -self.weight)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return self.weight * float(lengths.sum())
+
+
+@dataclass(frozen=True)
+class PartialLabels:
+    """log p(A | x) = log Z_A - log Z: allowed bool[N, L] marks the labels of A at each token.
+
+    log_evidence: float64[N, L], added to the node scores of the numerator: the logarithm of
+    virtual evidence psi. Partial labels are the case psi in {0, 1}.
+    """
+
+    stateless: ClassVar[bool] = True
+
+    allowed: Bool
+    log_evidence: F64 | None = None
+    weights: F64 | None = None
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        batch = potentials.batch
+        weight = weights_of(self.weights, batch)
+        unused = np.repeat(weight == 0, np.diff(batch.offsets))  # may forbid everything
+        allowed = _rows_of(self.allowed, "allowed labels", potentials)
+        inside = potentials.restrict(allowed | unused[:, None])
+        if self.log_evidence is not None:
+            evidence = _rows_of(self.log_evidence, "log-evidence", potentials)
+            inside.node[:] += np.where(unused[:, None], 0.0, evidence)
+        numerator, free = inside.posterior(weight), potentials.posterior(weight)
+        value = _weighted(weight, per_sentence(numerator.log_scale - free.log_scale, batch))
+        return PotentialGradient.difference(value, numerator, free)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum() if self.weights is None else (lengths * self.weights).sum())
+
+
+@dataclass(frozen=True)
+class VirtualEvidence:
+    """weight (log Z(phi + alpha q) - log Z(phi)) of each sentence: its log-probability, up to a
+    constant.
+
+    q: float64[V, L], by vertex; vertex_of: int32[N], -1 = no evidence. Rows are gathered
+    batch by batch, never for all tokens at once. The normalizer sums over the evidence too, which
+    leaves p(y | x) the plain CRF; if it summed over labels alone, every model would be a fixed
+    point of EM. Source: Zeng et al. (2013), equations 5 and 6 (docs/specs/virtual_evidence.md,
+    section 4).
+    """
+
+    stateless: ClassVar[bool] = True
+
+    q: F64
+    vertex_of: I32
+    alpha: float
+    weight: float = 1.0
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        clamped, free = self.posteriors(potentials)
+        value = clamped.log_z() - free.log_z()
+        return PotentialGradient.difference(value, clamped, free, self.weight)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return self.weight * float(lengths.sum())
+
+    def posteriors(self, potentials: BatchPotentials) -> tuple[BatchPosterior, BatchPosterior]:
+        """Posteriors with the evidence (clamped) and without (free)."""
+        return self.clamp(potentials).posterior(), potentials.posterior()
+
+    def clamp(self, potentials: BatchPotentials) -> BatchPotentials:
+        """Potentials with the evidence added; shares no array that inference overwrites."""
+        vertex = self.vertex_of[potentials.batch.tokens]
+        node = potentials.node + self.alpha * np.where(vertex[:, None] >= 0, self.q[vertex], 0.0)
+        return potentials.with_node(node)
+
+    def informed(self) -> int:
+        """Tokens with evidence: whose vertex has a distribution that is not all zero."""
+        has = np.append(self.q.any(axis=1), False)
+        return int(np.count_nonzero(has[self.vertex_of]))
+
+
+def _dot(target: F64, potential: F64) -> F64:
+    """sum target * potential per token (float64[n]); 0 * -inf = 0."""
+    product = np.where(target > 0.0, target * np.where(target > 0.0, potential, 0.0), 0.0)
+    total: F64 = product.reshape(len(product), -1).sum(axis=1)
+    return total

@@ -1,0 +1,1 @@
+"""Files that are written atomically, and folders for what can be derived again."""

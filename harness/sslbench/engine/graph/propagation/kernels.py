@@ -1,0 +1,329 @@
+"""Compiled passes over a graph with K numbers per vertex.
+
+A graph is CSR: indptr int[V + 1], indices int[E], weights float64[E]; both directions of every
+edge. Each row is written by one thread and column sums are over fixed chunks of rows, so results
+have the same bits for any number of threads. Searches and sums over tokens are sequential.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sslbench.engine.compilation.compiled import chunks, kernel, parallel_kernel
+from sslbench.engine.crf.simd import lanes
+from sslbench.engine.types import F32, F64, I32, I64, Bool
+
+CHUNK = 1024  # rows of a task
+STRIP = 2 * lanes.WIDTH  # columns that a pass over the edges of a vertex sums in registers
+AHEAD = 32  # how many edges ahead rows are fetched into the cache
+
+
+@kernel
+def _neighbor_sum(
+    u: int, indptr: I32, indices: I32, weights: F64, q: F64, k: int
+) -> tuple[lanes.Vector, lanes.Vector]:
+    """Columns k to k + 15 of sum_v w_uv q_v; 0 beyond K.
+
+    Fetches those of neighbors that come soon into the cache: they are anywhere in memory.
+    """
+    K, end = q.shape[1], indices.shape[0] - 1
+    ahead = K if k == 0 else 0
+    low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
+    s0 = s1 = lanes.splat(0.0)
+    for e in range(indptr[u], indptr[u + 1]):
+        later = np.int64(indices[min(e + AHEAD, end)]) * K + k
+        for c in range(0, ahead, lanes.WIDTH):
+            lanes.prefetch(q, later + c)
+        w, i = lanes.splat(weights[e]), np.int64(indices[e]) * K + k
+        s0 = lanes.fma(w, lanes.load_first(q, i, low, 0.0), s0)
+        s1 = lanes.fma(w, lanes.load_first(q, i + lanes.WIDTH, high, 0.0), s1)
+    return s0, s1
+
+
+@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
+def jacobi_step(
+    begin: int,
+    end: int,
+    indptr: I32,
+    indices: I32,
+    weights: F64,
+    q: F64,
+    r: F64,
+    labeled: Bool,
+    coupling: float,
+    prior: float,
+    scale: F64,
+    out: F64,
+) -> None:
+    """out_u = scale_u (labeled_u r_u + coupling sum_v w_uv q_v + prior).
+
+    q, r, out float64[V, K]; scale float64[V], 0 for a vertex without label, edge and prior, which
+    keeps its row of q.
+    """
+    K, c = q.shape[1], lanes.splat(coupling)
+    for u in range(begin * CHUNK, min(end * CHUNK, out.shape[0])):
+        f = lanes.splat(scale[u])
+        for k in range(0, K, STRIP):
+            i, low, high = u * K + k, lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
+            x0 = x1 = lanes.splat(prior)
+            if labeled[u]:
+                x0 = lanes.add(x0, lanes.load_first(r, i, low, 0.0))
+                x1 = lanes.add(x1, lanes.load_first(r, i + lanes.WIDTH, high, 0.0))
+            s0, s1 = _neighbor_sum(u, indptr, indices, weights, q, k)
+            lanes.store_first(out, i, low, lanes.multiply(f, lanes.fma(c, s0, x0)))
+            x1 = lanes.multiply(f, lanes.fma(c, s1, x1))
+            lanes.store_first(out, i + lanes.WIDTH, high, x1)
+        if scale[u] == 0.0:
+            for k in range(K):
+                out[u, k] = q[u, k]
+
+
+@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
+def row_energy(
+    begin: int, end: int, indptr: I32, indices: I32, weights: F64, q: F64, out: F64
+) -> None:
+    """out_u = sum_v w_uv |q_u - q_v|^2; q float64[V, K], out float64[V]."""
+    K = q.shape[1]
+    for u in range(begin * CHUNK, min(end * CHUNK, q.shape[0])):
+        total = lanes.splat(0.0)
+        for k in range(0, K, lanes.WIDTH):
+            tail = lanes.first(K - k)
+            own = lanes.load_first(q, u * K + k, tail, 0.0)
+            for e in range(indptr[u], indptr[u + 1]):
+                other = lanes.load_first(q, np.int64(indices[e]) * K + k, tail, 0.0)
+                gap = lanes.subtract(own, other)
+                total = lanes.fma(lanes.multiply(lanes.splat(weights[e]), gap), gap, total)
+        out[u] = lanes.total(total)
+
+
+def _padded(K: int) -> int:
+    """Columns of whole strips for K columns."""
+    return chunks(K, STRIP) * STRIP
+
+
+def _chunk_sums(partial: F64, out: F64) -> None:
+    """out[K] = sum over chunks of partial[chunks, K], in order."""
+    out[:] = 0.0
+    for part in partial:
+        out += part
+
+
+def system_product(
+    indptr: I32,
+    indices: I32,
+    weights: F64,
+    coupling: float,
+    diagonal: F64,
+    p: F64,
+    out: F64,
+    dots: F64,
+    *,
+    scale: F64 | None = None,
+) -> None:
+    """out = (diag - coupling W) p, and dots_k = p_k . out_k for each column k.
+
+    diagonal float64[V]; p float64[V, P], columns from K on not used; out float64[V, K]; dots
+    float64[K]. scale: float64[V], by which the rows of `out`, not `dots`, are multiplied; None = 1.
+    """
+    K = out.shape[1]
+    partial, total = np.zeros((chunks(len(p), CHUNK), _padded(K))), np.empty(_padded(K))
+    scale = np.empty(0) if scale is None else scale
+    _system_product(indptr, indices, weights, coupling, diagonal, scale, p, out, partial)
+    _chunk_sums(partial, total)
+    dots[:] = total[:K]
+
+
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
+def _system_product(
+    begin: int,
+    end: int,
+    indptr: I32,
+    indices: I32,
+    weights: F64,
+    coupling: float,
+    diagonal: F64,
+    scale: F64,
+    p: F64,
+    out: F64,
+    partial: F64,
+) -> None:
+    V, K = out.shape
+    P, c, scaled = partial.shape[1], lanes.splat(-coupling), scale.shape[0] > 0
+    for chunk in range(begin, end):
+        for u in range(chunk * CHUNK, min(V, (chunk + 1) * CHUNK)):
+            f = lanes.splat(diagonal[u])
+            for k in range(0, K, STRIP):
+                i, j = u * K + k, chunk * P + k
+                low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
+                s0, s1 = _neighbor_sum(u, indptr, indices, weights, p, k)
+                own = u * p.shape[1] + k
+                p0 = lanes.load_first(p, own, low, 0.0)
+                p1 = lanes.load_first(p, own + lanes.WIDTH, high, 0.0)
+                x0 = lanes.fma(c, s0, lanes.multiply(f, p0))
+                x1 = lanes.fma(c, s1, lanes.multiply(f, p1))
+                lanes.store(partial, j, lanes.fma(p0, x0, lanes.load(partial, j)))
+                j += lanes.WIDTH
+                lanes.store(partial, j, lanes.fma(p1, x1, lanes.load(partial, j)))
+                if scaled:
+                    s = lanes.splat(scale[u])
+                    x0, x1 = lanes.multiply(x0, s), lanes.multiply(x1, s)
+                lanes.store_first(out, i, low, x0)
+                lanes.store_first(out, i + lanes.WIDTH, high, x1)
+
+
+def advance(
+    step: F64, p: F64, product: F64, inverse: F64, x: F64, residual: F64, dots: F64, squares: F64
+) -> None:
+    """A step of conjugate gradients with the inner products that the next one needs.
+
+    x += step p; residual -= step product; dots = residual . (inverse residual); squares = residual
+    . residual. step, dots, squares float64[K]; inverse float64[V]; the rest float64[V, K].
+    """
+    V, K = p.shape
+    partial, total = np.zeros((chunks(V, CHUNK), 2 * K)), np.empty(2 * K)
+    _advance(step, p, product, inverse, x, residual, partial)
+    _chunk_sums(partial, total)
+    dots[:] = total[:K]
+    squares[:] = total[K:]
+
+
+@parallel_kernel(lambda *arguments: len(arguments[-1]))
+def _advance(
+    begin: int,
+    end: int,
+    step: F64,
+    p: F64,
+    product: F64,
+    inverse: F64,
+    x: F64,
+    residual: F64,
+    partial: F64,
+) -> None:
+    V, K = p.shape
+    for c in range(begin, end):
+        for u in range(c * CHUNK, min(V, (c + 1) * CHUNK)):
+            for k in range(K):
+                x[u, k] += step[k] * p[u, k]
+                left = residual[u, k] - step[k] * product[u, k]
+                residual[u, k] = left
+                partial[c, k] += left * left * inverse[u]
+                partial[c, K + k] += left * left
+
+
+@parallel_kernel(lambda inverse, residual, keep, p: chunks(len(p), CHUNK))
+def turn(begin: int, end: int, inverse: F64, residual: F64, keep: F64, p: F64) -> None:
+    """The next direction: p = inverse residual + keep p; keep float64[K]."""
+    for u in range(begin * CHUNK, min(end * CHUNK, p.shape[0])):
+        for k in range(p.shape[1]):
+            p[u, k] = inverse[u] * residual[u, k] + keep[k] * p[u, k]
+
+
+@kernel
+def shared_threshold(b: F64, ratio: float) -> float:
+    """The t with t = ratio * sum_k max(0, b_k - t); b float64[K], ratio = lambda / kappa.
+
+    Newton's method from the left on a convex decreasing function; the active set only shrinks.
+    """
+    threshold, active = 0.0, -1
+    while True:
+        total, n = 0.0, 0
+        for k in range(b.shape[0]):
+            if b[k] > threshold:
+                total += b[k]
+                n += 1
+        if n == active or n == 0:
+            return threshold
+        active = n
+        threshold = ratio * total / (1.0 + n * ratio)
+
+
+@kernel
+def sparse_sweep(
+    indptr: I32,
+    indices: I32,
+    weights: F64,
+    r: F64,
+    labeled: Bool,
+    coupling: float,
+    curvature: F64,
+    lam: float,
+    shared: bool,
+    order: I64,
+    q: F64,
+) -> float:
+    """Minimize over each vertex in turn, in `order` and in place; returns the largest gradient.
+
+    curvature: float64[V], labeled + coupling * degree (kappa). shared: the penalty is
+    lam (sum_k q_k)^2, else lam sum_k q_k, both with q >= 0. The gradient is 2 kappa times the
+    change, zero at the optimum. Later vertices see the new values of earlier ones.
+    """
+    K, worst = q.shape[1], 0.0
+    sums = np.empty(K + STRIP)
+    row = sums[:K]
+    for u in order:
+        kappa = curvature[u]
+        if kappa == 0.0:  # no edge and no label: the penalty alone
+            q[u] = 0.0
+            continue
+        for k in range(0, K, STRIP):
+            s0, s1 = _neighbor_sum(u, indptr, indices, weights, q, k)
+            lanes.store(sums, k, s0)
+            lanes.store(sums, k + lanes.WIDTH, s1)
+        for k in range(K):
+            own = r[u, k] if labeled[u] else 0.0
+            row[k] = (own + coupling * row[k]) / kappa
+        cut = shared_threshold(row, lam / kappa) if shared else 0.5 * lam / kappa
+        for k in range(K):
+            value = max(0.0, row[k] - cut)
+            worst = max(worst, 2.0 * kappa * abs(value - q[u, k]))
+            q[u, k] = value
+    return worst
+
+
+@kernel
+def hops(indptr: I32, indices: I32, sources: Bool) -> I32:
+    """int32[V]: edges on the shortest path to the nearest of `sources` bool[V], -1 if none."""
+    V = sources.shape[0]
+    distance = np.full(V, -1, dtype=np.int32)
+    queue = np.empty(V, dtype=np.int64)
+    end = 0
+    for u in range(V):
+        if sources[u]:
+            distance[u] = 0
+            queue[end] = u
+            end += 1
+    head = 0
+    while head < end:
+        u = queue[head]
+        head += 1
+        for e in range(indptr[u], indptr[u + 1]):
+            v = indices[e]
+            if distance[v] < 0:
+                distance[v] = distance[u] + 1
+                queue[end] = v
+                end += 1
+    return distance
+
+
+@kernel
+def add_rows(vertex_of: I32, rows: F64 | F32, sums: F64, counts: I64) -> None:
+    """sums[vertex_of[t]] += rows[t] and counts[vertex_of[t]] += 1 for tokens t with a vertex.
+
+    vertex_of int32[N], -1 = none; rows float[N, K]; sums float64[V, K]; counts int64[V].
+    """
+    for t in range(vertex_of.shape[0]):
+        u = vertex_of[t]
+        if u >= 0:
+            counts[u] += 1
+            for k in range(rows.shape[1]):
+                sums[u, k] += rows[t, k]
+
+
+@kernel
+def add_labels(vertex_of: I32, labels: I32, sums: F64, counts: I64) -> None:
+    """`add_rows` with one-hot rows: labels int32[N], -1 = a token without a known label."""
+    for t in range(vertex_of.shape[0]):
+        u = vertex_of[t]
+        if u >= 0 and labels[t] >= 0:
+            counts[u] += 1
+            sums[u, labels[t]] += 1.0

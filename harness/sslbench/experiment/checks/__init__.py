@@ -1,0 +1,1 @@
+"""Checks of a run: audit, guard, convergence, forecasts."""

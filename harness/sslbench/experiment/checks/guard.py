@@ -1,0 +1,93 @@
+"""The guard: is a method better than the baseline on held-out labeled sentences?
+
+The labeled sentences are cut into folds. For each fold, the method and the baseline are trained on
+the other sentences, with the same unlabeled text, and tag it. The baseline is kept unless the
+method scores better on the sentences of all folds together. Nothing but labeled sentences decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.corpus.encodings import Scheme, Task
+from sslbench.engine.dev_labels import unseen
+from sslbench.experiment.inputs.problem import (
+    DecodedTagger,
+    Problem,
+    Tagger,
+    predicted,
+    without_labels,
+)
+from sslbench.experiment.inputs.protocol import folds
+from sslbench.experiment.metrics import Scores, pool, score
+from sslbench.experiment.records.record import GuardSpec, RunRecord
+from sslbench.experiment.run.context import RunContext
+
+Fit = Callable[[Problem, RunContext], Tagger]
+
+METRICS = {"tagging": "accuracy", "spans": "f1", "segmentation": "seg_f1", "joint": "joint_f1"}
+
+
+def holds(problem: Problem, spec: GuardSpec, method: Fit, baseline: Fit, run: RunContext) -> bool:
+    """Whether the held-out sentences speak for the method; the trace gets "guard".
+
+    A sample of one sentence cannot be cut: it holds.
+    """
+    n, metric = problem.labeled.n_sentences, METRICS[problem.task]
+    if n < 2:
+        return True
+    parts: list[tuple[Scores, Scores]] = []
+    with run.phase("guard"):
+        for train, held_out in folds(n, min(spec.folds, n)):
+            known = replace(problem, labeled=problem.labeled.select(train), dev=unseen(problem))
+            test = problem.labeled.select(held_out)
+            own = _scores(method(known, run.apart()), test, problem)
+            problem.dev_labels.seen |= known.dev_labels.seen
+            parts.append((own, _scores(baseline(known, run.apart()), test, problem)))
+    ours, theirs = (pool([part[i] for part in parts]).metrics[metric] for i in (0, 1))
+    run.trace["guard"] = {
+        "baseline": spec.method,
+        "metric": metric,
+        "method_score": ours,
+        "baseline_score": theirs,
+        "by_fold": [[own.metrics[metric], other.metrics[metric]] for own, other in parts],
+        "kept": "method" if ours > theirs else "baseline",
+    }
+    return ours > theirs
+
+
+def _scores(tagger: Tagger, held_out: Corpus, problem: Problem) -> Scores:
+    """Of tags, also where a codec maps tags to labels."""
+    gold, names = problem.label_codes(held_out), problem.labels
+    if problem.tags is not None:
+        tagger = decoded = DecodedTagger(tagger, problem.tags)
+        gold, names = decoded.table[gold], decoded.labels
+    codes = predicted(tagger, without_labels(held_out))
+    encoding = cast(Scheme | None, problem.encoding)
+    found = (list(tagger.labels), codes)
+    return score(
+        cast(Task, problem.task), (names, gold), found, held_out.offsets, encoding=encoding
+    )
+
+
+def guard_warnings(record: RunRecord) -> list[str]:
+    """A line where the baseline was kept."""
+    line = guard_line(record.trace, record.method)
+    return [line] if line is not None and record.trace["guard"]["kept"] == "baseline" else []
+
+
+def guard_line(trace: Mapping[str, Any], method: str) -> str | None:
+    """What the guard found, in one line; None without a guard."""
+    found = trace.get("guard")
+    if found is None:
+        return None
+    ours, theirs = (f"{100 * found[name]:.1f}" for name in ("method_score", "baseline_score"))
+    line = (
+        f"guard: {found['metric']} on held-out labeled sentences is {ours} with {method},"
+        f" {theirs} with {found['baseline']}"
+    )
+    kept = method if found["kept"] == "method" else found["baseline"]
+    return f"{line}: the {kept} tagger is kept"

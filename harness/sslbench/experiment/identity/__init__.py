@@ -1,0 +1,1 @@
+"""What a result depends on: data, features, code; replays of records."""

@@ -1,0 +1,236 @@
+"""Where a result comes from: digests of data, features and code, machine and libraries."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.errors import UserError
+from sslbench.engine.files import derived
+from sslbench.experiment.data.dataset import Dataset
+from sslbench.experiment.identity.sources import (
+    CORE,
+    CORE_COMPONENTS,
+    core_digest,
+    keep_parsed_sources,
+    plugin_digest,
+    uses_graph,
+)
+from sslbench.experiment.planning.template_file import FILE_PREFIX
+
+if TYPE_CHECKING:
+    from sslbench.experiment.records.record import RunSpec
+    from sslbench.plugins import Registry
+
+#: widest first, by LLVM's names
+_VECTORS = ("avx512f", "avx2", "avx", "sse2", "sve", "neon")
+_LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
+
+
+def code_digests(
+    spec: RunSpec, plugins: Registry, known: dict[str, str] | None = None
+) -> dict[str, str]:
+    """Digests of the code that can change the result of a run, by component.
+
+    The components of the core, "graph" only for methods that use one, and the plugins of the run:
+    "method", "dataset", "featurizer", "model", "similarity", "guard" (the method that it may keep
+    instead) and, of text features, "with NAME"; those of the core left out. See
+    `sslbench.experiment.identity.sources`. UserError for a plugin that is not installed.
+
+    known: digests by component or target of a plugin, which this adds to; for many runs at once.
+    """
+    method = plugins.method(spec.method).target
+    targets = {
+        "method": method,
+        "model": plugins.model(spec.model).target,
+    }
+    if spec.guard is not msgspec.UNSET:
+        targets["guard"] = plugins.method(spec.guard.method).target
+    if not spec.featurizer.startswith(FILE_PREFIX):  # the templates of a file are in the identity
+        targets["featurizer"] = plugins.featurizer(spec.featurizer).target
+    if spec.data.columns is None:
+        targets["dataset"] = plugins.dataset(spec.dataset).target
+    similarity = spec.params.get("similarity")
+    if similarity in plugins.similarities:
+        targets["similarity"] = plugins.similarity(similarity).target
+    for name in spec.learned:
+        targets[f"with {name}"] = plugins.learner(name).target
+    known = {} if known is None else known
+    graph = "similarity" in targets or uses_graph(method)
+    core = [name for name in CORE_COMPONENTS if graph or name != "graph"]
+    for name in {*core} - {*known}:
+        known[name] = core_digest(name)
+    for target in {*targets.values()} - {*known}:
+        known[target] = plugin_digest(target)
+    digests = {name: known[name] for name in core}
+    digests |= {name: known[target] for name, target in targets.items()}
+    keep_parsed_sources()
+    return {name: digest[:16] for name, digest in digests.items() if digest}
+
+
+def input_hashes(params: Mapping[str, Any], files: Iterable[str]) -> dict[str, str]:
+    """Sha256 of the files that parameters name, by path; files: the names of these parameters.
+
+    Of a folder, all files in it count but those with a dot before their name. UserError for a file
+    that cannot be read.
+    """
+    found = {}
+    named = sorted(str(params[name]) for name in files if params[name])
+    for path in (each for name in named for each in _files(name)):
+        try:
+            with open(path, "rb") as file:
+                found[path] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+    return found
+
+
+def _files(path: str) -> list[str]:
+    """The path, or those of the files in a folder."""
+    if not os.path.isdir(path):
+        return [path]
+    try:
+        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+    except OSError as error:
+        raise UserError(f"cannot be read: {error.strerror}", file=path) from None
+    return [entry.path for entry in entries if entry.is_file() and entry.name[0] != "."]
+
+
+def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> str:
+    """Hash of everything in a loaded dataset that methods and scorer can see.
+
+    It depends on texts, labels and the way they are scored, not on the files or the program that
+    they come from, nor on metadata.
+
+    external: gives the hash of the external text, for protocols that use it.
+    """
+    digest = hashlib.sha256()
+    facts: dict[str, object] = {
+        "task": dataset.task,
+        "metric": dataset.metric,
+        "encoding": dataset.encoding,
+        "adaptation": dataset.adaptation,
+        "joined": dataset.joined,
+        "transductive": dataset.transductive,
+        "codec": dataset.codec is not None,
+        "splits": {name: corpus_hash(corpus) for name, corpus in dataset.splits.items()},
+        "external": "" if external is None else external(),
+    }
+    if dataset.label_constraint is not None:
+        rule = dataset.label_constraint
+        facts["constraint"] = [rule.column, "".join(sorted(rule.characters)), rule.label]
+    digest.update(json.dumps(facts, sort_keys=True).encode())
+    for name in sorted(dataset.alternatives):
+        spans = dataset.alternatives[name]
+        order = np.lexsort((spans.last, spans.first))
+        digest.update(name.encode())
+        digest.update(np.stack([spans.first[order], spans.last[order]]).astype("<i8").tobytes())
+    return digest.hexdigest()[:32]
+
+
+def external_hash(dataset: Dataset, known_as: Mapping[str, object] | None, cache: Path) -> str:
+    """Hash of the external text of a dataset; "" without one.
+
+    known_as: everything that the text depends on, JSON-able: the hash is kept in the cache under
+        it, since the text may have millions of sentences. None: computed every time.
+    """
+    if dataset.external is None:
+        return ""
+    if known_as is None:
+        return _text_hash(dataset)
+    key = json.dumps(known_as, sort_keys=True).encode()
+    path = cache / "text-hashes" / hashlib.sha256(key).hexdigest()[:32]
+    known = derived.find(path, key)
+    if known is None:
+        known = _text_hash(dataset).encode()
+        derived.keep(path, key, known)
+    return known.decode()
+
+
+def _text_hash(dataset: Dataset) -> str:
+    digest = hashlib.sha256()
+    for shard in dataset.external() if dataset.external is not None else ():
+        digest.update(corpus_hash(shard).encode())
+    return digest.hexdigest()
+
+
+def environment(threads: int) -> dict[str, Any]:
+    """The machine, the libraries and the distributions with plugins of a run."""
+    from sslbench.plugins import registry
+
+    return {
+        "host": platform.node(),
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "cpu": _cpu_name(),
+        "processor": processor(),
+        "cpus": os.cpu_count(),
+        "threads": threads,
+        "python": platform.python_version(),
+        "sslbench": _version(CORE),
+        "libraries": {name: _version(name) for name in _LIBRARIES},
+        "plugins": dict(registry().loaded),
+    }
+
+
+@cache
+def processor() -> str:
+    """The kind of processor that machine code is made for, and its widest vectors: "znver3 avx2".
+
+    Results have the same bits on processors of one kind.
+    """
+    # Imported late: it takes longer than the rest of this module.
+    from llvmlite import binding as llvm  # type: ignore[import-untyped]
+
+    features = llvm.get_host_cpu_features()
+    vectors = next((name for name in _VECTORS if features.get(name)), "")
+    # Of numba, which compiles for another processor if they are set.
+    kind = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    return f"{kind} {os.environ.get('NUMBA_CPU_FEATURES') or vectors}".strip()
+
+
+def corpus_hash(corpus: Corpus) -> str:
+    """Sha256 of the text of all columns; it does not depend on the codes of the vocabularies."""
+    digest = hashlib.sha256(np.ascontiguousarray(corpus.offsets, dtype="<i8").tobytes())
+    for name in sorted(corpus.columns):
+        column = corpus.column(name)
+        used, codes = np.unique(column.codes, return_inverse=True)
+        strings = [column.vocabulary.strings[code] for code in used]
+        order = sorted(range(len(strings)), key=strings.__getitem__)
+        rank = np.empty(len(order), dtype="<i8")
+        rank[order] = np.arange(len(order))
+        names = json.dumps([name, *(strings[i] for i in order)], ensure_ascii=True)
+        digest.update(names.encode())
+        digest.update(rank[codes].tobytes())
+    return digest.hexdigest()
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+@cache
+def _cpu_name() -> str:
+    if sys.platform == "linux":
+        try:
+            for line in Path("/proc/cpuinfo").read_text().splitlines():
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+        except OSError:
+            pass
+    return platform.processor()

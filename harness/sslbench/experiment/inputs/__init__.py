@@ -1,0 +1,1 @@
+"""What a method is given: problem, protocol, graph, features that are learned from text."""

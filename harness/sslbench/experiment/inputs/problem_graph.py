@@ -1,0 +1,173 @@
+"""The similarity graph over all text of a problem, and what the labeled sample says of it.
+
+Vertices are the n-gram types of all text of the problem, labeled and unlabeled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol
+
+import msgspec
+import numpy as np
+from scipy import sparse
+
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.graph.build import Graph, build_graph
+from sslbench.engine.graph.diagnostics import diagnostics
+from sslbench.engine.graph.lookup import NgramLookup
+from sslbench.engine.graph.options import GraphOptions
+from sslbench.engine.graph.similarity import registered_similarity
+from sslbench.engine.graph.tokens import empirical
+from sslbench.engine.graph.vertices import Vertices
+from sslbench.engine.types import F64, I32, I64, Bool
+from sslbench.experiment.run.context import RunContext
+from sslbench.plugins import registry
+
+GraphColumn = Annotated[str, msgspec.Meta(description="column whose n-grams are the vertices")]
+GraphSimilarity = Annotated[
+    str, msgspec.Meta(description="similarity of vertices, see sslbench list similarities")
+]
+Neighbors = Annotated[
+    int, msgspec.Meta(ge=1, le=10_000, description="nearest neighbors per vertex (k)")
+]
+Symmetry = Annotated[
+    Literal["union", "mutual"],
+    msgspec.Meta(description="an edge needs one of its ends to be the other's neighbor, or both"),
+]
+MaxDf = Annotated[
+    Annotated[int, msgspec.Meta(ge=2, le=10**9)] | None,
+    msgspec.Meta(description="context features of more vertices are not compared; None = all are"),
+]
+Suffixes = Annotated[
+    tuple[str, ...] | None,
+    msgspec.Meta(
+        description="endings of words that features read, as a JSON list or as @FILE with one per"
+        " line; None = learned from the text"
+    ),
+]
+
+
+class HasGraphParams(Protocol):
+    """Parameters that say how the graph of a problem is built."""
+
+    @property
+    def column(self) -> str: ...
+    @property
+    def similarity(self) -> str: ...
+    @property
+    def neighbors(self) -> int: ...
+    @property
+    def symmetry(self) -> Literal["union", "mutual"]: ...
+    @property
+    def max_df(self) -> int | None: ...
+    @property
+    def suffixes(self) -> tuple[str, ...] | None: ...
+
+
+def check_similarity(params: HasGraphParams) -> None:
+    """UserError for a similarity that is not registered, or that reads no suffixes if given any."""
+    registry().similarity(params.similarity)
+    if params.suffixes is not None:
+        registered_similarity(params.similarity, params.suffixes)
+
+
+@dataclass(frozen=True)
+class TextVertices:
+    """The vertex of every token of a problem, and the gold labels of vertices.
+
+    vertex_of: int32[N_l + N_u], the labeled tokens first, -1 = outside the graph.
+    n_vertices: V.  n_labeled: N_l.
+    distribution: float64[V, L], label distribution of the labeled tokens of each vertex.
+    labeled: bool[V], whether the vertex has any.
+    """
+
+    vertex_of: I32
+    n_vertices: int
+    n_labeled: int
+    distribution: F64
+    labeled: Bool
+
+    @classmethod
+    def build(cls, vertices: Vertices, label_codes: I32, n_labels: int) -> TextVertices:
+        """For vertices of a text that begins with the labeled tokens; label_codes: int32[N_l]."""
+        n, V = len(label_codes), len(vertices)
+        distribution, labeled = empirical(vertices.vertex_of[:n], label_codes, V, n_labels)
+        return cls(vertices.vertex_of, V, n, distribution, labeled)
+
+    def reordered(self, tokens: I64, label_codes: I32, n_labels: int) -> TextVertices:
+        """For some of the tokens, int64, in another order; the first have labels int32[N_l]."""
+        vertex_of, n = self.vertex_of[tokens], len(label_codes)
+        known = empirical(vertex_of[:n], label_codes, self.n_vertices, n_labels)
+        return TextVertices(vertex_of, self.n_vertices, n, *known)
+
+    @property
+    def unlabeled(self) -> I32:
+        """int32[N_u]: the vertex of every unlabeled token."""
+        return self.vertex_of[self.n_labeled :]
+
+    def metadata(self) -> dict[str, float | int]:
+        """Sizes for the record."""
+        known = np.append(self.labeled, False)[self.unlabeled]
+        return {
+            "vertices": self.n_vertices,
+            "labeled_vertices": int(self.labeled.sum()),
+            "known_tokens": float(known.mean()) if len(known) else 0.0,
+        }
+
+
+@dataclass(frozen=True)
+class ProblemGraph:
+    """graph: symmetric weights over V vertices.  text: the vertex of each token of the problem."""
+
+    graph: Graph
+    text: TextVertices
+
+    @property
+    def W(self) -> sparse.csr_array:  # noqa: N802
+        """float64[V, V] edge weights, symmetric, zero diagonal."""
+        return self.graph.W
+
+    @property
+    def lookup(self) -> NgramLookup:
+        """Finds the vertices of new text."""
+        return self.graph.lookup
+
+
+def problem_graph(
+    corpus: Corpus,
+    label_codes: I32,
+    n_labels: int,
+    params: HasGraphParams,
+    run: RunContext,
+    *,
+    min_count: int = 1,
+    counting_text: Corpus | None = None,
+) -> ProblemGraph:
+    """Build (or find in the cache) the graph of a text; its sizes go to the trace.
+
+    corpus: the labeled sentences, then the unlabeled ones.  label_codes: int32[N_l].
+    min_count: n-grams with fewer occurrences are no vertices.
+    counting_text: more text, for the statistics of features only.
+    """
+    options = GraphOptions(
+        k=params.neighbors,
+        symmetry=params.symmetry,
+        max_df=params.max_df,
+        min_count=min_count,
+    )
+    with run.phase("graph"):
+        graph = build_graph(
+            corpus,
+            registered_similarity(params.similarity, params.suffixes),
+            options,
+            column=params.column,
+            counting_text=counting_text,
+            cache=run.cache,
+            threads=run.threads,
+            progress=run.progress,
+        )
+        text = TextVertices.build(graph.vertices, label_codes, n_labels)
+        sizes = {**text.metadata(), **graph.sizes}
+        run.trace["graph"] = {**sizes, **diagnostics(graph.W, text.labeled)}
+    return ProblemGraph(graph, text)

@@ -1,0 +1,257 @@
+"""The draw of a protocol: labeled, unlabeled and development sentences."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from sslbench.engine.corpus import ChainedShards, CorpusShards, HeadShards, HeadTokens, Shards
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I64
+from sslbench.experiment.data import Dataset
+from sslbench.experiment.records.record import ProtocolSpec, TextSource
+
+# Makes the sample's random numbers independent of the others of a seed. It is part of the protocol:
+# changing it changes every labeled sample.
+SAMPLE_STREAM = 0x6C61626C
+#: parts into which the labeled sample is cut for tuning where there is no development split
+TUNING_FOLDS = 5
+
+DevSource = Literal["own", "folds", "none"]
+#: sentences to train on, sentences held out; int64, ascending
+Fold = tuple[I64, I64]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of a protocol. Sentences are indices into train, ascending.
+
+    Attributes
+    ----------
+    labeled: int64[n], the labeled sample.
+    hidden: int64[m], the sentences that lose their labels.
+    dev_source: of development data: "own" split of the dataset, "folds" of the labeled sample, or
+        "none".
+    folds: of the labeled sample, for tuning; () where there is no need.
+    """
+
+    labeled: I64
+    hidden: I64
+    dev_source: DevSource
+    folds: tuple[Fold, ...] = ()
+
+
+def parse_labeled(text: str) -> int | str:
+    """Parse ``--labeled``: a number of sentences, ``all``, or a share such as ``10%``."""
+    text = text.strip()
+    if text == "all":
+        return text
+    if re.fullmatch(r"[0-9]{1,15}", text):
+        return int(text)
+    if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,15})?%", text) and 0 < float(text[:-1]) <= 100:
+        return "all" if float(text[:-1]) == 100 else f"{float(text[:-1]):g}%"
+    raise UserError(f"--labeled {text!r}", hint="give a number, 'all' or e.g. '10%'")
+
+
+def parse_unlabeled(text: str) -> int | str:
+    """Parse ``--unlabeled``: a number of sentences, or of tokens such as ``100000t``."""
+    text = text.strip()
+    if re.fullmatch(r"[0-9]{1,15}", text):
+        return int(text)
+    if re.fullmatch(r"[0-9]{1,15}t", text):
+        return f"{int(text[:-1])}t"
+    raise UserError(
+        f"--unlabeled {text!r}", hint="give a number of sentences, or of tokens as 100000t"
+    )
+
+
+def resolve_text(
+    dataset: Dataset, labeled: int | str, unlabeled: int | str | None, asked: TextSource | None
+) -> TextSource:
+    """Where the unlabeled text of a protocol comes from.
+
+    labeled, unlabeled: see `ProtocolSpec`.
+    asked: by the user; None = the external text if all of train is labeled or of another domain,
+        also the rest of train if the dataset joins both, else the rest of train; without unlabeled
+        sentences the rest of train, so that no external text has to be made.
+    UserError if external text is asked for and the dataset has none.
+    """
+    if dataset.external is None:
+        if asked in ("external", "all"):
+            hint = "leave out --text, or give rest"
+            raise UserError(f"dataset {dataset.name} has no external text", hint=hint)
+        return "rest"
+    if asked is not None:
+        return asked
+    if unlabeled == 0:
+        return "rest"
+    if dataset.joined:
+        return "all"
+    return "external" if dataset.adaptation or labeled == "all" else "rest"
+
+
+def labeled_size(labeled: int | str, n_train: int) -> int:
+    """Number of labeled sentences for a value of `parse_labeled` and `n_train` sentences."""
+    if labeled == "all":
+        return n_train
+    if isinstance(labeled, str):
+        return max(1, round(n_train * float(labeled.rstrip("%")) / 100))
+    if labeled > n_train:
+        raise UserError(
+            f"{labeled} labeled sentences requested, but train has {n_train}",
+            hint="give a smaller --labeled, or leave it out to use all",
+        )
+    return labeled
+
+
+def sample(n_train: int, n_labeled: int, seed: int) -> tuple[I64, I64]:
+    """Draw `n_labeled` of `n_train` sentences.
+
+    Returns the drawn sentences and the others, int64 and ascending. The draws of one seed are
+    nested: they are the first entries of one permutation.
+    """
+    order = draw_order(n_train, seed)
+    return np.sort(order[:n_labeled]), np.sort(order[n_labeled:])
+
+
+def draw_order(n_train: int, seed: int) -> I64:
+    """int64[n_train]: the sentences of train in the order in which a seed draws them."""
+    return np.random.default_rng([seed, SAMPLE_STREAM]).permutation(n_train)
+
+
+def folds(n: int, k: int) -> list[Fold]:
+    """Cut n items into k parts whose sizes differ by at most one; each is held out once.
+
+    Item i is held out in fold i mod k. Of items in the order of a draw, folds are random, and those
+    of a larger draw of the same seed contain those of a smaller one. UserError when n < k.
+    """
+    if not 2 <= k <= n:
+        raise UserError(f"{n} labeled sentences cannot be cut into {k} folds")
+    part = np.arange(n, dtype=np.int64) % k
+    return [(np.flatnonzero(part != fold), np.flatnonzero(part == fold)) for fold in range(k)]
+
+
+def tuning_folds(drawn: I64) -> tuple[Fold, ...]:
+    """Folds of a labeled sample, in `TUNING_FOLDS` parts or as many as there are sentences.
+
+    drawn: int64[n], the sample in the order of the draw.
+    """
+    if len(drawn) < 2:
+        raise UserError(
+            "tuning needs at least 2 labeled sentences",
+            hint="the dataset has no development split; give --tune 0 or more --labeled",
+        )
+    cut = folds(len(drawn), min(TUNING_FOLDS, len(drawn)))
+    return tuple((np.sort(drawn[train]), np.sort(drawn[held])) for train, held in cut)
+
+
+def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
+    """Draw the labeled sample, and development data from it if the dataset has none."""
+    n_train = dataset.splits["train"].n_sentences
+    n_labeled = labeled_size(protocol.labeled, n_train)
+    order = draw_order(n_train, protocol.seed)
+    return _with_dev(dataset, protocol, np.sort(order[n_labeled:]), order[:n_labeled])
+
+
+def fold_draws(dataset: Dataset, protocol: ProtocolSpec) -> list[tuple[Draw, I64]]:
+    """The draw of each fold of cross-validation: labeled are the sentences outside of the fold.
+
+    Returns pairs of a draw and the held-out sentences, int64 and ascending. UserError if the
+    labeled sample has fewer sentences than folds.
+    """
+    n_train = dataset.splits["train"].n_sentences
+    n_labeled = labeled_size(protocol.labeled, n_train)
+    order = draw_order(n_train, protocol.seed)
+    drawn, hidden = order[:n_labeled], np.sort(order[n_labeled:])
+    return [
+        (_with_dev(dataset, protocol, hidden, drawn[train]), np.sort(drawn[held]))
+        for train, held in folds(n_labeled, protocol.folds)
+    ]
+
+
+def folds_in_order(dataset: Dataset, protocol: ProtocolSpec) -> I64:
+    """int64[n]: the sentences of train that cross-validation tests on, fold by fold."""
+    return np.concatenate([held_out for _, held_out in fold_draws(dataset, protocol)])
+
+
+def _with_dev(dataset: Dataset, protocol: ProtocolSpec, hidden: I64, drawn: I64) -> Draw:
+    """drawn: int64[n], the labeled sentences in the order of the draw."""
+    labeled = np.sort(drawn)
+    if "dev" in dataset.splits:
+        return Draw(labeled, hidden, "own")
+    if protocol.tuned:
+        return Draw(labeled, hidden, "folds", tuning_folds(drawn))
+    return Draw(labeled, hidden, "none")
+
+
+def rest_of_train(dataset: Dataset, protocol: ProtocolSpec) -> I64:
+    """int64: the sentences of train in the unlabeled text, ascending.
+
+    A cap takes the first ones in the order of the draw: they are random, the same for every method,
+    and those of a smaller cap are among those of a larger one.
+    """
+    train = dataset.splits["train"]
+    n_labeled = labeled_size(protocol.labeled, train.n_sentences)
+    rest = draw_order(train.n_sentences, protocol.seed)[n_labeled:]
+    if protocol.text == "external":
+        return rest[:0]
+    cap = protocol.unlabeled
+    if isinstance(cap, str):
+        cap = int(np.searchsorted(np.cumsum(train.lengths[rest]), _n_tokens(cap), side="right"))
+    return np.sort(rest[:cap])
+
+
+def unlabeled_text(dataset: Dataset, protocol: ProtocolSpec, held_out: I64 | None = None) -> Shards:
+    """The unlabeled text: the rest of train, the external text, or the one and then the other.
+
+    A cap takes random sentences from the rest of train (see `rest_of_train`) and the first ones of
+    the external text, which is read no further. The text contains no labels: their column is
+    dropped before sentences are copied, and external text with such a column is an error.
+
+    held_out: int64, labeled sentences of train on which trials or the models of other folds are
+        scored. Transductive datasets append them, whatever the cap on the other text: a
+        transductive method predicts nothing for text outside its own.
+    """
+    train = dataset.splits["train"].drop("label")
+    rest = CorpusShards(train.select(rest_of_train(dataset, protocol)))
+    parts: list[Shards] = [] if protocol.text == "external" else [rest]
+    if protocol.text != "rest":
+        parts += _external_part(dataset, protocol, rest)
+    if dataset.transductive and held_out is not None and len(held_out):
+        parts.append(CorpusShards(train.select(held_out)))
+    return parts[0] if len(parts) == 1 else ChainedShards(parts)
+
+
+def _external_part(dataset: Dataset, protocol: ProtocolSpec, rest: Shards) -> list[Shards]:
+    """The external text up to the cap, after the rest of train; [] if the cap is reached there."""
+    if dataset.external is None:
+        raise UserError(f"dataset {dataset.name} has no external text")
+    external, cap = _external(dataset.name, dataset.external()), protocol.unlabeled
+    if cap is None:
+        return [external]
+    hidden = rest_of_train(dataset, msgspec.structs.replace(protocol, unlabeled=None))
+    if rest.n_sentences < len(hidden):
+        return []
+    if isinstance(cap, str):
+        return [HeadTokens(external, _n_tokens(cap) - rest.n_tokens)]
+    return [HeadShards(external, cap - rest.n_sentences)]
+
+
+def _n_tokens(cap: str) -> int:
+    return int(cap.removesuffix("t"))
+
+
+def _external(name: str, shards: Shards) -> Shards:
+    first = next(iter(shards), None)
+    if first is not None and "label" in first.columns:
+        raise RuntimeError(f"the external text of dataset {name} has labels")
+    return shards
+
+
+def no_text(dataset: Dataset) -> Shards:
+    """Empty unlabeled text, for methods that never read it."""
+    return CorpusShards(dataset.splits["train"].drop("label").select(np.empty(0, dtype=np.int64)))

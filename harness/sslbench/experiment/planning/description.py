@@ -1,0 +1,147 @@
+"""What planning and tuning need to know of plugins: plain data.
+
+Code of other distributions is imported by a process of its own, not by that of the command, which
+stores records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from sslbench.engine.errors import UserError
+from sslbench.experiment.planning.space import SearchAxis, default_values, legal_ends, open_axes
+from sslbench.experiment.planning.values import file_params, typed_values
+from sslbench.plugins import Registry
+from sslbench.plugins.entry_points import canonical
+from sslbench.plugins.hooks import GROUP, KINDS, described
+from sslbench.processes.forked import ForkError, in_fork
+
+T = TypeVar("T")
+SECONDS = 60.0  # for an import that compiles
+
+
+class MethodDescription(msgspec.Struct, frozen=True):
+    """A method with some of its parameters fixed.
+
+    Attributes
+    ----------
+    params: all parameters, with their defaults.
+    axes: what tuning may search; defaults: a value for each of them.
+    ends: the least and greatest legal values of each of these parameters, where it has them.
+    uses_unlabeled: the method reads unlabeled text.
+    presets: named values of some parameters.
+    files: the parameters that are paths of the user's files, see `UserFile`.
+    """
+
+    params: dict[str, Any]
+    axes: tuple[SearchAxis, ...] = ()
+    defaults: dict[str, Any] = {}
+    ends: dict[str, list[float]] = {}
+    uses_unlabeled: bool = True
+    presets: dict[str, dict[str, Any]] = {}
+    files: tuple[str, ...] = ()
+
+
+class _Answer(msgspec.Struct):
+    """Of another process: a result as JSON, or an error."""
+
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    error: str = ""
+    hint: str | None = None
+    user_error: bool = False
+
+
+def method_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -> MethodDescription:
+    """`describe` of a registered method; UserError if it cannot be loaded."""
+    return _apart(
+        plugins,
+        ("methods", name),
+        lambda: describe(plugins.method(name).load(), fixed),
+        MethodDescription,
+    )
+
+
+def learner_description(
+    plugins: Registry, name: str, fixed: Mapping[str, Any]
+) -> MethodDescription:
+    """Of features that are learned from text, with all parameters; UserError as above."""
+
+    def found() -> MethodDescription:
+        params = plugins.learner(name).load().Params
+        values = msgspec.to_builtins(make_params(plugins.learner(name).load(), fixed))
+        return MethodDescription(values, files=file_params(params))
+
+    return _apart(plugins, ("text_features", name), found, MethodDescription)
+
+
+def featurizer_digest(plugins: Registry, name: str) -> str:
+    """First 16 digits of a hash of the templates; the code of dense columns is a component."""
+
+    def digest() -> str:
+        featurizer = plugins.featurizer(name).load()()
+        lines = [*map(repr, featurizer.templates), str(featurizer.dense is not None)]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+    return _apart(plugins, ("featurizers", name), digest, str)
+
+
+def _apart(plugins: Registry, what: tuple[str, str], call: Callable[[], T], kind: type[T]) -> T:
+    """The result of a call, in another process if the registration is of another distribution."""
+    origin = plugins.origins.get(what)
+    if origin is None or canonical(origin.distribution) == GROUP:
+        return call()
+    plural, name = what
+    where = f"{KINDS[plural].kind} {name!r} of {origin.distribution}"
+    plugins.get(plural, name).try_import()
+    try:
+        data = in_fork(lambda: msgspec.json.encode(_answer(call)), SECONDS)
+        answer = msgspec.json.decode(data, type=_Answer)
+        if answer.user_error:
+            raise UserError(answer.error, hint=answer.hint)
+        if answer.error:
+            raise UserError(f"{where} cannot be loaded: {answer.error}")
+        return msgspec.json.decode(answer.result, type=kind)
+    except (ForkError, msgspec.MsgspecError) as error:
+        raise UserError(f"{where} cannot be loaded: {error}") from None
+
+
+def _answer(call: Callable[[], Any]) -> _Answer:
+    try:
+        return _Answer(msgspec.Raw(msgspec.json.encode(call())))
+    except UserError as error:
+        return _Answer(error=error.message, hint=error.hint, user_error=True)
+    except BaseException as error:
+        return _Answer(error=described(error))
+
+
+def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
+    """Describe a method; UserError for a fixed parameter that does not fit."""
+    axes = open_axes(method.Params, fixed)
+    return MethodDescription(
+        params=msgspec.to_builtins(make_params(method, fixed)),
+        axes=axes,
+        defaults=default_values(method.Params, axes),
+        ends={axis.param: legal_ends(method.Params, axis.param) for axis in axes},
+        uses_unlabeled=bool(getattr(method, "uses_unlabeled", True)),
+        presets=presets_of(method.Params),
+        files=file_params(method.Params),
+    )
+
+
+def presets_of(params: type[Any]) -> dict[str, dict[str, Any]]:
+    """The presets that a method's `Params` declares."""
+    return {name: dict(values) for name, values in getattr(params, "presets", {}).items()}
+
+
+def make_params(method: type[Any], values: Mapping[str, Any]) -> Any:
+    """The method's `Params` from plain values; UserError names a field that does not fit."""
+    try:
+        return typed_values(method.Params, values)
+    except msgspec.ValidationError as error:
+        raise UserError(
+            f"parameter of {method.__name__}: {error}", hint="see sslbench show"
+        ) from error

@@ -1,0 +1,155 @@
+"""Settings of the command line (``--set``): text to typed parameters and options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from sslbench.engine.corpus.files import read_text
+from sslbench.engine.errors import UserError
+from sslbench.experiment.planning.description import (
+    MethodDescription,
+    learner_description,
+    method_description,
+)
+from sslbench.experiment.planning.values import typed_values
+from sslbench.plugins import Registry
+from sslbench.plugins.hooks import suggestion
+from sslbench.plugins.registrations import DatasetInfo, load_target
+
+
+class Setting(NamedTuple):
+    """``[owner.]key=value``; owner: a method or dataset, "" = every method with this parameter."""
+
+    owner: str
+    key: str
+    value: str
+
+
+def parse_settings(texts: Sequence[str]) -> Iterator[Setting]:
+    """Split each ``[OWNER.]KEY=VALUE``; UserError for a text of another form."""
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UserError(f"--set {text!r}", hint="write --set key=value")
+        owner, _, key = name.rpartition(".")
+        yield Setting(owner, key, value)
+
+
+def combinations(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    """Settings with one value each, from settings with values separated by commas.
+
+    ``["a=1,2", "b=3"]`` gives ``("a=1", "b=3")`` and ``("a=2", "b=3")``. A list or mapping, written
+    as JSON, is one value.
+    """
+    choices = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        parts = [value] if value[:1] in ("[", "{") else value.split(",")
+        choices.append([f"{name}{equals}{part}" for part in parts])
+    return list(product(*choices))
+
+
+def method_params(
+    texts: Sequence[str], plugins: Registry, method: str, preset: str | None = None
+) -> dict[str, Any]:
+    """Parameters of a method that a preset or the settings give, as plain typed values.
+
+    preset: its values, if the method has it, are those that the settings do not give.
+    UserError for a value of a wrong type or out of bounds.
+    """
+    values = {s.key: s.value for s in parse_settings(texts) if s.owner in ("", method)}
+    if not values and preset is None:
+        return {}
+    found = method_description(plugins, method, {})
+    own = found.presets.get(preset, {}) if preset is not None else {}
+    own |= {key: plain_value(value) for key, value in values.items() if key in found.params}
+    params = method_description(plugins, method, own).params
+    return {key: params[key] for key in own}
+
+
+def learner_params(texts: Sequence[str], plugins: Registry, name: str) -> MethodDescription:
+    """Features that are learned from text, with the parameters that ``NAME.key=value`` give.
+
+    UserError for an unknown key and a value of a wrong type or out of bounds.
+    """
+    values = {s.key: plain_value(s.value) for s in parse_settings(texts) if s.owner == name}
+    known = learner_description(plugins, name, {}).params
+    for key in values:
+        if key not in known:
+            raise UserError(f"{name}: no parameter {key!r}", hint=suggestion(key, known))
+    return learner_description(plugins, name, values)
+
+
+def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, Any]:
+    """All options of a dataset as plain typed values; UserError for a wrong one.
+
+    values: those that the user set, as text.
+    """
+    if not info.options:
+        if values:
+            raise UserError(f"dataset {info.name} has no options", hint="leave out --set")
+        return {}
+    struct = load_target(info.options, f"options of {info.name}")
+    plain = {key: plain_value(value) for key, value in values.items()}
+    try:
+        options: dict[str, Any] = msgspec.to_builtins(typed_values(struct, plain))
+    except msgspec.ValidationError as error:
+        hint = f"see sslbench show {info.name}"
+        raise UserError(f"option of {info.name}: {error}", hint=hint) from error
+    return options
+
+
+def plain_value(text: str) -> Any:
+    """Lists and mappings, written as JSON, decoded; other text as it is, for msgspec to convert.
+
+    @FILE is the list of the lines of a file, without blank ones; UserError if it cannot be read.
+    """
+    if text.startswith("@"):
+        path = Path(text[1:]).expanduser()
+        lines = read_text(path, hint="a list has one value per line").splitlines()
+        return [line.strip() for line in lines if line.strip()]
+    if text[:1] in ("[", "{"):
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError:
+            return text
+    return text
+
+
+def without_preset(preset: str, plugins: Registry, methods: Sequence[str]) -> list[str]:
+    """The methods that do not have a preset; UserError if none has it."""
+    found = {name: method_description(plugins, name, {}).presets for name in methods}
+    missing = [name for name, presets in found.items() if preset not in presets]
+    if missing == list(found):
+        known = sorted({name for presets in found.values() for name in presets})
+        hint = suggestion(preset, known) if known else "leave out --preset"
+        raise UserError(f"{' and '.join(methods)}: no preset {preset!r}", hint=hint)
+    return missing
+
+
+def check_settings(
+    texts: Sequence[str], plugins: Registry, methods: Sequence[str], others: Sequence[str]
+) -> None:
+    """UserError for a setting that no method of the request has.
+
+    others: datasets and text features, which check their own.
+    """
+    for owner, key, _ in parse_settings(texts):
+        if owner in others:
+            continue
+        if owner and owner not in methods:
+            raise UserError(
+                f"--set {owner}.{key}: {owner} is not part of this run",
+                hint=suggestion(owner, [*methods, *others]),
+            )
+        names = [owner] if owner else methods
+        fields = {f for name in names for f in method_description(plugins, name, {}).params}
+        if key not in fields:
+            raise UserError(
+                f"{' and '.join(names)}: no parameter {key!r}", hint=suggestion(key, fields)
+            )

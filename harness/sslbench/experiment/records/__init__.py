@@ -1,0 +1,1 @@
+"""Run records: their schema, their checks, the store."""

@@ -1,0 +1,191 @@
+"""Reading of run records: a record is whole, or it is refused with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sslbench.engine.errors import UserError
+from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
+from sslbench.experiment.records.predictions import Predictions, predictions_sha256
+from sslbench.experiment.records.record import (
+    SCHEMA,
+    DataSpec,
+    ProtocolSpec,
+    RunRecord,
+    RunSpec,
+    content_id,
+    tree_digest,
+)
+
+_TOLERANCE = 1e-12  # of metrics: sums of counts are exact, quotients are rounded
+# A count, and the counts that it cannot exceed on any sentence.
+_BOUNDS = (
+    ("correct_tokens", ("n_tokens",)),
+    ("gold_chunks", ("n_tokens",)),
+    ("predicted_chunks", ("n_tokens",)),
+    ("correct_chunks", ("gold_chunks", "predicted_chunks")),
+    ("correct_words", ("gold_chunks", "predicted_chunks")),
+    ("correct_tagged", ("gold_chunks", "predicted_chunks")),
+    ("correct_alternatives", ("gold_chunks",)),
+    ("false_positives", ("predicted_chunks",)),
+    ("oov_words", ("gold_chunks",)),
+    ("oov_correct", ("oov_words",)),
+    ("oov_tagged", ("oov_words",)),
+)
+
+
+def decode(data: bytes) -> RunRecord:
+    """Read a record from JSON, of this schema or of schema 1.
+
+    Raises
+    ------
+    UserError: not JSON, another schema, a wrong type (the message has its path), a digest or
+        `run_id` that is not that of the content, metrics that are not those of the counts.
+    """
+    try:
+        tree = msgspec.json.decode(data)
+        if not isinstance(tree, dict):
+            raise UserError("not a run record: not a JSON object")
+        schema = tree.get("schema")
+        if schema == 1:
+            tree = _from_schema_1(tree)
+        elif schema != SCHEMA:
+            raise UserError(f"schema {schema}, but this version reads schemas 1 and {SCHEMA}")
+        elif tree.get("digest") != tree_digest(tree):
+            raise UserError("its digest is not that of its content: the file was changed")
+        record = msgspec.convert(tree, RunRecord)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise UserError(f"not a run record: {error}") from error
+    _check(record)
+    return record
+
+
+class _Spec1(msgspec.Struct):
+    """`RunSpec` of schema 1: what the user typed, hashes of files, and a version of the code."""
+
+    method: str
+    dataset: str
+    featurizer: str
+    model: str
+    params: dict[str, Any]
+    protocol: dict[str, Any]
+    data: dict[str, Any]
+    code: str
+
+
+def _from_schema_1(tree: dict[str, Any]) -> dict[str, Any]:
+    """A record of schema 1 as one of this schema; its key "schema" stays 1."""
+    spec = tree.get("spec")
+    if not isinstance(spec, dict) or tree.get("run_id") != content_id(spec):
+        raise UserError("run_id is not that of its spec")
+    old = msgspec.convert(spec, _Spec1)
+    trials = tree.get("tuning") or []
+    tuned = {trial.get("param") for trial in trials if isinstance(trial, dict)}
+    params = {**old.params, **msgspec.convert(tree.get("params"), dict[str, Any])}
+    new = RunSpec(
+        method=old.method,
+        dataset=old.dataset,
+        featurizer=old.featurizer,
+        model=old.model,
+        params={name: value for name, value in params.items() if name not in tuned},
+        protocol=msgspec.convert(old.protocol, ProtocolSpec),
+        data=DataSpec(
+            fingerprint=f"files {content_id(old.data)[:8]}", options=old.data.get("options", {})
+        ),
+        scorer=0,
+    )
+    return {**tree, "spec": msgspec.to_builtins(new), "code": {"all": old.code}}
+
+
+def _check(record: RunRecord) -> None:
+    """UserError if parts of a record contradict each other."""
+    spec = record.spec
+    if record.schema == SCHEMA and record.run_id != spec.run_id:
+        raise UserError(f"run_id {record.run_id} is not that of its spec, {spec.run_id}")
+    for name in ("method", "dataset", "featurizer", "model"):
+        asked = spec.features if name == "featurizer" else getattr(spec, name)
+        if getattr(record, name) != asked:
+            raise UserError(f"{name} is {getattr(record, name)!r}, in its spec {asked!r}")
+    _check_protocol(record)
+    for name in ("wall_s", "cpu_s", "peak_rss_mb"):
+        value = getattr(record, name)
+        if value is not None and value < 0:
+            raise UserError(f"{name} is {value}")
+    for split, lists in record.counts.items():
+        _check_counts(record, split, lists)
+    for split, metrics in record.metrics.items():
+        for name, value in metrics.items():
+            if value is not None and not 0 <= value <= 1:
+                raise UserError(f"metrics.{split}.{name} is {value}, not between 0 and 1")
+    for split, predictions in record.predictions.items():
+        _check_predictions(record, split, predictions)
+    _check_anatomy(record)
+    if record.status == "ok":
+        if record.metrics.get("test", {}).get(record.primary_metric, None) is None:
+            raise UserError(f"status ok, but no {record.primary_metric} of the test split")
+        if "test" not in record.counts:
+            raise UserError("status ok, but no counts of the test split")
+    elif record.metrics or not record.error:
+        raise UserError(f"status {record.status}, but with metrics or without an error")
+
+
+def _check_protocol(record: RunRecord) -> None:
+    stated = msgspec.to_builtins(record.spec.protocol)
+    for name, value in record.protocol.items():
+        if name in stated and stated[name] != value:
+            raise UserError(f"protocol.{name} is {value!r}, in its spec {stated[name]!r}")
+
+
+def _check_counts(record: RunRecord, split: str, lists: dict[str, list[int]]) -> None:
+    """UserError if counts are impossible, or metrics are not those of the counts."""
+    where = f"counts.{split}"
+    sizes = {len(values) for values in lists.values()}
+    expected = record.data.get("sentences", {}).get(split)
+    if len(sizes) != 1 or (expected is not None and sizes != {expected}):
+        raise UserError(f"{where}: lists of {sorted(sizes)} sentences, not {expected}")
+    try:
+        counts = SentenceCounts.from_lists(lists)
+        columns = {name: np.asarray(values, dtype=np.int64) for name, values in lists.items()}
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"{where}: {error}") from error
+    for name, values in columns.items():
+        if (values < 0).any():
+            raise UserError(f"{where}.{name} has a negative number")
+    for name, bounds in _BOUNDS:
+        for bound in bounds:
+            if name in columns and bound in columns and (columns[name] > columns[bound]).any():
+                raise UserError(f"{where}.{name} is above {bound} in some sentence")
+    tokens = record.data.get("tokens", {}).get(split)
+    if tokens is not None and int(columns["n_tokens"].sum()) != tokens:
+        raise UserError(f"{where}.n_tokens has another sum than data.tokens.{split}, {tokens}")
+    computed = metrics_from_counts(counts)
+    for name, value in record.metrics.get(split, {}).items():
+        right = computed.get(name)
+        if right is not None and (value is None or abs(value - right) > _TOLERANCE):
+            raise UserError(f"metrics.{split}.{name} is {value}, its counts give {right}")
+
+
+def _check_anatomy(record: RunRecord) -> None:
+    """UserError unless the parts of each question add up to the counts."""
+    for question, parts in record.anatomy.items():
+        if any(len(part) != 2 for part in parts.values()):
+            raise UserError(f"a part of anatomy.{question} is not two numbers")
+        sums = [sum(part[i] for part in parts.values()) for i in (0, 1)]
+        counts = record.counts.get("test", {})
+        names = ("n_tokens", "correct_tokens")
+        if sums != [sum(counts.get(name, ())) for name in names]:
+            raise UserError(f"the parts of anatomy.{question} do not add up to the counts of test")
+
+
+def _check_predictions(record: RunRecord, split: str, predictions: Predictions) -> None:
+    if split not in record.counts:
+        raise UserError(f"predictions of {split} without counts")
+    codes = predictions.codes(sum(record.counts[split]["n_tokens"]))
+    if (
+        split == "test"
+        and predictions_sha256(predictions.labels, codes) != record.predictions_sha256
+    ):
+        raise UserError("predictions_sha256 is not that of the predictions")

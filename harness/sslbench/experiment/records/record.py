@@ -1,0 +1,315 @@
+"""The identity of a run (`RunSpec`) and its result (`RunRecord`)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from sslbench.experiment.records.predictions import Predictions
+
+SCHEMA = 2
+ID_LENGTH = 16
+Status = Literal["ok", "failed", "timeout", "memory", "skipped"]
+#: what failed; "input": what the user gave
+ErrorKind = Literal["input", "method", "process", "timeout", "memory"]
+TRACEBACK_LINES = 12
+TextSource = Literal["rest", "external", "all"]
+
+
+class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much of the data a method sees.
+
+    Attributes
+    ----------
+    labeled: number of labeled sentences, ``"all"`` or a share such as ``"10%"``.
+    unlabeled: at most so much unlabeled text: a number of sentences, or of tokens such as
+        ``"100000t"``; None = all.
+    text: where it comes from: the "rest" of train, the "external" text of the dataset, or "all":
+        the rest, then the external text.
+    seed: of the draw of the labeled sample and of the method's random generator.
+    folds: of cross-validation over the labeled sample; 0 = test on the test split.
+    tune: most tuning trials on development data; 0 = no limit under `tune_cpu`, else no tuning.
+    tune_cpu: CPU seconds after which no tuning trial starts; None = no limit.
+    tune_seed: the draw on which parameters are tuned; unset (and left out of the identity) = that
+        of `seed`.
+    """
+
+    labeled: int | str = "all"
+    unlabeled: int | str | None = None
+    text: TextSource = "rest"
+    seed: int = 0
+    folds: int = 0
+    tune: int = 0
+    tune_cpu: float | None = None
+    tune_seed: int | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def tuned(self) -> bool:
+        """Whether there is a budget for tuning."""
+        return self.tune > 0 or self.tune_cpu is not None
+
+    def tuning(self) -> str:
+        """The budget of tuning in words."""
+        parts = [f"{self.tune} tuning trials"] if self.tune else []
+        if self.tune_cpu is not None:
+            parts.append(f"{self.tune_cpu:g} CPU seconds of tuning")
+        draw = "" if self.tune_seed is msgspec.UNSET else f" on draw {self.tune_seed}"
+        return " or ".join(parts) + draw if parts else "no tuning"
+
+    def without_tuning(self) -> ProtocolSpec:
+        """The protocol of one training: without the budget and the draw of tuning."""
+        return msgspec.structs.replace(self, tune=0, tune_cpu=None, tune_seed=msgspec.UNSET)
+
+    def describe(self) -> str:
+        """One line without the seed: the protocol of a leaderboard table."""
+        return f"{self.describe_labeled()}, unlabeled {self.describe_text()}, {self.tuning()}"
+
+    def describe_labeled(self) -> str:
+        """The labeled sample in words, and whether it is cut into folds."""
+        folds = f", {self.folds} folds" if self.folds else ""
+        return f"labeled {self.labeled}{folds}"
+
+    def describe_text(self) -> str:
+        """Origin and amount of the unlabeled text in words."""
+        sources = {
+            "rest": "rest of train",
+            "external": "external text",
+            "all": "rest of train and external text",
+        }
+        source = sources[self.text]
+        if self.unlabeled is None:
+            return source
+        if isinstance(self.unlabeled, str):
+            return f"{source}, at most {self.unlabeled.removesuffix('t')} tokens"
+        return f"{source}, at most {self.unlabeled} sentences"
+
+
+class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The identity of the data of a run.
+
+    Attributes
+    ----------
+    fingerprint: hash of the loaded splits, see `sslbench.experiment.identity.identity.fingerprint`.
+    first_draw: of a dataset whose data depend on the seed, the fingerprint for seed 0: the same for
+        all draws, which are rows of one table; "" for others.
+    options: all options of a registered dataset, with their defaults.
+    columns: names of the columns of a user's own file; None for a registered dataset.
+    """
+
+    fingerprint: str = ""
+    first_draw: str = ""
+    options: dict[str, Any] = {}
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def table(self) -> str:
+        """Hash of what all runs of one table share: all draws of a dataset with draws."""
+        same = msgspec.structs.replace(self, fingerprint=self.first_draw or self.fingerprint)
+        return content_id(same)[:8]
+
+
+class GuardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What decides whether the method's tagger is kept, see `sslbench.experiment.checks.guard`.
+
+    Attributes
+    ----------
+    method: whose tagger is kept otherwise.  params: all of its parameters.
+    folds: of the labeled sample.
+    """
+
+    method: str
+    params: dict[str, Any] = {}
+    folds: int = 5
+
+
+class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The identity of a run: what is computed, written out.
+
+    Code, files, threads, timeout and folders are not part of it. Nor is the way in which a value
+    was given: a parameter that is set to its default is the default.
+
+    Attributes
+    ----------
+    params: all parameters of the method, those that are tuned left out.
+    featurizer_digest: hash of the templates.
+    search: hash of the search space of the parameters that are tuned; "" without tuning.
+    scorer: version of the definitions of the metrics.
+    guard: unset = the method's tagger is the result, whatever it does.
+    text_features: all parameters of features that are learned from text, by name; unset without.
+    inputs: sha256 of the files that parameters name, by path; unset without.
+    """
+
+    method: str
+    dataset: str
+    featurizer: str
+    model: str
+    params: dict[str, Any] = {}
+    protocol: ProtocolSpec = ProtocolSpec()
+    data: DataSpec = DataSpec()
+    featurizer_digest: str = ""
+    search: str = ""
+    scorer: int = 1
+    guard: GuardSpec | msgspec.UnsetType = msgspec.UNSET
+    text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def title(self) -> str:
+        """The method, the features learned from text, and whether it is guarded, for people."""
+        name = " + ".join([self.method, *self.learned])
+        return name if self.guard is msgspec.UNSET else f"{name} (guarded)"
+
+    @property
+    def learned(self) -> dict[str, dict[str, Any]]:
+        """`text_features`, {} without."""
+        return {} if self.text_features is msgspec.UNSET else self.text_features
+
+    @property
+    def features(self) -> str:
+        """The featurizer and the features learned from text, as tables name them."""
+        return "+".join([self.featurizer, *self.learned])
+
+    @property
+    def run_id(self) -> str:
+        """First 16 hexadecimal digits of the sha256 of the canonical JSON; unset is left out."""
+        return content_id(self)
+
+
+class TuningSpent(msgspec.Struct, frozen=True):
+    """What tuning was, and what it took.
+
+    Attributes
+    ----------
+    status: "off" without a budget; "tuned"; "untuned" when there was a budget and nothing to search
+        since the method declares no space or the user set all of its parameters.
+    searched: names of the parameters that were searched.
+    trials, cpu_s, seconds: number of trials, their CPU and wall seconds; those that were found in
+        the store with what they took when they were made.
+    """
+
+    status: Literal["off", "tuned", "untuned"] = "off"
+    searched: list[str] = []
+    trials: int = 0
+    cpu_s: float = 0.0
+    seconds: float = 0.0
+
+
+class RunRecord(msgspec.Struct, kw_only=True):
+    """The result of a run, stored as one JSON file.
+
+    Attributes
+    ----------
+    spec: identity of the run; `run_id` is its hash (in schema 1, the hash of another identity).
+    digest: sha256 of all other fields.
+    code: digests of the code by component, see
+    `sslbench.experiment.identity.identity.code_digests`. params: all parameters of the final
+    training (set by the user, tuned, defaults). protocol: that of `spec`, with the source of
+    development data (key "dev"). metrics: numbers in [0, 1] by split and metric name; None =
+    undefined (no such sentence). counts: by split, the fields of `metrics.SentenceCounts` that
+    apply, a number per sentence. predictions: by split, the predicted labels (see `Predictions`).
+    predictions_sha256: hash of the predicted test labels. sentence_ids: by split whose sentences
+    depend on the seed (draws, folds), the number of each
+        sentence in the corpus that is drawn from, packed (see `pack_numbers`).
+    anatomy: by question and part, the number of test tokens and of correct ones, see
+        `sslbench.experiment.metrics.anatomy`.
+    data: origin and sizes of the data, and a hash of the test split with its labels.
+    timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run, without those in which
+        kernels were compiled, as they are once on a machine.
+    peak_rss_mb: highest resident memory of the run's process in MiB; None = not measured.
+    error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =
+        the user can correct it.
+    tuning: the trials, in order.  tuned: what tuning was and took.  trace: notes of the method.
+    audit: sentences that occur in two parts of the data (key "duplicates", see `audit`),
+        "violations" of the rules; "dev_labels": "used by the method" when it looked at development
+        labels.
+    warnings: what a reader of the result should know, a sentence each.
+    """
+
+    run_id: str
+    status: Status
+    method: str
+    dataset: str
+    featurizer: str
+    model: str
+    params: dict[str, Any]
+    protocol: dict[str, Any]
+    primary_metric: str
+    spec: RunSpec
+    schema: int = SCHEMA
+    digest: str = ""
+    code: dict[str, str] = {}
+    metrics: dict[str, dict[str, float | None]] = {}
+    counts: dict[str, dict[str, list[int]]] = {}
+    predictions: dict[str, Predictions] = {}
+    predictions_sha256: str | None = None
+    sentence_ids: dict[str, str] = {}
+    anatomy: dict[str, dict[str, list[int]]] = {}
+    data: dict[str, Any] = {}
+    timing: dict[str, float] = {}
+    wall_s: float = 0.0
+    cpu_s: float | None = None
+    peak_rss_mb: float | None = None
+    environment: dict[str, Any] = {}
+    created: str = ""
+    error: str | None = None
+    error_kind: ErrorKind | None = None
+    warnings: list[str] = []
+    traceback: list[str] = []
+    tuning: list[dict[str, Any]] = []
+    tuned: TuningSpent = TuningSpent()
+    trace: dict[str, Any] = {}
+    audit: dict[str, Any] = {}
+
+    @property
+    def score(self) -> float | None:
+        """The primary metric on the test split, in [0, 1]; None without one."""
+        return self.metrics.get("test", {}).get(self.primary_metric)
+
+
+def content_id(value: object) -> str:
+    """First 16 hexadecimal digits of the sha256 of a JSON-able value; keys are sorted."""
+    text = json.dumps(
+        msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"), allow_nan=False
+    )
+    return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
+
+
+def encode(record: RunRecord) -> bytes:
+    """JSON with a line per top-level key: readable in a diff, and lists of counts stay compact.
+
+    The digest of the record is set here.
+    """
+    tree = jsonable(msgspec.to_builtins(record, enc_hook=_builtin))
+    tree["digest"] = record.digest = tree_digest(tree)
+    lines = [f"{json.dumps(key)}: ".encode() + msgspec.json.encode(tree[key]) for key in tree]
+    return b"{\n" + b",\n".join(lines) + b"\n}\n"
+
+
+def tree_digest(tree: Mapping[str, Any]) -> str:
+    """Sha256 of a record as plain values, without the key "digest"; the order of keys is free."""
+    content = {key: value for key, value in tree.items() if key != "digest"}
+    return hashlib.sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
+
+
+def jsonable(value: Any) -> Any:
+    """Convert numpy scalars, arrays and tuples to JSON values; NaN and infinity become None."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if hasattr(value, "tolist"):
+        return jsonable(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _builtin(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return str(value)

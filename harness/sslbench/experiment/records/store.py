@@ -1,0 +1,183 @@
+"""The store: a folder of run records, a JSON file per run, named by the hash of its spec."""
+
+from __future__ import annotations
+
+import os
+import stat
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from sslbench.engine.errors import InputWarning, UserError
+from sslbench.engine.files.atomic import remove_abandoned, temporary_name, write_atomically
+from sslbench.experiment.records.integrity import decode
+from sslbench.experiment.records.record import RunRecord, encode, tree_digest
+from sslbench.experiment.run.tune import Trial
+
+_LARGEST = 2**30  # bytes of a file that is read; records have kilobytes
+
+
+class StoreWarning(InputWarning):
+    """A file in a store cannot be read or written. None is ever deleted."""
+
+
+class Store:
+    """A folder of run records (``<run_id>.json``) and tuning trials (``trials/<id>.json``).
+
+    Names are hashes of identities, so stores of several machines are merged by copying files. The
+    folder ``claims`` says which runs are in progress, ``verified`` which were replayed.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
+            raise UserError("not a folder", file=self.folder, hint="give another --store")
+
+    def probe(self) -> None:
+        """Make the folder and check that a file can be written, renamed and read back.
+
+        UserError with the reason if not: better before a training than after it.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            same = _keeps_files(self.folder)
+        except OSError as error:
+            reason = f"cannot be written: {error.strerror or error}"
+            raise UserError(reason, file=self.folder, hint="give another --store") from error
+        if not same:
+            raise UserError("a file changes when it is written there", file=self.folder)
+
+    def path(self, run_id: str) -> Path:
+        """The file of the record of a run."""
+        return self.folder / f"{run_id}.json"
+
+    def load(self, run_id: str) -> RunRecord | None:
+        """The record of a run; None if it is missing or damaged (a warning names the file)."""
+        return _read(self.path(run_id), run_id)
+
+    def save(self, record: RunRecord) -> Path:
+        """Write a record atomically and return its path.
+
+        What lies there and is no record of the run is kept, under the name with ``.damaged``.
+        """
+        path = self.path(record.run_id)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StoreWarning)
+            damaged = os.path.lexists(path) and self.load(record.run_id) is None
+        if damaged:
+            with suppress(OSError):
+                os.replace(path, path.with_name(f"{path.name}.damaged"))
+        write_atomically(path, encode(record))
+        return path
+
+    def records(self) -> list[RunRecord]:
+        """All readable records, sorted by run id; warnings name damaged files.
+
+        UserError if the folder cannot be read; without the folder, there are none.
+        """
+        return [record for path in self._paths() if (record := _read(path, path.stem)) is not None]
+
+    def _paths(self) -> list[Path]:
+        try:
+            names = sorted(os.listdir(self.folder))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UserError(error.strerror or str(error), file=self.folder) from error
+        return [self.path(name[:-5]) for name in names if name.endswith(".json") and name[0] != "."]
+
+    def find(self, name: str) -> RunRecord:
+        """The record with this id, unique prefix of an id, or file name; UserError otherwise."""
+        if name.endswith(".json"):
+            return read_record_file(Path(name))
+        paths = [path for path in self._paths() if name and path.name.startswith(name)]
+        if not paths:
+            raise UserError(f"no run {name!r} in {self.folder}", hint="see --store")
+        if len(paths) > 1:
+            ids = ", ".join(path.stem for path in paths[:4])
+            raise UserError(f"{len(paths)} runs begin with {name!r}", hint=f"e.g. {ids}")
+        return read_record_file(paths[0])
+
+    def load_trial(self, trial_id: str) -> Trial | None:
+        """A stored tuning trial; None if it is missing or damaged (a warning names the file)."""
+        path = self._trial_path(trial_id)
+        try:
+            tree = msgspec.json.decode(_content(path), type=dict[str, Any])
+            if tree.pop("digest", None) != _trial_digest(trial_id, tree):
+                raise ValueError("its digest is not that of its content")
+            return msgspec.convert(tree, Trial)
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError, OSError) as error:
+            warnings.warn(
+                f"{path}: ignored, not a tuning trial: {error}", StoreWarning, stacklevel=2
+            )
+            return None
+
+    def save_trial(self, trial_id: str, trial: Trial) -> None:
+        """Store a tuning trial; one that cannot be written is left out, and is made again."""
+        tree = msgspec.to_builtins(trial)
+        content = {**tree, "digest": _trial_digest(trial_id, tree)}
+        with suppress(OSError):
+            write_atomically(self._trial_path(trial_id), msgspec.json.encode(content) + b"\n")
+
+    def _trial_path(self, trial_id: str) -> Path:
+        return self.folder / "trials" / f"{trial_id}.json"
+
+
+def _keeps_files(folder: Path) -> bool:
+    """Whether a new file, of the size of a record, has the same content under another name."""
+    remove_abandoned(folder, "probe")
+    before, after = (temporary_name(folder / "probe") for _ in range(2))
+    content = os.urandom(2**16)
+    try:
+        before.write_bytes(content)
+        os.replace(before, after)
+        return after.read_bytes() == content
+    finally:
+        for path in (before, after):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _trial_digest(trial_id: str, tree: dict[str, Any]) -> str:
+    return tree_digest({"trial": trial_id, **tree})
+
+
+def read_record_file(path: Path) -> RunRecord:
+    """Read a record; UserError with the file name if it cannot be read."""
+    try:
+        return decode(_content(path))
+    except UserError as error:
+        raise UserError(error.message, file=path) from error
+    except OSError as error:
+        raise UserError(error.strerror or str(error), file=path) from error
+
+
+def _read(path: Path, run_id: str) -> RunRecord | None:
+    """The record of this run; None, with a warning, for a damaged file or another run's record."""
+    if not os.path.lexists(path):
+        return None
+    try:
+        record = read_record_file(path)
+        if record.run_id != run_id:
+            raise UserError(f"holds the record of run {record.run_id}", file=path)
+    except UserError as error:
+        warnings.warn(f"{error}; ignored", StoreWarning, stacklevel=3)
+        return None
+    return record
+
+
+def _content(path: Path) -> bytes:
+    """OSError also for a pipe or device, and for a file that is too large for a record."""
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(0, "is a folder")
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(0, "not a regular file")
+    if status.st_size > _LARGEST:
+        raise OSError(0, f"a file of {status.st_size} bytes")
+    return path.read_bytes()

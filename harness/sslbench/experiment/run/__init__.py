@@ -1,0 +1,1 @@
+"""One run: training, tuning, prediction, checkpoints, saved taggers."""

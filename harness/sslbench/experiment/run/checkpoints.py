@@ -1,0 +1,208 @@
+"""Checkpoints of a training: a killed run goes on from the last one, with the same bits at the end.
+
+Files ``<store>/checkpoints/<run id>/<training>.npz``, of the state of a method, and
+``<training>.<place>.<number>.npz``, of one of its steps: arrays, and JSON in the array ``facts``;
+nothing is pickled.  The process that trains writes and reads them.  The folder is removed when the
+run ends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sslbench.engine.errors import UserError, printable
+from sslbench.engine.files.atomic import replacing
+from sslbench.experiment.identity.identity import processor
+
+#: seconds between two checkpoints: no more work than that is lost
+EVERY = "SSLBENCH_CHECKPOINT_SECONDS"
+DEFAULT_SECONDS = 60.0
+#: a step that took this share of them is kept, so that it is not done again
+STEP = 1 / 30
+#: writing takes at most this share of the time
+SHARE = 0.1
+_FACTS = "facts"
+
+State = Mapping[str, Any]
+"""Arrays, and values that JSON can hold, by name."""
+
+
+@dataclass
+class Checkpoints:
+    """Where the state of a training is kept.
+
+    folder: of the run.  code: digests of the code by component, as the run was planned.
+    training: digest of what is trained, see `of`.
+    """
+
+    folder: Path
+    code: dict[str, str]
+    training: str = ""
+    _last: float = field(default_factory=time.monotonic)
+    _pause: float = -1.0
+
+    def of(self, *identity: object) -> Checkpoints:
+        """Those of one training of the run; identity: that of its problem and parameters."""
+        digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode())
+        return Checkpoints(self.folder, self.code, digest.hexdigest()[:16])
+
+    def step(self, place: str, number: int) -> Checkpoints:
+        """That of one step of the training.
+
+        place: the number of the round that it is in, or another name.
+        """
+        return Checkpoints(self.folder, self.code, f"{self.training}.{place}.{number}")
+
+    def is_long(self, seconds: float) -> bool:
+        """Whether a step that took so long is worth a file."""
+        return seconds >= STEP * _every()
+
+    def forget_steps(self, number: int) -> None:
+        """Remove those of rounds before this one."""
+        for path in self.folder.glob(f"{self.training}.*.*.npz"):
+            place = path.name.split(".")[1]
+            if place.isdecimal() and 0 < int(place) < number:
+                path.unlink(missing_ok=True)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / f"{self.training}.npz"
+
+    def due(self) -> bool:
+        """Whether it is time for the next one."""
+        if self._pause < 0:
+            self._pause = _every()
+        return time.monotonic() - self._last >= self._pause
+
+    def save(self, state: State) -> None:
+        """Write a state; where that is not possible, the training goes on without."""
+        began = time.monotonic()
+        arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
+        facts = {name: value for name, value in state.items() if name not in arrays}
+        origin = {"code": self.code, "processor": processor()}
+        text = json.dumps({**origin, "state": facts}, default=_plain)
+        arrays[_FACTS] = np.frombuffer(text.encode(), np.uint8)
+        try:
+            with replacing(self.path) as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+        except OSError as error:
+            _tell(f"{self.path}: no checkpoint: {error.strerror or error}")
+        self._last = time.monotonic()
+        every = _every()
+        self._pause = max(every, (self._last - began) / SHARE) if every else 0.0
+
+    def load(self) -> State | None:
+        """The last state; None if there is none, or it is damaged or of other code, with a line.
+
+        Its arrays are read from the file each time that they are asked for: all together may take
+        as much memory as what they are put into.
+        """
+        from sslbench.engine.crf.persist import (
+            refuse_packed,  # it needs no kernels, its package does
+        )
+
+        try:
+            refuse_packed(self.path)
+            with np.load(self.path, allow_pickle=False) as file:
+                if file.zip.testzip() is not None:
+                    raise ValueError("a sum that differs")
+                names = set(file.files) - {_FACTS}
+                facts = json.loads(file[_FACTS].tobytes())
+            if facts["code"] == self.code:
+                self._compare(str(facts.get("processor", processor())))
+                return _Stored(self.path, names, facts["state"])
+            reason = "it was made by other code"
+        except FileNotFoundError:
+            return None
+        except Exception as error:  # whatever a damaged archive raises
+            reason = f"it is damaged ({type(error).__name__})"
+        self.reject(reason)
+        return None
+
+    def _compare(self, made_on: str) -> None:
+        """Say that bits may not be those of a training in one go; nothing is lost."""
+        if made_on != processor():
+            _tell(
+                f"{self.path}: begun on another kind of processor ({printable(made_on)};"
+                f" this is a {processor()}): last bits may not be those of an uninterrupted run"
+            )
+
+    def reject(self, reason: str) -> None:
+        """Say that the training starts anew."""
+        _tell(f"{self.path}: ignored, {reason}; the training starts anew")
+
+    def remove(self) -> None:
+        """At the end of the training."""
+        for path in (self.path, *self.folder.glob(f"{self.training}.*.*.npz")):
+            path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class _Stored(Mapping[str, Any]):
+    """A state in a file: names of its arrays, and all else.  ValueError if one cannot be read."""
+
+    path: Path
+    arrays: set[str]
+    facts: dict[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.arrays:
+            return self.facts[name]
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                return file[name]
+        except Exception as error:  # as in `load`
+            raise ValueError(f"{name}: {type(error).__name__}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self.arrays, *self.facts])
+
+    def __len__(self) -> int:
+        return len(self.arrays) + len(self.facts)
+
+
+def checkpoint_folder(store: str | None, run_id: str) -> Path | None:
+    """The folder of a run; None without a store."""
+    return None if store is None else Path(store) / "checkpoints" / run_id
+
+
+def remove_checkpoints(store: str | None, run_id: str) -> None:
+    """At the end of the run."""
+    folder = checkpoint_folder(store, run_id)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            folder.parent.rmdir()  # after the last run
+
+
+def _every() -> float:
+    """Seconds; UserError for another text in the variable."""
+    text = os.environ.get(EVERY) or str(DEFAULT_SECONDS)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < 1e9:
+        raise UserError(f"{EVERY} is {text!r}, not a number of seconds")
+    return seconds
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
+
+
+def _tell(text: str) -> None:
+    print(f"sslbench: {text}", file=sys.stderr, flush=True)

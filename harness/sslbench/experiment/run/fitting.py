@@ -1,0 +1,205 @@
+"""The plugins of a run at work: a method is described and trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol
+
+import msgspec
+
+from sslbench.engine.compilation.compile_time import Seconds
+from sslbench.experiment.checks.forecast import foresee
+from sslbench.experiment.checks.guard import holds
+from sslbench.experiment.identity.identity import corpus_hash
+from sslbench.experiment.inputs.problem import Method, Problem, Tagger
+from sslbench.experiment.inputs.text_features import FeaturedTagger, Learned, on_features
+from sslbench.experiment.planning.description import MethodDescription, describe, make_params
+from sslbench.experiment.records.record import GuardSpec, RunSpec, content_id
+from sslbench.experiment.run.context import RunContext
+from sslbench.plugins import Registry
+
+
+class MethodError(Exception):
+    """An exception of a plugin in another process. lines: the end of its traceback."""
+
+    def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.lines = list(lines)
+
+
+class MethodEndedError(Exception):
+    """The process of the plugins has ended without an answer."""
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A trained tagger.
+
+    params: all parameters of the training, plain.  used_dev: it read development labels.
+    """
+
+    tagger: Tagger
+    params: dict[str, Any]
+    used_dev: bool
+
+
+def _fit(cls: type[Method], params: Any, problem: Problem, run: RunContext) -> Tagger:
+    return cls().fit(problem, params, run)
+
+
+class RunMethod(Protocol):
+    """The method of a run with its featurizer and model, in this process or another."""
+
+    @property
+    def featurizer(self) -> Any:
+        """What the problem of `fit` gets."""
+
+    @property
+    def model(self) -> Any:
+        """What the problem of `fit` gets."""
+
+    @property
+    def description(self) -> MethodDescription:
+        """With the parameters fixed that the spec of the run gives."""
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of another process, without compilation."""
+
+    @property
+    def compile_s(self) -> float:
+        """Wall seconds that another process has compiled kernels."""
+
+    @property
+    def earlier(self) -> Seconds:
+        """What killed parts of the trainings took, until the checkpoints that they left."""
+
+    @property
+    def isolation(self) -> str:
+        """What keeps hidden labels from the method, besides that they are not in its memory."""
+
+    @property
+    def violations(self) -> list[str]:
+        """What the plugins have tried to read or import, and must not."""
+
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+        *,
+        forecast: bool = False,
+    ) -> FitResult:
+        """Train with these parameters besides those of the spec.
+
+        guard: train its method instead if it says so; None = no guard.
+        forecast: whether the trace gets a forecast first.
+        """
+
+
+class LocalMethod:
+    """The method in this process."""
+
+    cpu_s = compile_s = 0.0
+    isolation = "none"
+
+    def __init__(self, spec: RunSpec, plugins: Registry) -> None:
+        self.spec = spec
+        self.plugins = plugins
+        self.violations: list[str] = []
+        self.earlier = Seconds()
+        self._known: dict[str, tuple[dict[str, Learned], dict[str, Any]]] = {}
+
+    @cached_property
+    def cls(self) -> type[Method]:
+        """The class of the method."""
+        method: type[Method] = self.plugins.method(self.spec.method).load()
+        return method
+
+    @cached_property
+    def featurizer(self) -> Any:
+        return self.plugins.featurizer(self.spec.featurizer).load()()
+
+    @cached_property
+    def model(self) -> Any:
+        model = self.plugins.model(self.spec.model).load()
+        return model() if isinstance(model, type) else model
+
+    @cached_property
+    def description(self) -> MethodDescription:
+        found = describe(self.cls, self.spec.params)
+        if self.spec.learned:
+            return msgspec.structs.replace(found, uses_unlabeled=True)
+        return found
+
+    def fit(
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        run: RunContext,
+        guard: GuardSpec | None = None,
+        *,
+        forecast: bool = False,
+    ) -> FitResult:
+        """Train; see `RunMethod`."""
+        values = make_params(self.cls, {**self.spec.params, **params})
+        plain = msgspec.to_builtins(values)
+        if run.checkpoints is not None:
+            text = problem.unlabeled.n_sentences
+            run.checkpoints = run.checkpoints.of(plain, corpus_hash(problem.labeled), text)
+        learned = self._learn(problem, run)
+        if learned:
+            reads = bool(getattr(self.cls, "uses_unlabeled", True))
+            rich = on_features(problem, tuple(learned.values()), text=reads)
+            tagger: Tagger = FeaturedTagger(self._kept(values, rich, run, guard, forecast), learned)
+            problem.dev_labels.seen |= rich.dev_labels.seen
+        else:
+            tagger = self._kept(values, problem, run, guard, forecast)
+        if run.checkpoints is not None:
+            run.checkpoints.remove()
+        self.earlier = Seconds(*map(sum, zip(self.earlier, run.earlier, strict=True)))
+        return FitResult(tagger, plain, problem.dev_labels.seen)
+
+    def _kept(
+        self,
+        values: Any,
+        problem: Problem,
+        run: RunContext,
+        guard: GuardSpec | None,
+        forecast: bool,
+    ) -> Tagger:
+        """The method's tagger, or that of the guard's method."""
+        if forecast:
+            foresee(self.cls(), problem, values, run)
+        if guard is not None:
+            other: type[Method] = self.plugins.method(guard.method).load()
+            theirs = make_params(other, guard.params)
+            method = partial(_fit, self.cls, values)
+            if not holds(problem, guard, method, partial(_fit, other, theirs), run):
+                return _fit(other, theirs, problem, run)
+        return _fit(self.cls, values, problem, run)
+
+    def _learn(self, problem: Problem, run: RunContext) -> dict[str, Learned]:
+        """Features learned from the text, by name; trials of tuning on one text share them."""
+        if not self.spec.learned:
+            return {}
+        key = ""
+        if self.spec.protocol.tuned:
+            shards = [corpus_hash(shard) for shard in problem.unlabeled]
+            key = content_id([corpus_hash(problem.labeled), *shards])
+        if not key or key not in self._known:
+            learned, notes = {}, {}
+            with run.phase("text_features"):
+                for name, params in self.spec.learned.items():
+                    cls = self.plugins.learner(name).load()
+                    # random numbers of its own: the method's do not depend on what trials share
+                    own = run.apart(self.spec.protocol.seed)
+                    learned[name] = cls().learn(problem, make_params(cls, params), own)
+                    notes[name] = own.trace
+            self._known = {key: (learned, notes)}
+        learned, notes = self._known[key]
+        run.trace.update(notes)
+        return learned

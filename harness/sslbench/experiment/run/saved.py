@@ -1,0 +1,238 @@
+"""Saved taggers: writing a trained tagger to a file, reading it, tagging new text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+
+from sslbench.engine.checked import part_of
+from sslbench.engine.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
+from sslbench.engine.corpus.tokens import Token
+from sslbench.engine.crf import ChainCRF, add_facts, read_model
+from sslbench.engine.errors import UserError
+from sslbench.engine.features.dicts import DictFeatures, read_sentences
+from sslbench.engine.features.index import Dense
+from sslbench.engine.files.atomic import folder_beside
+from sslbench.engine.types import F64, I32, Arrays
+from sslbench.experiment.inputs.problem import DecodedTagger, Tagger, predicted_marginals
+from sslbench.experiment.inputs.text_features import KIND as FEATURED
+from sslbench.experiment.inputs.text_features import FeaturedTagger, joined_dense, learned_of
+from sslbench.experiment.metrics import SentenceCounts
+from sslbench.experiment.planning.template_file import FILE_PREFIX
+from sslbench.experiment.records.record import jsonable
+from sslbench.experiment.run.training import RunSetup, Trained, predict, score_labels
+from sslbench.plugins import Registry
+
+#: kinds of saved models that are not named after the method that restores them
+_ENGINE_KINDS = {"chain_crf": ChainCRF.from_arrays}
+_CORPUS = "corpus"
+_SHARD_TOKENS = 2**18  # tagged at a time: memory does not grow with the file
+
+
+class TrainingCorpus(msgspec.Struct, frozen=True):
+    """Properties of the training corpus that the use of a tagger depends on.
+
+    columns: of the training file, in its order ("_" = skipped).  task, encoding: see `Problem`.
+    scheme: of the label column in the file, converted to `encoding`; None for plain tags.
+    tags: under a label codec, the tag that each label of the model stands for.
+    """
+
+    columns: tuple[str, ...]
+    task: str
+    encoding: str | None
+    scheme: str | None
+    tags: tuple[str, ...] | None = None
+
+
+def save_tagger(
+    path: Path,
+    setup: RunSetup,
+    trained: Trained,
+    scores: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
+) -> None:
+    """Write a trained tagger to a file, atomically.
+
+    scores: metrics by split, which are kept with it.
+
+    UserError if the tagger has no ``save``, or cannot be read back.
+    """
+    spec = setup.spec
+    failure = f"method {spec.method} cannot save its tagger"
+    save: Callable[[str], None] | None = getattr(_model(trained.tagger), "save", None)
+    if save is None:
+        raise UserError(f"{failure}: the object that fit() returns has no save()")
+    metadata = {
+        _CORPUS: msgspec.to_builtins(training_corpus(setup, trained)),
+        "trained": {**msgspec.to_builtins(spec), "params": trained.params},
+        "scores": {split: dict(metrics) for split, metrics in scores.items()},
+    }
+    with folder_beside(path) as folder:
+        file = os.path.join(folder, "model")
+        save(file)
+        try:
+            add_facts(file, cast(dict[str, Any], jsonable(metadata)))
+            load_tagger(file, setup.plugins)
+        except UserError as error:
+            raise UserError(f"{failure}: {error.message}", hint="see docs/plugins.md") from error
+        os.replace(file, path)
+
+
+def _model(tagger: Tagger) -> Tagger:
+    return tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
+
+
+def training_corpus(setup: RunSetup, trained: Trained) -> TrainingCorpus:
+    dataset = setup.dataset
+    columns = setup.spec.data.columns or tuple(dataset.splits["train"].columns)
+    scheme = dataset.metadata.get("source_scheme", dataset.encoding)
+    return TrainingCorpus(
+        columns,
+        dataset.task,
+        dataset.encoding,
+        None if dataset.encoding is None else str(scheme),
+        trained.problem.tags,
+    )
+
+
+@dataclass(frozen=True)
+class SavedTagger:
+    """A tagger read from a file.
+
+    corpus: None if the model was not saved by ``sslbench train``.
+    features: what reads tokens that are dicts; None for texts.
+    """
+
+    tagger: Tagger
+    corpus: TrainingCorpus | None
+    features: DictFeatures | None = None
+
+    def tag(self, corpus: Corpus) -> I32:
+        """int32[N]: predicted codes into `tagger.labels`; a label column is ignored.
+
+        UserError if the corpus lacks a column.
+        """
+        parts = [predict(self.tagger, shard) for shard in CorpusShards(corpus, _SHARD_TOKENS)]
+        return np.concatenate([np.empty(0, np.int32), *parts])
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of `predict_proba`, in its order."""
+        return tuple(self.tagger.labels)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the tagger reads of a token, e.g. ("word", "pos")."""
+        trained = ("word",) if self.corpus is None else self.corpus.columns
+        return tuple(name for name in trained if name not in ("label", "_"))
+
+    def predict(self, sentences: Sequence[Sequence[Token]]) -> list[list[str]]:
+        """A label for each token, in the scheme of the training file.
+
+        sentences: lists of tokens, which may be empty; a token is a text, or a text for each of
+            `columns`.
+        """
+        corpus = self._read(sentences)
+        texts = iter(self.texts(corpus, self.tag(corpus)))
+        return [list(islice(texts, len(sentence))) for sentence in sentences]
+
+    def predict_proba(self, sentences: Sequence[Sequence[Token]]) -> list[F64]:
+        """Probability of each of `labels` for each token: float64[n, L] by sentence.
+
+        UserError if the tagger of the method gives labels only.
+        """
+        found = predicted_marginals(self.tagger, self._read(sentences))
+        borders = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
+        return [found[first:last] for first, last in pairwise(borders)]
+
+    def _read(self, sentences: Sequence[Sequence[Token]]) -> Corpus:
+        full = [sentence for sentence in sentences if len(sentence)]
+        return read_sentences(full, self.columns, self.features)
+
+    def texts(self, corpus: Corpus, codes: I32) -> list[str]:
+        """The label of each token as text, in the scheme of the training file; codes: int32[N]."""
+        column = Column(Vocabulary(self.tagger.labels), codes)
+        trained = self.corpus
+        if trained is not None and trained.scheme != trained.encoding:
+            tagged = corpus.with_column("label", column)
+            source, target = cast(Scheme, trained.encoding), cast(Scheme, trained.scheme)
+            column = convert_labels(tagged, source, target).column("label")
+        return column.strings()
+
+    def counts(self, corpus: Corpus, codes: I32) -> tuple[SentenceCounts, bool]:
+        """What metrics against the label column of the corpus are made of.
+
+        Also returns whether the tagger has any of the labels of the column.
+
+        codes: int32[N], the predictions. UserError if a label is not in the scheme of the training
+        file.
+        """
+        trained = self.corpus or TrainingCorpus((), "tagging", None, None)
+        if trained.scheme != trained.encoding:
+            source, target = cast(Scheme, trained.scheme), cast(Scheme, trained.encoding)
+            corpus = convert_labels(corpus, source, target)
+        known = not set(corpus.column("label").vocabulary.strings).isdisjoint(self.tagger.labels)
+        scores = score_labels(trained.task, trained.encoding, corpus, self.tagger, codes)
+        return scores.counts, known
+
+
+def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Dense | None:
+    """The function of the featurizer that makes dense columns; None for a model without them."""
+    name = metadata.get("trained", {}).get("featurizer", "")
+    if not _has_columns(metadata) or name.startswith(FILE_PREFIX):
+        return None
+    dense: Dense | None = plugins.featurizer(name).load()().dense
+    return dense
+
+
+def _has_columns(metadata: Mapping[str, Any]) -> bool:
+    """Whether a model, or a part of it, has weights for dense columns."""
+    parts = [value for value in metadata.values() if isinstance(value, dict)]
+    return bool(metadata.get("n_columns")) or any(map(_has_columns, parts))
+
+
+def _restored(kind: str, arrays: Arrays, metadata: dict[str, Any], plugins: Registry) -> Tagger:
+    """The tagger of a saved model; ``metadata["dense"]`` makes the dense columns."""
+    if kind == FEATURED:
+        learners = {name: plugins.learner(name).load() for name in metadata["learned"]}
+        learned = learned_of(arrays, metadata, learners)
+        inner, facts = part_of(arrays, metadata, "tagger")
+        facts = {**facts, "dense": joined_dense(metadata["dense"], tuple(learned.values()))}
+        tagger = _restored(str(metadata["tagger_kind"]), inner, facts, plugins)
+        return FeaturedTagger(tagger, learned)
+    restore = _ENGINE_KINDS.get(kind) or plugins.method(kind).load().restore
+    found: Tagger = restore(arrays, metadata)
+    return found
+
+
+def load_tagger(path: str | os.PathLike[str], plugins: Registry) -> SavedTagger:
+    """Read a saved tagger; UserError if the file is damaged or the method is not installed."""
+    kind, arrays, metadata = read_model(path)
+    try:
+        metadata["dense"] = _dense_columns(metadata, plugins)
+        tagger = _restored(kind, arrays, metadata, plugins)
+        if _CORPUS not in metadata:
+            return SavedTagger(tagger, None)
+        corpus = msgspec.convert(metadata[_CORPUS], TrainingCorpus)
+        if corpus.tags is None:
+            return SavedTagger(tagger, corpus)
+        if len(corpus.tags) != len(tagger.labels):
+            raise ValueError(f"{len(corpus.tags)} tags for {len(tagger.labels)} labels")
+        return SavedTagger(DecodedTagger(tagger, corpus.tags), corpus)
+    except UserError as error:
+        raise UserError(
+            f"a model of {kind!r}: {error.message}", file=path, hint=error.hint
+        ) from error
+    except Exception as error:  # restore() may raise anything on a damaged file
+        raise UserError(
+            f"the model cannot be restored: {type(error).__name__}: {error}",
+            file=path,
+            hint="train it again",
+        ) from error

@@ -1,0 +1,181 @@
+"""Search for the parameters with the best score on development data.
+
+The first trial is the method's default, so that tuning never ends below it on development data. The
+others are stratified random points: in all of the space until half of the budget is spent, then in
+a shrinking box around the best. The positions are drawn for each parameter by its name and the seed
+of the protocol: before the box, trial k has the same value of a shared parameter for every method,
+and in the box the same distance from that method's best.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sslbench.experiment.planning.space import SearchAxis
+from sslbench.experiment.records.record import TuningSpent
+
+#: separates the candidates of tuning from the other random numbers of a seed
+TUNE_STREAM = 0x74756E65
+#: trials before the search turns to the neighborhood of the best one
+LEAST_EXPLORED = 4
+#: points that are drawn in a row without a new one among them, before the search ends
+STALE = 1000
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """One candidate and its score on development data.
+
+    params: values of the parameters that are searched.  score: of `metric`, in [0, 1]; None if
+    training failed with `error`.  seconds, cpu_s: wall and CPU time.
+    """
+
+    params: dict[str, Any]
+    metric: str
+    score: float | None
+    seconds: float
+    cpu_s: float
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most trials and CPU seconds; None = no limit. The default is tried in any case."""
+
+    trials: int | None
+    cpu_s: float | None = None
+
+    def share(self, trials: Sequence[Trial]) -> float:
+        """The part that trials have used, at least 0; 1 or more when no further one may start."""
+        if not trials:
+            return 0.0
+        by_number = len(trials) / self.trials if self.trials else 0.0
+        by_cpu = sum(trial.cpu_s for trial in trials) / self.cpu_s if self.cpu_s else 0.0
+        return max(by_number, by_cpu)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a search found. axes: that were searched; trials: in order, the default first."""
+
+    axes: tuple[SearchAxis, ...] = ()
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The parameters of the best trial, of equal ones the first; {} without trials."""
+        # max() returns the first of equals
+        return dict(max(self.trials, key=_score).params) if self.trials else {}
+
+    def spent(self, *, asked: bool) -> TuningSpent:
+        """For the record. asked: there was a budget."""
+        if not self.trials:
+            return TuningSpent("untuned" if asked else "off")
+        return TuningSpent(
+            status="tuned",
+            searched=[axis.param for axis in self.axes],
+            trials=len(self.trials),
+            cpu_s=sum(trial.cpu_s for trial in self.trials),
+            seconds=sum(trial.seconds for trial in self.trials),
+        )
+
+
+Evaluate = Callable[[Mapping[str, Any]], Trial]
+
+
+def search(
+    axes: Sequence[SearchAxis],
+    default: Mapping[str, Any],
+    budget: Budget,
+    seed: int,
+    evaluate: Evaluate,
+) -> Tuning:
+    """Try the default, then candidates until the budget is spent or all candidates were tried.
+
+    Parameters
+    ----------
+    default: a value for each axis.
+    seed: of the protocol.
+    evaluate: trains with these values and scores.
+
+    Raises
+    ------
+    RuntimeError: all trials failed.
+    """
+    candidates = _Candidates(axes, default, seed)
+    tuning = Tuning(tuple(axes))
+    params: dict[str, Any] | None = dict(default)
+    while params is not None:
+        tuning.trials.append(evaluate(params))
+        share = budget.share(tuning.trials)
+        if share >= 1:
+            break
+        refine = share >= 0.5 and len(tuning.trials) >= LEAST_EXPLORED
+        params = candidates.next(tuning.best if refine else None, 0.5 ** (2 * share))
+    if all(trial.score is None for trial in tuning.trials):
+        raise RuntimeError(f"every tuning trial failed; the last one: {tuning.trials[-1].error}")
+    return tuning
+
+
+class _Candidates:
+    """Points of the space, none of them twice."""
+
+    def __init__(self, axes: Sequence[SearchAxis], default: Mapping[str, Any], seed: int) -> None:
+        self.axes = axes
+        self.seen = {repr(dict(default))}
+        self.streams = [positions(axis.param, seed) for axis in axes]
+
+    def next(self, center: Mapping[str, Any] | None, width: float) -> dict[str, Any] | None:
+        """A new point; None when there seems to be no other.
+
+        center: where to search, in a box of this width (of 1 in each direction); None: everywhere.
+        """
+        for _ in range(STALE):
+            drawn = [next(stream) for stream in self.streams]
+            points = [drawn]
+            if center is not None:  # where the box has no new point, the space may have one
+                points.insert(0, self._near(center, drawn, width))
+            for point in points:
+                params = {axis.param: axis.at(u) for axis, u in zip(self.axes, point, strict=True)}
+                if repr(params) not in self.seen:
+                    self.seen.add(repr(params))
+                    return params
+        return None
+
+    def _near(self, center: Mapping[str, Any], drawn: list[float], width: float) -> list[float]:
+        middle = [axis.position(center[axis.param]) for axis in self.axes]
+        return [_unit(m + width * (u - 0.5)) for m, u in zip(middle, drawn, strict=True)]
+
+
+def _unit(position: float) -> float:
+    return min(max(position, 0.0), 1.0)
+
+
+def positions(param: str, seed: int) -> Iterator[float]:
+    """Positions of a parameter's candidates in [0, 1): of the first 2^k, one in each 2^-k.
+
+    The strata are visited in an order of the parameter's own, so that the joint candidates of
+    several parameters are spread too (progressive stratified samples: Christensen, Kensler &
+    Kilpatrick 2018, section 4, in one dimension).
+    """
+    name = int.from_bytes(sha256(param.encode()).digest()[:8], "little")
+    rng = np.random.default_rng([seed, TUNE_STREAM, name])
+    filled: list[float] = []
+    for level in count():
+        strata = 2**level
+        taken = {int(u * strata) for u in filled}
+        free = [stratum for stratum in range(strata) if stratum not in taken]
+        fresh = [(free[i] + rng.random()) / strata for i in rng.permutation(len(free))]
+        yield from fresh
+        filled += fresh
+
+
+def _score(trial: Trial) -> float:
+    return -math.inf if trial.score is None or math.isnan(trial.score) else trial.score

@@ -1,0 +1,308 @@
+"""Registrations: descriptions of methods, datasets, featurizers and models.
+
+A registration names its target, which is imported on use. This module imports only the standard
+library, so that listing all plugins takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from dataclasses import dataclass, fields
+from importlib import import_module
+from typing import Any, ClassVar
+
+from sslbench.engine.errors import UserError
+
+TASKS = ("tagging", "spans", "segmentation", "joint")
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+Importing = Callable[[str, str], AbstractContextManager[None]]
+_importing: Importing = lambda target, what: nullcontext()  # noqa: E731
+
+
+def import_within(context: Importing) -> None:
+    """Enter a context for each later import of a target in this process.
+
+    context: called with the target and the registration; it may raise UserError.
+    """
+    global _importing
+    _importing = context
+
+
+def load_target(target: str, what: str) -> Any:
+    """Import ``"module:attribute"`` and return the object that it names.
+
+    what: the registration, for the message. What the import prints goes to standard error.
+    UserError if the import fails; the original exception is its cause.
+    """
+    with _importing(target, what):
+        try:
+            return import_target(target)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # a plugin's module may raise anything on import
+            raise UserError(
+                f"{what}: cannot load {target}: {type(problem).__name__}: {problem}"
+            ) from problem
+
+
+def import_target(target: str) -> Any:
+    """The object that ``"module:attribute"`` names. Exceptions of the import are not caught."""
+    module, _, attribute = target.partition(":")
+    with redirect_stdout(sys.stderr):
+        loaded: Any = import_module(module)
+        for part in attribute.split("."):
+            loaded = getattr(loaded, part)
+    return loaded
+
+
+def _check_texts(registration: object) -> None:
+    """TypeError if a field of a dataclass that is declared ``str`` holds something else."""
+    for field in fields(registration):  # type: ignore[arg-type]
+        value = getattr(registration, field.name)
+        if field.type == "str" and not isinstance(value, str):
+            raise TypeError(
+                f"{type(registration).__name__}: {field.name} must be a str,"
+                f" not {type(value).__name__}"
+            )
+
+
+def _check_text_tuple(registration: object, field: str, kind: type = str) -> None:
+    value = getattr(registration, field)
+    if not isinstance(value, tuple) or not all(isinstance(item, kind) for item in value):
+        raise TypeError(
+            f"{type(registration).__name__}: {field} must be a tuple of {kind.__name__}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Registration:
+    """Base class of what a plugin registers.
+
+    Attributes
+    ----------
+    name: used on the command line; unique within its kind.
+    summary: one line.
+    reference: publication, or origin of a corpus.
+    target: ``"module:attribute"``, imported on use.
+    """
+
+    name: str
+    summary: str
+    reference: str
+    target: str
+
+    kind: ClassVar[str] = "registration"
+
+    def __post_init__(self) -> None:
+        """TypeError or ValueError for a wrong field."""
+        _check_texts(self)
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(f"{type(self).__name__}: {self.name!r} is not a usable name")
+        if not _TARGET.fullmatch(self.target):
+            raise ValueError(
+                f"{type(self).__name__} {self.name}: target must read 'module:attribute',"
+                f" not {self.target!r}"
+            )
+
+    def load(self) -> Any:
+        """Import the target; UserError if that fails."""
+        return load_target(self.target, f"{self.kind} {self.name}")
+
+    def try_import(self) -> None:
+        """UserError if `import_within` refuses the target; it is not imported here."""
+        with _importing(self.target, f"{self.kind} {self.name}"):
+            pass
+
+
+def _check_tasks(registration: Registration, tasks: tuple[str, ...]) -> None:
+    if isinstance(tasks, str) or not tasks or not set(tasks) <= set(TASKS):
+        raise ValueError(
+            f"{type(registration).__name__} {registration.name}: tasks {tasks!r} must be some of"
+            f" {TASKS}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteFile:
+    """A file of a dataset that can be downloaded.
+
+    Attributes
+    ----------
+    path: relative to the data home, with forward slashes.
+    urls: tried in this order.
+    sha256: of the whole file, 64 lower-case hexadecimal digits.
+    licence: terms of use.
+    bytes: length of the file.
+    extra: only needed for external unlabeled text.
+    agreement: the licence restricts use, so that the user must accept it before the download;
+        `licence` is the text to accept.
+    """
+
+    path: str
+    urls: tuple[str, ...]
+    sha256: str
+    licence: str
+    bytes: int
+    extra: bool = False
+    agreement: bool = False
+
+    def __post_init__(self) -> None:
+        """TypeError or ValueError for a wrong field."""
+        _check_texts(self)
+        _check_text_tuple(self, "urls")
+        if {"", ".", ".."} & set(self.path.split("/")) or "\\" in self.path or ":" in self.path:
+            # No registration may write outside the data home.
+            raise ValueError(f"RemoteFile: {self.path!r} is not a path below the data home")
+        if not _SHA256.fullmatch(self.sha256):
+            raise ValueError(f"RemoteFile {self.path}: sha256 must be 64 lower-case hex digits")
+        if not isinstance(self.bytes, int) or self.bytes < 1:  # limits the download
+            raise ValueError(f"RemoteFile {self.path}: bytes must be the length of the file")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetInfo(Registration):
+    """A dataset; its target is ``load(home: DataHome, **options) -> Dataset``.
+
+    With `draws` it is ``load(home: DataHome, *, seed: int = 0, **options) -> Dataset``.
+
+    Attributes
+    ----------
+    licence: of the corpus.
+    task: one of TASKS.
+    metric: name of the primary metric, e.g. ``"f1"``.
+    featurizer: name of the default featurizer.
+    protocol: splits and evaluation, in words.
+    files: needed in the data home, downloaded if missing.
+    own: files that the user must provide since they may not be redistributed, in words; "" = none.
+    options: ``"module:Struct"`` with the options of ``load``; "" = none.
+    tune: default tuning trials per method if all of train is labeled.
+    draws: the data depend on the seed of the run, which `load` gets: seed s is draw s.
+    """
+
+    licence: str
+    task: str
+    metric: str
+    featurizer: str
+    protocol: str
+    files: tuple[RemoteFile, ...] = ()
+    own: str = ""
+    options: str = ""
+    tune: int = 0
+    draws: bool = False
+
+    kind: ClassVar[str] = "dataset"
+
+    def __post_init__(self) -> None:
+        """TypeError or ValueError for a wrong field."""
+        super().__post_init__()
+        _check_text_tuple(self, "files", RemoteFile)
+        _check_tasks(self, (self.task,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturizerInfo(Registration):
+    """A featurizer; its target is a callable ``() -> TemplateFeaturizer``.
+
+    Attributes
+    ----------
+    columns: that the corpus must have.
+    tasks: that it is made for.
+    """
+
+    columns: tuple[str, ...] = ("word",)
+    tasks: tuple[str, ...] = TASKS
+
+    kind: ClassVar[str] = "featurizer"
+
+    def __post_init__(self) -> None:
+        """TypeError or ValueError for a wrong field."""
+        super().__post_init__()
+        _check_text_tuple(self, "columns")
+        _check_tasks(self, self.tasks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelInfo(Registration):
+    """A sequence model; its target is a class with ``Params``."""
+
+    kind: ClassVar[str] = "model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodInfo(Registration):
+    """A learning method; its target is a class with ``Params`` and ``fit``.
+
+    Attributes
+    ----------
+    baseline: whether other methods are compared with it.
+    tasks: that the method is for; runs on datasets of other tasks are skipped.
+    models: names of the models that it works with, () = all; runs with others are skipped.
+    needs: parameters that have no default of use: runs that leave one empty are skipped.
+    without_labels: whether it can learn without any labeled sentence; else such runs are skipped.
+    cost: CPU seconds of a training divided by the baseline's, roughly; ``sslbench choose`` tries
+        cheap methods first.
+    """
+
+    baseline: bool = False
+    tasks: tuple[str, ...] = TASKS
+    models: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    without_labels: bool = False
+    cost: float = 10.0
+
+    kind: ClassVar[str] = "method"
+
+    def __post_init__(self) -> None:
+        """TypeError or ValueError for a wrong field."""
+        super().__post_init__()
+        _check_text_tuple(self, "models")
+        _check_text_tuple(self, "needs")
+        _check_tasks(self, self.tasks)
+        if not 0 < self.cost < math.inf:
+            raise ValueError(f"{type(self).__name__}: cost must be a number above 0")
+
+    def misfit(self, task: str, model: str) -> str | None:
+        """Why the method cannot run on this task with this model; None if it can."""
+        if task not in self.tasks:
+            return f"for {', '.join(self.tasks)}, not {task}"
+        if self.models and model not in self.models:
+            return f"for model {', '.join(self.models)}, not {model}"
+        return None
+
+    def lacks(self, params: Mapping[str, Any], labeled: int | str) -> str | None:
+        """Why the method cannot run with these parameters and labels; None if it can."""
+        for name in self.needs:
+            if not params.get(name):
+                return f"without its parameter {name}: give --set {self.name}.{name}=..."
+        if labeled == 0 and not self.without_labels:
+            return "without labeled sentences, and learns from them"
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimilarityInfo(Registration):
+    """A similarity of graph vertices; its target is a callable ``() -> Similarity``.
+
+    The interface is `sslbench.engine.graph.similarity.Similarity`.
+    """
+
+    kind: ClassVar[str] = "similarity"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFeaturesInfo(Registration):
+    """Features that are learned from unlabeled text, for ``--with``.
+
+    The interface of its target is `sslbench.experiment.inputs.text_features.TextFeatures`.
+    """
+
+    kind: ClassVar[str] = "text feature"

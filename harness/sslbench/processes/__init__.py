@@ -1,0 +1,1 @@
+"""Child processes: starting, limiting and ending them."""

@@ -1,0 +1,133 @@
+"""Training and counting have the same bits whatever the number of threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from sslbench.engine.compilation.threads import using_threads
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.crf import (
+    BatchPotentials,
+    ChainModel,
+    HardLabels,
+    LogPartition,
+    Options,
+    PotentialGradient,
+    SymbolTables,
+    TrainingParams,
+)
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import F64, I32
+from support.symbol_counts import whole
+from support.synth_text import synth_text
+from support.threads import THREADS
+
+TEMPLATES = [
+    "word[0]",
+    "word[-1]|word[0]",
+    "bag: word[-3..-1]",
+    "word.suffix2[0]",
+    "edge: word[0]",
+    "edge: word.suffix1[-1]",
+    "edge: word.suffix2[0]",
+]
+
+
+def text() -> tuple[Corpus, I32, tuple[str, ...]]:
+    corpus = synth_text(300, seed=1)
+    column = corpus.column("label")
+    return corpus, column.codes.astype(np.int32), tuple(column.vocabulary.strings)
+
+
+def trained(support: str) -> F64:
+    corpus, codes, labels = text()
+    crf = ChainModel().prepare(
+        TemplateFeaturizer(TEMPLATES), corpus, codes, labels, state_support=support
+    )
+    crf.train(
+        [(crf.encode(corpus), HardLabels(codes))],
+        TrainingParams(sigma2=1.0),
+        options=Options(max_iterations=12),
+    )
+    return crf.weights
+
+
+def counted() -> list[F64]:
+    corpus, codes, labels = text()
+    featurizer = TemplateFeaturizer(TEMPLATES)
+    tables = SymbolTables.build(featurizer.templates, len(labels), [corpus], 2)
+    crf = ChainModel().prepare(featurizer, corpus, codes, labels, n_factors=tables.n_tables)
+    rng = np.random.default_rng(0)
+    crf.weights = rng.normal(0, 0.3, len(crf.weights))
+    tables.state[:] = rng.normal(-5, 1, tables.state.shape)
+    tables.arc[:] = rng.normal(-5, 1, tables.arc.shape)
+    crf.weights[crf.factor_indices] = np.abs(crf.weights[crf.factor_indices])
+    counts = tables.expected_counts(crf, [corpus])
+    bound = tables.bind(corpus)
+    assert bound.arc.shape[1] >= 2
+    assert bound.state.shape[1] >= 3
+    counted = [counts.chain, whole(counts.state), whole(counts.arc), np.array(counts.log_z)]
+    moved = [
+        tables.renew("state", counts.state, np.ones(tables.n_tables), 0.1, -20.0),
+        tables.renew("arc", counts.arc, np.ones(tables.n_tables), 0.1, -20.0),
+    ]
+    return [*counted, np.array(moved), tables.state, tables.arc]
+
+
+@pytest.mark.parametrize("support", ["all", "observed"])
+def test_training(support: str) -> None:
+    with using_threads(1):
+        expected = trained(support)
+    for threads in THREADS[1:]:
+        with using_threads(threads):
+            np.testing.assert_array_equal(trained(support), expected)
+
+
+def test_counts_of_symbol_tables() -> None:
+    with using_threads(1):
+        expected = counted()
+    for threads in THREADS[1:]:
+        with using_threads(threads):
+            for found, wanted in zip(counted(), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)
+
+
+class Recorded:
+    """log Z; records which batch was evaluated by which thread."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self.seen: list[tuple[int, int]] = []
+        self.seconds = seconds
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        self.seen.append((potentials.batch.lo, threading.get_ident()))
+        time.sleep(self.seconds)  # lets the others come
+        return LogPartition().evaluate(potentials)
+
+    def n_tokens(self, lengths: F64) -> float:
+        return float(lengths.sum())
+
+
+class Stateless(Recorded):
+    """The same, which allows several threads."""
+
+    stateless = True
+
+
+@pytest.mark.parametrize("kind", [Recorded, Stateless])
+def test_a_term_that_adds_up_sees_its_batches_in_order_in_one_thread(kind: type[Recorded]) -> None:
+    corpus, codes, labels = text()
+    crf = ChainModel().prepare(TemplateFeaturizer(TEMPLATES), corpus, codes, labels)
+    data = crf.encode(corpus)
+    assert len(data.batches) > 3
+    term = kind(0.02)
+    with using_threads(3):
+        crf.expect([(data, term)])
+    places = [lo for lo, _ in term.seen]
+    assert sorted(places) == [batch.lo for batch in data.batches]
+    alone = {thread for _, thread in term.seen} == {threading.get_ident()}
+    assert (alone and places == sorted(places)) is (kind is Recorded)

@@ -1,0 +1,451 @@
+"""Machine code is found by the content of the sources, not by their path."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib import import_module, invalidate_caches
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import sslbench
+import sslbench_datasets
+import sslbench_methods
+from sslbench.engine.compilation import compiled
+from sslbench.engine.features.kernels import token_positions
+from sslbench.engine.files import derived
+from sslbench.engine.files.folders import temporary_folder
+
+PACKAGE = "kernels_of_a_test"
+HELPER = """
+from sslbench.engine.compilation.compiled import njit
+FACTOR = 2.0
+@njit(cache=True, inline="always")
+def scaled(x):
+    return FACTOR * x
+"""
+KERNEL = """
+from sslbench.engine.compilation.compiled import njit
+from kernels_of_a_test.inner.helper import scaled
+@njit(cache=True)
+def kernel(x):
+    return scaled(x) + 1.0
+"""
+CALLED = """
+from sslbench.engine.compilation.compiled import njit
+@njit(cache=True)
+def scaled(x):
+    if x < 0.0:
+        raise ValueError("below zero")
+    return 2.0 * x
+"""
+ENVIRONMENT = dict(os.environ)  # as it is outside of the tests
+COMMON = {"__init__.py": "", "inner/__init__.py": "", "inner/helper.py": HELPER, "own.py": KERNEL}
+
+
+class Call(NamedTuple):
+    value: float
+    hits: int  # machine code that was found
+    misses: int  # compilations
+
+
+def write(folder: Path, changes: dict[str, str] | None = None) -> Path:
+    """Make the package below a folder."""
+    for name, text in {**COMMON, **(changes or {})}.items():
+        path = folder / PACKAGE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def call(folder: Path, module: str = "own") -> Call:
+    """Import the package of a folder as a new process would, and call its kernel."""
+    forget()
+    sys.path.insert(0, str(folder))
+    try:
+        kernel = import_module(f"{PACKAGE}.{module}").kernel
+    finally:
+        sys.path.remove(str(folder))
+    value = kernel(3.0)
+    return Call(
+        value, sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cache_misses.values())
+    )
+
+
+def forget() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+        del sys.modules[name]
+    invalidate_caches()
+    compiled.package_folder.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder for derived data."""
+    monkeypatch.setattr(compiled.config, "CACHE_DIR", "")
+    monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # sources change within a second here
+    yield tmp_path / "cache"
+    forget()
+    temporary_folder.cache_clear()
+
+
+def test_a_copy_at_another_path_is_not_compiled(tmp_path: Path, cache: Path) -> None:
+    assert call(write(tmp_path / "a")) == Call(7.0, 0, 1)
+    assert call(write(tmp_path / "b")) == Call(7.0, 1, 0)
+    assert [path.name for path in cache.iterdir()] == ["kernels"]
+    assert not list(tmp_path.rglob("__pycache__"))
+
+
+def test_a_change_in_an_inlined_function_of_another_file(tmp_path: Path) -> None:
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    changed = {"inner/helper.py": HELPER.replace("2.0", "5.0")}
+    assert call(write(tmp_path, changed)) == Call(16.0, 0, 1)
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)
+
+
+def inner(folder: Path) -> Call:
+    """As `call`, of the function that the kernel calls."""
+    sys.path.insert(0, str(folder))
+    try:
+        function = import_module(f"{PACKAGE}.inner.helper").scaled
+    finally:
+        sys.path.remove(str(folder))
+    with pytest.raises(ValueError, match="below zero"):
+        function(-1.0)
+    stats = function.stats
+    return Call(function(3.0), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+
+
+@pytest.mark.parametrize("same_process", [True, False])
+def test_a_function_that_was_compiled_for_a_kernel(tmp_path: Path, same_process: bool) -> None:
+    """It has no machine code of its own until Python calls it; then it has, and keeps it."""
+    folder = write(tmp_path, {"inner/helper.py": CALLED})
+    assert call(folder) == Call(7.0, 0, 1)
+    if same_process:
+        assert inner(folder) == Call(6.0, 0, 2)
+    else:
+        forget()
+        assert inner(folder) == Call(6.0, 0, 1)
+    forget()
+    assert inner(folder) == Call(6.0, 1, 0)
+
+
+@pytest.mark.parametrize("called_first", [True, False])
+def test_a_function_is_found_by_the_next_kernel(tmp_path: Path, called_first: bool) -> None:
+    """With or without machine code; errors pass through the kernels, from the cache, too."""
+    other = KERNEL.replace("+ 1.0", "+ 2.0")
+    folder = write(tmp_path, {"inner/helper.py": CALLED, "other.py": other})
+    assert call(folder) == Call(7.0, 0, 1)
+    if called_first:
+        inner(folder)
+    for misses in (1, 0):
+        assert call(folder, "other") == Call(8.0, 1 - misses, misses)
+        stats = sys.modules[f"{PACKAGE}.inner.helper"].scaled.stats
+        assert sum(stats.cache_hits.values()) == misses
+        assert not stats.cache_misses
+        with pytest.raises(ValueError, match="below zero"):
+            sys.modules[f"{PACKAGE}.other"].kernel(-1.0)
+
+
+def test_a_change_in_the_engines_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = tmp_path / "engine_of_a_test"
+    engine.mkdir()
+    (engine / "__init__.py").write_text("from numba import njit\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(compiled, "ENGINE", engine.name)
+    import_module(engine.name)
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (engine / "other.py").write_text("LIGHT = True\n")  # imports no compiler: concerns no kernel
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)
+    (engine / "__init__.py").write_text("from numba import prange\n")
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+
+
+@pytest.mark.parametrize("library", ["numba", "llvmlite", "numpy"])
+def test_another_version_of_a_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    before = compiled._key(compiled.ENGINE)
+    true = compiled.version
+    monkeypatch.setattr(compiled, "version", lambda name: true(name) + "x" * (name == library))
+    assert compiled._key(compiled.ENGINE) != before
+
+
+@pytest.fixture
+def no_cache(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of a cache that cannot be a folder; temporary files are in ``tmp``."""
+    cache.write_text("a file")
+    temporary(tmp_path / "tmp", monkeypatch)
+    return cache
+
+
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, no_cache: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The user's temporary folder is used, and one line says so."""
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)
+    (folder,) = (tmp_path / "tmp").glob(f"sslbench-*/kernels/{PACKAGE}-*")
+    (line,) = capfd.readouterr().err.splitlines()
+    kernels = no_cache / "kernels"
+    assert line.startswith(f"sslbench: {kernels}: Not a directory; compiled code is in ")
+    assert str(folder) in line
+
+
+@pytest.mark.usefixtures("no_cache")
+def test_no_folder_can_be_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is kept, and everything runs."""
+    shutil.rmtree(tmp_path / "tmp")
+    for _ in range(2):
+        assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (tmp_path / "tmp").mkdir()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "compiled code is not kept" in line
+
+
+@pytest.mark.parametrize("part", ["", "kernels", f"kernels/{PACKAGE}-KEY"])
+def test_a_folder_that_others_can_write_to(
+    tmp_path: Path,
+    cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    part: str,
+) -> None:
+    """Machine code is not read from there: somebody else could have put it there."""
+    temporary(tmp_path / "tmp", monkeypatch)
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (made,) = (cache / "kernels").iterdir()
+    (cache / part.replace(f"{PACKAGE}-KEY", made.name)).chmod(0o777)
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert "other users can write to" in line
+
+
+def temporary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this the temporary folder of the system, for a process that has said nothing yet."""
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("SSLBENCH_TOLD", "compiling")
+    temporary_folder.cache_clear()
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "empty": lambda path: path.write_bytes(b""),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "random": lambda path: path.write_bytes(np.random.default_rng(0).bytes(1000)),
+    "a byte": lambda path: path.write_bytes(path.read_bytes()[:-900] + b"x" * 900),
+    "missing": lambda path: path.unlink(),
+    "folder": lambda path: (path.unlink(), (path / "x").mkdir(parents=True)),
+    "dangling": lambda path: (path.unlink(), path.symlink_to("nowhere")),
+    "another": lambda path: path.write_bytes(
+        next(p for p in path.parents[2].rglob("*.nbc") if p != path).read_bytes()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damaged_machine_code_is_compiled_again(tmp_path: Path, cache: Path, name: str) -> None:
+    changed = {"inner/helper.py": HELPER.replace("2.0", "5.0")}
+    assert call(write(tmp_path, changed)) == Call(16.0, 0, 1)
+    before = set(cache.rglob("*.nbc"))
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    (path,) = set(cache.rglob("*.nbc")) - before
+    DAMAGES[name](path)
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    assert call(write(tmp_path)) == Call(7.0, 1, 0)
+
+
+def test_machine_code_cannot_be_written(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk: the function is compiled, and its code is not kept."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(derived, "write_atomically", full)
+    for _ in range(2):
+        assert call(write(tmp_path)) == Call(7.0, 0, 1)
+
+
+def test_cold_starts_at_once(tmp_path: Path, cache: Path) -> None:
+    """Processes that find an empty cache and compile the same functions, each for two types."""
+    code = "from kernels_of_a_test.own import kernel; print(kernel(3.0), kernel(3))"
+    paths = os.pathsep.join([str(write(tmp_path)), ENVIRONMENT.get("PYTHONPATH", "")])
+    variables = {**ENVIRONMENT, "SSLBENCH_CACHE": str(cache), "PYTHONPATH": paths}
+    variables.pop("NUMBA_CACHE_DIR", None)
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], env=variables, stdout=subprocess.PIPE)
+        for _ in range(int(os.environ.get("SSLBENCH_COLD_STARTS", "4")))
+    ]
+    assert {process.communicate()[0] for process in started} == {b"7.0 7.0\n"}
+    assert [process.returncode for process in started] == [0] * len(started)
+    assert len(list(cache.rglob("*.nbc"))) == 2
+    assert not list(cache.rglob("*.tmp"))
+    assert call(tmp_path) == Call(7.0, 1, 0)
+
+
+def test_two_signatures_at_once(tmp_path: Path, cache: Path) -> None:
+    """Two processes that compile a function for different types keep both."""
+    forget()
+    sys.path.insert(0, str(write(tmp_path)))
+    first = import_module(f"{PACKAGE}.own").kernel
+    forget()
+    second = import_module(f"{PACKAGE}.own").kernel
+    sys.path.remove(str(tmp_path))
+    assert first(3.0) == 7.0
+    assert second(3) == 7.0
+    assert call(tmp_path).hits == 1
+    assert len(list(cache.rglob("*.nbc"))) == 2
+
+
+def test_numbas_variable_moves_the_folder(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiled.config, "CACHE_DIR", str(tmp_path / "elsewhere"))
+    assert call(write(tmp_path)) == Call(7.0, 0, 1)
+    assert list(tmp_path.glob(f"elsewhere/kernels/{PACKAGE}-*/{PACKAGE}.own/*.nbc"))
+    assert not cache.exists()
+
+
+def test_other_decorators_keep_numbas_folder(tmp_path: Path, cache: Path) -> None:
+    """A plugin's own kernels, decorated by numba."""
+    plain = KERNEL.replace("from sslbench.engine.compilation.compiled", "from numba")
+    assert call(write(tmp_path, {"own.py": plain})) == Call(7.0, 0, 1)
+    assert list(tmp_path.glob(f"{PACKAGE}/__pycache__/own.kernel-*.nbi"))
+    assert not list(cache.rglob("own.kernel*"))
+
+
+def test_old_folders_are_removed(tmp_path: Path, cache: Path) -> None:
+    for age in range(8):
+        old = cache / "kernels" / f"{PACKAGE}-{age}"
+        old.mkdir(parents=True)
+        (old / "code").touch()
+        os.utime(old, (1e9 - age, 1e9 - age))
+    (cache / "kernels" / "another-0").mkdir()
+    call(write(tmp_path))
+    kept = {path.name for path in (cache / "kernels").iterdir()}
+    assert {"another-0", *(f"{PACKAGE}-{age}" for age in range(4))} < kept
+    assert len(kept) == 1 + compiled.KEPT
+
+
+def test_a_copy_of_this_package(tmp_path: Path) -> None:
+    """A kernel of the engine, compiled for this process, is found by one with other paths."""
+    assert token_positions(np.array([0, 2]), 1).tolist() == [1, 2]
+    skip = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(Path(sslbench.__file__).parent, tmp_path / "sslbench", ignore=skip)
+    code = """if 1:
+        import sys, numpy as np, sslbench
+        from sslbench.engine.features.kernels import token_positions as kernel
+        assert sslbench.__file__.startswith(sys.argv[1]), sslbench.__file__
+        print(kernel(np.array([0, 2]), 1).tolist(), len(kernel.stats.cache_hits))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)],
+        env={**ENVIRONMENT, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[1, 2] 1\n"
+
+
+BOUNDS = """
+    import numpy as np
+    from sslbench.engine.compilation import compiled
+    from sslbench.engine.compilation.compiled import kernel, parallel_kernel
+    from sslbench.engine.crf.simd import lanes
+
+    @kernel
+    def item(x, i):
+        return x[i]
+
+    @parallel_kernel(lambda x, n: n)
+    def items(begin, end, x, n):
+        for i in range(begin, end):
+            x[i] = 0.0
+
+    @kernel
+    def load(x, i):
+        return lanes.total(lanes.load(x, i))
+
+    @kernel
+    def spread(x, i):
+        return lanes.total(lanes.spread(x, i))
+
+    @kernel
+    def load_first(x, i, n):
+        return lanes.total(lanes.load_first(x, i, lanes.first(n), 0.0))
+
+    @kernel
+    def store_first(x, i, n):
+        lanes.store_first(x, i, lanes.first(n), lanes.splat(0.0))
+
+    def refused(function, *arguments):
+        try:
+            function(np.ones(12), *arguments)
+        except IndexError:
+            return True
+        return False
+
+    assert compiled.BOUNDS
+    print([refused(item, 11), refused(items, 12), refused(load, 4), refused(load_first, 9, 3),
+           refused(load_first, 12, 0), refused(store_first, 9, 3), refused(spread, 11)])
+    print([refused(item, 12), refused(items, 13), refused(load, 5), refused(load_first, 9, 4),
+           refused(load, -1), refused(store_first, 9, 4), refused(spread, 12)])
+"""
+
+
+def test_kernels_with_bounds_checks(tmp_path: Path) -> None:
+    """Also in other threads and in operations on eight lanes."""
+    file = tmp_path / "bounds.py"
+    file.write_text("\n".join(line[4:] for line in BOUNDS.splitlines()[1:]))
+    done = subprocess.run(
+        [sys.executable, str(file)],
+        env={**ENVIRONMENT, "SSLBENCH_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [str([False] * 7), str([True] * 7)], done.stderr
+
+
+DECORATORS = {"njit", "kernel", "inline_kernel", "parallel_kernel"}
+PACKAGES = (sslbench, sslbench_methods, sslbench_datasets)
+SOURCES = [(p.__name__, file) for p in PACKAGES for file, _ in compiled._kernel_sources(p.__name__)]
+
+
+@pytest.mark.parametrize(("package", "file"), SOURCES, ids=lambda value: value)
+def test_kernels_use_names_of_kernel_sources_alone(package: str, file: str) -> None:
+    """Else a change of such a name would leave the key, and so the old machine code, as it is."""
+    tree = ast.parse((Path(sys.modules[package].__file__ or "").parent / file).read_text())
+    origin = {
+        (name.asname or name.name): {f"{node.module}", f"{node.module}.{name.name}"}
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sslbench")
+        for name in node.names
+    }
+    known = {f"{p}/{f}".removesuffix(".py").replace("/", ".") for p, f in SOURCES}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and DECORATORS & {
+            _name(decorator) for decorator in function.decorator_list
+        }:
+            body = ast.Module(function.body, [])
+            names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+            for name in names & origin.keys():
+                assert origin[name] & known, f"{function.name}: {name}"
+
+
+def _name(decorator: ast.expr) -> str:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return called.id if isinstance(called, ast.Name) else ""
