@@ -56,7 +56,8 @@ OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 BOUNDS = os.environ.get("SSLBENCH_BOUNDSCHECK", "") == "1"
 KEPT = 5  # folders of one package: the newest
 _IS_KERNEL_SOURCE = re.compile(
-    rb"^\s*(from|import) (numba|sslbench\.compiled)\b|^# read by kernels$", re.MULTILINE
+    rb"^\s*(from|import) (numba|sslbench\.engine\.compilation\.compiled)\b|^# read by kernels$",
+    re.MULTILINE,
 )
 
 
