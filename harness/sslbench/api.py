@@ -22,6 +22,7 @@ from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.saved import SavedTagger
 from sslbench.experiment.run.saved import load_tagger as load
 from sslbench.experiment.run.train_one import TrainedTagger, train_tagger
+from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from sslbench.report.flat import flat_rows
 from sslbench.report.two_runs import RunComparison, compare_runs
@@ -130,7 +131,7 @@ def run(
         executor=executor,
         on_end=lambda record: tell(_line(record)),
     )
-    return run_grid(plan(request, store=kept, notice=tell), kept, options).records
+    return run_grid(plan(request, store=kept, notice=tell), kept, isolated, options).records
 
 
 def train(

@@ -20,6 +20,7 @@ from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.training import load_dataset
+from sslbench.isolation.start import isolated
 from sslbench.plugins import Registry, registry
 from sslbench.report.two_runs import RunComparison, compare_runs
 
@@ -133,7 +134,7 @@ class _Search:
         request = replace(request, methods=(candidate.method,), featurizer=candidate.featurizer)
         tasks = plan(request, store=self.store, plugins=self.plugins, notice=lambda text: None)
         options = GridOptions(timeout=round(_share(left), 1), retry=True)
-        return run_grid(tasks, self.store, options, self.plugins).records[0]
+        return run_grid(tasks, self.store, isolated, options, self.plugins).records[0]
 
 
 def choose(

@@ -7,7 +7,6 @@ if anything was lost, silent, ended in a traceback, or left a process behind:
     PYTHONPATH=tests python -m attacks.bits --number 2000
     PYTHONPATH=tests python -m attacks.methods
     PYTHONPATH=tests python -m attacks.models
-    PYTHONPATH=tests python -m attacks.plugin_imports
     PYTHONPATH=tests python -m attacks.texts
     PYTHONPATH=tests python -m attacks.stores
     PYTHONPATH=tests python -m attacks.disks

@@ -22,6 +22,7 @@ from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.training import RunTask
+from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from support.hostile_methods import BEHAVIORS, CHEATS, MARK
 
@@ -108,12 +109,12 @@ def attack(names: Sequence[str], jobs: int = 2) -> dict[str, tuple[RunRecord, li
         Store(folder / "runs").folder.mkdir()
         planned = tasks(["", *names], folder / "runs", folder / "data")
         first, last = planned[0], planned[0]
-        (before,) = run_all([first])
+        (before,) = run_all([first], isolated)
         Store(folder / "runs").save(before)
         stored = Store(folder / "runs").path(before.run_id).read_bytes()
-        records = run_all(planned[1:], jobs=jobs, timeout=TIMEOUT, memory=MEMORY)
+        records = run_all(planned[1:], isolated, jobs=jobs, timeout=TIMEOUT, memory=MEMORY)
         by_id = {record.run_id: record for record in records}
-        (after,) = run_all([last])
+        (after,) = run_all([last], isolated)
         found = {}
         for task, own in zip(planned[1:], names, strict=True):
             record = by_id[task.spec.run_id]

@@ -14,6 +14,7 @@ from sslbench.cli import cli
 from sslbench.engine.compilation import compile_time
 from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.run.runner import execute
+from sslbench.isolation.start import isolated
 from support.run_fakes import task
 
 SCRIPT = """
@@ -52,7 +53,7 @@ def test_a_run_does_not_count_compilation(monkeypatch: pytest.MonkeyPatch) -> No
     """The method says that it has compiled for an hour, in this process and in its own."""
     monkeypatch.setattr(compile_time, "_spent", compile_time.Seconds())
     asked = task("hostile", labeled=20, params={"how": "compile"})
-    here, (apart,) = execute(asked), run_all([asked])
+    here, (apart,) = execute(asked), run_all([asked], isolated)
     assert here.cpu_s == 0.0
     for record in (here, apart):
         assert record.status == "ok", record.error

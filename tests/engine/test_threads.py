@@ -18,7 +18,7 @@ from sslbench.engine.compilation.threads import (
     using_threads,
 )
 from sslbench.engine.types import I64
-from sslbench.processes.forked import in_fork
+from sslbench.processes import call_apart
 from support.threads import THREADS
 
 
@@ -73,7 +73,7 @@ def test_a_fork_has_threads_of_its_own() -> None:
         return out.tobytes()
 
     with using_threads(2):
-        assert both() == in_fork(both, 20)
+        assert both() == call_apart(both, 20)
 
 
 def test_the_number_of_threads() -> None:

@@ -17,6 +17,7 @@ from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records import claims as module
 from sslbench.experiment.records.claims import Claims
 from sslbench.experiment.records.store import Store
+from sslbench.isolation.start import isolated
 from support.run_fakes import install
 
 RUN = "0123456789abcdef"
@@ -130,7 +131,7 @@ def test_a_run_of_another_process_is_picked_up_or_taken_over(
     request = Request(["majority"], ["toy"], seeds=[0, 1], labeled=20, model="nothing", jobs=1)
     store, other = Store(tmp_path / "runs"), Store(tmp_path / "elsewhere")
     tasks = plan(request, store=None, notice=print)
-    (done,) = run_grid(tasks[:1], other).records
+    (done,) = run_grid(tasks[:1], other, isolated).records
     waited: list[int] = []
     with Claims(store.folder / "claims") as others:
         for task in tasks:
@@ -143,7 +144,7 @@ def test_a_run_of_another_process_is_picked_up_or_taken_over(
             for task in tasks:
                 others.release(task.spec.run_id)
 
-        result = run_grid(tasks, store, GridOptions(on_wait=finish))
+        result = run_grid(tasks, store, isolated, GridOptions(on_wait=finish))
     assert waited == [2]
     assert result.stored == 1
     assert [record.status for record in result.records] == ["ok", "ok"]

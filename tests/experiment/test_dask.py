@@ -25,6 +25,7 @@ from sslbench.experiment.identity.identity import processor
 from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute
+from sslbench.isolation.start import isolated
 from support.jess_cm_toys import assert_same, trained
 from support.run_fakes import task
 
@@ -158,7 +159,10 @@ def test_a_single_run_spreads_its_passes(cluster: Any, tmp_path: Path) -> None:
     for executor in ("local", f"dask:{cluster.scheduler_address}"):
         store = Store(tmp_path / executor.partition(":")[0])
         result = run_grid(
-            plan(request, store=store, notice=print), store, GridOptions(executor=executor)
+            plan(request, store=store, notice=print),
+            store,
+            isolated,
+            GridOptions(executor=executor),
         )
         records += result.records
     here, spread = records

@@ -19,6 +19,7 @@ from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.run.runner import execute
 from sslbench.experiment.run.training import RunTask
+from sslbench.isolation.start import isolated
 from support import run_fakes
 from support.run_fakes import task
 
@@ -29,7 +30,7 @@ def hostile(how: str) -> RunTask:
     return task("hostile", params={"how": how})
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.05)
@@ -48,7 +49,7 @@ def sleepers() -> list[psutil.Process]:
 def test_whatever_a_method_does_becomes_a_record_and_the_others_go_on() -> None:
     hows = ("raise", "exit", "kill", "allocate", "negative", "large")
     tasks = [hostile(how) for how in hows] + [task(labeled=20)]
-    records = {r.run_id: r for r in run_all(tasks, jobs=2)}
+    records = {r.run_id: r for r in run_all(tasks, isolated, jobs=2)}
     assert len(records) == len(tasks)
     by_how = {how: records[hostile(how).spec.run_id] for how in hows}
     assert {how: (r.status, r.error_kind) for how, r in by_how.items()} == {
@@ -75,7 +76,7 @@ def test_whatever_a_method_does_becomes_a_record_and_the_others_go_on() -> None:
 
 def test_a_hanging_run_is_killed_with_its_children() -> None:
     assert not sleepers()
-    (record,) = run_all([hostile("hang")], timeout=3.0)
+    (record,) = run_all([hostile("hang")], isolated, timeout=3.0)
     assert (record.status, record.error_kind) == ("timeout", "timeout")
     assert "3 s" in str(record.error)
     assert 2.9 <= record.wall_s < 30  # the method sleeps for longer
@@ -88,21 +89,21 @@ def test_children_are_fresh_interpreters_with_the_threads_asked(
 ) -> None:
     monkeypatch.setenv("NUMBA_NUM_THREADS", "7")
     monkeypatch.setattr(run_fakes.Majority, "fit", None)  # a forked child would inherit this
-    (record,) = run_all([task(labeled=20)])
+    (record,) = run_all([task(labeled=20)], isolated)
     assert record.status == "ok"
     assert record.environment["threads"] == 1
     assert os.environ["NUMBA_NUM_THREADS"] == "7"
 
 
 def test_what_a_method_prints_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
-    assert next(run_all([task(labeled=20)])).status == "ok"
+    assert next(run_all([task(labeled=20)], isolated)).status == "ok"
     out, err = capfd.readouterr()
     assert out == ""
     assert "chats on standard output" in err
 
 
 def test_leaving_the_iterator_kills_what_runs() -> None:
-    runs = run_all([task(labeled=20), hostile("hang")], jobs=2)
+    runs = run_all([task(labeled=20), hostile("hang")], isolated, jobs=2)
     assert next(runs).status == "ok"
     assert until(lambda: bool(sleepers()))
     runs.close()

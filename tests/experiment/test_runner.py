@@ -18,6 +18,7 @@ from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.integrity import decode
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute
+from sslbench.isolation.start import isolated
 from sslbench.report.leaderboard import leaderboard
 from sslbench.report.significance import count_table
 from support import run_fakes
@@ -188,19 +189,19 @@ def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
     store = Store(tmp_path)
     tasks = planned(tmp_path, methods=["majority", "hostile"], labeled=20)
     tasks += planned(tmp_path, datasets=["missing"])
-    first = run_grid(tasks, store)
+    first = run_grid(tasks, store, isolated)
     assert ran == ["majority", "hostile"]  # the data of the third could not be loaded
     assert [r.error_kind for r in first.records] == [None, "method", "input"]
     assert first.exit_status == 1
     assert len(store.records()) == 2  # bad input is to be mended, not remembered
-    again = run_grid(tasks[:2], store)
+    again = run_grid(tasks[:2], store, isolated)
     assert (again.stored, again.stored_failed, len(ran)) == (2, 1, 2)
     assert again.exit_status == 1
-    retried = run_grid(tasks[:2], store, GridOptions(retry=True))
+    retried = run_grid(tasks[:2], store, isolated, GridOptions(retry=True))
     assert (retried.stored, ran[2:]) == (1, ["hostile"])
-    assert run_grid(tasks[2:], store).exit_status == 2
+    assert run_grid(tasks[2:], store, isolated).exit_status == 2
     with pytest.raises(UserError, match="executor"):
-        run_grid(planned(tmp_path, seeds=[9]), store, GridOptions(executor="cloud"))
+        run_grid(planned(tmp_path, seeds=[9]), store, isolated, GridOptions(executor="cloud"))
 
 
 def sslbench(*words: str) -> Result:

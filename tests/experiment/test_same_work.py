@@ -18,6 +18,7 @@ from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute
 from sslbench.experiment.run.training import RunTask
+from sslbench.isolation.start import isolated
 from support import run_fakes
 from support.run_fakes import toy_splits
 
@@ -81,7 +82,7 @@ def test_data_that_change_after_the_plan_fail_the_run(
 
     monkeypatch.setattr("sslbench.experiment.execute.grid.run_all", in_process)
     store = Store(tmp_path)
-    result = run_grid(planned(seeds=[0, 1, 2]), store)
+    result = run_grid(planned(seeds=[0, 1, 2]), store, isolated)
     assert [record.status for record in result.records] == ["ok", "failed", "failed"]
     assert "the data of toy were changed since the run was planned" in result.records[1].error
     assert len(store.records()) == 1  # nothing is stored under the old data's name

@@ -20,6 +20,7 @@ from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store, StoreWarning
 from sslbench.experiment.run.runner import execute, failed
 from sslbench.experiment.run.training import RunTask
+from sslbench.isolation.start import isolated
 from support.run_fakes import task
 
 
@@ -135,7 +136,7 @@ def test_a_disk_that_fills_up_during_a_grid(
         disk.full = [store.folder]
 
     with pytest.warns(StoreWarning, match="cannot be written"):
-        result = run_grid(tasks, store, GridOptions(on_end=end))
+        result = run_grid(tasks, store, isolated, GridOptions(on_end=end))
     assert [r.run_id for r in result.records] == done
     assert [r.status for r in result.records] == ["ok"] * 4
     assert result.unsaved == done[1:]
@@ -143,7 +144,7 @@ def test_a_disk_that_fills_up_during_a_grid(
     (kept,) = (tmp_path / "cache" / "unsaved").iterdir()
     disk.full = []
     shutil.copytree(kept, store.folder, dirs_exist_ok=True)
-    again = run_grid(tasks, store)
+    again = run_grid(tasks, store, isolated)
     assert (again.stored, again.exit_status) == (4, 0)
     assert again.records == result.records
 
@@ -157,7 +158,7 @@ def test_the_grid_ends_where_nothing_can_be_kept(
         disk.full = [tmp_path]
 
     with pytest.warns(StoreWarning, match="the grid ended"):
-        result = run_grid(tasks, store, GridOptions(on_end=end))
+        result = run_grid(tasks, store, isolated, GridOptions(on_end=end))
     assert len(result.records) == 2
     assert result.unsaved == [result.records[1].run_id]
     assert result.exit_status == 1
@@ -182,7 +183,7 @@ def test_a_store_is_probed_before_the_first_run(
     options = GridOptions(on_start=started.append)
     monkeypatch.setattr(grid, "run_all", lambda *_, **__: pytest.fail("a run was started"))
     with pytest.raises(UserError, match="cannot be written") as caught:
-        run_grid(tasks, Store(folder), options)
+        run_grid(tasks, Store(folder), isolated, options)
     assert str(folder) in str(caught.value) or how == "long name"
     assert not started
 
@@ -191,9 +192,9 @@ def test_a_finished_grid_needs_no_writable_store(
     tmp_path: Path, tasks: list[RunTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store on a read-only disk can be shown."""
-    run_grid(tasks, Store(tmp_path / "runs"))
+    run_grid(tasks, Store(tmp_path / "runs"), isolated)
     monkeypatch.setattr(Store, "probe", lambda store: pytest.fail("probed"))
-    result = run_grid(tasks, Store(tmp_path / "runs"))
+    result = run_grid(tasks, Store(tmp_path / "runs"), isolated)
     assert result.stored == 4
 
 

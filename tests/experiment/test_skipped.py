@@ -15,6 +15,7 @@ from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute
+from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from sslbench.plugins.registrations import TASKS
 from sslbench.report.leaderboard import leaderboard
@@ -111,7 +112,7 @@ def test_a_method_that_does_not_fit_is_not_even_started(
     )
     request = Request(["segmenter"], ["toy"], model="nothing", settings=["weight=2"])
     run_tasks = plan(request, store=None, notice=lambda text: None)
-    result = run_grid(run_tasks, Store(tmp_path / "runs"), GridOptions(retry=True))
+    result = run_grid(run_tasks, Store(tmp_path / "runs"), isolated, GridOptions(retry=True))
     assert started == []
     assert [record.params["weight"] for record in result.skipped] == [2.0]
     assert result.failed == []

@@ -32,6 +32,7 @@ from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute
+from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from support.run_fakes import install
 
@@ -154,9 +155,11 @@ def test_runs_are_reused_as_asked(store: Store) -> None:
     replay(store, records[0])
     request = Request(["majority"], ["toy"], seeds=[0, 1, 2], labeled=20, model="nothing")
     tasks = plan(request, store=None, notice=print)
-    assert run_grid(tasks, store, GridOptions(reuse="stale")).stored == 3
-    assert run_grid(tasks, store, GridOptions(reuse="verified")).stored == 3  # two by the canary
-    assert run_grid(tasks, store, GridOptions(reuse="current")).stored == 0
+    assert run_grid(tasks, store, isolated, GridOptions(reuse="stale")).stored == 3
+    assert (
+        run_grid(tasks, store, isolated, GridOptions(reuse="verified")).stored == 3
+    )  # two by the canary
+    assert run_grid(tasks, store, isolated, GridOptions(reuse="current")).stored == 0
     assert by_seed(store) == ["current"] * 3
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -28,12 +27,12 @@ from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation import landlock
 from sslbench.isolation.audit import Watch
-from sslbench.isolation.messages import Restrict
-from sslbench.isolation.server import _Server
+from sslbench.isolation.messages import Restrictions
+from sslbench.isolation.server import restrict
 from sslbench.isolation.start import isolated
 from sslbench.isolation.text import portable, without_later_words
 from sslbench.plugins import registry
-from sslbench.processes.forked import ForkError, in_fork
+from sslbench.processes import call_apart
 from support.run_fakes import install, task
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")
@@ -48,7 +47,7 @@ def in_child(call: object) -> str:
         except Exception as error:
             return type(error).__name__.encode()
 
-    return in_fork(answer, 20).decode()
+    return call_apart(answer, 20).decode()
 
 
 def restricted(hidden: list[Path], writable: list[Path], call: object) -> str:
@@ -118,10 +117,10 @@ def test_a_kernel_beside_a_hidden_dataset_keeps_its_machine_code(tmp_path: Path)
         for name in [each for each in sys.modules if each.startswith("sslbench_datasets.letters")]:
             del sys.modules[name]
         package_folder.cache_clear()
-        server = _Server(None, None, None)  # type: ignore[arg-type]
-        server.restrict(Restrict(hidden, [tmp_path], [loader], tmp_path, None, None))
+        watch = Watch()
+        restrict(Restrictions(hidden, [tmp_path], [loader], tmp_path, None, None), watch)
         kernels = import_module("sslbench_datasets.letters.emd")
-        return isinstance(kernels.count._cache, KernelCache), server.watch.take()
+        return isinstance(kernels.count._cache, KernelCache), watch.take()
 
     assert in_child(import_it) == str((True, []))
 
@@ -145,23 +144,12 @@ def test_a_folder_of_the_run_in_the_hidden_store_is_open(tmp_path: Path) -> None
     assert in_child(look) == "B"
 
 
-@linux
-def test_a_forked_call_that_ends_or_hangs_is_an_error() -> None:
-    assert in_fork(lambda: b"x" * 10**6, 20) == b"x" * 10**6
-    with pytest.raises(ForkError, match="without a result"):
-        in_fork(lambda: os._exit(0), 20)
-    with pytest.raises(ForkError, match="more than"):
-        in_fork(lambda: subprocess.call(["sleep", "60"]) and b"", 0.3)
-    with pytest.raises(ForkError, match="more than 16,777,216 bytes"):
-        in_fork(lambda: b"x" * 2**25, 20)
-
-
 def test_a_run_without_a_usable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before, each run failed: the folder could not be made."""
     (tmp_path / "cache").write_text("a file")
     monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
     install(tmp_path, monkeypatch)
-    (record,) = run_all([task(labeled=20)])
+    (record,) = run_all([task(labeled=20)], isolated)
     registry.cache_clear()
     assert record.status == "ok", record.error
 
@@ -205,7 +193,7 @@ def test_a_text_to_tag_is_sent_without_the_words_of_later_text() -> None:
 @pytest.mark.usefixtures("fake_plugin")
 def test_the_process_changes_no_result() -> None:
     asked = task(labeled=20, tune=3)
-    here, (apart,) = execute(asked), run_all([asked])
+    here, (apart,) = execute(asked), run_all([asked], isolated)
     assert apart.status == "ok", apart.error
     assert apart.predictions_sha256 == here.predictions_sha256
     assert [each["score"] for each in apart.tuning] == [each["score"] for each in here.tuning]
@@ -234,7 +222,7 @@ def test_a_method_may_print_where_the_command_writes_to_a_file(
 @pytest.mark.usefixtures("fake_plugin")
 def test_a_run_beyond_its_memory_ends_and_the_others_go_on() -> None:
     tasks = [task("hostile", params={"how": "large"}), task(labeled=20)]
-    large, other = sorted(run_all(tasks, memory=250 * 2**20), key=lambda r: r.method)
+    large, other = sorted(run_all(tasks, isolated, memory=250 * 2**20), key=lambda r: r.method)
     assert (large.status, large.error_kind) == ("memory", "memory")
     assert "--memory" in str(large.error)
     assert other.status == "ok"

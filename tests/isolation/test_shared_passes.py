@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sslbench.engine.features import Streams, Template
 from sslbench.engine.spread import using_broker
 from sslbench.experiment.run.fitting import MethodEndedError, MethodError
 from sslbench.isolation import messages
+from sslbench.isolation.audit import Watch
 from sslbench.isolation.process import MethodProcess
 from sslbench.isolation.server import _failed, _next, _Server
 from support.brokers import BytesBroker
@@ -38,14 +40,12 @@ class Parent(MethodProcess):
     """The run's side over a pipe, without a process on the other side."""
 
     def __init__(self, connection: Connection, broker: BytesBroker | None) -> None:
-        self._connection, self._output, self._restrictions = connection, NoOutput(), None
-        self._ended, self._unused = Pipe()
+        self._connection, self._output = connection, NoOutput()
+        ended, self._unused = Pipe()
+        self._child: Any = SimpleNamespace(ended=ended, why=lambda error, most: f"ended: {error}")
         self._workers = None if broker is None else "tcp://a:1"
         self._broker: Any = broker
         self._compiled, self.violations = Seconds(), []
-
-    def _end(self, error: BaseException) -> str:
-        return f"ended: {error}"
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def asked() -> Iterator[Callable[[Child, BytesBroker | None], bytes]]:
 
     def ask(child: Child, broker: BytesBroker | None) -> bytes:
         ours, theirs = Pipe()
-        server: Any = _Server(theirs, None, None)  # type: ignore[arg-type]
+        server: Any = _Server(theirs, None, None, Watch(), "audit hook")  # type: ignore[arg-type]
 
         def serve() -> None:
             _next(theirs)
@@ -70,7 +70,7 @@ def asked() -> Iterator[Callable[[Child, BytesBroker | None], bytes]]:
         threads.append(threading.Thread(target=serve, daemon=True))
         threads[-1].start()
         request = messages.Describe()
-        return Parent(ours, broker)._exchange(request, messages.Predicted).codes
+        return Parent(ours, broker)._ask(request, messages.Predicted).codes
 
     yield ask
     for thread in threads:
@@ -132,16 +132,8 @@ def test_other_names_are_refused(asked: Asked, name: str) -> None:
 
 def test_no_more_bytes_than_the_limit(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages, "MAX_LARGE", 10)
-    with pytest.raises(MethodEndedError, match=r"ended: \d+ bytes"):
+    with pytest.raises(MethodEndedError, match="ended: bad message length"):
         asked(fitted, BytesBroker())
-
-
-def test_large_messages_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "MAX_REPLY", 7)
-    for data in (b"", b"1234567", b"12345678", bytes(range(50))):
-        ours, theirs = Pipe()
-        messages.send_large(theirs, data)
-        assert messages.receive_large(ours) == data
 
 
 def work() -> bytes:

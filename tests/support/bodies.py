@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 
@@ -24,3 +25,14 @@ def dies(number: int) -> bytes:
 
 def leaves(status: int) -> bytes:
     os._exit(status)
+
+
+def sends(number: int) -> bytes:
+    return b"x" * number
+
+
+def starts_a_daemon() -> bytes:
+    """Start a process of its own session whose parent ends; return its number."""
+    daemon = "subprocess.Popen(['sleep', '600'], stdout=2, start_new_session=True)"
+    words = [sys.executable, "-c", f"import subprocess; print({daemon}.pid)"]
+    return subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout

@@ -40,7 +40,7 @@ class Site:
         (info / "entry_points.txt").write_text(entry_points, encoding="utf-8")
 
     def python(
-        self, *arguments: str, cwd: Path | None = None, **variables: str
+        self, *arguments: str, cwd: Path | None = None, input: str | None = None, **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Run Python with the folder on its path."""
         path = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")])
@@ -49,6 +49,7 @@ class Site:
             [sys.executable, *arguments],
             env=environment,
             cwd=cwd,
+            input=input,
             capture_output=True,
             text=True,
             timeout=300,

@@ -126,10 +126,6 @@ def cli(debug: bool) -> None:
     A first run, which needs no files:
         sslbench run --method supervised --method jess_cm --dataset synth --labeled 50
     """
-    from sslbench.cli.text import show_printed
-    from sslbench.plugins.trial import guard_imports
-
-    guard_imports(show_printed)
 
 
 def main() -> None:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sslbench.experiment.execute.grid import GridResult
-    from sslbench.experiment.execute.nursery import Nursery
     from sslbench.experiment.records.record import RunRecord
     from sslbench.experiment.run.training import RunTask
+    from sslbench.processes import ForkServer
 
 
 @click.command("run")
@@ -104,15 +104,15 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.plugins import registry
 
-    warn_of_problems(registry())
-    with _nursery(given) as nursery, plain_warnings():
+    with _server(given) as server, plain_warnings():  # before plugins are imported
+        warn_of_problems(registry())
         tasks = _tasks(given)
         if given["dry_run"]:
             show_price(tasks, given)
             return
         options = {name: given[name] for name in _GRID}
-        result = run_shown(tasks, given["store"], nursery=nursery, **options)
-    from sslbench.cli.results import print_results  # it imports numpy: after the nursery
+        result = run_shown(tasks, given["store"], server=server, **options)
+    from sslbench.cli.results import print_results  # it imports numpy: after the server
 
     print_results(result.records, given["form"])
     for warning in _warnings(result.records):
@@ -126,19 +126,17 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
 
 @contextmanager
-def _nursery(given: dict[str, Any]) -> Iterator[Nursery | None]:
-    """An early nursery where the runs are local, with the methods and the model imported."""
-    from sslbench.experiment.execute.nursery import early_nursery
-    from sslbench.plugins import registry
+def _server(given: dict[str, Any]) -> Iterator[ForkServer | None]:
+    """An early server of processes where the runs are local, with the methods imported."""
+    from sslbench.experiment.execute.preload import early_server
 
     if given["dry_run"] or given["executor"] != "local":
         yield None
         return
     threads = given["threads"] or max(1, (os.cpu_count() or 1) // given["jobs"])
-    names = [("methods", name) for name in given["methods"]]
-    nursery = early_nursery(threads, registry().own_targets(*names))
-    with nullcontext() if nursery is None else closing(nursery):
-        yield nursery
+    server = early_server(threads, [("methods", name) for name in given["methods"]])
+    with nullcontext() if server is None else closing(server):
+        yield server
 
 
 #: how many methods a warning names at most
@@ -176,6 +174,7 @@ def run_shown(run_tasks: Sequence[RunTask], store: str | Path, **options: Any) -
     from sslbench.cli.messages import GridProgress
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.records.store import Store
+    from sslbench.isolation.start import isolated
 
     n_runs = sum(task.skip_reason is None for task in run_tasks)
     with GridProgress(n_runs) as progress:
@@ -186,7 +185,7 @@ def run_shown(run_tasks: Sequence[RunTask], store: str | Path, **options: Any) -
             on_end=progress.end,
             on_wait=progress.wait,
         )
-        return run_grid(run_tasks, Store(store), shown)
+        return run_grid(run_tasks, Store(store), isolated, shown)
 
 
 def _show_tracebacks(records: Sequence[RunRecord]) -> None:

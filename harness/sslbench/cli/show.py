@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
 
 import click
 
-from sslbench.cli.text import EXTRA_NOTE, echo, labeled, table, warn_of_problems
+from sslbench.cli.text import EXTRA_NOTE, echo, labeled, show_traceback, table, warn_of_problems
 from sslbench.engine.errors import UserError
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.hooks import KINDS
@@ -77,6 +78,7 @@ def _show(plugins: Registry, info: Registration) -> None:
                 _show_search(params)
     except UserError as problem:
         echo(f"sslbench: warning: {problem}", err=True)
+        show_traceback("".join(traceback.format_exception(problem)))
 
 
 def _show_method(info: MethodInfo) -> None:

@@ -59,18 +59,17 @@ def percentages(metrics: Mapping[str, float]) -> str:
 
 
 def warn_of_problems(plugins: Registry) -> None:
-    """Write a warning to standard error for each plugin with errors; --debug: and its output."""
+    """Write a warning to standard error for each plugin with errors; --debug: and its traceback."""
     for problem in plugins.problems:
         echo(f"sslbench: warning: {problem}", err=True)
-        if problem.output:
-            show_printed(problem.output)
+        show_traceback(problem.traceback)
 
 
-def show_printed(output: str) -> None:
-    """With --debug: write to standard error what the import of a plugin has printed."""
+def show_traceback(text: str) -> None:
+    """With --debug: write a traceback to standard error."""
     context = click.get_current_context(silent=True)
-    if context is not None and context.find_root().params.get("debug"):
-        echo(f"it printed:\n{output.rstrip()}", err=True)
+    if text and context is not None and context.find_root().params.get("debug"):
+        echo(text.rstrip(), err=True)
 
 
 def duration(seconds: float) -> str:

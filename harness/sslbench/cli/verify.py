@@ -119,6 +119,7 @@ def _replays(
     from sslbench.experiment.identity.replay import on_another_processor, replay_task, verification
     from sslbench.experiment.identity.staleness import save_verification
     from sslbench.experiment.records.record import SCHEMA
+    from sslbench.isolation.start import isolated
     from sslbench.plugins import registry
 
     threads = max(1, (os.cpu_count() or 1) // given["jobs"])
@@ -135,7 +136,9 @@ def _replays(
             originals.setdefault(task.spec.run_id, []).append(record)
             yield task
 
-    replays = run_all(tasks(), jobs=given["jobs"], threads=threads, timeout=given["timeout"])
+    replays = run_all(
+        tasks(), isolated, jobs=given["jobs"], threads=threads, timeout=given["timeout"]
+    )
     for again in replays:
         yield from refused
         refused.clear()

@@ -59,6 +59,7 @@ def _run(
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.planning.plan import Request, plan
     from sslbench.experiment.records.store import Store
+    from sslbench.isolation.start import isolated
 
     with TemporaryDirectory(prefix="sslbench-warmup-") as folder:
         store = Store(Path(folder))
@@ -74,4 +75,4 @@ def _run(
         n_runs = sum(task.skip_reason is None for task in tasks)
         with GridProgress(n_runs) as progress:
             options = GridOptions(jobs=jobs, on_start=progress.start, on_end=progress.end)
-            return run_grid(tasks, store, options)
+            return run_grid(tasks, store, isolated, options)

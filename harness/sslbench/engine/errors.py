@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 _LONGEST = 1000  # characters shown of a message or hint, which may quote a very long line
+_READ = 100_000  # characters of an exception's text that are looked at
 
 
 class UserError(Exception):
@@ -45,6 +46,15 @@ class UserError(Exception):
 
 class InputWarning(UserWarning):
     """Something in the input that a user should know; the command line shows it in one line."""
+
+
+def described(problem: BaseException) -> str:
+    """Return type and message of an exception as one printable line of limited length."""
+    try:
+        text = " ".join(str(problem)[:_READ].split())
+    except Exception:  # the exception may be of a plugin's class
+        text = ""
+    return shortened(f"{type(problem).__name__}: {text}" if text else type(problem).__name__)
 
 
 def shortened(text: str) -> str:

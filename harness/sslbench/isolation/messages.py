@@ -7,7 +7,6 @@ plain data, of bounded size, and decoded by type.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,10 +23,15 @@ MAX_LARGE = 2**36  # bytes of a pass, a unit: the memory limit of the run ends i
 MAX_TRACE = 2**22  # bytes, as JSON
 MAX_LABELS = 100_000  # of a tagger and its variants together
 
+#: how files are kept from the process
+Isolation = Literal["landlock", "audit hook"]
+
 
 @dataclass(frozen=True)
-class Restrict:
-    """hidden, writable: see `landlock.restrict`.  memory: bytes that may be allocated; None = all.
+class Restrictions:
+    """Of the plugins' process.
+
+    hidden, writable: see `landlock.restrict`.  memory: bytes that may be allocated; None = all.
 
     modules: names of modules and packages whose import is refused.  temporary: for temporary files.
     checkpoints: a folder that may be read and written although it is in a hidden one.
@@ -72,7 +76,7 @@ class Predict:
     corpus: Corpus
 
 
-Request = Restrict | Describe | Fit | Predict
+Request = Describe | Fit | Predict
 
 
 @dataclass(frozen=True)
@@ -87,12 +91,6 @@ class Take:
     """The next result of the pass in progress; None: there are no more."""
 
     data: bytes | None
-
-
-class Restricted(msgspec.Struct, tag=True):
-    """by: how files are kept from the process."""
-
-    by: Literal["landlock", "audit hook"]
 
 
 class Described(msgspec.Struct, tag=True):
@@ -132,7 +130,7 @@ class Failed(msgspec.Struct, tag=True):
 
 
 class Share(msgspec.Struct, tag=True):
-    """Asks the run to have a pass done by workers, see `Broker`; `work` follows (`send_large`)."""
+    """Asks the run to have a pass done by workers, see `Broker`; `work` follows as a message."""
 
     name: str
     key: str
@@ -140,31 +138,12 @@ class Share(msgspec.Struct, tag=True):
 
 
 class Given(msgspec.Struct, tag=True):
-    """Answer to `Give`; the unit follows (`send_large`), if there is one."""
+    """Answer to `Give`; the unit follows as a message, if there is one."""
 
     present: bool
 
 
-Answer = Restricted | Described | Fitted | Predicted | Share | Given | Failed
-
-
-def send_large(connection: Connection, data: bytes) -> None:
-    """More bytes than a message may have."""
-    connection.send_bytes(len(data).to_bytes(8, "little"))
-    for at in range(0, len(data), MAX_REPLY):
-        connection.send_bytes(data[at : at + MAX_REPLY])
-
-
-def receive_large(connection: Connection) -> bytes:
-    """What `send_large` was given; OSError beyond `MAX_LARGE`."""
-    size = int.from_bytes(connection.recv_bytes(8), "little")
-    if size > MAX_LARGE:
-        raise OSError(f"{size} bytes")
-    parts: list[bytes] = []
-    while size > 0:
-        parts.append(connection.recv_bytes(min(size, MAX_REPLY)))
-        size -= len(parts[-1])
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+Answer = Described | Fitted | Predicted | Share | Given | Failed
 
 
 class Reply(msgspec.Struct):
@@ -174,5 +153,6 @@ class Reply(msgspec.Struct):
     """
 
     answer: Answer
+    isolation: Isolation
     violations: list[str] = []
     compiled: Seconds = Seconds()

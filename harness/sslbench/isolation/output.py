@@ -6,6 +6,7 @@ import os
 import sys
 
 from sslbench.engine.errors import printable
+from sslbench.processes.child import FORKS
 
 MAX_OUTPUT = 2**18  # bytes
 
@@ -13,13 +14,15 @@ MAX_OUTPUT = 2**18  # bytes
 class Output:
     """A pipe for the standard output and error of another process.
 
-    writing: its end for the other process.  Only on Linux, where that process is a fork.
+    writing: its end for the other process; None where that is no fork and has the streams of this.
     """
 
     def __init__(self) -> None:
         self._left = MAX_OUTPUT
-        self._reading, self.writing = os.pipe() if sys.platform == "linux" else (-1, 2)
-        if self._reading >= 0:
+        self.writing: int | None
+        self._reading, self.writing = -1, None
+        if FORKS:
+            self._reading, self.writing = os.pipe()
             os.set_blocking(self._reading, False)
 
     @property
@@ -29,7 +32,7 @@ class Output:
 
     def started(self) -> None:
         """The other process has its end."""
-        if self._reading >= 0:
+        if self.writing is not None:
             os.close(self.writing)
 
     def forward(self) -> None:

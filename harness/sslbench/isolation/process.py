@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
 import pickle
-import signal
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,7 +28,8 @@ from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
 from sslbench.isolation.text import portable, without_later_words
-from sslbench.processes.tree import descendants, exit_message, kill, signal_at_end_of_parent
+from sslbench.processes.child import FORKS, start
+from sslbench.processes.tree import kill, my_descendants
 
 _END_SECONDS = 0.2
 A = TypeVar("A", bound=messages.Answer)
@@ -60,7 +57,7 @@ class MethodProcess:
 
     Attributes
     ----------
-    isolation: "landlock" or "audit hook"; "none" before the first request.
+    isolation: "landlock" or "audit hook"; "none" before the first answer.
     violations: what the plugins have tried to read or import.
     earlier: see `RunMethod`.
     """
@@ -71,24 +68,15 @@ class MethodProcess:
         self,
         method: LocalMethod,
         context: Callable[[int], RunContext],
-        restrictions: messages.Restrict,
+        restrictions: messages.Restrictions,
         workers: str | None = None,
     ) -> None:
-        start: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-        self._connection, theirs = start.Pipe()
+        self._others = my_descendants()
         self._output = Output()
-        self._others = descendants()
-        self._process = start.Process(
-            target=_main,
-            args=(theirs, self._output.writing, method, context, workers is not None, os.getpid()),
-        )
-        self._process.start()
-        theirs.close()
+        given = restrictions, method, context, workers is not None
+        self._child = start(serve, *given, fork=FORKS, output=self._output.writing)
+        self._connection = self._child.connection
         self._output.started()
-        # The sentinel is a file that the process closes with the others.
-        pidfd = getattr(os, "pidfd_open", None)
-        self._ended = pidfd(self._process.pid) if pidfd else self._process.sentinel
-        self._restrictions: messages.Restrict | None = restrictions
         self._temporary = restrictions.temporary
         self._texts: list[tuple[Shards, Shards]] = []
         self._fits = 0
@@ -111,7 +99,7 @@ class MethodProcess:
         """
         passes = 0.0 if self._broker is None else self._broker.cpu
         with contextlib.suppress(psutil.Error):
-            spent = sum(psutil.Process(self._process.pid).cpu_times()[:4])
+            spent = sum(psutil.Process(self._child.pid).cpu_times()[:4])
             return max(0.0, spent - self._compiled.cpu) + passes
         return passes
 
@@ -164,28 +152,22 @@ class MethodProcess:
         """End the process and all that it has started."""
         if self._broker is not None:
             self._broker.close()
-        self._connection.close()
-        wait([self._ended], _END_SECONDS)
-        kill(descendants() - self._others)
-        self._process.join()
+        self._child.end(_END_SECONDS)
+        kill(my_descendants() - self._others)  # orphans of the process
         self._output.close()
 
     def _ask(self, request: messages.Request, answer: type[A]) -> A:
-        """Send a request and wait for the answer; restrict the process before the first one."""
-        if self._restrictions is not None:
-            restrictions, self._restrictions = self._restrictions, None
-            self.isolation = self._exchange(restrictions, messages.Restricted).by
-        return self._exchange(request, answer)
+        """Send a request, wait for the answer.
 
-    def _exchange(self, request: messages.Request, answer: type[A]) -> A:
-        """Until the answer comes, what is printed is passed on, and passes are shared out."""
+        Until it comes, what is printed is passed on, and passes are shared out.
+        """
         try:
             self._send(request)
             reply = self._reply()
             while isinstance(reply.answer, messages.Share):
                 reply = self._share(reply.answer)
         except (EOFError, OSError) as error:
-            raise MethodEndedError(self._end(error)) from None
+            raise MethodEndedError(self._child.why(error, messages.MAX_REPLY)) from None
         return self._checked(reply.answer, answer)
 
     def _send(self, message: messages.Request | messages.Give | messages.Take) -> None:
@@ -196,7 +178,7 @@ class MethodProcess:
         """The next one; MethodError if it is none."""
         while self._connection not in (ready := wait(self._sources)):
             self._output.forward()
-            if self._ended in ready and not self._connection.poll():
+            if self._child.ended in ready and not self._connection.poll():
                 raise EOFError
         data = self._connection.recv_bytes(messages.MAX_REPLY)
         self._output.forward()
@@ -205,12 +187,12 @@ class MethodProcess:
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise MethodError(f"the answer of the method's process is damaged: {error}") from None
         self.violations += reply.violations
-        self._compiled = reply.compiled
+        self._compiled, self.isolation = reply.compiled, reply.isolation
         return reply
 
     def _share(self, share: messages.Share) -> messages.Reply:
         """Have a pass done; the reply that follows it."""
-        work = messages.receive_large(self._connection)
+        work = self._connection.recv_bytes(messages.MAX_LARGE)
         if self._workers is None or share.name not in PASSES:
             raise MethodError(f"the method's process asks for a pass {share.name!r}")
         self._broker = self._broker or DaskBroker(self._workers)
@@ -232,11 +214,12 @@ class MethodProcess:
         reply = self._reply()
         if not isinstance(reply.answer, messages.Given):
             raise _BrokenOffError(reply)
-        return messages.receive_large(self._connection) if reply.answer.present else None
+        present = reply.answer.present
+        return self._connection.recv_bytes(messages.MAX_LARGE) if present else None
 
     @property
     def _sources(self) -> list[Any]:
-        return [self._connection, self._ended, *self._output.sources]
+        return [self._connection, self._child.ended, *self._output.sources]
 
     def _checked(self, found: messages.Answer, answer: type[A]) -> A:
         if isinstance(found, messages.Failed):
@@ -248,13 +231,6 @@ class MethodProcess:
         if not isinstance(found, answer):
             raise MethodError("the method's process gave another answer than it was asked for")
         return found
-
-    def _end(self, error: BaseException) -> str:
-        """Why there is no answer, in one line."""
-        if not wait([self._ended], _END_SECONDS):
-            return f"the answer of the method's process is too large, or broken: {error}"
-        self._process.join()
-        return exit_message(self._process.exitcode)
 
 
 @dataclass(frozen=True)
@@ -281,30 +257,3 @@ def _trace(data: bytes) -> dict[str, Any]:
         return {"dropped": f"a trace of {len(data)} bytes"}
     found = msgspec.json.decode(data)
     return found if isinstance(found, dict) else {}
-
-
-def _main(
-    connection: Connection,
-    output: int,
-    method: LocalMethod,
-    context: Callable[[int], RunContext],
-    workers: bool,
-    parent: int,
-) -> None:
-    """Body of the process. Files of the run, its pipe to the command among them, are closed."""
-    if sys.platform == "linux":
-        signal_at_end_of_parent(signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        # The streams of the command may be a notebook's, or write to a file that is closed next.
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
-        kept = connection.fileno()
-        os.closerange(3, kept)
-        os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
-    serve(connection, method, context, workers)
-    with contextlib.suppress(BaseException):
-        sys.stdout.flush()
-    os._exit(0)  # what a plugin has registered for the end of the process does not run

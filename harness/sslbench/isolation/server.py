@@ -8,7 +8,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from sslbench.engine.compilation.compile_time import compile_seconds
-from sslbench.engine.errors import UserError, printable
+from sslbench.engine.errors import UserError, described, printable
 from sslbench.engine.spread import using_broker
 from sslbench.experiment.inputs.problem import Tagger, predicted
 from sslbench.experiment.records.record import TRACEBACK_LINES, jsonable
@@ -24,20 +24,24 @@ from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.isolation import landlock, messages
 from sslbench.isolation.audit import Watch
-from sslbench.plugins.hooks import described
 from sslbench.processes.tree import limit_memory
 
 _LINE = 500  # characters of a line of a traceback
 
 
 def serve(
-    connection: Connection, method: LocalMethod, context: Callable[[int], RunContext], workers: bool
+    connection: Connection,
+    restrictions: messages.Restrictions,
+    method: LocalMethod,
+    context: Callable[[int], RunContext],
+    workers: bool,
 ) -> None:
     """Answer requests until the other side closes the connection.
 
     workers: the other side has passes done by workers.
     """
-    server = _Server(connection, method, context)
+    watch = Watch()
+    server = _Server(connection, method, context, watch, restrict(restrictions, watch))
     with suppress(EOFError, OSError), using_broker(server if workers else None):
         while True:
             request = _next(connection)
@@ -50,20 +54,19 @@ def _next(connection: Connection) -> Any:
     return pickle.loads(connection.recv_bytes())  # noqa: S301  # from our own side
 
 
+@dataclass
 class _Server:
-    def __init__(
-        self, connection: Connection, method: LocalMethod, context: Callable[[int], RunContext]
-    ) -> None:
-        self.connection = connection
-        self.method = method
-        self.context = context
-        self.watch = Watch()
-        self.number = 0
-        self.taggers: dict[str, Tagger] = {}
+    connection: Connection
+    method: LocalMethod
+    context: Callable[[int], RunContext]
+    watch: Watch
+    isolation: messages.Isolation
+    number: int = 0
+    taggers: dict[str, Tagger] = field(default_factory=dict)
 
     def reply(self, answer: messages.Answer) -> None:
         """Send an answer."""
-        reply = messages.Reply(answer, self.watch.take(), compile_seconds())
+        reply = messages.Reply(answer, self.isolation, self.watch.take(), compile_seconds())
         self.connection.send_bytes(msgspec.msgpack.encode(reply))
 
     def over(
@@ -71,14 +74,14 @@ class _Server:
     ) -> Iterator[bytes]:
         """See `Broker`: the other side asks for units and sends results."""
         self.reply(messages.Share(name, key, begin))
-        messages.send_large(self.connection, work)
+        self.connection.send_bytes(work)
         while True:
             match _next(self.connection):
                 case messages.Give(number):
                     unit = give(number)
                     self.reply(messages.Given(unit is not None))
                     if unit is not None:
-                        messages.send_large(self.connection, unit)
+                        self.connection.send_bytes(unit)
                 case messages.Take(None):
                     return
                 case messages.Take(bytes() as data):
@@ -88,8 +91,6 @@ class _Server:
         """Any exception of a plugin, also one that would end the process, is an answer."""
         try:
             match request:
-                case messages.Restrict():
-                    return self.restrict(request)
                 case messages.Describe():
                     return messages.Described(self.method.description)
                 case messages.Fit():
@@ -102,17 +103,6 @@ class _Server:
             return _failed("memory", error, f"out of memory (--memory); {described(error)}")
         except BaseException as error:
             return _failed("method", error, described(error))
-
-    def restrict(self, request: messages.Restrict) -> messages.Answer:
-        os.environ["TMPDIR"] = tempfile.tempdir = str(request.temporary)
-        if request.memory is not None:
-            limit_memory(request.memory)
-        _find_kernels(request.modules)
-        own = [] if request.checkpoints is None else [request.checkpoints]
-        self.watch.start(request.hidden, request.modules, own)
-        if landlock.restrict(request.hidden, [*request.writable, *own]):
-            return messages.Restricted("landlock")
-        return messages.Restricted("audit hook")
 
     def fit(self, request: messages.Fit) -> messages.Answer:
         self.taggers = {}  # what the last training holds is freed first
@@ -142,6 +132,18 @@ class _Server:
             raise RuntimeError("the tagger of an earlier training is gone")
         codes = predicted(self.taggers[request.variant], request.corpus)
         return messages.Predicted(codes.astype("<i4").tobytes())
+
+
+def restrict(given: messages.Restrictions, watch: Watch) -> messages.Isolation:
+    """Restrict this process; return what does it. watch: notes what is refused."""
+    os.environ["TMPDIR"] = tempfile.tempdir = str(given.temporary)
+    _find_kernels(given.modules)
+    own = [] if given.checkpoints is None else [given.checkpoints]
+    watch.start(given.hidden, given.modules, own)
+    restricted = landlock.restrict(given.hidden, [*given.writable, *own])
+    if given.memory is not None:  # last: a lack of memory is an answer to the first request
+        limit_memory(given.memory)
+    return "landlock" if restricted else "audit hook"
 
 
 def _find_kernels(modules: Iterable[str]) -> None:

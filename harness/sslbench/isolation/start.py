@@ -18,7 +18,7 @@ from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.run.checkpoints import checkpoint_folder
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.experiment.run.training import RunTask, training_context
-from sslbench.isolation.messages import Restrict
+from sslbench.isolation.messages import Restrictions
 from sslbench.isolation.process import MethodProcess
 from sslbench.plugins import Registry
 from sslbench.plugins.hooks import KINDS
@@ -37,7 +37,7 @@ def isolated(
     hidden = [*_data_files(run_task, plugins), *_sources(loader)]
     if run_task.store is not None:
         hidden.append(Path(run_task.store))
-    restrictions = Restrict(
+    restrictions = Restrictions(
         hidden=[path for path in hidden if path.exists()],
         writable=[*_derived(), user_cache_path("numba"), temporary, *_DEVICES],
         modules=loader,

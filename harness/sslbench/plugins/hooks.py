@@ -7,13 +7,16 @@ silently dropped. Here each plugin has its own manager, and its errors become me
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass, field
 from types import FunctionType
-from typing import NamedTuple
 
 import pluggy
 
-from sslbench.engine.errors import shortened
+from sslbench.engine.errors import described
 from sslbench.plugins.entry_points import EntryPoint
 from sslbench.plugins.registrations import (
     DatasetInfo,
@@ -34,6 +37,8 @@ KINDS: Mapping[str, type[Registration]] = {
     "similarities": SimilarityInfo,
     "text_features": TextFeaturesInfo,
 }
+MOST_REGISTRATIONS = 1000  # of a plugin
+_LONGEST_TRACEBACK = 20_000  # characters
 
 hookspec = pluggy.HookspecMarker(GROUP)
 hookimpl = pluggy.HookimplMarker(GROUP)
@@ -73,51 +78,51 @@ class Hooks:
         raise NotImplementedError
 
 
-class Found(NamedTuple):
-    """What one plugin registers: pairs of kind and registration, and its errors.
+@dataclass
+class PluginContents:
+    """What one plugin registers, as pairs of kind and registration, and its errors.
 
-    output: what it printed, if that was kept.
+    traceback: of its first exception, "" if there is none.
     """
 
-    registrations: list[tuple[str, Registration]]
-    problems: list[str]
-    output: str = ""
+    registrations: list[tuple[str, Registration]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    traceback: str = ""
 
-
-def read_plugin(entry: EntryPoint) -> Found:
-    """Import a plugin into this process and call its hooks."""
-    found = Found([], [])
-    try:
-        plugin = entry.load()
-        manager = pluggy.PluginManager(GROUP)
-        manager.add_hookspecs(Hooks)
-        manager.register(plugin, entry.name)
-    except (Exception, SystemExit) as problem:  # a script without a main guard may exit on import
-        found.problems.append(f"cannot be loaded: {described(problem)}")
-        return found
-    found.problems.extend(_misspelled_hooks(manager, plugin))
-    for kind, expected in KINDS.items():
+    @contextmanager
+    def catching(self, what: str) -> Iterator[None]:
+        """Turn an exception into a problem, SystemExit too: a script may exit on import."""
         try:
-            results = getattr(manager.hook, f"{GROUP}_{kind}")()
-        except (Exception, SystemExit) as problem:
-            found.problems.append(f"hook {GROUP}_{kind} failed: {described(problem)}")
-            continue
-        for result in results:
-            found.problems.extend(_take(found.registrations, kind, expected, result))
-    return found
+            yield
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as problem:
+            self.problems.append(f"{what}: {described(problem)}")
+            with suppress(Exception):  # of an exception that cannot be printed
+                lines = "".join(traceback.format_exception(problem))
+                self.traceback = self.traceback or lines[-_LONGEST_TRACEBACK:]
 
 
-_READ = 100_000  # characters of an exception's text
-
-
-def described(problem: BaseException) -> str:
-    """Type and message of an exception in one line of limited length."""
-    try:
-        text = str(problem)[:_READ]
-    except Exception:  # the exception may be a class of the plugin
-        text = ""
-    text = " ".join(text.split())
-    return shortened(f"{type(problem).__name__}: {text}" if text else type(problem).__name__)
+def read_plugin(entry: EntryPoint) -> PluginContents:
+    """Import a plugin and call its hooks. What it prints goes to standard error."""
+    contents = PluginContents()
+    manager = pluggy.PluginManager(GROUP)
+    manager.add_hookspecs(Hooks)
+    with redirect_stdout(sys.stderr), contents.catching("cannot be loaded"):
+        plugin = entry.load()
+        manager.register(plugin, entry.name)
+        contents.problems += _misspelled_hooks(manager, plugin)
+        for kind, expected in KINDS.items():
+            with contents.catching(f"hook {GROUP}_{kind} failed"):
+                for result in getattr(manager.hook, f"{GROUP}_{kind}")():
+                    contents.problems += _take(
+                        contents.registrations, kind, expected, result, entry.is_built_in
+                    )
+    n_registered = len(contents.registrations)
+    if n_registered > MOST_REGISTRATIONS:
+        contents.problems.append(f"registers {n_registered:,} items, over {MOST_REGISTRATIONS:,}")
+        contents.registrations.clear()
+    return contents
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
@@ -140,19 +145,35 @@ def _take(
     kind: str,
     expected: type[Registration],
     result: object,
+    built_in: bool,
 ) -> Iterator[str]:
     """Append the registrations that a hook returned; yield the errors."""
     rule = f"hook {GROUP}_{kind} must return a list of {expected.__name__}"
     if not isinstance(result, list | tuple):
         yield f"{rule}, not {type(result).__name__}"
         return
+    if len(result) > MOST_REGISTRATIONS:
+        yield f"hook {GROUP}_{kind} returns {len(result):,} items, over {MOST_REGISTRATIONS:,}"
+        return
     for item in result:
         if type(item) is expected:
-            registrations.append((kind, item))
-        elif isinstance(item, expected):  # a class of the plugin would have to be imported
+            try:
+                info = item if built_in else _plain(item)
+            except Exception as problem:
+                yield f"{expected.kind} {item.name!r} is no plain data: {described(problem)}"
+            else:
+                registrations.append((kind, info))
+        elif isinstance(item, expected):
             yield f"{rule}; one item is of its subclass {type(item).__name__}"
         else:
             yield f"{rule}; one item is {type(item).__name__}"
+
+
+def _plain(info: Registration) -> Registration:
+    """Return a copy with all types checked, and without objects of the plugin's own classes."""
+    import msgspec  # 10 ms, which sslbench's own plugins do not need
+
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(info), type=type(info))
 
 
 def _misspelled_hooks(manager: pluggy.PluginManager, plugin: object) -> Iterator[str]:

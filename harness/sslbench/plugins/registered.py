@@ -1,9 +1,4 @@
-"""The registry: loading of plugins; a broken one is reported and does not affect the others.
-
-Those of sslbench are imported. Those of other distributions are imported by processes of their own
-(`plugin_process`), which send their registrations: a command imports a third party's code only to
-use it.
-"""
+"""The registry: what all plugins register; a broken plugin is reported, the others are loaded."""
 
 from __future__ import annotations
 
@@ -14,8 +9,8 @@ from functools import cache
 from typing import NamedTuple, cast
 
 from sslbench.engine.errors import UserError, shortened
-from sslbench.plugins.entry_points import EntryPoint, canonical, find_entry_points
-from sslbench.plugins.hooks import GROUP, KINDS, Found, read_plugin, suggestion
+from sslbench.plugins.entry_points import EntryPoint, canonical, find_entry_points, is_built_in
+from sslbench.plugins.hooks import GROUP, KINDS, read_plugin, suggestion
 from sslbench.plugins.registrations import (
     DatasetInfo,
     FeaturizerInfo,
@@ -44,17 +39,18 @@ class Origin(NamedTuple):
 class PluginProblem(NamedTuple):
     """The errors of one plugin (entry point) of one distribution.
 
-    output: what it printed when it was imported.
+    traceback: of its first exception, "" if there is none.
     """
 
     plugin: str
     distribution: str
     message: str
-    output: str = ""
+    traceback: str = ""
 
     def __str__(self) -> str:
         source = shortened(f"plugin {self.plugin!r} of {self.distribution}")
-        return f"{source}: {shortened(self.message)}"
+        remedy = shortened(f"mend or uninstall it, or set {BLOCK_VARIABLE}={self.distribution}")
+        return f"{source}: {shortened(self.message)}; {remedy}"
 
 
 @dataclass
@@ -67,7 +63,6 @@ class Registry:
     blocked: plugins left out because of `BLOCK_VARIABLE`.
     origins: where each registration comes from, by (kind, name).
     loaded: versions of the distributions, other than sslbench, that register something, by name.
-    apart: what the processes of the other distributions' plugins have sent.
     """
 
     datasets: dict[str, DatasetInfo] = field(default_factory=dict)
@@ -80,7 +75,6 @@ class Registry:
     blocked: list[Origin] = field(default_factory=list)
     origins: dict[tuple[str, str], Origin] = field(default_factory=dict)
     loaded: dict[str, str] = field(default_factory=dict)
-    apart: list[tuple[EntryPoint, Found]] = field(default_factory=list, repr=False)
 
     def of_kind(self, kind: str) -> dict[str, Registration]:
         """The registrations of one of KINDS by name; UserError for another kind."""
@@ -131,13 +125,13 @@ class Registry:
             raise UserError(f"nothing is called {name!r}", hint=suggestion(name, names))
         return infos
 
-    def own_targets(self, *names: tuple[str, str]) -> list[str]:
-        """The targets of those of these kinds and names that sslbench's distribution registers."""
-        found = [(kind, name, self.origins.get((kind, name))) for kind, name in names]
+    def built_in_targets(self, names: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the targets of these (kind, name) pairs, those of sslbench's own plugins only."""
+        found = [(self.origins.get(pair), self.of_kind(pair[0]).get(pair[1])) for pair in names]
         return [
-            self.of_kind(kind)[name].target
-            for kind, name, origin in found
-            if origin is not None and canonical(origin.distribution) == GROUP
+            info.target
+            for origin, info in found
+            if origin is not None and info is not None and is_built_in(origin.distribution)
         ]
 
     def add(self, kind: str, info: Registration, origin: Origin) -> str | None:
@@ -149,67 +143,76 @@ class Registry:
         self.origins[kind, info.name] = origin
         return None
 
+    def read(self, entry: EntryPoint) -> None:
+        """Add what one plugin registers, and one problem with all of its errors."""
+        contents = read_plugin(entry)
+        origin = Origin(entry.name, entry.distribution, entry.version)
+        problems = list(contents.problems)
+        for kind, info in contents.registrations:
+            if (taken := self.add(kind, info, origin)) is not None:
+                problems.append(taken)
+        if contents.registrations and not entry.is_built_in:
+            self.loaded[entry.distribution] = entry.version
+        if problems:
+            more = len(problems) - _SHOWN_PROBLEMS
+            shown = problems[:_SHOWN_PROBLEMS] + ([f"and {more} more errors"] if more > 0 else [])
+            self.problems.append(
+                PluginProblem(entry.name, entry.distribution, "; ".join(shown), contents.traceback)
+            )
+
+
+_handed_over: bytes | None = None
+
 
 @cache
 def registry() -> Registry:
-    """The registry of this process, loaded by the first call."""
+    """Return the registry of this process, which the first call loads."""
+    if _handed_over is not None:
+        import msgspec  # which `sslbench list` does not need
+
+        return msgspec.msgpack.decode(_handed_over, type=Registry)
     entries, unreadable = find_entry_points(GROUP)
-    plugins = load_plugins(entries, _blocked_names())
-    plugins.problems[:0] = [PluginProblem("?", *each) for each in unreadable]
+    blocked = _blocked_names()
+    plugins = load_plugins(entries, blocked)
+    plugins.problems[:0] = [
+        PluginProblem("?", *each)
+        for each in unreadable
+        if canonical(each.distribution) not in blocked
+    ]
     return plugins
 
 
-def handover() -> dict[str, str]:
-    """Variables for processes of this command, which then read no plugin again."""
-    read = registry().apart
-    if not read:
-        return {}
-    from sslbench.plugins.process import handover
+def use_registry(encoded: bytes) -> None:
+    """Let `registry` return another process's, as MessagePack; no plugin is imported here."""
+    global _handed_over
+    _handed_over = encoded
+    registry.cache_clear()
 
-    return handover(read)
+
+def built_in_plugins() -> Registry:
+    """Return what sslbench's own distribution registers; no other one is imported."""
+    entries = [each for each in find_entry_points(GROUP)[0] if each.is_built_in]
+    return load_plugins(entries, _blocked_names())
 
 
 def load_plugins(entries: Iterable[EntryPoint], blocked: frozenset[str] = frozenset()) -> Registry:
     """Load plugins in a fixed order: those of sslbench first, then by distribution and name.
 
     The first registration of a name counts, so that no plugin can replace a built-in one.
+
     blocked: canonical names of entry points or distributions to leave out.
     """
     plugins = Registry()
-    ours: list[EntryPoint] = []
-    others: list[EntryPoint] = []
-    for entry in sorted(entries):
+    for entry in sorted(entries, key=_order):
         if {canonical(entry.name), canonical(entry.distribution)} & blocked:
             plugins.blocked.append(Origin(entry.name, entry.distribution, entry.version))
         else:
-            (ours if canonical(entry.distribution) == GROUP else others).append(entry)
-    for entry in ours:
-        _add_found(plugins, entry, read_plugin(entry))
-    if others:
-        from sslbench.plugins.process import read_apart  # a part of the start that few need
-
-        for entry, found in zip(others, read_apart(others), strict=True):
-            plugins.apart.append((entry, found))
-            _add_found(plugins, entry, found)
-            if found.registrations:
-                plugins.loaded[entry.distribution] = entry.version
+            plugins.read(entry)
     return plugins
 
 
-def _add_found(plugins: Registry, entry: EntryPoint, found: Found) -> None:
-    """Add the registrations of one plugin, and one problem with all of its errors."""
-    origin = Origin(entry.name, entry.distribution, entry.version)
-    problems = list(found.problems)
-    for kind, info in found.registrations:
-        problem = plugins.add(kind, info, origin)
-        if problem is not None:
-            problems.append(problem)
-    if problems:
-        more = len(problems) - _SHOWN_PROBLEMS
-        shown = problems[:_SHOWN_PROBLEMS] + ([f"and {more} more errors"] if more > 0 else [])
-        plugins.problems.append(
-            PluginProblem(entry.name, entry.distribution, "; ".join(shown), found.output)
-        )
+def _order(entry: EntryPoint) -> tuple[bool, EntryPoint]:
+    return not entry.is_built_in, entry
 
 
 def _blocked_names() -> frozenset[str]:

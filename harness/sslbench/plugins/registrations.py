@@ -9,73 +9,61 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, ClassVar
 
-from sslbench.engine.errors import UserError
+from sslbench.engine.errors import UserError, described
 
 TASKS = ("tagging", "spans", "segmentation", "joint")
 
+LONGEST_TEXT = 10_000  # characters of a field
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _TARGET = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-Importing = Callable[[str, str], AbstractContextManager[None]]
-_importing: Importing = lambda target, what: nullcontext()  # noqa: E731
-
-
-def import_within(context: Importing) -> None:
-    """Enter a context for each later import of a target in this process.
-
-    context: called with the target and the registration; it may raise UserError.
-    """
-    global _importing
-    _importing = context
-
-
 def load_target(target: str, what: str) -> Any:
     """Import ``"module:attribute"`` and return the object that it names.
 
-    what: the registration, for the message. What the import prints goes to standard error.
-    UserError if the import fails; the original exception is its cause.
+    What the import prints goes to standard error.
+
+    what: the registration, for the message.
+
+    Raises
+    ------
+    UserError: the import fails; the original exception is its cause.
     """
-    with _importing(target, what):
-        try:
-            return import_target(target)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as problem:  # a plugin's module may raise anything on import
-            raise UserError(
-                f"{what}: cannot load {target}: {type(problem).__name__}: {problem}"
-            ) from problem
-
-
-def import_target(target: str) -> Any:
-    """The object that ``"module:attribute"`` names. Exceptions of the import are not caught."""
     module, _, attribute = target.partition(":")
-    with redirect_stdout(sys.stderr):
-        loaded: Any = import_module(module)
-        for part in attribute.split("."):
-            loaded = getattr(loaded, part)
+    try:
+        with redirect_stdout(sys.stderr):
+            loaded: Any = import_module(module)
+            for part in attribute.split("."):
+                loaded = getattr(loaded, part)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as problem:  # a plugin's module may raise anything on import
+        raise UserError(f"{what}: cannot load {target}: {described(problem)}") from problem
     return loaded
 
 
 def _check_texts(registration: object) -> None:
-    """TypeError if a field of a dataclass that is declared ``str`` holds something else."""
+    """Raise TypeError or ValueError if a field declared ``str`` is no text, or a very long one."""
+    where = type(registration).__name__
     for field in fields(registration):  # type: ignore[arg-type]
         value = getattr(registration, field.name)
-        if field.type == "str" and not isinstance(value, str):
-            raise TypeError(
-                f"{type(registration).__name__}: {field.name} must be a str,"
-                f" not {type(value).__name__}"
-            )
+        if field.type != "str":
+            continue
+        if not isinstance(value, str):
+            raise TypeError(f"{where}: {field.name} must be a str, not {type(value).__name__}")
+        if len(value) > LONGEST_TEXT:
+            raise ValueError(f"{where}: {field.name} has more than {LONGEST_TEXT:,} characters")
 
 
 def _check_text_tuple(registration: object, field: str, kind: type = str) -> None:
+    """Raise TypeError if a field is no tuple of this kind."""
     value = getattr(registration, field)
     if not isinstance(value, tuple) or not all(isinstance(item, kind) for item in value):
         raise TypeError(
@@ -116,11 +104,6 @@ class Registration:
     def load(self) -> Any:
         """Import the target; UserError if that fails."""
         return load_target(self.target, f"{self.kind} {self.name}")
-
-    def try_import(self) -> None:
-        """UserError if `import_within` refuses the target; it is not imported here."""
-        with _importing(self.target, f"{self.kind} {self.name}"):
-            pass
 
 
 def _check_tasks(registration: Registration, tasks: tuple[str, ...]) -> None:

@@ -31,25 +31,46 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value)
 
 
-def descendants(process: psutil.Process | None = None) -> set[psutil.Process]:
-    """Of a process; None = of this one. Its orphans are among them after `adopt_orphans`.
-
-    Empty for a process that has ended, also if its number is that of another one now.
-    """
+def process_of(pid: int) -> psutil.Process | None:
+    """Return the process of this number, not to be mistaken for a later one; None if it ended."""
     import psutil  # 20 ms, which most commands do not need
 
     with suppress(psutil.Error):
-        return set((process or psutil.Process()).children(recursive=True))
+        return psutil.Process(pid)
+    return None
+
+
+def descendants(process: psutil.Process | None) -> set[psutil.Process]:
+    """Return all that a process has started, and its adopted orphans; none if it has ended."""
+    import psutil
+
+    with suppress(psutil.Error):
+        return set() if process is None else set(process.children(recursive=True))
     return set()
 
 
-def kill(processes: Iterable[psutil.Process]) -> None:
+def my_descendants() -> set[psutil.Process]:
+    """Return all that this process has started, and its adopted orphans."""
+    return descendants(process_of(os.getpid()))
+
+
+def resident_memory(process: psutil.Process | None) -> int:
+    """Return the resident bytes of a process, 0 if it has ended."""
+    import psutil
+
+    with suppress(psutil.Error):
+        return 0 if process is None else int(process.memory_info().rss)
+    return 0
+
+
+def kill(processes: Iterable[psutil.Process | None]) -> None:
     """Kill those that are still there."""
     import psutil
 
     for process in processes:
         with suppress(psutil.Error):
-            process.kill()
+            if process is not None:
+                process.kill()
 
 
 def kill_group(pid: int) -> None:
@@ -59,48 +80,23 @@ def kill_group(pid: int) -> None:
             os.killpg(pid, signal.SIGKILL)
 
 
-def end_descendants() -> None:
-    """Kill all that this process has started, and what that starts meanwhile; wait for the ends."""
-    while members := descendants():
-        kill(members)
-        with suppress(ChildProcessError):
-            os.waitpid(-1, 0)
-
-
 def limit_memory(most: int) -> None:
     """Make allocations beyond this many bytes fail, in this process and those that it starts."""
-    if sys.platform != "win32":
-        import resource
-
-        _limit(resource.RLIMIT_DATA, most)
-
-
-def write_no_core_file() -> None:
-    """Leave no file with the memory of this process if it crashes."""
-    if sys.platform != "win32":
-        import resource
-
-        _limit(resource.RLIMIT_CORE, 0)
-
-
-def _limit(what: int, most: int) -> None:
+    if sys.platform == "win32":
+        return
     import resource
 
-    hard = resource.getrlimit(what)[1]
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     with suppress(ValueError, OSError):
-        resource.setrlimit(what, (most, most))
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def exit_message(exitcode: int | None) -> str:
-    """How a process ended, in one line. exitcode: negative = minus the number of a signal."""
+    """Return how a process ended, in one line. exitcode: see `Child.exit_code`."""
     if exitcode is None or exitcode >= 0:
         return f"the process ended without a result (exit status {exitcode})"
-    name = signal_name(-exitcode)
+    number = -exitcode
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     hint = "; out of memory?" if name == "SIGKILL" else ""
     return f"the process was killed by {name}{hint}"
-
-
-def signal_name(number: int) -> str:
-    """The name of a signal, or its number."""
-    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.cluster import run_on_dask, run_spread
-from sslbench.experiment.execute.nursery import Nursery
-from sslbench.experiment.execute.pool import OnStart, run_all
+from sslbench.experiment.execute.pool import OnStart, StartMethod, run_all
 from sslbench.experiment.execute.saving import Saving
 from sslbench.experiment.identity.staleness import State, states
 from sslbench.experiment.records.claims import Claims
@@ -20,6 +19,7 @@ from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import failed, skipped
 from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Registry, registry
+from sslbench.processes import ForkServer
 
 Records = Iterator[RunRecord]
 Reuse = Literal["current", "verified", "stale"]
@@ -79,7 +79,7 @@ class GridOptions:
     retry: run again what failed earlier.
     reuse: which records of the store are taken: made by today's code ("current"), or by code that
         a replay has shown to give the same bits ("verified"), or any ("stale").
-    nursery: starts the processes of local runs; None = a new one.
+    server: starts the processes of local runs; None = a new one.
     executor: "local", "dask" or "dask:ADDRESS": several runs are shared out among the workers of a
         cluster, a single one spreads its passes over them.
     admit: asked before a run starts; False = it is left, and so are all after it.
@@ -93,7 +93,7 @@ class GridOptions:
     retry: bool = False
     reuse: Reuse = "verified"
     executor: str = "local"
-    nursery: Nursery | None = None
+    server: ForkServer | None = None
     admit: Callable[[RunTask], bool] = lambda run_task: True
     on_stored: Callable[[RunRecord], None] = lambda record: None
     on_start: OnStart = lambda run_task: None
@@ -104,6 +104,7 @@ class GridOptions:
 def run_grid(
     run_tasks: Sequence[RunTask],
     store: Store,
+    start_method: StartMethod,
     options: GridOptions | None = None,
     plugins: Registry | None = None,
 ) -> GridResult:
@@ -120,13 +121,15 @@ def run_grid(
     grid, records are kept in another folder (see `Saving`) and the grid goes on; it ends early,
     with the records that it has, when they can be kept nowhere.
 
+    start_method: see `run_all`.
+
     Raises
     ------
     UserError: the store cannot be written, and there is something to run.
     """
     grid = _Grid(store, options or GridOptions(), plugins or registry())
     with Claims(store.folder / "claims") as claims:
-        return grid.run(run_tasks, claims)
+        return grid.run(run_tasks, start_method, claims)
 
 
 def is_stored(run_task: RunTask, store: Store, options: GridOptions) -> bool:
@@ -144,7 +147,9 @@ class _Grid:
         self.saving = Saving(store)
         self._all_states: dict[str, State] | None = None
 
-    def run(self, run_tasks: Sequence[RunTask], claims: Claims) -> GridResult:
+    def run(
+        self, run_tasks: Sequence[RunTask], start_method: StartMethod, claims: Claims
+    ) -> GridResult:
         todo: dict[str, RunTask] = {}
         for run_task in run_tasks:
             run_id = run_task.spec.run_id
@@ -158,12 +163,12 @@ class _Grid:
                 todo.setdefault(run_id, run_task)
         if todo:
             self.store.probe()
-        elsewhere = self._execute(todo, claims)
+        elsewhere = self._execute(todo, start_method, claims)
         while elsewhere and not self.saving.lost:
             self.options.on_wait(len(elsewhere))
             while not any(claims.is_free(run_id) for run_id in elsewhere):
                 time.sleep(_POLL_SECONDS)
-            elsewhere = self._execute(elsewhere, claims)
+            elsewhere = self._execute(elsewhere, start_method, claims)
         self.result.unsaved = self.saving.finish()
         run_ids = dict.fromkeys(run_task.spec.run_id for run_task in run_tasks)
         self.result.records = [self.records[run_id] for run_id in run_ids if run_id in self.records]
@@ -191,7 +196,9 @@ class _Grid:
             state = self._all_states.get(record.run_id, state)
         return state
 
-    def _execute(self, todo: Mapping[str, RunTask], claims: Claims) -> dict[str, RunTask]:
+    def _execute(
+        self, todo: Mapping[str, RunTask], start_method: StartMethod, claims: Claims
+    ) -> dict[str, RunTask]:
         """Execute the runs that this process can claim; return those of other processes."""
         elsewhere: dict[str, RunTask] = {}
 
@@ -206,7 +213,7 @@ class _Grid:
                 else:
                     yield run_task
 
-        for record in self._results(claimed(), todo):
+        for record in self._results(claimed(), todo, start_method):
             self.records[record.run_id] = record
             if record.error_kind != "input":
                 self.saving.save(record)
@@ -214,7 +221,9 @@ class _Grid:
             self.options.on_end(record)
         return elsewhere
 
-    def _results(self, run_tasks: Iterator[RunTask], todo: Mapping[str, RunTask]) -> Records:
+    def _results(
+        self, run_tasks: Iterator[RunTask], todo: Mapping[str, RunTask], start_method: StartMethod
+    ) -> Records:
         options = self.options
         kind, _, address = options.executor.partition(":")
         if kind not in ("local", "dask") or (kind == "local" and address):
@@ -222,12 +231,13 @@ class _Grid:
         if kind == "dask" and len(todo) > 1:
             return run_on_dask(run_tasks, address=address or None, on_start=options.on_start)
         here: dict[str, Any] = {
+            "start_method": start_method,
             "jobs": options.jobs,
             "threads": max((each.threads for each in todo.values()), default=1),
             "timeout": options.timeout,
             "memory": options.memory,
             "on_start": options.on_start,
-            "nursery": options.nursery,
+            "server": options.server,
         }
         if kind == "dask":
             return run_spread(run_tasks, address=address or None, **here)

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sslbench.engine.errors import UserError
+from sslbench.engine.errors import UserError, described
 from sslbench.experiment.planning.space import SearchAxis, default_values, legal_ends, open_axes
 from sslbench.experiment.planning.values import file_params, typed_values
 from sslbench.plugins import Registry
-from sslbench.plugins.entry_points import canonical
-from sslbench.plugins.hooks import GROUP, KINDS, described
-from sslbench.processes.forked import ForkError, in_fork
+from sslbench.plugins.entry_points import is_built_in
+from sslbench.plugins.hooks import KINDS
+from sslbench.processes.child import ChildError, call_apart
 
 T = TypeVar("T")
 SECONDS = 60.0  # for an import that compiles
@@ -44,15 +44,6 @@ class MethodDescription(msgspec.Struct, frozen=True):
     uses_unlabeled: bool = True
     presets: dict[str, dict[str, Any]] = {}
     files: tuple[str, ...] = ()
-
-
-class _Answer(msgspec.Struct):
-    """Of another process: a result as JSON, or an error."""
-
-    result: msgspec.Raw = msgspec.Raw(b"null")
-    error: str = ""
-    hint: str | None = None
-    user_error: bool = False
 
 
 def method_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -> MethodDescription:
@@ -92,30 +83,23 @@ def featurizer_digest(plugins: Registry, name: str) -> str:
 def _apart(plugins: Registry, what: tuple[str, str], call: Callable[[], T], kind: type[T]) -> T:
     """The result of a call, in another process if the registration is of another distribution."""
     origin = plugins.origins.get(what)
-    if origin is None or canonical(origin.distribution) == GROUP:
+    if origin is None or is_built_in(origin.distribution):
         return call()
     plural, name = what
-    where = f"{KINDS[plural].kind} {name!r} of {origin.distribution}"
-    plugins.get(plural, name).try_import()
-    try:
-        data = in_fork(lambda: msgspec.json.encode(_answer(call)), SECONDS)
-        answer = msgspec.json.decode(data, type=_Answer)
-        if answer.user_error:
-            raise UserError(answer.error, hint=answer.hint)
-        if answer.error:
-            raise UserError(f"{where} cannot be loaded: {answer.error}")
-        return msgspec.json.decode(answer.result, type=kind)
-    except (ForkError, msgspec.MsgspecError) as error:
-        raise UserError(f"{where} cannot be loaded: {error}") from None
+    where = f"{KINDS[plural].kind} {name!r} of {origin.distribution} cannot be loaded"
 
+    def encoded() -> bytes:
+        try:
+            return msgspec.json.encode(call())
+        except Exception as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserError(f"{where}: {described(error)}") from error
 
-def _answer(call: Callable[[], Any]) -> _Answer:
     try:
-        return _Answer(msgspec.Raw(msgspec.json.encode(call())))
-    except UserError as error:
-        return _Answer(error=error.message, hint=error.hint, user_error=True)
-    except BaseException as error:
-        return _Answer(error=described(error))
+        return msgspec.json.decode(call_apart(encoded, SECONDS), type=kind)
+    except (ChildError, msgspec.MsgspecError) as error:
+        raise UserError(f"{where}: {error}") from None
 
 
 def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:

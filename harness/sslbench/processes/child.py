@@ -1,0 +1,281 @@
+"""A child process: how it is started, how its answer is read, and how it ends."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from multiprocessing.connection import Connection, wait
+from types import ModuleType
+from typing import Any, NoReturn, cast
+
+from sslbench.engine.errors import UserError, described
+from sslbench.processes.tree import (
+    adopt_orphans,
+    descendants,
+    exit_message,
+    kill,
+    kill_group,
+    process_of,
+    resident_memory,
+    signal_at_end_of_parent,
+)
+
+#: whether a fork is safe here; elsewhere each child is a new interpreter
+FORKS = sys.platform == "linux"
+_MOST_BYTES = 2**24  # of the answer of `call_apart`
+_END_SECONDS = 2.0  # for a process that has closed its connection
+
+Body = Callable[..., None]
+Call = Callable[..., bytes]
+
+
+class ChildError(Exception):
+    """There is no answer; one line says why."""
+
+
+class Child:
+    """A process with all that it starts.
+
+    Attributes
+    ----------
+    pid: its number.
+    connection: a pipe to its body; readable also after the end of the process.
+    ended: a file or handle for `multiprocessing.connection.wait`, ready after the end.
+    peak: bytes, the most that `memory` has returned.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        connection: Connection,
+        wait_for_code: Callable[[], int | None],
+        sentinel: int | None = None,
+    ) -> None:
+        self.pid = pid
+        self.connection = connection
+        self._wait_for_code = wait_for_code
+        # The sentinel is the end of a pipe, which a process may close before it ends.
+        self.ended: Any = sentinel if sys.platform != "linux" else os.pidfd_open(pid)
+        self.peak = 0
+        self._process = process_of(pid)
+        self._started: set[Any] = set()
+        self._code: list[int | None] = []
+
+    def result(self, most: int, seconds: float | None = None) -> bytes:
+        """Return what the call has returned, see `answer`.
+
+        most: bytes.  seconds: None = no limit.
+
+        Raises
+        ------
+        UserError: the call has raised one.
+        ChildError: the call has raised another exception, or there is no answer within the limits.
+        """
+        if not wait([self.connection], seconds):
+            raise ChildError(f"it took more than {seconds:g} s")
+        try:
+            data = self.connection.recv_bytes(most + 1)
+        except (EOFError, OSError) as error:
+            raise ChildError(self.why(error, most)) from None
+        kind, content = data[:1], data[1:]
+        if kind == b"+":
+            return content
+        text = content.decode(errors="replace")
+        raise UserError(text) if kind == b"?" else ChildError(text)
+
+    def why(self, error: BaseException, most: int) -> str:
+        """Return in one line why the connection raises this error. most: bytes of an answer."""
+        if wait([self.ended], _END_SECONDS):
+            return exit_message(self.exit_code())
+        if isinstance(error, EOFError):
+            return "the process has closed its connection"
+        return f"its answer is damaged, or has more than {most:,} bytes"
+
+    def memory(self) -> int:
+        """Return the resident bytes of the process and of all that it has started."""
+        self._started |= descendants(self._process)
+        used = sum(map(resident_memory, (self._process, *self._started)))
+        self.peak = max(self.peak, used)
+        return used
+
+    def exit_code(self) -> int | None:
+        """Wait for the end; return the exit code, minus the number of a signal, None = unknown."""
+        if not self._code:
+            self._code.append(self._wait_for_code())
+        return self._code[0]
+
+    def kill(self) -> None:
+        """Kill the process, its group, and all that it is known to have started."""
+        self._started |= descendants(self._process)
+        if not self._code:  # else its number may be another process's
+            kill_group(self.pid)
+        kill((self._process, *self._started))
+
+    def end(self, seconds: float = 0.0) -> None:
+        """Kill the process and all that it has started, wait for its end, close the connection.
+
+        seconds: for the process to end itself, without its connection.
+        """
+        if seconds:
+            self.connection.close()
+            wait([self.ended], seconds)
+        self.kill()
+        self.connection.close()
+        self.exit_code()
+        if sys.platform == "linux" and self.ended >= 0:
+            os.close(self.ended)
+            self.ended = -1
+
+
+def start(body: Body, *arguments: Any, fork: bool, output: int | None = None) -> Child:
+    """Start a process that calls ``body(connection, *arguments)``; it ends with this thread.
+
+    Parameters
+    ----------
+    fork: it is a copy of this process, which should have no other thread; else a new interpreter.
+    output: of a fork, the file for its standard output and error. All other files are closed.
+    """
+    ours, theirs = multiprocessing.Pipe()
+    # The functions of a context have no types.
+    context = cast(Any, multiprocessing.get_context("fork" if fork else "spawn"))
+    inherited = (ours if fork else None, output)
+    with theirs, _without_main():
+        process = context.Process(
+            target=_main, args=(theirs, inherited, os.getpid(), body, arguments)
+        )
+        process.start()
+    return Child(process.pid, ours, partial(_joined, process), process.sentinel)
+
+
+def call_apart(call: Call, seconds: float, most: int = _MOST_BYTES) -> bytes:
+    """Return the result of a call in a fork. Where there is no safe fork, it is called here.
+
+    What the call prints goes to standard error; what it changes or starts ends with it.
+
+    Raises
+    ------
+    UserError: the call has raised one.
+    ChildError: the call has raised another exception, or there is no result within seconds and
+        `most` bytes.
+    """
+    if not FORKS:
+        return call()
+    child = start(answer, call, fork=True)
+    try:
+        return child.result(most, seconds)
+    finally:
+        child.end()
+
+
+def answer(connection: Connection, call: Call, *arguments: Any) -> None:
+    """Send what a call returns, or its exception as one line; then wait to be ended.
+
+    The process leaves the session and the terminal of the command.
+    """
+    _detach()
+    try:
+        data = b"+" + call(*arguments)
+    except UserError as error:
+        data = b"?" + str(error).encode(errors="replace")
+    except Exception as error:
+        traceback.print_exc()
+        data = b"-" + described(error).encode(errors="replace")
+    _flush()
+    with suppress(EOFError, OSError):
+        connection.send_bytes(data)
+        connection.recv_bytes()  # while this process lives, its descendants can be found
+
+
+def _detach() -> None:
+    """Leave session and terminal, read nothing, print to standard error, adopt all orphans."""
+    if hasattr(os, "setsid"):
+        with suppress(PermissionError):
+            os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    if nothing:
+        os.dup2(nothing, 0)
+        os.close(nothing)
+    with suppress(OSError):  # standard error is closed
+        _print_to(2)
+    adopt_orphans()
+
+
+def end_with(parent: int) -> None:
+    """Have this process killed when its parent, the process of this number, ends (Linux)."""
+    signal_at_end_of_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def run_body(body: Body, connection: Connection, *arguments: Any) -> NoReturn:
+    """Call the body of a process, and end the process without its exit handlers."""
+    status = 1
+    try:
+        body(connection, *arguments)
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(status)
+
+
+def _main(
+    connection: Connection,
+    inherited: tuple[Connection | None, int | None],
+    parent: int,
+    body: Body,
+    arguments: tuple[Any, ...],
+) -> None:
+    end_with(parent)
+    others, output = inherited
+    if others is not None:
+        others.close()
+    if output is not None:
+        _use_output(output, connection.fileno())
+    run_body(body, connection, *arguments)
+
+
+def _use_output(output: int, kept: int) -> None:
+    """Write standard output and error to this file; close all files but that, and `kept`."""
+    _print_to(output)
+    os.closerange(3, kept)
+    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+
+
+def _print_to(file: int) -> None:
+    """Write standard output and error to this file."""
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    # The streams of the parent may be a notebook's, or write to a file that is closed next.
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
+def _joined(process: Any) -> int | None:
+    process.join()
+    code: int | None = process.exitcode
+    return code
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Let new processes not import the user's script, which would start them once more."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
