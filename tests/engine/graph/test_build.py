@@ -14,9 +14,10 @@ from sslbench.engine.graph import similarity as similarities
 from sslbench.engine.graph.build import build_graph
 from sslbench.engine.graph.cache import cached
 from sslbench.engine.graph.options import GraphOptions
-from sslbench.engine.graph.similarity import ContextSimilarity, Similarity, registered_similarity
+from sslbench.engine.graph.similarity import ContextSimilarity, Similarity
 from sslbench.engine.graph.templates import TemplateSet, words
 from sslbench.plugins import registry
+from sslbench.plugins.similarities import registered_similarity
 from sslbench_methods.graph_pr.templates import HE2013
 from support.graph_oracle import (
     corpus_of,

@@ -16,9 +16,9 @@ from sslbench.engine.graph.contexts import (
     weigh,
 )
 from sslbench.engine.graph.forms import character_type, learned_suffixes, longest_suffix
-from sslbench.engine.graph.similarity import registered_similarity
 from sslbench.engine.graph.templates import TemplateSet, words
 from sslbench.engine.graph.vertices import ngram_vertices
+from sslbench.plugins.similarities import registered_similarity
 from support import graph_oracle as oracle
 from support.graph_oracle import CHARACTERS, WORDS, corpus_of, random_sentences
 

@@ -63,7 +63,7 @@ def build_graph(
     Parameters
     ----------
     text: all text whose tokens get a vertex, end to end.
-    similarity: of two vertices; `similarity.registered_similarity` finds one by name.
+    similarity: of two vertices.
     column: whose trigrams are the vertices.
     counting_text: more text, used for the statistics of features only; shares the vocabulary
         (docs/specs/graph.md, section 4.1).

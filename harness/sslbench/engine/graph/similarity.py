@@ -1,27 +1,21 @@
-"""Similarities of n-gram types: the interface of plugins, and similarity of contexts.
-
-A similarity is registered by a plugin under a name (`sslbench.SimilarityInfo`); methods and saved
-taggers refer to it by that name.
-"""
+"""Similarities of n-gram types: the interface, and the similarity of contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 
 from sslbench.engine.corpus import Corpus
-from sslbench.engine.errors import UserError
 from sslbench.engine.graph.contexts import context_vectors, excluded_tokens
 from sslbench.engine.graph.neighbors import NeighborLists, nearest
 from sslbench.engine.graph.options import GraphOptions, Progress, silent
 from sslbench.engine.graph.templates import TemplateSet
 from sslbench.engine.graph.vertices import Vertices
 from sslbench.engine.types import Bool
-from sslbench.plugins import registry
 
 
 @runtime_checkable
@@ -79,26 +73,6 @@ class Similarity(Protocol):
         Texts with the same hash share one cached search.
         """
         return None
-
-
-def registered_similarity(name: str, suffixes: Iterable[str] | None = None) -> Similarity:
-    """The similarity registered under a name.
-
-    suffixes: the list that its templates read; None = its own.
-    UserError if there is none, it cannot be imported, it is not a `Similarity`, or it reads no list
-    of suffixes and one is given.
-    """
-    similarity = registry().similarity(name).load()()
-    if not isinstance(similarity, Similarity):
-        raise UserError(
-            f"similarity {name}: {type(similarity).__name__} is not a Similarity",
-            hint="see sslbench.engine.graph.similarity.Similarity",
-        )
-    if suffixes is None:
-        return similarity
-    if not isinstance(similarity, ContextSimilarity) or not similarity.templates.reads("suffix"):
-        raise UserError(f"similarity {name} reads no list of suffixes", hint="leave out suffixes")
-    return replace(similarity, suffixes=frozenset(suffixes))
 
 
 @dataclass(frozen=True)

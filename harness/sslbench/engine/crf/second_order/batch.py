@@ -18,7 +18,7 @@ from sslbench.engine.crf.first_order.batch import (
     check_feasible,
     check_weights,
 )
-from sslbench.engine.crf.second_order import log_space, scaled, sparse
+from sslbench.engine.crf.second_order import log_space, scaled
 from sslbench.engine.crf.second_order.log_space import BatchMarginals
 from sslbench.engine.types import F64, I8, I32, I64
 
@@ -84,11 +84,9 @@ class SecondOrderPotentials(BatchPotentials):
         """Forward-backward when all positions share their transitions."""
         begin, inner, end = self.triples
         w = self.edge[0]
-        chains = self.node, LabelTriples(begin + w, inner + w, end), sentences
-        if sparse.is_faster(allowed := np.isfinite(w)):
-            sparse.shared(allowed, *chains, log_scale, out, status)
-        else:
-            scaled.shared(*chains, self._longest_first(sentences.groups), log_scale, out, status)
+        triples = LabelTriples(begin + w, inner + w, end)
+        order = self._longest_first(sentences.groups)
+        scaled.shared(self.node, triples, sentences, order, log_scale, out, status)
 
     def viterbi(self) -> I32:
         """int32[n]: the best label sequence of every sentence; ties go to the smallest labels.
