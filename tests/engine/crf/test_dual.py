@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sslbench.engine.compilation.threads import using_threads
-from sslbench.engine.crf import STRICT, ChainCRF, HardLabels, Options, TrainingParams, dual
+from sslbench.engine.crf import STRICT, ChainCRF, HardLabels, Options, TrainingParams
+from sslbench.engine.crf.dual import ascent as dual
 from sslbench.engine.crf.first_order import scaled
 from sslbench.engine.crf.objective import Objective
 from sslbench.engine.types import F64

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from sslbench.engine.compilation.threads import using_threads
-from sslbench.engine.crf import InfeasibleSentenceError, Potentials
+from sslbench.engine.crf import InfeasibleSentenceError
 from sslbench.engine.crf.entropy import BatchEntropy, Entropy
-from sslbench.engine.crf.first_order.chain import negative_entropy
 from sslbench.engine.types import F64
 from support.chain_toys import LENGTHS, only_stay, random_chains
 from support.crf_oracle import INF, Enumeration, batch_of, random_models, same_up_to, slopes
+from support.log_space_chain import Potentials, negative_entropy
 from support.nested_entropy import NestedEntropy, nested_entropy
 from support.objective_toys import CASES, case, evaluate, select
 

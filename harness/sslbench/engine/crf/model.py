@@ -43,7 +43,7 @@ from sslbench.engine.crf.persist import SavedModel
 from sslbench.engine.crf.terms import Term
 from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout, saved_layout
-from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import AttributeIndex
 from sslbench.engine.types import F64, I32, I64, Arrays, Bool
@@ -205,7 +205,7 @@ class ChainCRF(SavedModel):
 
     def _of_batch(self, data: EncodedCorpus, weights: F64) -> Callable[[Batch], BatchPotentials]:
         """Log-potentials of any batch of a corpus."""
-        tables = Tables.unpack(self.layout, weights)
+        tables = WeightTables.unpack(self.layout, weights)
         sums = BundleSums.of_weights(tables, data)
         return lambda batch: batch_potentials(tables, data, batch, self.transition_mask, sums)
 
@@ -225,7 +225,7 @@ class ChainCRF(SavedModel):
         """
         weights = self.weights if weights is None else weights
         counts = np.empty(self.layout.size)
-        accumulator = Tables.gradient(self.layout, counts)
+        accumulator = WeightTables.gradient(self.layout, counts)
         values = evaluate_terms(self.layout, weights, parts, self.transition_mask, accumulator)
         accumulator.pack(counts)
         return Expectation(np.concatenate([np.empty(0), *values]), counts)

@@ -31,7 +31,7 @@ from sslbench.engine.crf.weights.backoff import BackOff
 from sslbench.engine.crf.weights.bundles import Bundled
 from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout
-from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.crf.work import tell_of_work
 from sslbench.engine.types import F32, F64, I32, I64, Bool
 
@@ -153,13 +153,13 @@ class BundleSums(NamedTuple):
     edge: F64
 
     @classmethod
-    def zeros(cls, tables: Tables, data: EncodedCorpus) -> BundleSums:
+    def zeros(cls, tables: WeightTables, data: EncodedCorpus) -> BundleSums:
         n_edges = data.edges.n_bundles if data.varying else 0
         node = np.zeros((data.states.n_bundles + 1, tables.layout.n_labels))
         return cls(node, np.zeros((n_edges + 1, len(tables.edges.transitions))))
 
     @classmethod
-    def of_weights(cls, tables: Tables, data: EncodedCorpus) -> BundleSums:
+    def of_weights(cls, tables: WeightTables, data: EncodedCorpus) -> BundleSums:
         sums = cls.zeros(tables, data)
         node, edge = sums.node[:-1], sums.edge[:-1]
         if len(node):
@@ -169,7 +169,7 @@ class BundleSums(NamedTuple):
             scores.edge_sums(data.edges.members, tables.edges, sums.edge[-1:], edge)
         return sums
 
-    def spread(self, gradient: Tables, data: EncodedCorpus) -> None:
+    def spread(self, gradient: WeightTables, data: EncodedCorpus) -> None:
         """Add the slopes to the gradient of the attributes of each bundle."""
         node, edge = self.node[:-1], self.edge[:-1]
         if len(node):
@@ -180,7 +180,7 @@ class BundleSums(NamedTuple):
 
 
 def batch_potentials(
-    tables: Tables,
+    tables: WeightTables,
     data: EncodedCorpus,
     batch: Batch,
     transition_mask: Bool | None = None,
@@ -230,7 +230,7 @@ def force_labels(labels: I32, node: F64) -> None:
 
 
 def add_gradient(
-    gradient: Tables,
+    gradient: WeightTables,
     data: EncodedCorpus,
     batch: Batch,
     by_potential: PotentialGradient,
@@ -265,7 +265,7 @@ def add_gradient(
 
 
 def _evaluate(
-    tables: Tables,
+    tables: WeightTables,
     data: EncodedCorpus,
     term: Term,
     transition_mask: Bool | None,
@@ -281,13 +281,13 @@ def evaluate_terms(
     weights: F64,
     parts: Sequence[tuple[EncodedCorpus, Term]],
     transition_mask: Bool | None,
-    gradient: Tables | None,
+    gradient: WeightTables | None,
 ) -> list[F64]:
     """Values of the terms, float64[s] per batch, in order.
 
     gradient: accumulator for the derivative of their sum by every weight, or None.
     """
-    tables, values = Tables.unpack(layout, weights), []
+    tables, values = WeightTables.unpack(layout, weights), []
     for data, term in parts:
         if hasattr(term, "survey"):
             options = transition_mask, BundleSums.of_weights(tables, data)
@@ -345,7 +345,7 @@ class Objective:
     def value_and_gradient(self, weights: F64, gradient: F64) -> float:
         """F(weights); gradient float64[n] is overwritten with dF."""
         self.evaluations += 1
-        accumulator = Tables.gradient(self.layout, gradient)
+        accumulator = WeightTables.gradient(self.layout, gradient)
         values = evaluate_terms(self.layout, weights, self.parts, self.transition_mask, accumulator)
         accumulator.pack(gradient)
         factors = self.layout.span("factors").start

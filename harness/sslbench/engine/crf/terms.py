@@ -8,8 +8,9 @@ attributes or templates.  Every term is maximized.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from sslbench.engine.crf.first_order import paths
 from sslbench.engine.crf.first_order.batch import (
     BatchPosterior,
     BatchPotentials,
+    InfeasibleSentenceError,
     per_sentence,
 )
-from sslbench.engine.crf.first_order.chain import InfeasibleSentenceError
 from sslbench.engine.crf.second_order.batch import (
     SecondOrderPotentials,
     add_label_triples,
@@ -101,6 +102,36 @@ class Term(Protocol):
         lengths: float64[S], tokens of each sentence.
         """
         ...
+
+
+@dataclass
+class Observed:
+    """A term that also adds up statistics of its corpus while it is evaluated.
+
+    observe: takes the potentials of a batch, and returns the values of the term there and
+    statistics of the batch by name (numbers or arrays).
+    sums: each statistic, summed over the batches of the last pass over the corpus.
+    """
+
+    term: Term
+    observe: Callable[[BatchPotentials], tuple[PotentialGradient, dict[str, Any]]]
+    sums: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        if potentials.batch.sentence_lo == 0:
+            self.sums = {}
+        gradient, statistics = self.observe(potentials)
+        for name, value in statistics.items():
+            self.sums[name] = self.sums.get(name, 0) + value
+        return gradient
+
+    def n_tokens(self, lengths: F64) -> float:
+        return self.term.n_tokens(lengths)
+
+    @staticmethod
+    def total(terms: Iterable[Observed], name: str) -> Any:
+        """Return the sum of a statistic over terms; 0 where none has been evaluated."""
+        return sum(term.sums.get(name, 0) for term in terms)
 
 
 def weights_of(weights: F64 | None, batch: Batch) -> F64:

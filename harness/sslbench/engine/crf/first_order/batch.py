@@ -12,8 +12,11 @@ import numpy as np
 from sslbench.engine.checked import check_array
 from sslbench.engine.crf.data import Batch, LabelTriples
 from sslbench.engine.crf.first_order import paths, scaled, shared, varying
-from sslbench.engine.crf.first_order.chain import InfeasibleSentenceError
 from sslbench.engine.types import F64, I8, I32, Bool
+
+
+class InfeasibleSentenceError(ValueError):
+    """No label sequence is possible under the constraints: log Z = -inf."""
 
 
 @dataclass(frozen=True)

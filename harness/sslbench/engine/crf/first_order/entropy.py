@@ -42,7 +42,7 @@ from sslbench.engine.crf.first_order.scaled import (
     smallest_positive,
 )
 from sslbench.engine.crf.first_order.varying import prepare_varying
-from sslbench.engine.crf.simd import dual_rows as dual
+from sslbench.engine.crf.simd import dual_numbers as dual
 from sslbench.engine.crf.simd import rows
 from sslbench.engine.types import F64, I8
 

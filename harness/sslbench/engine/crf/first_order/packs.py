@@ -32,7 +32,7 @@ FLOOR = -1e300
 SMALL, LARGE = 1e-100, 1e300
 
 
-class Scratch(NamedTuple):
+class PackScratch(NamedTuple):
     """Of a pack.
 
     x, alpha: float64[T, 8 P] as in `scaled`; beta, mu: float64[1, 8 P], of one token; scale:
@@ -64,10 +64,10 @@ class Facts(NamedTuple):
 
 
 @kernel
-def new_scratch(T: int, P: int) -> tuple[Scratch, Facts]:
+def new_scratch(T: int, P: int) -> tuple[PackScratch, Facts]:
     """For packs of up to T tokens."""
     W = WIDTH * P
-    return Scratch(
+    return PackScratch(
         rows.aligned(T, W),
         rows.aligned(T, W),
         rows.aligned(1, W),
@@ -90,7 +90,7 @@ def pack(
     start: I64,
     length: I64,
     transitions: Transitions,
-    scratch: Scratch,
+    scratch: PackScratch,
     facts: Facts,
     mu: F64,
     log_scale: F64,
@@ -247,7 +247,7 @@ def _backward(
     place: I64,
     ET: F64,
     facts: Facts,
-    scratch: Scratch,
+    scratch: PackScratch,
     mu: F64,
 ) -> None:
     """Marginals; x is multiplied by beta; low and high of `facts`, if there are zeros."""

@@ -65,7 +65,7 @@ class Live(NamedTuple):
     by_position: F64
 
 
-class Scratch(NamedTuple):
+class ChainScratch(NamedTuple):
     """Padded arrays float64[T, P] of one sentence."""
 
     x: F64
@@ -99,7 +99,7 @@ def shared_sentence(
     node: F64,
     transitions: Transitions,
     live: Live | None,
-    scratch: Scratch,
+    scratch: ChainScratch,
     mu: F64,
     log_scale: F64,
     edge_sum: F64,

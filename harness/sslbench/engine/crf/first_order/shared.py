@@ -15,7 +15,7 @@ from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.first_order import packs
 from sslbench.engine.crf.first_order.scaled import (
     REDO,
-    Scratch,
+    ChainScratch,
     Transitions,
     log_space_sentence,
     shared_sentence,
@@ -164,7 +164,7 @@ def _group(
     for i in sentences:
         lo, hi = offsets[i], offsets[i + 1]
         T = hi - lo
-        scratch = Scratch(x[:T], alpha[:T], beta[:T])
+        scratch = ChainScratch(x[:T], alpha[:T], beta[:T])
         status[i] = shared_sentence(
             node[lo:hi], transitions, None, scratch, mu[lo:hi], log_scale[lo:hi], own
         )

@@ -69,7 +69,7 @@ class SecondOrder(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tables:
+class WeightTables:
     """Weights, or a gradient, unpacked for the kernels; views of the flat vector where possible.
 
     table: float64[D, L] dense rows and lists: float64[K] of the state weights (`RowTable`).
@@ -88,7 +88,7 @@ class Tables:
     factors: F64
 
     @classmethod
-    def unpack(cls, layout: Layout, flat: F64) -> Tables:
+    def unpack(cls, layout: Layout, flat: F64) -> WeightTables:
         """Of flat weights."""
         tables = cls._build(layout, flat, RowTable.unpack)
         if tables.second is None or (layout.use_start and layout.use_stop):
@@ -98,7 +98,7 @@ class Tables:
         return replace(tables, second=own)
 
     @classmethod
-    def gradient(cls, layout: Layout, flat: F64) -> Tables:
+    def gradient(cls, layout: Layout, flat: F64) -> WeightTables:
         """Accumulators of a flat gradient, all zero; call `pack` when done."""
         check_array(flat, "the gradient", np.float64, (layout.size,))
         flat[:] = 0.0
@@ -107,7 +107,7 @@ class Tables:
     @classmethod
     def _build(
         cls, layout: Layout, flat: F64, split: Callable[[RowTable, F64], tuple[F64, F64]]
-    ) -> Tables:
+    ) -> WeightTables:
         L = layout.n_labels
         check_array(flat, "weights", np.float64, (layout.size,))
         state = layout.part(flat, "state")

@@ -1,5 +1,4 @@
-"""Kernels of the ascent on the dual (`sslbench.engine.crf.dual`): one pass over the blocks of a
-text.
+"""Kernels of the ascent on the dual (`ascent`): one pass over the blocks of a text.
 
 A visit computes the scores s of a block under the current weights, sets
 
@@ -15,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sslbench.engine.compilation.compiled import kernel
-from sslbench.engine.crf.dual_posterior import Block, DualText, LiveBlock, Space, posterior
-from sslbench.engine.crf.dual_weights import DualRows, DualTransitions, move, move_transitions, sums
+from sslbench.engine.crf.dual.posterior import Block, DualText, LiveBlock, Space, posterior
+from sslbench.engine.crf.dual.weights import DualRows, DualTransitions, move, move_transitions, sums
 from sslbench.engine.crf.first_order import scaled
 from sslbench.engine.crf.simd import rows
 from sslbench.engine.crf.simd.rows import ZERO

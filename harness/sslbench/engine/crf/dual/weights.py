@@ -1,6 +1,4 @@
-"""Kernels of the ascent on the dual (`sslbench.engine.crf.dual`): weights, the scores that they
-give, and their change with the expectations.
-"""
+"""Kernels of the ascent on the dual (`ascent`): weights, their scores, and their changes."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ import numpy as np
 
 from sslbench.engine.checked import check_array
 from sslbench.engine.crf.data import Batch, batches
-from sslbench.engine.crf.dual_kernels import DualLive, DualVariables, ascend
-from sslbench.engine.crf.dual_posterior import DualText, Space
-from sslbench.engine.crf.dual_weights import DualRows, DualTransitions
+from sslbench.engine.crf.dual.passes import DualLive, DualVariables, ascend
+from sslbench.engine.crf.dual.posterior import DualText, Space
+from sslbench.engine.crf.dual.weights import DualRows, DualTransitions
 from sslbench.engine.crf.first_order import scaled
 from sslbench.engine.crf.objective import EncodedCorpus, Objective
 from sslbench.engine.crf.optim.lbfgs import Options

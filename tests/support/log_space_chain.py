@@ -1,8 +1,5 @@
-"""Inference on one chain in log space: the reference that the batched kernels are tested against.
+"""Inference on one chain by the log-space kernels of the engine, with which the fast ones compare.
 
-Methods that reshape potentials (virtual evidence, posterior regularization, interpolated Viterbi)
-compose `Potentials` and call these functions, or the batched ones of
-`sslbench.engine.crf.first_order.batch`.
 Source: J. Lafferty, A. McCallum, F. Pereira: Conditional random fields: probabilistic models for
 segmenting and labeling sequence data, ICML 2001 (docs/specs/crf_engine.md, sections 3 to 7).
 """
@@ -13,13 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sslbench.engine.crf import InfeasibleSentenceError
 from sslbench.engine.crf.first_order import log_space
 from sslbench.engine.crf.first_order.log_space import AdditiveScore
 from sslbench.engine.types import F64, I32, Bool
-
-
-class InfeasibleSentenceError(ValueError):
-    """No label sequence is possible under the constraints: log Z = -inf."""
 
 
 @dataclass(frozen=True)
