@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+__all__ = ["InputWarning", "UserError", "printable", "shortened"]
+
 _LONGEST = 1000  # characters shown of a message or hint, which may quote a very long line
 
 
