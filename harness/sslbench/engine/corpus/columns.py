@@ -277,7 +277,7 @@ class Corpus:
         return Corpus(others, self.offsets)
 
     def with_column(self, name: str, column: Column) -> Corpus:
-        """With one column added or replaced; ValueError for another length."""
+        """Return the corpus with one column added or replaced; ValueError for another length."""
         return Corpus({**self.columns, name: column}, self.offsets)
 
     @staticmethod

@@ -56,14 +56,14 @@ def read_conllu(
     shared = {} if vocabularies is None else vocabularies
     rows = _find_rows(_read(source), source_name(source))
     is_word, offsets = _number_words(rows)
-    found = {}
+    read = {}
     for name, field in columns.items():
         vocabulary = shared.setdefault(name, Vocabulary())
         codes = vocabulary.encode(rows.column(FIELDS.index(field), is_word))
-        found[name] = Column(vocabulary, codes)
+        read[name] = Column(vocabulary, codes)
         if field == "UPOS":
-            _check_tags(rows, is_word, found[name], tags)
-    return Corpus(found, offsets)
+            _check_tags(rows, is_word, read[name], tags)
+    return Corpus(read, offsets)
 
 
 def _read(source: Source) -> bytes:

@@ -87,8 +87,8 @@ class TextPass(Pass[Corpus, R], Generic[R]):
         return pack_corpus(unit)
 
     @staticmethod
-    def unpack_unit(arrays: Arrays, facts: dict[str, Any]) -> Corpus:
-        return unpack_corpus(arrays, facts)
+    def unpack_unit(arrays: Arrays, metadata: dict[str, Any]) -> Corpus:
+        return unpack_corpus(arrays, metadata)
 
 
 def _joined(parts: list[Corpus]) -> Corpus:
@@ -113,10 +113,10 @@ def pack_corpus(corpus: Corpus) -> Saved:
     return arrays, {"columns": list(corpus.columns)}
 
 
-def unpack_corpus(arrays: Arrays, facts: dict[str, Any]) -> Corpus:
+def unpack_corpus(arrays: Arrays, metadata: dict[str, Any]) -> Corpus:
     """What `pack_corpus` was given; ValueError or KeyError for something else."""
     columns = {}
-    for number, name in enumerate(facts["columns"]):
+    for number, name in enumerate(metadata["columns"]):
         text, ends = (vector(arrays, f"text{number}", np.uint8), arrays[f"ends{number}"])
         borders({"ends": np.append(0, ends)}, "ends", len(ends), len(text))
         words = Vocabulary(unpack_strings(text, ends))

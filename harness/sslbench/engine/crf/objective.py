@@ -44,11 +44,11 @@ VARYING_CELLS = 1 << 17
 
 @dataclass(frozen=True)
 class EncodedCorpus:
-    """Attributes of a corpus as a layout's weights see them; factor features if any.
+    """The attributes of a corpus, numbered as a layout numbers its weights, and factor features.
 
-    number: int32[A + 1] engine code of every attribute id, -1 for id -1; None = the id itself.
-    forced_labels: int32[N] the one label that a token may have, -1 = any; None = any for all.
-    reused: potentials are computed many times, so that `Bundled` is worth the time it takes.
+    number: int32[A + 1], the engine's code of every attribute id, -1 for id -1; None: the ids.
+    forced_labels: int32[N], the only label that a token may have, -1: any; None: any for all.
+    reused: potentials will be computed many times, so that `Bundled` is worth its time.
 
     ValueError for arrays that do not fit the layout or each other: kernels read them unchecked.
     UserError for a sentence too long for the memory.
@@ -62,17 +62,20 @@ class EncodedCorpus:
     reused: bool = False
 
     def __post_init__(self) -> None:
-        layout, found = self.layout, self.attributes
-        check_array(found.node, "node attributes", np.int32, (None, None))
-        n, A = found.node.shape[1], layout.n_node if self.number is None else len(self.number) - 1
-        check_borders(found.offsets, "sentence offsets", n)
-        check_array(found.node, "node attributes", np.int32, (None, n), (-1, A))
-        check_array(found.edge, "edge attributes", np.int32, (None, n), (-1, layout.n_edge))
-        if found.dense is None and layout.n_columns:
+        layout, attributes = self.layout, self.attributes
+        check_array(attributes.node, "node attributes", np.int32, (None, None))
+        n, A = (
+            attributes.node.shape[1],
+            layout.n_node if self.number is None else len(self.number) - 1,
+        )
+        check_borders(attributes.offsets, "sentence offsets", n)
+        check_array(attributes.node, "node attributes", np.int32, (None, n), (-1, A))
+        check_array(attributes.edge, "edge attributes", np.int32, (None, n), (-1, layout.n_edge))
+        if attributes.dense is None and layout.n_columns:
             raise ValueError(f"no dense columns, the model has weights for {layout.n_columns}")
-        if found.dense is not None:
-            check_array(found.dense, "dense columns", np.float64, (n, layout.n_columns))
-            if not np.isfinite(found.dense).all():
+        if attributes.dense is not None:
+            check_array(attributes.dense, "dense columns", np.float64, (n, layout.n_columns))
+            if not np.isfinite(attributes.dense).all():
                 raise ValueError("a value of a dense column is not finite")
         if self.forced_labels is not None:
             forced, L = self.forced_labels, layout.n_labels
@@ -102,7 +105,7 @@ class EncodedCorpus:
             raise ValueError("the corpus was encoded for another model")
 
     def deduplicated(self, deduplication: Deduplication) -> EncodedCorpus:
-        """The same corpus for the reduced layout, to train on."""
+        """Return the same corpus for the reduced layout, on which a training runs."""
         layout, number = deduplication.reduced, deduplication.codes
         return replace(self, layout=layout, number=number, reused=True)
 
@@ -126,7 +129,7 @@ class EncodedCorpus:
 
     @cached_property
     def varying(self) -> bool:
-        """Do transition scores depend on the position?"""
+        """Whether transition scores depend on the position."""
         on_edges = self.factors is not None and self.factors.on_edges
         return on_edges or bool((self.attributes.edge >= 0).any())
 
@@ -139,12 +142,12 @@ class EncodedCorpus:
 
     @cached_property
     def lengths(self) -> F64:
-        """Tokens of each sentence, float64[S]."""
+        """float64[S]: the number of tokens of each sentence."""
         return np.diff(self.offsets).astype(np.float64)
 
 
 class BundleSums(NamedTuple):
-    """Sums of the weights of bundles, or of the slopes of their tokens; the last row is for none.
+    """Sums of the weights of bundles, or of the slopes of their tokens; the last row is of zeros.
 
     node: float64[B + 1, L]; edge: float64[B' + 1, K], of edge attributes.
     """
@@ -170,7 +173,7 @@ class BundleSums(NamedTuple):
         return sums
 
     def spread(self, gradient: WeightTables, data: EncodedCorpus) -> None:
-        """Add the slopes to the gradient of the attributes of each bundle."""
+        """Add the slopes of each bundle to the gradient of its attributes."""
         node, edge = self.node[:-1], self.edge[:-1]
         if len(node):
             members, none = data.states.members, self.node[-1:]
@@ -186,10 +189,10 @@ def batch_potentials(
     transition_mask: Bool | None = None,
     sums: BundleSums | None = None,
 ) -> BatchPotentials:
-    """Log-potentials of a batch under the given weights.
+    """Return the log-potentials of a batch under the given weights.
 
-    transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
-    sums: `BundleSums.of_weights`, the same for all batches; None = compute them.
+    transition_mask: bool[L+1, L], the allowed transitions (row L is START); None: all.
+    sums: `BundleSums.of_weights`, the same for all batches; None: compute them here.
     """
     L = tables.layout.n_labels
     data.check_layout(tables.layout)
@@ -222,11 +225,11 @@ def batch_potentials(
 
 
 def force_labels(labels: I32, node: F64) -> None:
-    """Make all other labels of a token impossible: labels int32[n], -1 = none of them."""
+    """Make impossible all labels but the given one: labels int32[n], -1 leaves all possible."""
     at = np.flatnonzero(labels >= 0)
-    kept = node[at, labels[at]]
+    scores_at = node[at, labels[at]]
     node[at] = -np.inf
-    node[at, labels[at]] = kept
+    node[at, labels[at]] = scores_at
 
 
 def add_gradient(
@@ -239,7 +242,8 @@ def add_gradient(
     """Add to the gradient of the weights: the sum over factors c of omega_c f(c).
 
     by_potential: omega, the derivative of a term with respect to the potentials of a batch.
-    sums: gets the slopes of bundles, to be spread after the last batch.
+    sums: receives the slopes of bundles, which `BundleSums.spread` distributes after the last
+        batch.
     """
     layout, L = gradient.layout, gradient.layout.n_labels
     by_potential.check(batch.n_tokens, L)
@@ -272,7 +276,7 @@ def _evaluate(
     sums: BundleSums,
     batch: Batch,
 ) -> PotentialGradient:
-    """Of one batch; threads do this at the same time if the term is stateless."""
+    """Evaluate a term on one batch; several threads do so at once if the term is stateless."""
     return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
 
 
@@ -283,9 +287,9 @@ def evaluate_terms(
     transition_mask: Bool | None,
     gradient: WeightTables | None,
 ) -> list[F64]:
-    """Values of the terms, float64[s] per batch, in order.
+    """Return the values of the terms, float64[s] for each batch, in order.
 
-    gradient: accumulator for the derivative of their sum by every weight, or None.
+    gradient: receives the derivative of their sum by every weight; None: it is not computed.
     """
     tables, values = WeightTables.unpack(layout, weights), []
     for data, term in parts:
@@ -297,10 +301,10 @@ def evaluate_terms(
         slopes = None if gradient is None else BundleSums.zeros(gradient, data)
         evaluate = partial(_evaluate, tables, data, term, transition_mask, sums)
         each = in_order if getattr(term, "stateless", False) else map
-        for batch, found in zip(data.batches, each(evaluate, data.batches), strict=True):
+        for batch, by_potential in zip(data.batches, each(evaluate, data.batches), strict=True):
             if gradient is not None and slopes is not None:
-                add_gradient(gradient, data, batch, found, slopes)
-            values.append(found.value)
+                add_gradient(gradient, data, batch, by_potential, slopes)
+            values.append(by_potential.value)
         if gradient is not None and slopes is not None:
             slopes.spread(gradient, data)
     return values
@@ -315,10 +319,10 @@ class Objective:
     sigma2: prior variance of attribute, transition and stop weights.
     sigma2_factors: prior variance of the weights of factor features; None = sigma2.
     transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
-    copies: float32 per weight, how many identical attributes it is for (`deduplicate`); None = one.
+    copies: float32 per weight, how many identical attributes share it (`deduplicate`); None: one.
     expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
         does with the counts of its E-step.
-    tags: of each label, for weights of tags beside those of labels (`BackOff`); None = no such.
+    tags: the tag of each label, if tags have weights beside those of labels (`BackOff`).
     """
 
     layout: Layout
@@ -343,7 +347,7 @@ class Objective:
         return max(1.0, sum(term.n_tokens(data.lengths) for data, term in self.parts))
 
     def value_and_gradient(self, weights: F64, gradient: F64) -> float:
-        """F(weights); gradient float64[n] is overwritten with dF."""
+        """Return F(weights); gradient float64[n] is overwritten with its derivative."""
         self.evaluations += 1
         accumulator = WeightTables.gradient(self.layout, gradient)
         values = evaluate_terms(self.layout, weights, self.parts, self.transition_mask, accumulator)
@@ -365,7 +369,7 @@ class Objective:
 
     @property
     def precision(self) -> F64:
-        """Inverse prior variance of every weight, float64[n], a new array."""
+        """float64[n], a new array: the inverse prior variance of every weight."""
         plain, of_factors = self._precisions
         precision = plain / self.weight_copies.astype(np.float64)
         precision[self.layout.span("factors")] = of_factors
@@ -378,11 +382,11 @@ class Objective:
 
     @cached_property
     def weight_copies(self) -> F32:
-        """`copies`, an array in any case."""
+        """`copies` as an array: ones where it is None."""
         return np.ones(self.layout.size, np.float32) if self.copies is None else self.copies
 
     def scaled_loss(self, weights: F64, gradient: F64) -> float:
-        """-F / n_tokens and its gradient: what the optimizer minimizes."""
+        """Return -F / n_tokens and write its gradient: what the optimizer minimizes."""
         value = self.value_and_gradient(weights, gradient)
         combine(-1.0 / self.n_tokens, gradient, 0.0, gradient, gradient)
         return -value / self.n_tokens

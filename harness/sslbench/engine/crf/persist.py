@@ -26,14 +26,14 @@ HEADER = "header.json"
 class SavedModel(ABC):
     """What can be written to one file.
 
-    kind: name of the method whose ``restore(arrays, facts)`` reads it.
+    kind: name of the method whose ``restore(arrays, metadata)`` reads it.
     """
 
     kind: str
 
     @abstractmethod
     def arrays(self) -> Saved:
-        """Arrays, and JSON-able facts, that the model is restored from."""
+        """Arrays, and JSON-able metadata, that the model is restored from."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file (npz and JSON, no pickle)."""

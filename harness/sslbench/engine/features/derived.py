@@ -133,10 +133,10 @@ def _pattern(kind: str, expression: str) -> Callable[[str], str]:
     pattern = parse(expression)
 
     def apply(value: str) -> str:
-        found = pattern.first_match(value)
+        match = pattern.first_match(value)
         if kind == "match":
-            return NO_MATCH if found is None else found
-        return "false" if found is None else "true"
+            return NO_MATCH if match is None else match
+        return "false" if match is None else "true"
 
     return apply
 

@@ -78,11 +78,11 @@ class DictFeatures:
 
     def dense(self, corpus: Corpus) -> F64:
         """float64[N, D]: the numbers of a corpus that `columns` made."""
-        found = np.empty((corpus.n_tokens, len(self.numbers)))
+        values = np.empty((corpus.n_tokens, len(self.numbers)))
         for i in range(len(self.numbers)):
             column = corpus.column(f"n{i}")
-            found[:, i] = _values(column.vocabulary)[column.codes]
-        return found
+            values[:, i] = _values(column.vocabulary)[column.codes]
+        return values
 
 
 def read_sentences(

@@ -215,18 +215,18 @@ def slot_rows(
     bag: I8,
     start: I64,
     unknown: int,
-    found: I32,
+    out: I32,
 ) -> None:
     """Write the table row of every slot at every token, see `sslbench.engine.features.SymbolRows`.
 
     codes int32[P, padded]; position int64[n] padded position of the tokens; inside int32[n, 2]
-    tokens to the left and to the right within the sentence; found int32[n, S] out.
+    tokens to the left and to the right within the sentence; out int32[n, S].
     """
     for n in range(begin * _CHUNK, min(position.shape[0], end * _CHUNK)):
         for s in range(stream.shape[0]):
             o = offset[s]
             if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
-                found[n, s] = -1
+                out[n, s] = -1
                 continue
             code = codes[stream[s], position[n] + o] + unknown
-            found[n, s] = start[s] + code if code >= 0 else -1
+            out[n, s] = start[s] + code if code >= 0 else -1

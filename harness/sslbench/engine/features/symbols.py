@@ -265,8 +265,8 @@ class PairSymbols:
 
 def _renumbered(keys: I64, left: I32, right: I32) -> I64:
     """Keys of pairs whose halves have new ids."""
-    found: I64 = (left[keys >> 32].astype(np.int64) << 32) | right[keys & 0x7FFFFFFF]
-    return found
+    renumbered: I64 = (left[keys >> 32].astype(np.int64) << 32) | right[keys & 0x7FFFFFFF]
+    return renumbered
 
 
 def renumbering(remaining: Bool) -> I32:

@@ -214,8 +214,8 @@ def _toml_lines(path: str | os.PathLike[str], text: str) -> list[tuple[int, str]
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = re.search(r"line (\d+)", str(error))
-        line = int(found[1]) if found else None
+        match = re.search(r"line (\d+)", str(error))
+        line = int(match[1]) if match else None
         raise UserError(f"no TOML: {error}", file=path, line=line, hint=hint) from None
     templates = content.pop("templates", None)
     if content:
@@ -224,10 +224,10 @@ def _toml_lines(path: str | os.PathLike[str], text: str) -> list[tuple[int, str]
         raise UserError("templates is no array of texts", file=path, hint=hint)
     lines, place = list[tuple[int, str]](), 0
     for template in templates:
-        found = re.search(rf"[\"']{re.escape(template)}[\"']", text[place:])
-        place += found.start() if found else 0
+        match = re.search(rf"[\"']{re.escape(template)}[\"']", text[place:])
+        place += match.start() if match else 0
         lines.append((text.count("\n", 0, place) + 1, template.strip()))
-        place += found is not None
+        place += match is not None
     return lines
 
 

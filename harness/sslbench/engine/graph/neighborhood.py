@@ -73,9 +73,9 @@ def find(graph: Graph, words: Sequence[str]) -> int:
         raise UserError(f"{given!r} has {len(words)} words", hint=f"vertices have {n} words")
     form, pads = form_of(lookup.form), _pads(n)
     wanted = [pads.index(w) if w in pads else _code(graph, form(w)) for w in words]
-    found = np.flatnonzero((lookup.grams == np.array(wanted)).all(axis=1))
-    if len(found):
-        return int(found[0])
+    rows = np.flatnonzero((lookup.grams == np.array(wanted)).all(axis=1))
+    if len(rows):
+        return int(rows[0])
     raise UserError(f"{given!r} is no vertex of the graph", hint=_hint(graph, wanted, given))
 
 

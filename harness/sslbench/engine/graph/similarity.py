@@ -91,7 +91,7 @@ class ContextSimilarity(Similarity):
 
     @property
     def vertex_form(self) -> str | None:
-        """That of the templates."""
+        """The form that the templates name."""
         return self.templates.vertex_form
 
     def excluded(self, text: Corpus, column: str) -> Bool:

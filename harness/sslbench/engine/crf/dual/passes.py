@@ -30,7 +30,7 @@ ROUNDING = 1e-9
 
 
 class DualVariables(NamedTuple):
-    """Of K blocks and N tokens: theta and marginals of u, its entropy, and the next step.
+    """The dual variables of K blocks and N tokens: theta, the marginals of u, entropy, next step.
 
     node, mu: float32[N, L]; edge, xi: float64[K, L, L], xi summed over the positions of a block;
     entropy, step: float64[K].
@@ -47,7 +47,7 @@ class DualVariables(NamedTuple):
 class DualLive(NamedTuple):
     """Transitions with weights by position: I of them live, and those from START.
 
-    own: weights in K columns, the last K - I from START; left, right: int32[I] labels; start:
+    own: the weights in K columns, the last K - I from START; left, right: int32[I] labels; start:
     int32[K - I] labels; theta, xi: float32[N, I], 0 at the first tokens of sentences.
     """
 
@@ -59,7 +59,7 @@ class DualLive(NamedTuple):
     xi: F32
 
     def space(self, tokens: int) -> LiveBlock:
-        """For a block of so many tokens."""
+        """Return arrays for a block of so many tokens."""
         width, K = len(self.left), len(self.left) + len(self.start)
         scores, change = np.empty((2, tokens, K))
         theta, xi = np.empty((2, tokens, width))

@@ -36,7 +36,7 @@ class DualText(NamedTuple):
 
     @property
     def largest(self) -> int:
-        """Tokens of the largest block."""
+        """The number of tokens of the largest block."""
         return int(np.diff(self.offsets[self.sentence]).max())
 
 
@@ -57,8 +57,9 @@ class Block(NamedTuple):
 
 
 class LiveBlock(NamedTuple):
-    """The same for I live transitions; rows of first tokens are 0 but for `scores` and `change`.
+    """Arrays of one visit for I live transitions.
 
+    Rows of first tokens are 0 except in `scores` and `change`.
     left, right: int32[I] labels; theta, xi: float64[n, I]; scores, change: float64[n, K], where the
     last K - I columns are transitions from START.
     """
@@ -162,7 +163,7 @@ def _live_cells(live: LiveBlock | None, E: F64) -> F64 | None:
 
 @kernel
 def _live(lo: int, hi: int, live: LiveBlock | None, base: F64 | None) -> scaled.Live | None:
-    """Of the sentence with the tokens lo to hi of the block."""
+    """Return the live transitions of the sentence with the tokens lo to hi of the block."""
     if live is None or base is None:
         return None
     return scaled.Live(live.left, live.right, base, live.xi[lo:hi])

@@ -90,7 +90,7 @@ def smallest_positive(row: F64) -> float:
 
 @kernel
 def is_safe(span: float, zeros: bool) -> bool:
-    """May potentials of this range be scaled?  zeros: some are -inf."""
+    """Return whether potentials of this range may be scaled; zeros: some are -inf."""
     return span <= (SAFE_RANGE_WITH_ZEROS if zeros else SAFE_RANGE)
 
 
@@ -231,7 +231,7 @@ def log_space_sentence(node: F64, edge: F64, mu: F64, log_scale: F64, xi: F64) -
 
 @kernel
 def shifted_transitions(edge: F64) -> Transitions:
-    """From edge float64[1, L, L]."""
+    """Return the shifted transitions of edge float64[1, L, L]."""
     L = edge.shape[1]
     P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
     w = edge[0].copy()

@@ -88,7 +88,7 @@ def _packs(
     L, P = transitions.E.shape
     W = P * lanes.WIDTH
     first = order[groups[begin]]
-    scratch, facts = packs.new_scratch(offsets[first + 1] - offsets[first], P)
+    scratch, totals = packs.new_scratch(offsets[first + 1] - offsets[first], P)
     start, length = np.empty(lanes.WIDTH, np.int64), np.empty(lanes.WIDTH, np.int64)
     own, pairs = np.empty(lanes.WIDTH, np.int8), rows.aligned(P, W)
     for g in range(begin, end):
@@ -107,7 +107,7 @@ def _packs(
                 length,
                 transitions,
                 scratch,
-                facts,
+                totals,
                 mu,
                 log_scale,
                 pairs,

@@ -35,9 +35,10 @@ Status = Literal["gradient", "decrease", "gap", "max_iterations", "line_search"]
 class Options:
     """When to stop, in units of the function as given (that of a training is per token).
 
-    memory: pairs (s, y) kept; gtol: largest absolute value of the gradient (projected onto the
-    bounds) at an optimum; ftol: smallest relative decrease over `window` iterations; share: their
-    smallest share in the decrease since the start. max_evaluations: of one line search.
+    memory: number of pairs (s, y) stored; gtol: largest absolute value of the gradient (projected
+    onto the bounds) at an optimum; ftol: smallest relative decrease over `window` iterations;
+    share: smallest share of these iterations in the decrease since the start; max_evaluations:
+    most evaluations of one line search.
     """
 
     memory: int = 10
@@ -201,7 +202,7 @@ class _Iterate:
         return len(self.history) - 1
 
     def state(self) -> dict[str, Any]:
-        """For `Progress`."""
+        """Return the state that `Progress` stores."""
         own = {"x": self.x, "gradient": self.gradient, "history": self.history}
         more = {"restarted": self.restarted, "evaluations": self.search.evaluations}
         return own | more | self.inverse_hessian.state()
