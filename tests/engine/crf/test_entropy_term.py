@@ -169,11 +169,9 @@ WEIGHTS = np.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.5, 1.0])
 def test_gradients_of_the_objective(name: str) -> None:
     """Both against each other, against enumeration and against central differences."""
     c = case(name, 21, SIX)
-    objective = c.objective(Entropy(0.7, WEIGHTS), 1.7, sigma2_factors=0.6)
+    objective = c.objective(Entropy(0.7, WEIGHTS), 1.7)
     value, gradient = evaluate(objective, c.weights)
-    slow, other = evaluate(
-        c.objective(NestedEntropy(0.7, WEIGHTS), 1.7, sigma2_factors=0.6), c.weights
-    )
+    slow, other = evaluate(c.objective(NestedEntropy(0.7, WEIGHTS), 1.7), c.weights)
     assert slow == pytest.approx(value, abs=1e-10)
     same_up_to(other, gradient, 1e-8)
     same_up_to(gradient, slopes(lambda x: evaluate(objective, x)[0], c.weights), 1e-6)

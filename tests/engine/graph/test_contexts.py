@@ -230,15 +230,6 @@ def test_character_types(word, want):
     assert character_type(word) == want
 
 
-def test_clip_negative_leaves_out_negative_weights():
-    text, vertices = counts_as_text()
-    clipped = weighed(text, vertices, NEXT_WORD, clip_negative=True)
-    want = np.maximum(G1, 0)
-    np.testing.assert_allclose(clipped.norm, np.linalg.norm(want, axis=1), atol=1e-9)
-    matching = want[:, (want > 0).sum(0) > 1]
-    np.testing.assert_allclose(clipped.pmi.toarray(), matching, atol=1e-9)
-
-
 def test_single_type_has_a_zero_vector():
     text = corpus_of([["x"], ["x"]])
     for name in NAMES:

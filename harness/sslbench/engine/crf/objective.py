@@ -316,8 +316,7 @@ class Objective:
 
     Attributes
     ----------
-    sigma2: prior variance of attribute, transition and stop weights.
-    sigma2_factors: prior variance of the weights of factor features; None = sigma2.
+    sigma2: prior variance of the weights.
     transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
     copies: float32 per weight, how many identical attributes share it (`deduplicate`); None: one.
     expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
@@ -328,7 +327,6 @@ class Objective:
     layout: Layout
     parts: list[tuple[EncodedCorpus, Term]]
     sigma2: float
-    sigma2_factors: float | None = None
     transition_mask: Bool | None = None
     copies: F32 | None = None
     expected_counts: F64 | None = None
@@ -352,12 +350,12 @@ class Objective:
         accumulator = WeightTables.gradient(self.layout, gradient)
         values = evaluate_terms(self.layout, weights, self.parts, self.transition_mask, accumulator)
         accumulator.pack(gradient)
-        factors = self.layout.span("factors").start
-        prior = subtract_prior(*self._precisions, factors, self.weight_copies, weights, gradient)
+        prior = subtract_prior(1.0 / self.sigma2, self.weight_copies, weights, gradient)
         value = math.fsum(chain.from_iterable(values)) - prior
         if self.backoff is not None:
             state = self.layout.span("state")
-            value += self.backoff.add(self.precision[state], weights[state], gradient[state])
+            precision = 1.0 / self.sigma2 / self.weight_copies[state].astype(np.float64)
+            value += self.backoff.add(precision, weights[state], gradient[state])
         if self.expected_counts is not None:
             combine(1.0, gradient, 1.0, self.expected_counts, gradient)
             value += dot(self.expected_counts, weights)
@@ -366,19 +364,6 @@ class Objective:
     @cached_property
     def backoff(self) -> BackOff | None:
         return None if self.tags is None else BackOff.build(self.layout, self.tags)
-
-    @property
-    def precision(self) -> F64:
-        """float64[n], a new array: the inverse prior variance of every weight."""
-        plain, of_factors = self._precisions
-        precision = plain / self.weight_copies.astype(np.float64)
-        precision[self.layout.span("factors")] = of_factors
-        return precision
-
-    @property
-    def _precisions(self) -> tuple[float, float]:
-        """Inverse prior variance of weights without copies: of attributes, of factor features."""
-        return 1.0 / self.sigma2, 1.0 / (self.sigma2_factors or self.sigma2)
 
     @cached_property
     def weight_copies(self) -> F32:

@@ -82,12 +82,10 @@ class ContextSimilarity(Similarity):
     templates: which features a context has.
     suffixes: the list for templates with suffixes; None = learned from the text
         (`forms.learned_suffixes`).
-    clip_negative: leave out features that a vertex has less often than by chance.
     """
 
     templates: TemplateSet
     suffixes: frozenset[str] | None = None
-    clip_negative: bool = False
 
     @property
     def vertex_form(self) -> str | None:
@@ -115,7 +113,6 @@ class ContextSimilarity(Similarity):
             self.templates,
             counting_text=counting_text,
             suffixes=self.suffixes,
-            clip_negative=self.clip_negative,
         )
         progress(f"graph: neighbors of {len(vertices):,} vertices, {X.nnz:,} features")
         return nearest(
@@ -128,9 +125,8 @@ class ContextSimilarity(Similarity):
         )
 
     def cache_key(self) -> Mapping[str, Any]:
-        """Templates, suffixes and `clip_negative`."""
+        """Templates and suffixes."""
         return {
             "templates": msgspec.to_builtins(self.templates),
             "suffixes": None if self.suffixes is None else sorted(set(self.suffixes)),
-            "clip_negative": self.clip_negative,
         }
