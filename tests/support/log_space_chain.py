@@ -94,8 +94,16 @@ class Posterior:
 
     def log_probability(self, labels: I32) -> float:
         """log p(y | x) of a label sequence (int[T]), as a sum of local conditionals."""
-        p = self.potentials
-        return float(log_space.path_log_probability(p.node, p.edge, self.beta, self.z, labels))
+        node, edge = self.potentials.node, self.potentials.edge
+        T, a = len(node), labels[0]
+        total = float(node[0, a] + self.beta[0, a] - self.z[0, 0])
+        for t in range(1, T):
+            if total == -np.inf:  # no continuation: the next conditional would be -inf - (-inf)
+                break
+            a, b = labels[t - 1], labels[t]
+            score = edge[t if len(edge) > 1 else 0, a, b] + node[t, b] + self.beta[t, b]
+            total += float(score - self.z[t, a])
+        return total
 
 
 def infer(potentials: Potentials) -> Posterior:
