@@ -50,14 +50,14 @@ class InputWarning(UserWarning):
 
 
 def shortened(text: str) -> str:
-    """The text as `printable`, cut in the middle to about 1000 characters."""
+    """Return the text as `printable`, cut in the middle to about 1000 characters."""
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return printable(text)
 
 
 def printable(text: str) -> str:
-    """The text with line breaks, control characters and other invisible ones escaped.
+    """Return the text with line breaks, control characters and other invisible ones escaped.
 
     For terminals: no text from a file or a plugin can move the cursor or change the direction.
     """

@@ -90,7 +90,7 @@ class _Rows:
     line: I64
 
     def column(self, number: int, selected: Bool | None = None) -> list[str]:
-        """The fields of one column, of all rows or of the selected ones (bool[R])."""
+        """Return the fields of one column, of all rows or of the selected ones (bool[R])."""
         borders = self.borders if selected is None else self.borders[selected]
         # +1 where a field starts, -1 behind the tab that ends it: the running sum marks its bytes.
         marks = np.zeros(len(self.text) + 1, dtype=np.int8)

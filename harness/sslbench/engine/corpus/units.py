@@ -40,7 +40,7 @@ class TextUnits:
 
     @staticmethod
     def of(text: Iterable[Corpus] | TextUnits) -> TextUnits:
-        """The units of a text, unless they are given."""
+        """Return the units of a text, unless they are given."""
         return text if isinstance(text, TextUnits) else TextUnits(text)
 
     @cached_property
@@ -96,13 +96,13 @@ def _joined(parts: list[Corpus]) -> Corpus:
 
 
 def _alike(a: Corpus, b: Corpus) -> bool:
-    """Whether they can be put together."""
+    """Return whether they can be put together."""
     own, other = ({n: c.vocabulary for n, c in corpus.columns.items()} for corpus in (a, b))
     return own.keys() == other.keys() and all(v is other[name] for name, v in own.items())
 
 
 def pack_corpus(corpus: Corpus) -> Saved:
-    """A corpus, with the words that occur in it alone."""
+    """Return a corpus, with the words that occur in it alone."""
     arrays: Arrays = {"offsets": corpus.offsets}
     for number, column in enumerate(corpus.columns.values()):
         used, codes = np.unique(column.codes, return_inverse=True)

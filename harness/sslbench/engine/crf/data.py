@@ -120,7 +120,7 @@ class LabelTriples(NamedTuple):
     end: F64
 
     def pairs(self) -> F64:
-        """float64[1, L, L]: sums over all positions, by pairs of labels in a row."""
+        """Return float64[1, L, L]: sums over all positions, by pairs of labels in a row."""
         total: F64 = self.begin + self.inner.sum(axis=0)
         return total[None]
 

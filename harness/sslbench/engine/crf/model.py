@@ -312,7 +312,7 @@ class ChainCRF(SavedModel):
 
     # -- saving ------------------------------------------------------------------------------
     def arrays(self) -> Saved:
-        """Arrays and JSON-able metadata that `from_arrays` restores the tagger from."""
+        """Return arrays and JSON-able metadata that `from_arrays` restores the tagger from."""
         arrays, metadata = joined(index=self.index.arrays())
         layout = self.layout
         arrays |= {

@@ -143,9 +143,9 @@ def _pattern(kind: str, expression: str) -> Callable[[str], str]:
 
 @lru_cache(maxsize=256)
 def operation(name: str) -> Callable[[str], str]:
-    """The function of an operation such as ``lower`` or ``suffix3``.
+    """Return the function of an operation such as ``lower`` or ``suffix3``.
 
-    UserError for an unknown operation, with similar names in the hint.
+    Raises UserError for an unknown operation, with similar names in the hint.
     """
     if name == "lower":
         return str.lower
@@ -178,10 +178,10 @@ def split_name(name: str, columns: frozenset[str]) -> tuple[str, tuple[str, ...]
 
 
 def coded_column(corpus: Corpus, name: str) -> Column:
-    """The plain or derived column of that name.
+    """Return the plain or derived column of that name.
 
     Corpora that share the vocabulary of the base column share the vocabulary of the derived one.
-    UserError for an unknown column or operation.
+    Raises UserError for an unknown column or operation.
     """
     base, operations = split_name(name, frozenset(corpus.columns))
     column = corpus.column(base)

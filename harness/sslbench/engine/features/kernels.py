@@ -46,7 +46,7 @@ def unresolved(codes: I32, table: I32) -> I32:
 
 @njit(cache=True, nogil=True)
 def token_positions(offsets: I64, padding: int) -> I64:
-    """int64[N]: the padded position of each token."""
+    """Return int64[N]: the padded position of each token."""
     out = np.empty(offsets[-1], np.int64)
     for s in range(len(offsets) - 1):
         for n in range(offsets[s], offsets[s + 1]):
@@ -97,7 +97,7 @@ def _home(key: int, n_slots: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def fill_slots(keys: I64, size: int, n_slots: int) -> I32:
-    """The slots of keys[:size]; `n_slots` is a power of two above 2 * size."""
+    """Return the slots of keys[:size]; `n_slots` is a power of two above 2 * size."""
     slots = np.full(n_slots, -1, np.int32)
     for i in range(size):
         slot = _home(keys[i], n_slots)

@@ -52,7 +52,7 @@ class WordFeatures:
         return tuple(f"{self.column}[{k}]:{d}" for k in self.offsets for d in range(size))
 
     def rows(self, corpus: Corpus) -> I32:
-        """int32[N]: the row of each token's word; -1 for an unknown one."""
+        """Return int32[N]: the row of each token's word; -1 for an unknown one."""
         column = corpus.column(self.column)
         if not self._tables or self._tables[0] is not column.vocabulary:
             self._tables[:] = [column.vocabulary, np.empty(0, np.int32)]
@@ -77,7 +77,7 @@ class WordFeatures:
         return columns
 
     def annotate(self, corpus: Corpus) -> Corpus:
-        """The corpus with a column for each class."""
+        """Return the corpus with a column for each class."""
         if not self.classes:
             return corpus
         rows = self.rows(corpus)
@@ -86,7 +86,7 @@ class WordFeatures:
         return corpus
 
     def dense(self, corpus: Corpus) -> F64:
-        """float64[N, offsets D]: the vectors around each token, place by place."""
+        """Return float64[N, offsets D]: the vectors around each token, place by place."""
         vectors = np.empty((0, 0), np.float32) if self.vectors is None else self.vectors
         size = vectors.shape[1]
         rows, sentence = self.rows(corpus), sentence_ids(corpus.offsets)

@@ -111,9 +111,9 @@ def pmi(joint: I64, of_type: I64, of_feature: I64, total: int) -> F64:
 
 
 def excluded_tokens(text: Corpus, column: str, templates: TemplateSet) -> Bool:
-    """bool[N]: the tokens that the template set leaves out of the graph.
+    """Return bool[N]: the tokens that the template set leaves out of the graph.
 
-    UserError if the text lacks the column.
+    Raises UserError if the text lacks the column.
     """
     values, characters = text.column(column), frozenset(templates.excluded_characters)
     if not characters:
@@ -126,7 +126,7 @@ def excluded_tokens(text: Corpus, column: str, templates: TemplateSet) -> Bool:
 def count_tokens(
     text: Corpus, vertices: Vertices, templates: TemplateSet, more: Corpus | None = None
 ) -> CountedTokens:
-    """The tokens of the text, and of `more` text, that are not excluded."""
+    """Return the tokens of the text, and of `more` text, that are not excluded."""
     column = vertices.column
     whole, vertex = one_column(text, column), vertices.vertex_of
     included = vertex >= 0

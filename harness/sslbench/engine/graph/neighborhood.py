@@ -41,11 +41,11 @@ class Neighbor:
 def neighborhood(
     graph: Graph, words: Sequence[str], label_codes: I32, labels: Sequence[str]
 ) -> list[Neighbor]:
-    """The vertex of an n-gram, then its neighbors, the nearest first.
+    """Return the vertex of an n-gram, then its neighbors, the nearest first.
 
     words: of the n-gram, as in the text.
     label_codes: int32[N_l], of the labeled tokens, with which the text begins; into `labels`.
-    UserError for an n-gram that is no vertex; the hint names similar ones.
+    Raises UserError for an n-gram that is no vertex; the hint names similar ones.
     """
     vertex = find(graph, words)
     indptr, W = graph.W.indptr, graph.W
@@ -65,7 +65,7 @@ def neighborhood(
 
 
 def find(graph: Graph, words: Sequence[str]) -> int:
-    """The vertex of an n-gram; UserError as `neighborhood`."""
+    """Return the vertex of an n-gram; UserError as `neighborhood`."""
     lookup = graph.lookup
     n = lookup.grams.shape[1]
     given = " ".join(words)
@@ -80,7 +80,7 @@ def find(graph: Graph, words: Sequence[str]) -> int:
 
 
 def ngram(graph: Graph, vertex: int) -> tuple[str, ...]:
-    """The words of a vertex, in their normal form."""
+    """Return the words of a vertex, in their normal form."""
     lookup = graph.lookup
     pads = _pads(lookup.grams.shape[1])
     forms = lookup.forms.strings
@@ -96,7 +96,7 @@ def _pads(n: int) -> list[str]:
 
 
 def _code(graph: Graph, form: str) -> int:
-    """The code of a form in n-grams, -1 for one that the text lacks."""
+    """Return the code of a form in n-grams, -1 for one that the text lacks."""
     code = graph.lookup.forms.lookup(form)
     return code if code < 0 else code + 2 * (graph.lookup.grams.shape[1] // 2)
 

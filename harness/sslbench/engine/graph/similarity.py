@@ -31,7 +31,7 @@ class Similarity(Protocol):
         return None
 
     def excluded(self, text: Corpus, column: str) -> Bool:
-        """bool[N]: tokens without a vertex, by default none.
+        """Return bool[N]: tokens without a vertex, by default none.
 
         They are still in the contexts of other tokens. UserError if the text lacks the column.
         """
@@ -48,7 +48,7 @@ class Similarity(Protocol):
         threads: int = 1,
         progress: Progress = silent,
     ) -> NeighborLists:
-        """The `options.k` most similar vertices of every vertex, of similarity above 0.
+        """Return the `options.k` most similar vertices of every vertex, of similarity above 0.
 
         The result must depend neither on the number of threads nor on the order of the sentences.
 
@@ -64,7 +64,7 @@ class Similarity(Protocol):
         ...
 
     def cache_key(self) -> Mapping[str, Any]:
-        """All parameters that `excluded` and `neighbors` depend on, JSON-able."""
+        """Return all parameters that `excluded` and `neighbors` depend on, JSON-able."""
         ...
 
     def neighbor_digest(self, text: Corpus, vertices: Vertices) -> str | None:
@@ -93,7 +93,7 @@ class ContextSimilarity(Similarity):
         return self.templates.vertex_form
 
     def excluded(self, text: Corpus, column: str) -> Bool:
-        """The tokens that the templates exclude, such as punctuation."""
+        """Return the tokens that the templates exclude, such as punctuation."""
         return excluded_tokens(text, column, self.templates)
 
     def neighbors(
@@ -106,7 +106,7 @@ class ContextSimilarity(Similarity):
         threads: int = 1,
         progress: Progress = silent,
     ) -> NeighborLists:
-        """The neighbors by cosine, exact or approximate as the options say."""
+        """Return the neighbors by cosine, exact or approximate as the options say."""
         X = context_vectors(
             text,
             vertices,

@@ -227,7 +227,7 @@ def _keep(
 
 @kernel
 def _first(n: int, space: Block) -> Block:
-    """The arrays of n tokens."""
+    """Return the arrays of n tokens."""
     return Block(
         space.scores[:n], space.node[:n], space.limited[:n], space.mu[:n], space.change[:n],
         space.edge, space.xi, space.xi_change, space.log_scale[:n],

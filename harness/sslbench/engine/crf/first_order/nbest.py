@@ -26,7 +26,7 @@ def n_best(potentials: BatchPotentials, number: int) -> list[NBest]:
     """The best sequences of each sentence: `number`, or all possible ones if there are fewer.
 
     Of equal sequences, the first is the one with the smaller labels, read from the end.
-    InfeasibleSentenceError for a sentence without a possible labeling.
+    Raises InfeasibleSentenceError for a sentence without a possible labeling.
     """
     log_z = potentials.with_node(potentials.node.copy()).posterior().log_z()
     sequences = []

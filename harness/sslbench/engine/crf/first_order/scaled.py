@@ -215,7 +215,7 @@ def _exponentials(node: F64, span: float, zeros: bool, x: F64, log_scale: F64) -
 
 @kernel
 def log_space_sentence(node: F64, edge: F64, mu: F64, log_scale: F64, xi: F64) -> int:
-    """The reference recursions with the outputs of the fast path; xi as in `marginals`."""
+    """Run the reference recursions for the outputs of the fast path; return a status."""
     T, L = node.shape
     beta = np.empty((T, L))
     z = np.empty((T, L))

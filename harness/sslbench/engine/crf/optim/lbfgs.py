@@ -120,7 +120,7 @@ def minimize(
     bound: the minimum is not below it; the search ends at a value that is ftol above, relatively.
     callback(iteration, value, largest absolute gradient) is called before each iteration.
     progress: keeps states, and goes on from one; ValueError or KeyError if that one does not fit.
-    ValueError if both l1 and nonnegative are given.
+    Raises ValueError if both l1 and nonnegative are given.
     """
     if l1 and nonnegative is not None:
         raise ValueError("l1 and nonnegative cannot be combined")
@@ -266,7 +266,7 @@ class _Search:
         return start
 
     def projected_gradient(self, x: F64, gradient: F64) -> F64:
-        """The gradient, 0 at coordinates that a bound stops; with L1 the pseudo-gradient.
+        """Return the gradient, 0 at coordinates that a bound stops; with L1 the pseudo-gradient.
 
         It may be the gradient itself, or an array that the next call overwrites.
         """

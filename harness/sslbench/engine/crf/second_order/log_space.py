@@ -275,7 +275,7 @@ def _entropy(x: Chain, weight: float, out: Marginals, counts: F64) -> float:
 
 @kernel
 def _rest(x: Chain) -> F64:
-    """float64[T, L, L]: expected sum of log q after each position, by the pair there."""
+    """Return float64[T, L, L]: expected sum of log q after each position, by the pair there."""
     T, L = x.node.shape
     G = np.zeros((T, L, L))
     for t in range(T - 1, 0, -1):

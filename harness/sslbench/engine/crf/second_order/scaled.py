@@ -212,7 +212,7 @@ def _fill(quad: _Quad, s: int, node: F64, tables: TripleTables) -> tuple[int, bo
 
 @kernel
 def single(node: F64, weight: float, mu: F64, log_scale: F64) -> int:
-    """A sentence of one token: mu float64[1, L], log_scale float64[1]; its status."""
+    """Do a sentence of one token: mu float64[1, L], log_scale float64[1]; return its status."""
     top = rows.bounds(node[0])[0]
     if top == -np.inf:
         return INFEASIBLE
@@ -254,7 +254,7 @@ def _clear(array: F64) -> None:
 
 @kernel
 def alone(node: F64, triples: LabelTriples, weight: float, log_scale: F64, out: Marginals) -> int:
-    """A sentence that must be done in log space; its status."""
+    """Do a sentence that must be done in log space; return its status."""
     L = node.shape[1]
     return log_space.sentence(node, np.zeros((1, L, L)), triples, weight, log_scale, out)
 
