@@ -81,7 +81,7 @@ class Occurrences(NamedTuple):
 
 
 def share_borders(ids: I32, shares: int) -> I32:
-    """Return int32[shares + 1], which cut the slots of ids int32[S, N] into runs of about equal work.
+    """Return int32[shares + 1], borders of runs of slots of ids int32[S, N] with about equal work.
 
     Slots that share attributes (those of a bag) stay together.
     """
