@@ -211,7 +211,7 @@ def _fill(quad: _Quad, s: int, node: F64, tables: TripleTables) -> tuple[int, bo
 
 
 @kernel
-def single(node: F64, weight: float, mu: F64, log_scale: F64) -> int:
+def _single(node: F64, weight: float, mu: F64, log_scale: F64) -> int:
     """Do a sentence of one token: mu float64[1, L], log_scale float64[1]; return its status."""
     top = rows.bounds(node[0])[0]
     if top == -np.inf:
@@ -253,7 +253,7 @@ def _clear(array: F64) -> None:
 
 
 @kernel
-def alone(node: F64, triples: LabelTriples, weight: float, log_scale: F64, out: Marginals) -> int:
+def _alone(node: F64, triples: LabelTriples, weight: float, log_scale: F64, out: Marginals) -> int:
     """Do a sentence that must be done in log space; return its status."""
     L = node.shape[1]
     return log_space.sentence(node, np.zeros((1, L, L)), triples, weight, log_scale, out)
@@ -288,7 +288,7 @@ def _next_quad(
             _clear(mu[lo:hi])
             _clear(log_scale[lo:hi])
         elif hi - lo == 1:
-            status[i] = single(node[lo:hi], weights[i], mu[lo:hi], log_scale[lo:hi])
+            status[i] = _single(node[lo:hi], weights[i], mu[lo:hi], log_scale[lo:hi])
         else:
             status[i], own_zeros = _fill(quad, count, node[lo:hi], tables)
             if status[i] == OK:
@@ -330,7 +330,7 @@ def _group(
         if status[i] == REDO:
             lo, hi = offsets[i], offsets[i + 1]
             part = log_space.part(out, lo, hi, group)
-            status[i] = alone(node[lo:hi], triples, weights[i], log_scale[lo:hi], part)
+            status[i] = _alone(node[lo:hi], triples, weights[i], log_scale[lo:hi], part)
     _add_inner(quad.sums, tables.forward, out.inner[group])
 
 
