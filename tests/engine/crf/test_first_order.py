@@ -310,8 +310,7 @@ def test_umbrella_hidden_markov_model() -> None:
 MEMORY = """
 import json, re
 import numpy as np
-from support.log_space_chain import Potentials
-from support.log_space_chain import infer, negative_entropy
+from support.log_space_chain import Potentials, infer, negative_entropy
 
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
@@ -336,7 +335,7 @@ def test_memory_of_the_entropy_gradient() -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+        env={**os.environ, "NUMBA_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     before, after, mean, sums = json.loads(run.stdout)
     assert after - before < 100e6
