@@ -145,15 +145,8 @@ def minimize(
         if status is None and not iterate.advance(projected):
             status = "line_search"
         if status is not None:
-            return Result(
-                iterate.x,
-                iterate.value,
-                status,
-                iterate.iterations,
-                search.evaluations,
-                size,
-                iterate.history,
-            )
+            counts = iterate.iterations, search.evaluations
+            return Result(iterate.x, iterate.value, status, *counts, size, iterate.history)
 
 
 def _reason_to_stop(
