@@ -1,8 +1,5 @@
-"""Inference on one chain in log space: the reference that the batched kernels are tested against.
+"""Inference on one chain by the log-space kernels of the engine, with which the fast ones compare.
 
-Methods that reshape potentials (virtual evidence, posterior regularization, interpolated Viterbi)
-compose `Potentials` and call these functions, or the batched ones of
-`sslbench.engine.crf.first_order.batch`.
 Source: J. Lafferty, A. McCallum, F. Pereira: Conditional random fields: probabilistic models for
 segmenting and labeling sequence data, ICML 2001 (docs/specs/crf_engine.md, sections 3 to 7).
 """
@@ -13,13 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sslbench.engine.crf import InfeasibleSentenceError
 from sslbench.engine.crf.first_order import log_space
 from sslbench.engine.crf.first_order.log_space import AdditiveScore
 from sslbench.engine.types import F64, I32, Bool
-
-
-class InfeasibleSentenceError(ValueError):
-    """No label sequence is possible under the constraints: log Z = -inf."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +94,16 @@ class Posterior:
 
     def log_probability(self, labels: I32) -> float:
         """log p(y | x) of a label sequence (int[T]), as a sum of local conditionals."""
-        p = self.potentials
-        return float(log_space.path_log_probability(p.node, p.edge, self.beta, self.z, labels))
+        node, edge = self.potentials.node, self.potentials.edge
+        T, a = len(node), labels[0]
+        total = float(node[0, a] + self.beta[0, a] - self.z[0, 0])
+        for t in range(1, T):
+            if total == -np.inf:  # no continuation: the next conditional would be -inf - (-inf)
+                break
+            a, b = labels[t - 1], labels[t]
+            score = edge[t if len(edge) > 1 else 0, a, b] + node[t, b] + self.beta[t, b]
+            total += float(score - self.z[t, a])
+        return total
 
 
 def infer(potentials: Potentials) -> Posterior:

@@ -1,6 +1,4 @@
-"""Kernels of the ascent on the dual (`sslbench.engine.crf.dual`): weights, the scores that they
-give, and their change with the expectations.
-"""
+"""Kernels of the ascent on the dual (`ascent`): weights, their scores, and their changes."""
 
 from __future__ import annotations
 
@@ -134,7 +132,7 @@ def _move_row(weights: F64, change: F64, factor: float) -> float:
 def move_transitions(
     borders: I64, weights: DualTransitions, change: F64, xi: F64, sign: float
 ) -> float:
-    """As `move`: borders int64[s + 1] of sentences, change float64[n, L] by node and xi
+    """Move as `move` does: borders int64[s + 1] of sentences, change float64[n, L] by node and xi
     float64[L, L] by transition.
     """
     inner, L, factor = weights.inner, weights.stop.shape[0], sign * weights.scale

@@ -1,5 +1,4 @@
-"""Kernels of the ascent on the dual (`sslbench.engine.crf.dual`): one pass over the blocks of a
-text.
+"""Kernels of the ascent on the dual (`ascent`): one pass over the blocks of a text.
 
 A visit computes the scores s of a block under the current weights, sets
 
@@ -15,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sslbench.engine.compilation.compiled import kernel
-from sslbench.engine.crf.dual_posterior import Block, DualText, LiveBlock, Space, posterior
-from sslbench.engine.crf.dual_weights import DualRows, DualTransitions, move, move_transitions, sums
+from sslbench.engine.crf.dual.posterior import Block, DualText, LiveBlock, Space, posterior
+from sslbench.engine.crf.dual.weights import DualRows, DualTransitions, move, move_transitions, sums
 from sslbench.engine.crf.first_order import scaled
 from sslbench.engine.crf.simd import rows
 from sslbench.engine.crf.simd.rows import ZERO
@@ -31,7 +30,7 @@ ROUNDING = 1e-9
 
 
 class DualVariables(NamedTuple):
-    """Of K blocks and N tokens: theta and marginals of u, its entropy, and the next step.
+    """The dual variables of K blocks and N tokens: theta, the marginals of u, entropy, next step.
 
     node, mu: float32[N, L]; edge, xi: float64[K, L, L], xi summed over the positions of a block;
     entropy, step: float64[K].
@@ -48,7 +47,7 @@ class DualVariables(NamedTuple):
 class DualLive(NamedTuple):
     """Transitions with weights by position: I of them live, and those from START.
 
-    own: weights in K columns, the last K - I from START; left, right: int32[I] labels; start:
+    own: the weights in K columns, the last K - I from START; left, right: int32[I] labels; start:
     int32[K - I] labels; theta, xi: float32[N, I], 0 at the first tokens of sentences.
     """
 
@@ -60,7 +59,7 @@ class DualLive(NamedTuple):
     xi: F32
 
     def space(self, tokens: int) -> LiveBlock:
-        """For a block of so many tokens."""
+        """Return arrays for a block of so many tokens."""
         width, K = len(self.left), len(self.left) + len(self.start)
         scores, change = np.empty((2, tokens, K))
         theta, xi = np.empty((2, tokens, width))
@@ -228,7 +227,7 @@ def _keep(
 
 @kernel
 def _first(n: int, space: Block) -> Block:
-    """The arrays of n tokens."""
+    """Return the arrays of n tokens."""
     return Block(
         space.scores[:n], space.node[:n], space.limited[:n], space.mu[:n], space.change[:n],
         space.edge, space.xi, space.xi_change, space.log_scale[:n],

@@ -24,9 +24,9 @@ import numpy as np
 
 from sslbench.engine.checked import check_array
 from sslbench.engine.crf.data import Batch, batches
-from sslbench.engine.crf.dual_kernels import DualLive, DualVariables, ascend
-from sslbench.engine.crf.dual_posterior import DualText, Space
-from sslbench.engine.crf.dual_weights import DualRows, DualTransitions
+from sslbench.engine.crf.dual.passes import DualLive, DualVariables, ascend
+from sslbench.engine.crf.dual.posterior import DualText, Space
+from sslbench.engine.crf.dual.weights import DualRows, DualTransitions
 from sslbench.engine.crf.first_order import scaled
 from sslbench.engine.crf.objective import EncodedCorpus, Objective
 from sslbench.engine.crf.optim.lbfgs import Options
@@ -67,9 +67,11 @@ class DualPoint(NamedTuple):
 
 
 def suits(objective: Objective, options: Options) -> bool:
-    """Is the objective the log-likelihood of a first-order chain with independent Gaussian priors
-    alone, without dense columns and factor features; is it to be maximized to the end; and is there
-    room for the dual variables?
+    """Return whether the ascent can maximize the objective.
+
+    It can if the objective is the log-likelihood of gold labels under a first-order chain with
+    independent Gaussian priors, without dense columns and factor features, is to be maximized to
+    the end, and the dual variables fit into their share of memory.
     """
     if len(objective.parts) != 1 or objective.expected_counts is not None or objective.tags:
         return False  # with weights of tags, the prior of the weights of labels is not diagonal
@@ -83,7 +85,7 @@ def suits(objective: Objective, options: Options) -> bool:
 
 
 def start(objective: Objective, options: Options) -> DualPoint | None:
-    """Where L-BFGS may start instead of weights that are all 0; None if the ascent does not suit.
+    """Return a start for L-BFGS in place of weights of 0; None if the ascent does not suit.
 
     Where the bound says that the weights are good enough, L-BFGS has nothing to do.
     """
@@ -94,10 +96,10 @@ def start(objective: Objective, options: Options) -> DualPoint | None:
 
 
 def maximize(objective: Objective, tolerance: float, limit: int) -> DualPoint | None:
-    """Ascend until the gap is about `tolerance` times the loss, progress is slow, or there have
-    been so many passes.
+    """Ascend until the gap is about `tolerance` times the loss, progress is slow, or after `limit`
+    passes.
 
-    None if a sentence cannot be scaled.
+    Returns None if a sentence cannot be scaled.
     """
     ascent, gaps = Ascent.build(objective), [math.inf]
     n = len(ascent.text.offsets) - 1
@@ -132,7 +134,7 @@ class Ascent:
 
     @classmethod
     def build(cls, objective: Objective) -> Ascent:
-        """Each u is certain of the gold labels, and all weights are 0."""
+        """Start where each u is certain of the gold labels, and all weights are 0."""
         ((data, term),) = objective.parts
         layout, L = objective.layout, objective.layout.n_labels
         assert isinstance(term, HardLabels)
@@ -151,11 +153,11 @@ class Ascent:
         return cls(layout, text, states, transitions, live, _variables(cut, labels, L))
 
     def one_pass(self, number: int, peak: float) -> int:
-        """Visit all blocks in the random order of this pass; a status as in `scaled`.
+        """Visit all blocks in the random order of this pass; return a status as in `scaled`.
 
-        peak: of the first pass, 0 in later ones.
+        peak: the bonus of gold labels in the first pass, 0 in later ones.
         """
-        found = np.zeros(3)
+        gains = np.zeros(3)
         order = np.random.default_rng(number).permutation(len(self.dual.entropy))
         space = Space.of(self.text, self.layout.n_labels)
         live_space = None if self.live is None else self.live.space(self.text.largest)
@@ -169,14 +171,14 @@ class Ascent:
             self.dual,
             space,
             live_space,
-            found,
+            gains,
         )
-        self.value += float(found[0])
-        self.missing = float(found[1])
+        self.value += float(gains[0])
+        self.missing = float(gains[1])
         return status
 
     def flat_weights(self) -> F64:
-        """w(u), float64[layout.size]."""
+        """Return w(u), float64[layout.size]."""
         layout, own, L = self.layout, self.transitions, self.layout.n_labels
         flat = np.zeros(layout.size)
         _pack(layout.states, self.states, L, layout.part(flat, "state"))
@@ -236,7 +238,7 @@ def _live(objective: Objective, data: EncodedCorpus, labels: I32) -> DualLive:
 
 
 def _rows(entries: Occurrences, table: RowTable | None, variances: F64, width: int) -> DualRows:
-    """All weights zero. variances: of the flat weights."""
+    """Return rows of weights of 0; variances: prior variances of the flat weights."""
     if table is None:  # every attribute has a row
         row_variance, lists = variances[::width].copy(), np.empty(0)
         present = np.ones((len(row_variance), width), np.bool_)
@@ -249,7 +251,7 @@ def _rows(entries: Occurrences, table: RowTable | None, variances: F64, width: i
 
 
 def _padded(width: int) -> int:
-    """Of padded rows; short ones are not padded, so that the table stays small."""
+    """Return the width of padded rows; short rows are not padded: the table stays small."""
     return width if width <= rows.WIDTH // 2 else -(-width // rows.WIDTH) * rows.WIDTH
 
 

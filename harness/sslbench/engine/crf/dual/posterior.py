@@ -1,4 +1,4 @@
-"""Kernels of the ascent on the dual (`sslbench.engine.crf.dual`): the distribution of a block.
+"""Kernels of the ascent on the dual (`ascent`): the distribution of a block.
 
 A block is some whole sentences.  Its dual variables are potentials theta of a distribution u over
 labelings, with one transition matrix for all its positions, and scores of *live* transitions, which
@@ -36,7 +36,7 @@ class DualText(NamedTuple):
 
     @property
     def largest(self) -> int:
-        """Tokens of the largest block."""
+        """The number of tokens of the largest block."""
         return int(np.diff(self.offsets[self.sentence]).max())
 
 
@@ -57,8 +57,9 @@ class Block(NamedTuple):
 
 
 class LiveBlock(NamedTuple):
-    """The same for I live transitions; rows of first tokens are 0 but for `scores` and `change`.
+    """Arrays of one visit for I live transitions.
 
+    Rows of first tokens are 0 except in `scores` and `change`.
     left, right: int32[I] labels; theta, xi: float64[n, I]; scores, change: float64[n, K], where the
     last K - I columns are transitions from START.
     """
@@ -75,14 +76,14 @@ class Space(NamedTuple):
     """Arrays for the largest block, messages of its longest sentence, and outer: float64[L, P]."""
 
     block: Block
-    messages: scaled.Scratch
+    messages: scaled.ChainScratch
     outer: F64
 
     @classmethod
     def of(cls, text: DualText, L: int) -> Space:
         P = -(-L // rows.WIDTH) * rows.WIDTH
         longest = int(np.diff(text.offsets).max())
-        messages = scaled.Scratch(*(rows.aligned(longest, P) for _ in range(3)))
+        messages = scaled.ChainScratch(*(rows.aligned(longest, P) for _ in range(3)))
         scores, node, limited, mu, change = np.empty((5, text.largest, L))
         edge, xi, xi_change = np.empty((3, L, L))
         log_scale = np.empty(text.largest)
@@ -114,7 +115,7 @@ def posterior(
     for i in range(first, last):
         lo, hi = text.offsets[i] - start, text.offsets[i + 1] - start
         T = hi - lo
-        arrays = scaled.Scratch(x.x[:T], x.alpha[:T], x.beta[:T])
+        arrays = scaled.ChainScratch(x.x[:T], x.alpha[:T], x.beta[:T])
         mu, log_scale, own = block.mu[lo:hi], block.log_scale[lo:hi], _live(lo, hi, live, base)
         status = scaled.shared_sentence(
             node[lo:hi], transitions, own, arrays, mu, log_scale, space.outer
@@ -162,7 +163,7 @@ def _live_cells(live: LiveBlock | None, E: F64) -> F64 | None:
 
 @kernel
 def _live(lo: int, hi: int, live: LiveBlock | None, base: F64 | None) -> scaled.Live | None:
-    """Of the sentence with the tokens lo to hi of the block."""
+    """Return the live transitions of the sentence with the tokens lo to hi of the block."""
     if live is None or base is None:
         return None
     return scaled.Live(live.left, live.right, base, live.xi[lo:hi])
