@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import tempfile
 from collections.abc import Callable, Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import pytest
 
@@ -113,48 +116,38 @@ def test_a_change_in_an_inlined_function_of_another_file(tmp_path: Path) -> None
     assert call(write(tmp_path)) == Call(7.0, 1, 0)
 
 
-def inner(folder: Path) -> Call:
-    """As `call`, of the function that the kernel calls."""
-    sys.path.insert(0, str(folder))
-    try:
-        function = import_module(f"{PACKAGE}.inner.helper").scaled
-    finally:
-        sys.path.remove(str(folder))
-    with pytest.raises(ValueError, match="below zero"):
-        function(-1.0)
-    stats = function.stats
-    return Call(function(3.0), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
-
-
-@pytest.mark.parametrize("same_process", [True, False])
-def test_a_function_that_was_compiled_for_a_kernel(tmp_path: Path, same_process: bool) -> None:
-    """It has no machine code of its own until Python calls it; then it has, and keeps it."""
-    folder = write(tmp_path, {"inner/helper.py": CALLED})
-    assert call(folder) == Call(7.0, 0, 1)
-    if same_process:
-        assert inner(folder) == Call(6.0, 0, 2)
-    else:
-        forget()
-        assert inner(folder) == Call(6.0, 0, 1)
-    forget()
-    assert inner(folder) == Call(6.0, 1, 0)
-
-
-@pytest.mark.parametrize("called_first", [True, False])
-def test_a_function_is_found_by_the_next_kernel(tmp_path: Path, called_first: bool) -> None:
-    """With or without machine code; errors pass through the kernels, from the cache, too."""
+def test_a_function_that_was_compiled_for_a_kernel(tmp_path: Path) -> None:
+    """Its machine code serves other kernels and Python; errors pass through, from files, too."""
     other = KERNEL.replace("+ 1.0", "+ 2.0")
     folder = write(tmp_path, {"inner/helper.py": CALLED, "other.py": other})
     assert call(folder) == Call(7.0, 0, 1)
-    if called_first:
-        inner(folder)
     for misses in (1, 0):
         assert call(folder, "other") == Call(8.0, 1 - misses, misses)
-        stats = sys.modules[f"{PACKAGE}.inner.helper"].scaled.stats
-        assert sum(stats.cache_hits.values()) == misses
-        assert not stats.cache_misses
-        with pytest.raises(ValueError, match="below zero"):
-            sys.modules[f"{PACKAGE}.other"].kernel(-1.0)
+        scaled = sys.modules[f"{PACKAGE}.inner.helper"].scaled
+        assert scaled(3.0) == 6.0
+        assert not scaled.stats.cache_misses
+        for function in (scaled, sys.modules[f"{PACKAGE}.other"].kernel):
+            with pytest.raises(ValueError, match="below zero"):
+                function(-1.0)
+
+
+CLOSURE = """
+from sslbench.engine.compilation.compiled import njit
+def make(factor):
+    @njit(cache=True)
+    def scaled(x):
+        return factor * x
+    return scaled
+make(2.0)(3.0)
+kernel = make(5.0)
+"""
+
+
+def test_a_function_with_variables_of_another_is_not_kept(tmp_path: Path) -> None:
+    """Their values are part of its machine code."""
+    folder = write(tmp_path, {"own.py": CLOSURE})
+    for _ in range(2):
+        assert call(folder) == Call(15.0, 0, 1)
 
 
 def test_a_change_in_the_engines_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +162,66 @@ def test_a_change_in_the_engines_kernels(tmp_path: Path, monkeypatch: pytest.Mon
     assert call(write(tmp_path)) == Call(7.0, 1, 0)
     (engine / "__init__.py").write_text("from numba import prange\n")
     assert call(write(tmp_path)) == Call(7.0, 0, 1)
+
+
+INTERFACE = """
+import sys
+import numpy as np
+import numba
+from numba.core import caching, compiler, dispatcher, serialize
+numba.njit(lambda: None)()  # numba has imported all of itself
+before = {(kind, name): vars(kind)[name] for kind in KINDS for name in vars(kind)}
+BREAK
+from sslbench.engine.features.kernels import token_positions as kernel
+print(kernel(np.array([0, 2]), 1).tolist(), len(kernel.stats.cache_hits))
+"""
+MISSING = {
+    "no base class": "del caching.NullCache",
+    "no serialization": "del serialize.dumps",
+    "no inverse": "del compiler.CompileResult._rebuild",
+    "another reduction": "compiler.CompileResult._reduce = lambda self, level: ()",
+}
+
+
+@pytest.mark.parametrize("change", MISSING.values(), ids=MISSING)
+def test_another_version_of_numba(tmp_path: Path, change: str) -> None:
+    """Where it has not what the files of machine code need, kernels are compiled each time."""
+    code = INTERFACE.replace("KINDS", "()").replace("BREAK", change)
+    for _ in range(2):
+        done = python(code, tmp_path)
+        assert done.stdout == "[1, 2] 0\n", done.stderr
+        (line,) = [line for line in done.stderr.splitlines() if "compiling, once" not in line]
+        assert line.startswith(f"sslbench: numba {numba.__version__}: machine code cannot be kept")
+
+
+def test_numba_is_left_as_it_is(tmp_path: Path) -> None:
+    """No function of it is replaced: code of the user's own compiles as without this package."""
+    kinds = "[kind for name in list(sys.modules) if name.startswith('numba.core.') for kind in "
+    kinds += "(sys.modules[name], *vars(sys.modules[name]).values()) if isinstance(kind, KIND)]"
+    code = INTERFACE.replace("KINDS", kinds.replace("KIND)", "(type, type(sys)))"))
+    code = (
+        code.replace("BREAK", "")
+        + """
+changed = {f"{kind.__name__}.{name}" for (kind, name), value in before.items()
+           if callable(value) and vars(kind).get(name) is not value}
+print(len(before) > 5000, sorted(changed))
+"""
+    )
+    assert python(code, tmp_path).stdout == "[1, 2] 0\nTrue []\n"
+
+
+def python(code: str, cache: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program in a process that has said nothing yet."""
+    variables = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(cache), "SSLBENCH_TOLD": ""}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", ["CPU_NAME", "CPU_FEATURES"])
+def test_another_processor_is_asked_for(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    before = compiled._key(compiled.ENGINE)
+    monkeypatch.setattr(compiled.config, name, "generic")
+    assert compiled._key(compiled.ENGINE) != before
 
 
 @pytest.mark.parametrize("library", ["numba", "llvmlite", "numpy"])
@@ -444,6 +497,16 @@ def test_kernels_use_names_of_kernel_sources_alone(package: str, file: str) -> N
             names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
             for name in names & origin.keys():
                 assert origin[name] & known, f"{function.name}: {name}"
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.__name__))
+def test_every_file_with_kernels_is_a_kernel_source(package: ModuleType) -> None:
+    root = Path(package.__file__ or "").parent
+    files = {file for name, file in SOURCES if name == package.__name__}
+    assert files
+    for path in root.rglob("*.py"):
+        with_kernels = re.search(r"^@(njit|(\w+_)?kernel)\b", path.read_text(), re.MULTILINE)
+        assert not with_kernels or path.relative_to(root).as_posix() in files, path
 
 
 def _name(decorator: ast.expr) -> str:

@@ -82,7 +82,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, b"", **{"Content-Length": "", "Connection": "close"})
 
     def serve_silent(self, start: int) -> None:
-        time.sleep(0.5)
+        time.sleep(2.0)  # ten times as long as the client waits
 
     def serve_whole(self, start: int) -> None:
         """Ranges are ignored."""

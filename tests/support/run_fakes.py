@@ -47,7 +47,7 @@ from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.experiment.run.training import RunSetup, RunTask
 
 LABELS = ("A", "B", "C")
-NAP = "import time; time.sleep(60)"
+NAP = "import time; time.sleep(3600)"
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,9 +195,9 @@ class Hostile:
             subprocess.Popen([sys.executable, "-c", NAP, os.environ["RUN_FAKES_MARK"]])
             while True:
                 time.sleep(0.01)
-        if params.how == "spin":  # for a minute at most, should the test fail
+        if params.how == "spin":  # in compiled code, which hears of no signal
             print("spinning", os.getpid(), file=sys.stderr, flush=True)
-            sum(range(2 * 10**9))
+            sum(range(10**12))
         if params.how == "exit":
             os._exit(3)
         if params.how == "kill":

@@ -8,8 +8,6 @@ from __future__ import annotations
 import time
 from typing import Any, NamedTuple
 
-from sslbench.engine.files.folders import tell_once
-
 
 class Seconds(NamedTuple):
     """Wall seconds, and CPU seconds of the compiling thread."""
@@ -22,18 +20,13 @@ _spent = Seconds()
 _nesting = 0
 
 
-def nesting() -> int:
-    """How many functions are being compiled: each but the first for the one before."""
-    return _nesting
-
-
 def compile_seconds() -> Seconds:
     """Of this process until now."""
     return _spent
 
 
 def start_clock() -> None:
-    """Count from now on, and say on standard error, once, that kernels are compiled."""
+    """Count from now on, by numba's events."""
     from numba.core import event
 
     register: Any = event.register
@@ -47,9 +40,6 @@ def start_clock() -> None:
             global _nesting
             if _nesting == 0:
                 self.began = Seconds(time.perf_counter(), time.thread_time())
-                kept = getattr(event.data["dispatcher"]._cache, "folder", None)
-                if kept is not None:
-                    tell_once(f"compiling, once: machine code is kept in {kept}", "compiling")
             _nesting += 1
 
         def on_end(self, event: Any) -> None:
