@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -13,16 +11,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from importlib import import_module, invalidate_caches
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import pytest
 
 import sslbench
-import sslbench_datasets
-import sslbench_methods
 from sslbench.engine.compilation import compiled
 from sslbench.engine.features.kernels import token_positions
 from sslbench.engine.files import derived
@@ -162,64 +156,6 @@ def test_a_change_in_the_engines_kernels(tmp_path: Path, monkeypatch: pytest.Mon
     assert call(write(tmp_path)) == Call(7.0, 1, 0)
     (engine / "__init__.py").write_text("from numba import prange\n")
     assert call(write(tmp_path)) == Call(7.0, 0, 1)
-
-
-INTERFACE = """
-import sys
-import numpy as np
-import numba
-from numba.core import caching, compiler
-numba.njit(lambda: None)()  # numba has imported all of itself
-before = {(kind, name): value for kind in KINDS for name, value in vars(kind).items()}
-BREAK
-from sslbench.engine.features.kernels import token_positions as kernel
-print(kernel(np.array([0, 2]), 1).tolist(), len(kernel.stats.cache_hits))
-"""
-MISSING = {
-    "no base class": "del caching.NullCache",
-    "no inverse": "del compiler.CompileResult._rebuild",
-    "another reduction": "compiler.CompileResult._reduce = lambda self, level: ()",
-}
-
-
-KINDS = """
-def kinds():
-    for module in [module for name, module in sys.modules.items() if name.startswith("numba.")]:
-        yield module
-        for value in vars(module).values():
-            if isinstance(value, type) and value.__module__.startswith("numba."):
-                yield value
-"""
-CHANGED = """
-changed = {f"{kind.__name__}.{name}" for (kind, name), value in before.items()
-           if callable(value) and vars(kind).get(name) is not value}
-print(len(before) > 5000, sorted(changed))
-"""
-
-
-@pytest.mark.parametrize("change", MISSING.values(), ids=MISSING)
-def test_another_version_of_numba(tmp_path: Path, change: str) -> None:
-    """Where it has not what the files of machine code need, kernels are compiled each time."""
-    code = INTERFACE.replace("KINDS", "()").replace("BREAK", change)
-    for _ in range(2):
-        done = python(code, tmp_path)
-        assert done.stdout == "[1, 2] 0\n", done.stderr
-        (line,) = [line for line in done.stderr.splitlines() if "compiling, once" not in line]
-        assert line.startswith(f"sslbench: numba {numba.__version__}: machine code cannot be kept")
-
-
-def test_numba_is_left_as_it_is(tmp_path: Path) -> None:
-    """No function of it is replaced: code of the user's own compiles as without this package."""
-    code = "import sys\n" + KINDS + INTERFACE.replace("KINDS", "kinds()").replace("BREAK", "")
-    code += CHANGED
-    assert python(code, tmp_path).stdout == "[1, 2] 0\nTrue []\n"
-
-
-def python(code: str, cache: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process that has said nothing yet."""
-    variables = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(cache), "SSLBENCH_TOLD": ""}
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("name", ["CPU_NAME", "CPU_FEATURES"])
@@ -416,104 +352,3 @@ def test_a_copy_of_this_package(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == "[1, 2] 1\n"
-
-
-BOUNDS = """
-    import numpy as np
-    from sslbench.engine.compilation import compiled
-    from sslbench.engine.compilation.compiled import kernel, parallel_kernel
-    from sslbench.engine.crf.simd import lanes
-
-    @kernel
-    def item(x, i):
-        return x[i]
-
-    @parallel_kernel(lambda x, n: n)
-    def items(begin, end, x, n):
-        for i in range(begin, end):
-            x[i] = 0.0
-
-    @kernel
-    def load(x, i):
-        return lanes.total(lanes.load(x, i))
-
-    @kernel
-    def spread(x, i):
-        return lanes.total(lanes.spread(x, i))
-
-    @kernel
-    def load_first(x, i, n):
-        return lanes.total(lanes.load_first(x, i, lanes.first(n), 0.0))
-
-    @kernel
-    def store_first(x, i, n):
-        lanes.store_first(x, i, lanes.first(n), lanes.splat(0.0))
-
-    def refused(function, *arguments):
-        try:
-            function(np.ones(12), *arguments)
-        except IndexError:
-            return True
-        return False
-
-    assert compiled.BOUNDS
-    print([refused(item, 11), refused(items, 12), refused(load, 4), refused(load_first, 9, 3),
-           refused(load_first, 12, 0), refused(store_first, 9, 3), refused(spread, 11)])
-    print([refused(item, 12), refused(items, 13), refused(load, 5), refused(load_first, 9, 4),
-           refused(load, -1), refused(store_first, 9, 4), refused(spread, 12)])
-"""
-
-
-def test_kernels_with_bounds_checks(tmp_path: Path) -> None:
-    """Also in other threads and in operations on eight lanes."""
-    file = tmp_path / "bounds.py"
-    file.write_text("\n".join(line[4:] for line in BOUNDS.splitlines()[1:]))
-    done = subprocess.run(
-        [sys.executable, str(file)],
-        env={**ENVIRONMENT, "SSLBENCH_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.splitlines() == [str([False] * 7), str([True] * 7)], done.stderr
-
-
-DECORATORS = {"njit", "kernel", "inline_kernel", "parallel_kernel"}
-PACKAGES = (sslbench, sslbench_methods, sslbench_datasets)
-SOURCES = [(p.__name__, file) for p in PACKAGES for file, _ in compiled._kernel_sources(p.__name__)]
-
-
-@pytest.mark.parametrize(("package", "file"), SOURCES, ids=lambda value: value)
-def test_kernels_use_names_of_kernel_sources_alone(package: str, file: str) -> None:
-    """Else a change of such a name would leave the key, and so the old machine code, as it is."""
-    tree = ast.parse((Path(sys.modules[package].__file__ or "").parent / file).read_text())
-    origin = {
-        (name.asname or name.name): {f"{node.module}", f"{node.module}.{name.name}"}
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sslbench")
-        for name in node.names
-    }
-    known = {f"{p}/{f}".removesuffix(".py").replace("/", ".") for p, f in SOURCES}
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and DECORATORS & {
-            _name(decorator) for decorator in function.decorator_list
-        }:
-            body = ast.Module(function.body, [])
-            names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
-            for name in names & origin.keys():
-                assert origin[name] & known, f"{function.name}: {name}"
-
-
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: str(package.__name__))
-def test_every_file_with_kernels_is_a_kernel_source(package: ModuleType) -> None:
-    root = Path(package.__file__ or "").parent
-    files = {file for name, file in SOURCES if name == package.__name__}
-    assert files
-    for path in root.rglob("*.py"):
-        with_kernels = re.search(r"^@(njit|(\w+_)?kernel)\b", path.read_text(), re.MULTILINE)
-        assert not with_kernels or path.relative_to(root).as_posix() in files, path
-
-
-def _name(decorator: ast.expr) -> str:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return called.id if isinstance(called, ast.Name) else ""
