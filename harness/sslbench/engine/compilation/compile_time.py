@@ -5,6 +5,7 @@ The compilation of a kernel includes those of the kernels that it calls: the out
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, NamedTuple
 
@@ -51,3 +52,10 @@ def start_clock() -> None:
                 _spent = Seconds(_spent.wall + wall, _spent.cpu + cpu)
 
     register("numba:compile", Clock())
+    if hasattr(os, "register_at_fork"):  # a fork has compiled nothing
+        os.register_at_fork(after_in_child=_start_again)
+
+
+def _start_again() -> None:
+    global _spent
+    _spent = Seconds()
