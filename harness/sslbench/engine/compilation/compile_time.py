@@ -52,10 +52,12 @@ def start_clock() -> None:
                 _spent = Seconds(_spent.wall + wall, _spent.cpu + cpu)
 
     register("numba:compile", Clock())
-    if hasattr(os, "register_at_fork"):  # a fork has compiled nothing
-        os.register_at_fork(after_in_child=_start_again)
 
 
 def _start_again() -> None:
     global _spent
     _spent = Seconds()
+
+
+if hasattr(os, "register_at_fork"):  # a fork has compiled nothing
+    os.register_at_fork(after_in_child=_start_again)
