@@ -56,7 +56,8 @@ def test_a_fork_has_compiled_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_time, "_spent", compile_time.Seconds(3.0, 2.0))
     assert compile_time.compile_seconds().wall == 3.0
     assert (
-        call_apart(lambda: repr(tuple(compile_time.compile_seconds())).encode(), HANG) == b"(0.0, 0.0)"
+        call_apart(lambda: repr(tuple(compile_time.compile_seconds())).encode(), HANG)
+        == b"(0.0, 0.0)"
     )
 
 

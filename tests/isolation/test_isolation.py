@@ -33,7 +33,6 @@ from sslbench.isolation.text import portable, without_later_words
 from sslbench.plugins import registry
 from sslbench.processes import call_apart
 from support.run_fakes import install, task
-from support.waiting import HANG
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")
 
