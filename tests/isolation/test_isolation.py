@@ -33,6 +33,7 @@ from sslbench.isolation.text import portable, without_later_words
 from sslbench.plugins import registry
 from sslbench.processes import call_apart
 from support.run_fakes import install, task
+from support.waiting import HANG
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")
 
@@ -46,7 +47,7 @@ def in_child(call: object) -> str:
         except Exception as error:
             return type(error).__name__.encode()
 
-    return call_apart(answer, 20).decode()
+    return call_apart(answer, HANG).decode()
 
 
 def restricted(hidden: list[Path], writable: list[Path], call: object) -> str:
