@@ -39,7 +39,7 @@ class Place:
     ----------
     row: of the table; None = no run.
     gap: why the place has no score, in few words; "" = it has one.
-    stale: whether a run is of other code than today's and not verified.
+    stale: whether a run is of an earlier version of the code.
     command: makes the runs.
     """
 
