@@ -133,7 +133,9 @@ def user_file(folder: Path) -> Path:
     """A CoNLL file of a user: the words and tags of the train split of synth."""
     train = _synth().splits["train"]
     lines = [
-        "\n".join(map(" ".join, zip(train.sentence(i, "word"), train.sentence(i, "label"))))
+        "\n".join(
+            map(" ".join, zip(train.sentence(i, "word"), train.sentence(i, "label"), strict=True))
+        )
         for i in range(train.n_sentences)
     ]
     path = folder / "train.conll"

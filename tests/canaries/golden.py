@@ -26,7 +26,7 @@ _WHERE = {
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """A line of a history. digest: of the predictions of `run_id` by this code."""
+    """A line of a history. digest: of the predictions and scores of `run_id` by this code."""
 
     code: str
     run_id: str
@@ -62,7 +62,8 @@ def recorded(record: RunRecord) -> Recorded:
     digest = hashlib.sha256()
     for split, packed in record.predictions.items():
         codes = packed.codes(_size(record, split))
-        digest.update(f"{split} {predictions_sha256(packed.labels, codes)}\n".encode())
+        score = record.metrics[split][record.primary_metric]
+        digest.update(f"{split} {predictions_sha256(packed.labels, codes)} {score:.6f}\n".encode())
     return Recorded(code, record.run_id, digest.hexdigest())
 
 

@@ -43,8 +43,8 @@ def main(names: list[str]) -> int:
             print(f"{name}: refused\n{golden.verdict(entries[name], record)}\n", file=sys.stderr)
         elif new != entries.get(name):
             entries[name] = new
-            print(f"{name}: recorded, {record.primary_metric} {new.score:.4f}")
-    golden.write({name: entries[name] for name in RUNS if name in entries})
+            golden.write({each: entries[each] for each in RUNS if each in entries})
+            print(f"{name}: recorded, {record.primary_metric} {new.score:.4f}", flush=True)
     return 1 if refused else 0
 
 

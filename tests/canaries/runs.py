@@ -50,7 +50,9 @@ def _joint(method: str, *settings: str, **given: Any) -> dict[str, Any]:
     return _on("canary_joint", method, *settings, **given)
 
 
-_GRAPH = ("neighbors=10",)
+_GRAPH = ("neighbors=5", "symmetry=union")
+#: the graph decides more than the chain
+_STRONG = (*_GRAPH, "alpha=0.1", "eta=1", "nu=0.1")
 
 #: fields of the request of each run, by name
 RUNS: dict[str, dict[str, Any]] = {
@@ -87,33 +89,60 @@ RUNS: dict[str, dict[str, Any]] = {
     "self-training": _synth("self_training", *EXACT),
     "self-training, preset": _synth("self_training", preset="paper"),
     "self-training, second order": _chunks("self_training", "rounds=2", model="crf2"),
-    "types": _synth("type_self_training", "rounds=3"),
-    "graph self-training": _synth("graph_self_training", "rounds=3"),
+    "types": _synth("type_self_training", "rounds=3", "feature_pruning=none"),
+    "graph self-training": _synth("graph_self_training", *_STRONG, "rounds=2", "mu=3"),
     "graph self-training, preset": _synth("graph_self_training", "rounds=2", preset="paper"),
     "graph self-training, solved": _synth(
-        "graph_self_training", "rounds=2", "propagation=solve", "similarity=he2013", *_GRAPH
+        "graph_self_training", *_STRONG, "rounds=1", "propagation=optimum", "similarity=he2013"
     ),
-    "graph lift": _synth("graph_lift"),
-    "virtual evidence": _synth("virtual_evidence", "rounds=4"),
+    "graph self-training, centered": _synth(
+        "graph_self_training",
+        *("rounds=2", "transitions=centered", "count=graph", "edge_count=twice"),
+        *_STRONG,
+    ),
+    "graph lift": _synth("graph_lift", "similarity=subramanya2010_listed"),
+    "virtual evidence": _synth("virtual_evidence", *_GRAPH, "rounds=4", "alpha=3"),
     "virtual evidence, preset": _synth("virtual_evidence", "rounds=3", preset="paper"),
+    "virtual evidence, l1": _synth("virtual_evidence", "rounds=3", "penalty=l1", "solver=direct"),
+    "virtual evidence, l1sq": _synth(
+        "virtual_evidence", "rounds=2", "penalty=l1sq", "normalize=true", "base_rates=kept"
+    ),
     "virtual evidence, characters": _joint("virtual_evidence", "rounds=2", labeled=60),
     "graph propagation": _synth("graph_propagation", *_GRAPH),
+    "graph propagation, in steps": _synth("graph_propagation", "similarity=zeng2013", "mode=gd"),
     "chain of propagated labels": _synth("gp_crf", *EXACT, *_GRAPH),
-    "graph regularization": _synth("graph_pr", *_GRAPH, "em_iters=2"),
-    "graph regularization, preset": _synth("graph_pr", "em_iters=2", *_GRAPH, preset="paper"),
-    "graph regularization, one round": _synth("pr1", *_GRAPH),
-    "entropy": _synth("entropy_regularization", *EXACT, "gamma=0.01"),
+    "graph regularization": _synth("graph_pr", *_GRAPH, "em_iters=2", "lam=1"),
+    "graph regularization, preset": _synth("graph_pr", "em_iters=2", "lam=0.5", preset="paper"),
+    "graph regularization, released": _synth(
+        "graph_pr", "em_iters=2", "lam=1", "schedule=release", "warm=carry"
+    ),
+    "a label in each sentence": _synth("pr1", "penalty=label_in_sentence", "lam=30"),
+    "graph regularization, one round": _synth("pr1", *_GRAPH, "lam=1"),
+    "entropy": _synth("entropy_regularization", *EXACT, "gamma=0.1"),
     "entropy, preset": _synth("entropy_regularization", preset="paper"),
+    "entropy of tokens": _synth(
+        "entropy_regularization", *EXACT, "gamma=0.1", "entropy_of=token", "anneal=geometric"
+    ),
     "jess_cm": _synth("jess_cm", *EXACT, "rounds=3"),
     "jess_cm, chunks": _chunks("jess_cm", "sign=free", "rounds=2"),
+    "jess_cm, lambda": _synth("jess_cm", "m_step=lambda", "unknown=neutral", "rounds=2"),
     "hybrid": _synth("hybrid", *EXACT, "rounds=3"),
     "hybrid, preset": _synth("hybrid", "rounds=2", preset="paper"),
     "expectations": _synth("generalized_expectation", "joint_iterations=30"),
-    "tri-training": _synth("tri_training", *EXACT, "rounds=3"),
+    "expectations alone": _synth(
+        "generalized_expectation", "joint_iterations=20", "likelihood=false"
+    ),
+    "tri-training": _synth("tri_training", *EXACT, "rounds=3", "weight=0.1"),
+    "tri-training by token": _synth(
+        "tri_training", "rounds=2", "unit=token", "disagreement=true", "conditions=none"
+    ),
     "subspace": _synth("aso_semi", "aso_words=30", "aso_size=8", "aso_min_count=2"),
     "clusters": _synth("brown_clusters", *EXACT, "clusters=20"),
     "vectors": _synth("word_vectors", *EXACT, "dimensions=6"),
-    "vectors, by bits": _synth("word_vectors", *EXACT, "vector_form=signs", "dimensions=6"),
+    "vectors, by signs": _synth("word_vectors", *EXACT, "vector_form=signs", "dimensions=6"),
+    "vectors, by clusters": _synth(
+        "word_vectors", *EXACT, "vector_form=clusters", "vector_clusters=12", "dimensions=6"
+    ),
     "pipeline": _joint("pipeline_st", *EXACT),
     "cluster features": _joint("cluster_features", "coarse=4", "fine=8", "cluster_min_count=2"),
     # features learned from text, for any method
@@ -124,7 +153,8 @@ RUNS: dict[str, dict[str, Any]] = {
         "supervised", "word_vectors.dimensions=6", *EXACT, text_features=["word_vectors"]
     ),
     "with a subspace": _synth(
-        "supervised",
+        "self_training",
+        "rounds=2",
         *("aso_semi.aso_words=30", "aso_semi.aso_size=8", "aso_semi.aso_min_count=2"),
         *EXACT,
         text_features=["aso_semi"],

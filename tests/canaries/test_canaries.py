@@ -28,7 +28,7 @@ def test_every_method_and_text_feature_has_a_canary() -> None:
     # An encoder is a model of the user.
     assert set(plugins().methods) - methods == {"encoder"}
     learned = {name for each in requests for name in each.get("text_features", ())}
-    assert set(plugins().learners) - learned == {"encoder"}
+    assert set(plugins().text_features) - learned == {"encoder"}
 
 
 def test_there_is_no_entry_without_a_canary() -> None:
