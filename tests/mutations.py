@@ -87,10 +87,10 @@ FAULTS = (
     ),
     Fault(
         "normalizer of propagation without nu",
-        "harness/sslbench/engine/graph/propagation/quadratic.py",
+        "methods/sslbench_methods/graph_self_training/algorithm.py",
         "inverse(labeled + nu + coupling * edges.degree)",
         "inverse(labeled + coupling * edges.degree)",
-        ("tests/engine/graph/test_propagation.py::test_g7_after_some_steps",),
+        ("tests/methods/test_graph_self_training_propagation.py::test_g7_after_some_steps",),
     ),
     Fault(
         "tie of neighbors goes to the larger index",
@@ -110,16 +110,16 @@ FAULTS = (
     ),
     Fault(
         "M-step of JESS-CM without eta",
-        "harness/sslbench/engine/crf/symbol_kernels.py",
+        "methods/sslbench_methods/jess_cm/kernels.py",
         "(factor * count + eta) / total[k]",
         "(factor * count) / total[k]",
         ("tests/methods/test_jess_cm_oracles.py::test_m_step_with_prior",),
     ),
     Fault(
         "exponentiated gradient goes uphill",
-        "harness/sslbench/engine/graph/regularized.py",
-        "offset[:-1] -= eta * self.lam",
-        "offset[:-1] += eta * self.lam",
+        "methods/sslbench_methods/graph_pr/e_step.py",
+        "combine(1.0 - eta, at, -eta * self.lam",
+        "combine(1.0 - eta, at, eta * self.lam",
         ("tests/methods/test_graph_pr_oracles.py::test_p2_one_step_in_three_spaces",),
     ),
     Fault(

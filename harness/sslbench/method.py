@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from sslbench.engine.crf.params import Sigma2, TrainingParams
+from sslbench.experiment.checks.forecast import Fold
 from sslbench.experiment.inputs.problem import FeaturesFrom, Problem, Tagger
 from sslbench.experiment.inputs.problem_graph import (
     GraphColumn,
@@ -27,6 +28,7 @@ from sslbench.experiment.run.context import RunContext
 __all__ = [
     "CRFMethod",
     "FeaturesFrom",
+    "Fold",
     "GraphCRFParams",
     "GraphColumn",
     "GraphParams",
@@ -57,7 +59,7 @@ class CRFMethod(ABC):
       of some parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.engine.crf.ChainCRF` needs neither;
-    - ``evidence(problem, crf, held_out, params, run)``: what its first round would teach, for a
+    - ``evidence(fold, params, run)``: what its first round would teach, for a
       forecast (`sslbench.experiment.checks.forecast.HasEvidence`);
     - the class attributes below.
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
-import msgspec
 import numpy as np
 
 from sslbench.engine.checked import Saved
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF, LabelPass, SavedModel
 from sslbench.engine.graph.lookup import NgramScores
+from sslbench.engine.parameters import doc
 from sslbench.engine.types import F64, I32, Arrays
 
 Decoding = Annotated[
-    Literal["posterior", "viterbi"],
-    msgspec.Meta(description="likeliest label of each token, or likeliest sequence"),
+    Literal["posterior", "viterbi"], doc("likeliest label of each token, or likeliest sequence")
 ]
 
 

@@ -29,6 +29,6 @@ class OnTextFeatures(CRFMethod):
 
 
 def _part(params: Any, cls: type[Any]) -> Any:
-    """The parameters of another class, as far as there are fields of the same names."""
+    """Return parameters of another class, as far as there are fields of the same names."""
     fields = [name for name in cls.__struct_fields__ if hasattr(params, name)]
     return cls(**{name: getattr(params, name) for name in fields})

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import msgspec
-
+from sslbench import doc
 from sslbench.engine.crf import EncodedProblem
 
 WeightScale = Annotated[
     Literal["ratio", "sentence"],
-    msgspec.Meta(
-        description="the weight is of all self-labeled sentences beside all labeled ones, so that"
+    doc(
+        "the weight is of all self-labeled sentences beside all labeled ones, so that"
         " it does not grow with the text; or of each, where a labeled one has 1"
     ),
 ]
 
 
 def sentence_weight(weight: float, scale: WeightScale, text: EncodedProblem) -> float:
-    """Of a self-labeled sentence, where a labeled one has 1."""
+    """Return the weight of a self-labeled sentence, where a labeled one has 1."""
     if scale == "sentence":
         return weight
     labeled, *unlabeled = (len(corpus.lengths) for corpus in text.corpora)

@@ -10,15 +10,31 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, ClassVar
 
-import msgspec
-
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
-from sslbench.engine.crf import ChainCRF, EncodedCorpus
+from sslbench import (
+    CRFMethod,
+    Positive,
+    Problem,
+    Rounds,
+    RunContext,
+    SearchAxis,
+    Share,
+    TrainingParams,
+    doc,
+)
+from sslbench.engine.crf import ChainCRF
 from sslbench.engine.types import F64, I32
-from sslbench.method import FeaturesFrom
+from sslbench.method import Fold
 
 from .self_labeled import WeightScale, sentence_weight
-from .shared import Presets, certain, changed_share, encoded, hard_targets, train_supervised
+from .shared import (
+    Presets,
+    WeightsFrom,
+    certain,
+    changed_share,
+    encoded,
+    hard_targets,
+    train_supervised,
+)
 
 
 class SelfTraining(CRFMethod):
@@ -29,30 +45,18 @@ class SelfTraining(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of self-training."""
 
-        rounds: Annotated[
-            int, msgspec.Meta(ge=1, le=100_000, description="most relabeling rounds")
-        ] = 20
-        tolerance: Annotated[
-            float,
-            msgspec.Meta(ge=0, lt=1, description="stop when at most this share of labels changes"),
-        ] = 0.0
-        weight: Annotated[
-            float,
-            msgspec.Meta(gt=0, le=1e9, description="weight of self-labeled sentences"),
-        ] = 0.003
+        rounds: Annotated[Rounds, doc("most relabeling rounds")] = 20
+        tolerance: Annotated[Share, doc("stop when at most this share of labels changes")] = 0.0
+        weight: Annotated[Positive, doc("weight of self-labeled sentences")] = 0.003
         weight_scale: WeightScale = "ratio"
         share: Annotated[
-            float,
-            msgspec.Meta(
-                ge=0,
-                lt=1,
-                description="a retraining stops when 5 iterations add at most this share to its"
-                " gain: labels settle long before weights do; 0 = only by ftol",
+            Share,
+            doc(
+                "a retraining stops when 5 iterations add at most this share to its"
+                " gain: labels settle long before weights do; 0 = only by ftol"
             ),
         ] = 5e-3
-        features_from: Annotated[
-            FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
-        ] = "labeled"
+        features_from: WeightsFrom = "labeled"
         presets: ClassVar[Presets] = {
             "paper": {"weight": 1.0, "weight_scale": "sentence", "share": 0.0}
         }
@@ -90,20 +94,13 @@ class SelfTraining(CRFMethod):
             )
         return crf
 
-    def evidence(
-        self,
-        problem: Problem,
-        crf: ChainCRF,
-        held_out: EncodedCorpus,
-        params: Params,
-        run: RunContext,
-    ) -> F64:
-        """The labels of the first round: the model's own."""
-        return certain(crf.decode(held_out), len(crf.labels))
+    def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64:
+        """Return the labels of the first round, which the model gives now."""
+        return certain(fold.crf.decode(fold.held_out), len(fold.crf.labels))
 
 
 def _digest(labels: list[I32]) -> bytes:
-    """Sha256 of a labeling of the whole text."""
+    """Return a sha256 of a labeling of the whole text."""
     digest = hashlib.sha256()
     for part in labels:
         digest.update(part.tobytes())

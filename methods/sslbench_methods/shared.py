@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-import msgspec
 import numpy as np
 
-from sslbench import Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import Problem, RunContext, SearchAxis, TrainingParams, doc
 from sslbench.engine.crf import ChainCRF, EncodedProblem, HardLabels
 from sslbench.engine.types import F64, I32
 from sslbench.method import FeaturesFrom
 
 FeaturePruning = Annotated[
     Literal["none", "posterior"],
-    msgspec.Meta(
-        description="(attribute, label) pairs with a weight after the supervised training: all, or"
+    doc(
+        "(attribute, label) pairs with a weight after the supervised training: all, or"
         " those in the labeled sentences or with a posterior of 0.01 at some token"
     ),
 ]
-EdgeCounts = Annotated[
-    Literal["once", "twice"], msgspec.Meta(description="how often an edge counts")
-]
+EdgeCounts = Annotated[Literal["once", "twice"], doc("how often an edge counts")]
 Keep = Annotated[
-    Literal["last", "best"],
-    msgspec.Meta(description="the model of the last round, or of the best one on dev"),
+    Literal["last", "best"], doc("the model of the last round, or of the best one on dev")
 ]
+WeightsFrom = Annotated[FeaturesFrom, doc("which sentences' attributes get weights")]
 Presets = Mapping[str, Mapping[str, Any]]
 KEEP_AXIS = SearchAxis("keep", ("last", "best"))
 
@@ -37,7 +34,7 @@ def encoded(
     run: RunContext,
     features_from: FeaturesFrom = "labeled+unlabeled",
 ) -> tuple[ChainCRF, EncodedProblem]:
-    """An untrained CRF of a problem, and the text encoded for it."""
+    """Return an untrained CRF of a problem, and the text encoded for it."""
     with run.phase("features"):
         crf = problem.crf(params, features_from=features_from)
         return crf, problem.encode(crf)
@@ -66,7 +63,7 @@ def train_supervised(
 
 
 def changed_share(old: list[I32], new: list[I32]) -> float:
-    """Share of tokens whose label changed (1 in the first round, 0 without unlabeled text)."""
+    """Return the share of tokens whose label changed; 1 in the first round, 0 without text."""
     total = sum(len(labels) for labels in new)
     if not old:
         return 1.0 if total else 0.0
@@ -75,11 +72,11 @@ def changed_share(old: list[I32], new: list[I32]) -> float:
 
 
 def hard_targets(labels: I32, lengths: F64, weight: float) -> HardLabels:
-    """Labels int32[N] of sentences with the given lengths, all with one weight."""
+    """Return labels int32[N] as a term, all sentences with one weight."""
     return HardLabels(labels, None if weight == 1.0 else np.full(len(lengths), weight))
 
 
 def certain(labels: I32, n_labels: int) -> F64:
-    """float64[N, L]: all probability on the labels int32[N]."""
+    """Return float64[N, L] with all probability on the labels int32[N]."""
     rows: F64 = np.eye(n_labels)[labels]
     return rows

@@ -35,13 +35,13 @@ class TextWords:
         values = text.column(column)
         count = np.bincount(values.codes, minlength=len(values.vocabulary))
         strings = values.vocabulary.strings
-        kept = np.flatnonzero(count >= min_count).tolist()
-        kept.sort(key=lambda code: (-count[code], strings[code]))
+        frequent = np.flatnonzero(count >= min_count).tolist()
+        frequent.sort(key=lambda code: (-count[code], strings[code]))
         number = np.full(len(count), -1, np.int32)
-        number[kept] = np.arange(len(kept))
+        number[frequent] = np.arange(len(frequent))
         ids = sentence_ids(text.offsets)
-        words = [strings[code] for code in kept]
-        return cls(words, count[kept].astype(np.int64), number[values.codes], ids)
+        words = [strings[code] for code in frequent]
+        return cls(words, count[frequent].astype(np.int64), number[values.codes], ids)
 
     def pairs(self, distance: int) -> sparse.csr_array:
         """int64[V, V]: how often word b comes `distance` tokens after word a in a sentence."""

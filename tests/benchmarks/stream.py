@@ -26,7 +26,8 @@ from sslbench.engine.crf import ChainModel
 from sslbench.experiment.inputs.problem import Problem, labeled_part
 from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
-from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, Trainer
+from sslbench_methods.jess_cm.method import JessCM, Trainer
+from sslbench_methods.jess_cm.models import EmbeddedModels
 
 #: less than a copy of the text, so that a unit is full with one copy as with ten
 UNIT_TOKENS = 1 << 17
@@ -55,7 +56,7 @@ def main() -> None:
         # each copy counts every symbol again: the cut-off that keeps the dictionaries of one copy
         cut = 2 * repeats
         models = EmbeddedModels.build(featurizer.templates, len(problem.labels), text, cut)
-        crf = problem.crf(params, n_factors=models.n_tables)
+        crf = problem.crf(params, n_factors=models.n_models)
         units = TextUnits(text, UNIT_TOKENS)
         trainer = Trainer(crf, models, problem, units, params, RunContext(0))
         trainer.round(1)  # tables that are not uniform

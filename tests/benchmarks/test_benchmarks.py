@@ -270,7 +270,8 @@ def test_jess_cm_unlabeled_pass(
     from sslbench.engine.corpus.units import TextUnits
     from sslbench.experiment.inputs.problem import Problem, labeled_part
     from sslbench.experiment.run.context import RunContext
-    from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, Trainer
+    from sslbench_methods.jess_cm.method import JessCM, Trainer
+    from sslbench_methods.jess_cm.models import EmbeddedModels
 
     labeled = labeled_part(text.train, np.arange(min(500, text.train.n_sentences)))
     raw = CorpusShards(text.train.drop("label"))
@@ -287,7 +288,7 @@ def test_jess_cm_unlabeled_pass(
     params = JessCM.Params(max_iterations=20)
     units = TextUnits(raw)
     models = EmbeddedModels.build(chunk39.templates, len(problem.labels), units, 2)
-    crf = problem.crf(params, n_factors=models.n_tables)
+    crf = problem.crf(params, n_factors=models.n_models)
     trainer = Trainer(crf, models, problem, units, params, RunContext(0))
     trainer.round(1)  # tables that are not uniform
     trainer.fit_weights()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from problem import ROUNDS, SENTENCES, Figure, five_nearest
 
-from sslbench.engine.graph.propagation.quadratic import propagate
+from sslbench_methods.graph_self_training.algorithm import propagate
 
 VERTICES = 2_000 if SENTENCES else 400_000  # a plain run of the tests takes a small graph
 STEPS = 10

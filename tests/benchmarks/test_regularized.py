@@ -19,9 +19,9 @@ from problem import OUT, ROUNDS, Figure, five_nearest
 from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.crf import ChainModel, LogPartition, Objective
 from sslbench.engine.features import TemplateFeaturizer
-from sslbench.engine.graph.regularized import RegularizedPosterior
-from sslbench.engine.graph.regularizers import GraphLaplacian
 from sslbench.engine.types import I32
+from sslbench_methods.graph_pr.e_step import RegularizedPosterior
+from sslbench_methods.graph_pr.penalties import GraphLaplacian
 
 TOKENS, LENGTH, SLOTS = (39_996, 12, 16) if OUT else (480, 12, 3)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,9 +13,11 @@ from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.engine.corpus.units import TextUnits, pack_corpus, unpack_corpus
 from sslbench.engine.features import Streams, Template
 from sslbench.engine.graph import neighbors
-from sslbench.engine.spread import over, pack, unpack, using_broker
+from sslbench.engine.spread import over, pack, pass_at, unpack, using_broker
 from sslbench.experiment.inputs.problem import predicted
+from sslbench.plugins import registry
 from sslbench.taggers import PosteriorTagger
+from sslbench_methods.jess_cm.models import CountPass
 from support.brokers import BytesBroker
 from support.jess_cm_toys import TEMPLATES, assert_same, problem, raw_text, trained
 
@@ -101,7 +106,9 @@ def test_jess_cm(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, broker = trained(), BytesBroker(most)
     with using_broker(broker):
         found = trained()
-    assert {name for name, _ in broker.done} == (set() if most == 0 else {"symbols", "counts"})
+    assert {name for name, _ in broker.done} == (
+        set() if most == 0 else {"SymbolPass", "CountPass"}
+    )
     assert_same(found, expected)
 
 
@@ -118,23 +125,21 @@ def test_units_hold_what_their_text_counts(monkeypatch: pytest.MonkeyPatch) -> N
 def test_counts_that_go_on_after_some_units() -> None:
     tagger, broker = trained(), BytesBroker()
     units = TextUnits(problem().unlabeled, 50)
-    kept: list[tuple[int, dict[str, np.ndarray], float]] = []
+    kept: list[tuple[int, dict[str, np.ndarray]]] = []
 
     def after(done: int) -> None:
         counts = tagger.models.counts
         copies = {name: array.copy() for name, array in counts.arrays.items()}
-        kept.append((done, copies, counts.log_z))
+        kept.append((done, copies))
 
     tagger.models.expected_counts(tagger.crf, units, after_unit=after)
-    done, arrays, log_z = kept[2]
+    done, arrays = kept[2]
     tagger.models.forget_counts()
     for name, array in tagger.models.counts.arrays.items():
         array[...] = arrays[name]
-    tagger.models.counts.log_z = log_z
     with using_broker(broker):
         found = tagger.models.expected_counts(tagger.crf, units, begin=done)
     assert [number for _, number in broker.done] == [each[0] - 1 for each in kept[3:]]
-    assert found.log_z == kept[-1][2]
     for name, array in kept[-1][1].items():
         np.testing.assert_array_equal(found.arrays[name], array)
 
@@ -196,3 +201,24 @@ def test_without_anything_to_share_out_no_one_is_asked() -> None:
         Streams.fit([Template.parse("word[0]")], CorpusShards(raw_text()))
     assert broker.done == []
     assert list(over(neighbors.NeighborPass(None, 1), neighbors.Rows(0))) == []  # type: ignore[arg-type]
+
+
+def test_a_pass_is_imported_only_from_known_packages(tmp_path: Path) -> None:
+    assert pass_at(CountPass.target(), {"sslbench_methods"}) is CountPass
+    trap = tmp_path / "trap_of_passes.py"
+    trap.write_text("raise SystemExit('imported')")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        for target in ("trap_of_passes:P", "os:system", "sslbench_methods", ":P", "a.b:c.d"):
+            with pytest.raises(ValueError, match="no pass of sslbench"):
+                pass_at(target, {"sslbench"})
+    finally:
+        sys.path.remove(str(tmp_path))
+    for name in ("over", "Pass.target", "pack", "nothing"):
+        with pytest.raises(ValueError, match="is no pass"):
+            pass_at(f"sslbench.engine.spread:{name}", {"sslbench"})
+
+
+def test_the_packages_of_installed_plugins() -> None:
+    assert {"sslbench", "sslbench_methods", "sslbench_datasets"} <= registry().packages
+    assert "os" not in registry().packages

@@ -23,7 +23,9 @@ from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.checkpoints import EVERY, Checkpoints
 from sslbench.experiment.run.context import RunContext
-from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, JessCMTagger
+from sslbench_methods.jess_cm.method import JessCM
+from sslbench_methods.jess_cm.models import EmbeddedModels
+from sslbench_methods.jess_cm.tagger import JessCMTagger
 from support.graph_toys import toy
 from support.synth_text import synth_text
 
@@ -40,13 +42,7 @@ class Walk:
     def __init__(self) -> None:
         self.place, self.part = np.zeros(2), 0
 
-    def state(self) -> dict[str, Any]:
-        return {"place": self.place, "part": self.part}
-
-    def resume(self, state: Mapping[str, Any]) -> None:
-        if state["place"].shape != self.place.shape:
-            raise ValueError("another shape")
-        self.place, self.part = state["place"], state["part"]
+    checkpointed = ("place", "part")
 
     def fit(self, run: RunContext, killed_at: int = -1) -> tuple[list[float], dict[str, Any]]:
         rounds, crf, done = run.rounds(6, self), toy(), 0

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from sslbench.engine.corpus.units import TextPass
-from sslbench.engine.crf.symbol_counts import SymbolCounts
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import Streams
 from sslbench.engine.spread import WorkerError, using_broker
@@ -26,6 +25,7 @@ from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
+from sslbench_methods.jess_cm.counts import SymbolCounts
 from support.jess_cm_toys import assert_same, trained
 from support.run_fakes import task
 

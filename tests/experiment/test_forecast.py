@@ -16,10 +16,16 @@ from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF, EncodedCorpus
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.graph.lookup import NgramScores
-from sslbench.engine.graph.regularized import Backtracking, RegularizedPosterior
 from sslbench.engine.types import F64
 from sslbench.experiment.checks import forecast
-from sslbench.experiment.checks.forecast import HeldOut, fold_problem, foresee, held_out, summary
+from sslbench.experiment.checks.forecast import (
+    Fold,
+    HeldOut,
+    fold_problem,
+    foresee,
+    held_out,
+    summary,
+)
 from sslbench.experiment.checks.foretold import foretold
 from sslbench.experiment.inputs.problem import without_labels
 from sslbench.experiment.inputs.protocol import folds
@@ -29,6 +35,7 @@ from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 from sslbench_methods.entropy_regularization.method import EntropyRegularization
 from sslbench_methods.graph_lift.method import GraphLift
+from sslbench_methods.graph_pr.e_step import Backtracking, RegularizedPosterior
 from sslbench_methods.graph_pr.method import EVIDENCE_STEPS, PR1, GraphPR, penalty_of
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.jess_cm.method import JessCM
@@ -157,9 +164,8 @@ class Oracle:
         self.labels = dict(zip(coded(problem.labeled), codes, strict=True))
         self.parts: list[Problem] = []
 
-    def evidence(
-        self, problem: Problem, crf: ChainCRF, held_out: EncodedCorpus, params: Any, run: RunContext
-    ) -> F64:
+    def evidence(self, fold: Fold, params: Any, run: RunContext) -> F64:
+        problem, held_out = fold.problem, fold.held_out
         self.parts.append(problem)
         run.rng.random()
         found = np.concatenate([self.labels[s] for s in coded(next(iter(problem.unlabeled)))])
@@ -279,7 +285,7 @@ def test_virtual_evidence_is_that_of_the_vertices_of_the_held_out_text() -> None
     at = part.graph(params, run).lookup.vertices(hidden)
     expected = crf.marginals(data, 3.0 * np.where((at >= 0)[:, None], q[at], 0.0))
     assert not np.allclose(expected, crf.marginals(data))
-    assert np.allclose(method.evidence(part, crf, data, params, run), expected)
+    assert np.allclose(method.evidence(Fold(part, crf, data), params, run), expected)
 
 
 def test_regularized_posteriors_are_those_of_the_vertices_of_the_held_out_text() -> None:
@@ -294,7 +300,7 @@ def test_regularized_posteriors_are_those_of_the_vertices_of_the_held_out_text()
     moved = replace(crf, weights=q.weights)
     expected = moved.marginals(data, NgramScores(lookup, q.offset).of(hidden))
     assert not np.allclose(expected, crf.marginals(data))
-    assert np.allclose(GraphPR().evidence(part, crf, data, params, run), expected)
+    assert np.allclose(GraphPR().evidence(Fold(part, crf, data), params, run), expected)
 
 
 def test_the_registered_methods_with_evidence_are_all_tested() -> None:
@@ -335,8 +341,8 @@ def test_parts_of_the_text_have_no_forecast() -> None:
 class Foreseen(Majority):
     """The same with evidence."""
 
-    def evidence(self, problem: Problem, crf: ChainCRF, *rest: Any) -> F64:
-        words = next(iter(problem.unlabeled)).column("word").codes
+    def evidence(self, fold: Fold, *rest: Any) -> F64:
+        words = next(iter(fold.problem.unlabeled)).column("word").codes
         return np.eye(2)[words % 2]
 
 

@@ -26,6 +26,7 @@ from support.brokers import BytesBroker
 from support.jess_cm_toys import TEMPLATES, problem
 
 Child = Callable[[_Server], messages.Answer]
+SYMBOLS = "sslbench.engine.features.streams:SymbolPass"
 T = [Template.parse(each) for each in TEMPLATES]
 
 
@@ -97,7 +98,7 @@ def test_a_pass_is_done_on_the_other_side(asked: Asked, most: int) -> None:
 def test_a_method_that_breaks_off(asked: Asked) -> None:
     def child(server: _Server) -> messages.Answer:
         units = TextUnits(problem().unlabeled, 50)
-        for number, _ in enumerate(server.over("symbols", work(), units.key, give(units), 0)):
+        for number, _ in enumerate(server.over(SYMBOLS, work(), units.key, give(units), 0)):
             if number == 1:
                 raise ValueError("enough")
         return messages.Predicted(b"")
@@ -111,17 +112,17 @@ def test_a_unit_that_cannot_be_made(asked: Asked) -> None:
         def lost(number: int) -> bytes | None:
             raise OSError("no text")
 
-        list(server.over("symbols", work(), "key", lost, 0))
+        list(server.over(SYMBOLS, work(), "key", lost, 0))
         return messages.Predicted(b"")
 
     with pytest.raises(MethodError, match="no text"):
         asked(child, BytesBroker())
 
 
-@pytest.mark.parametrize("name", ["os:system", "sslbench.engine.features.streams:SymbolPass", ""])
-def test_other_names_are_refused(asked: Asked, name: str) -> None:
+@pytest.mark.parametrize("target", ["os:system", "sslbench", "sslbench.a b:C", ""])
+def test_other_targets_are_refused(asked: Asked, target: str) -> None:
     def child(server: _Server) -> messages.Answer:
-        list(server.over(name, work(), "key", lambda number: None, 0))
+        list(server.over(target, work(), "key", lambda number: None, 0))
         return messages.Predicted(b"")
 
     with pytest.raises(MethodError, match="asks for a pass"):

@@ -12,7 +12,7 @@ from sslbench.engine.crf import ChainCRF
 from sslbench.engine.types import F64
 from sslbench.experiment.run.context import RunContext
 from sslbench_methods.graph_lift.method import FLOOR, GraphLift, decode, lift
-from sslbench_methods.relabeling import TypeTrainer
+from sslbench_methods.graph_self_training.algorithm import TypeTrainer
 from support.compare import close
 from support.graph_toys import corpus, crf_over, encoded, jacobi, symmetric, toy
 from support.self_training_toys import VERTEX_OF, WEIGHTS, smoothing, vertices

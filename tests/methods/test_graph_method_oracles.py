@@ -18,21 +18,17 @@ from sslbench.engine.crf import ChainCRF, ChainModel, HardLabels, Objective, Vir
 from sslbench.engine.crf.objective import EncodedCorpus, batch_potentials
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.features import TemplateFeaturizer
-from sslbench.engine.graph.propagation.quadratic import propagate, propagate_optimum
+from sslbench.engine.graph.propagation.quadratic import propagate_optimum
 from sslbench.engine.types import F64, I32
 from sslbench.experiment.inputs.problem import Problem, relabeled
 from sslbench.experiment.metrics import coverage, score
 from sslbench.experiment.run.context import RunContext
 from sslbench_datasets.chinese.text import SegmentedText, characters
-from sslbench_methods.graph_self_training.method import (
-    GraphSelfTraining,
-    TypeParams,
-    TypeTrainer,
-    decode,
-    mix,
-)
+from sslbench_methods.graph_self_training.algorithm import TypeTrainer, decode, mix, propagate
+from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeParams
 from sslbench_methods.supervised import Supervised
-from sslbench_methods.virtual_evidence.method import EStep, VirtualEvidenceTraining
+from sslbench_methods.virtual_evidence.em import EStep
+from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
 from support.chunks import spans_of
 from support.compare import close
 from support.evidence_toys import OPTIMUM, TOKENS, Q

@@ -16,14 +16,6 @@ import sslbench_datasets.synth.load as synth
 from sslbench.engine.corpus import CorpusShards
 from sslbench.engine.crf import STRICT, ChainCRF, Options, TrainingParams, read_model
 from sslbench.engine.errors import UserError
-from sslbench.engine.graph.regularized import (
-    Backtracking,
-    Posterior,
-    RegularizedPosterior,
-    Release,
-    Value,
-)
-from sslbench.engine.graph.regularizers import AtLeastOnce
 from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.inputs.problem import Problem, without_labels
@@ -36,7 +28,15 @@ from sslbench.method import ProblemGraph
 from sslbench.plugins import registry
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr import method as graph_pr
+from sslbench_methods.graph_pr.e_step import (
+    Backtracking,
+    Posterior,
+    RegularizedPosterior,
+    Release,
+    Value,
+)
 from sslbench_methods.graph_pr.method import PR1, GraphPR
+from sslbench_methods.graph_pr.penalties import AtLeastOnce
 from sslbench_methods.supervised import Supervised
 from support.compare import close
 from support.eight_sentences import eight_sentences

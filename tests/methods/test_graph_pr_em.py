@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from sslbench.engine.crf import HardLabels, LogPartition, Objective, TrainingParams
-from sslbench.engine.graph.regularized import Release
+from sslbench_methods.graph_pr.e_step import Release
 from support.compare import close
 from support.graph_toys import corpus, pairs
 from support.regularization_toys import SOLVED, SUPERVISED_B, Params, all_sequences, em_b

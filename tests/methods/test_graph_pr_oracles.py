@@ -9,8 +9,8 @@ from scipy.sparse import csr_array
 
 from sslbench.engine.crf import LogPartition, Objective, TrainingParams
 from sslbench.engine.graph.propagation.harmonic import harmonic, harmonic_descent
-from sslbench.engine.graph.regularized import Backtracking, Posterior, RegularizedPosterior, Release
 from sslbench.engine.types import F64
+from sslbench_methods.graph_pr.e_step import Backtracking, Posterior, RegularizedPosterior, Release
 from support.compare import close
 from support.graph_toys import Y, corpus, crf_over, symmetric
 from support.regularization_toys import (

@@ -45,7 +45,7 @@ def mixture(seed: int = 0) -> Any:
     models.with_crfs(
         part_crfs(problem, np.arange(problem.labeled.n_sentences), params, RunContext())
     )
-    crf = mixture_of(problem, len(models.crfs) + models.n_tables)
+    crf = mixture_of(problem, len(models.crfs) + models.n_models)
     crf.weights[crf.factor_indices] = rng.uniform(0, 1, len(crf.factor_indices))
     return problem, params, models, crf
 

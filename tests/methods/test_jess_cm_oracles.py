@@ -14,17 +14,18 @@ from sslbench.engine.crf import (
     EncodedCorpus,
     HardLabels,
     Objective,
-    SymbolCounts,
-    SymbolTables,
 )
-from sslbench.engine.crf.symbol_kernels import _logarithms
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.features import Template, TemplateFeaturizer
 from sslbench.engine.types import F64
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.run.context import RunContext
 from sslbench_methods.jess_cm import method as module
-from sslbench_methods.jess_cm.method import EmbeddedModels, JessCM, JessCMTagger, Trainer, rising
+from sslbench_methods.jess_cm.counts import SymbolCounts
+from sslbench_methods.jess_cm.kernels import _logarithms
+from sslbench_methods.jess_cm.method import JessCM, Trainer, rising
+from sslbench_methods.jess_cm.models import EmbeddedModels
+from sslbench_methods.jess_cm.tagger import JessCMTagger
 from support.symbol_counts import whole
 
 STATE, ARC, CONSTANT = Template.parse("x[0]"), Template.parse("edge: x[0]"), Template(())
@@ -57,7 +58,7 @@ class Toy(JessCMTagger):
     @property
     def weights(self) -> F64:
         """float64[J], a view."""
-        return self.crf.weights[-self.models.n_tables :]
+        return self.crf.weights[-self.models.n_models :]
 
 
 def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> Toy:
@@ -70,7 +71,7 @@ def toy(templates: tuple[Template, ...] = (STATE, ARC), **options: object) -> To
     models = EmbeddedModels.build(templates, 2, [corpus([0, 1, 2])], 1, **options)
     index = TemplateFeaturizer([STATE]).index(corpus([0, 1, 2]))
     layout = Layout(
-        2, 3, 0, 0, None, None, np.zeros(1, np.int64), np.zeros(0, np.int32), models.n_tables
+        2, 3, 0, 0, None, None, np.zeros(1, np.int64), np.zeros(0, np.int32), models.n_models
     )
     return Toy(ChainCRF(("a", "b"), index, layout, np.zeros(layout.size)), models)
 
@@ -92,7 +93,7 @@ def counts_of(tagger: Toy, text: Corpus = UNLABELED, **sizes: int) -> SymbolCoun
 
 def log_prior(models: EmbeddedModels, eta: float, weights: F64 | None = None) -> float:
     """eta * sum of log theta over all rows (times the model's weight if given: tempered)."""
-    factor = np.ones(models.n_tables) if weights is None else weights
+    factor = np.ones(models.n_models) if weights is None else weights
     total = float((factor[:, None] * models.chain).sum())
     for rows, table in ((models.state_rows, models.state), (models.arc_rows, models.arc)):
         for i, j in enumerate(rows.tables):
@@ -381,7 +382,7 @@ def test_counts_of_rare_and_frequent_symbols(
     """The dictionary has seen each symbol once: all are frequent, or none is."""
     text = random_text(500)
     expected = counted(printed_tables(toy()), text)
-    monkeypatch.setattr("sslbench.engine.crf.symbol_tables.FREQUENT", frequent)
+    monkeypatch.setattr("sslbench_methods.jess_cm.models.FREQUENT", frequent)
     tagger = printed_tables(toy(dtype=np.float32))
     assert len(tagger.models.counts.state.frequent) == (3 if frequent == 0 else 0)
     for found, wanted in zip(counted(tagger, text), expected, strict=True):
@@ -390,7 +391,7 @@ def test_counts_of_rare_and_frequent_symbols(
 
 def test_counting_of_frequent_symbols_never_stalls() -> None:
     """2^25 unit counts: float32 would stop at 2^24."""
-    frequent = SymbolTables.build((STATE,), 2, [corpus([1] * 5_000)], 1).counts.state
+    frequent = EmbeddedModels.build((STATE,), 2, [corpus([1] * 5_000)], 1).counts.state
     assert frequent.place.tolist() == [0, 1]  # <UNK>, whose occurrences are not known, and "1"
     assert frequent.frequent.dtype == np.float64
 

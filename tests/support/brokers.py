@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sslbench.engine.spread import pack, pass_named, unpack
+from sslbench.engine.spread import pack, pass_at, unpack
+
+PACKAGES = {"sslbench", "sslbench_methods"}
 
 
 class BytesBroker:
@@ -15,12 +17,12 @@ class BytesBroker:
         self.done: list[tuple[str, int]] = []
 
     def over(
-        self, name: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
+        self, target: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
     ) -> Iterator[bytes]:
-        one = pass_named(name).unpacked(*unpack(work))
+        one = pass_at(target, PACKAGES).unpacked(*unpack(work))
         for number in range(begin, begin + self.most):
             unit = give(number)
             if unit is None:
                 return
-            self.done.append((name, number))
+            self.done.append((target.rpartition(":")[2], number))
             yield pack((one.pack_result(one.run(one.unpack_unit(*unpack(unit)))), {}))

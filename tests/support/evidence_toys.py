@@ -13,7 +13,8 @@ from sslbench.engine.crf.terms import Term
 from sslbench.engine.types import F64
 from sslbench.experiment.run.context import RunContext
 from sslbench_methods.shared import FeaturePruning
-from sslbench_methods.virtual_evidence.method import EvidenceTrainer, VirtualEvidenceTraining
+from sslbench_methods.virtual_evidence.em import EvidenceTrainer
+from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
 from support.graph_toys import UNLABELED, Strict, encoded, pairs, toy
 
 #: evidence of the tokens of UNLABELED, one vertex each; the third has none

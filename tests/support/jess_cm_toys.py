@@ -9,7 +9,8 @@ from sslbench.engine.crf import ChainModel
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.run.context import RunContext
-from sslbench_methods.jess_cm.method import JessCM, JessCMTagger
+from sslbench_methods.jess_cm.method import JessCM
+from sslbench_methods.jess_cm.tagger import JessCMTagger
 from support.synth_text import synth_text
 
 TEMPLATES = ["word[0]", "word[-1]|word[0]", "word.suffix2[1]", "edge: word[0]"]

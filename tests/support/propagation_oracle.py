@@ -9,8 +9,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from sslbench.engine.graph.propagation.solver import EdgeCount
-from sslbench.engine.graph.propagation.sparse import Penalty
 from sslbench.engine.types import F64, Bool
+from sslbench_methods.virtual_evidence.propagation import Penalty
 
 EDGES = [(0, 1, 0.9), (1, 2, 0.5), (2, 3, 0.8), (4, 5, 0.7)]
 COUNTS: dict[EdgeCount, float] = {"once": 1.0, "twice": 2.0}

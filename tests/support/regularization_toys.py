@@ -11,11 +11,12 @@ from scipy.sparse import csr_array
 
 from sslbench.engine.corpus import Corpus, Vocabulary
 from sslbench.engine.crf import STRICT, ChainCRF, Options
-from sslbench.engine.graph.regularized import Backtracking, Posterior, RegularizedPosterior
-from sslbench.engine.graph.regularizers import GraphLaplacian
 from sslbench.engine.types import F64, I32
 from sslbench.experiment.run.context import RunContext
-from sslbench_methods.graph_pr.method import GraphPR, RegularizedEM
+from sslbench_methods.graph_pr.e_step import Backtracking, Posterior, RegularizedPosterior
+from sslbench_methods.graph_pr.em import RegularizedEM
+from sslbench_methods.graph_pr.method import GraphPR
+from sslbench_methods.graph_pr.penalties import GraphLaplacian
 from support.graph_toys import UNLABELED, Y, corpus, crf_over, encoded, pairs, symmetric, toy
 
 #: no end but the fixed point

@@ -13,7 +13,8 @@ from sslbench.engine.crf import ChainCRF
 from sslbench.engine.types import F64, I32
 from sslbench.experiment.run.context import RunContext
 from sslbench.method import Sigma2, TextVertices
-from sslbench_methods.graph_self_training.method import TypeParams, TypeTrainer
+from sslbench_methods.graph_self_training.algorithm import TypeTrainer
+from sslbench_methods.graph_self_training.method import TypeParams
 from sslbench_methods.self_labeled import WeightScale
 from sslbench_methods.shared import FeaturePruning
 from support.graph_toys import Strict, corpus, crf_over, encoded, jacobi, symmetric

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.engine.crf.symbol_kernels import RowCounts
 from sslbench.engine.types import F64
+from sslbench_methods.jess_cm.kernels import RowCounts
 
 
 def whole(counts: RowCounts) -> F64:

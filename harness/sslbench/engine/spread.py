@@ -3,16 +3,17 @@
 A pass is a function of a unit: a stretch of text, some rows of a matrix.  Results come in the order
 of the units, whoever computes them: what is made of them has the same bits for any number of
 workers.  What a pass reads, its units and its results can be written as arrays and JSON, so that
-no code travels: a worker does the passes of `PASSES` only.
+no code travels: a worker is given the name of a class, which it imports only from packages that
+its installation has as plugins.
 """
 
 from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -25,14 +26,6 @@ __all__ = ["Pass", "Units", "WorkerError", "over", "using_broker"]
 U = TypeVar("U")
 U_co = TypeVar("U_co", covariant=True)
 R = TypeVar("R")
-
-#: where the passes are that a worker may do, by name
-PASSES: Mapping[str, str] = {
-    "symbols": "sslbench.engine.features.streams:SymbolPass",
-    "counts": "sslbench.engine.crf.symbol_tables:CountPass",
-    "labels": "sslbench.engine.crf.labeling:LabelPass",
-    "neighbors": "sslbench.engine.graph.neighbors:NeighborPass",
-}
 
 
 class WorkerError(Exception):
@@ -57,10 +50,13 @@ class Units(Protocol[U_co]):
 class Pass(ABC, Generic[U, R]):
     """A function of a unit, and how it, its units and its results travel.
 
-    name: in `PASSES`.
+    Its class stands at the top of a module of sslbench or of a plugin.
     """
 
-    name: ClassVar[str]
+    @classmethod
+    def target(cls) -> str:
+        """Return ``"module:Class"``, by which `pass_at` finds this class elsewhere."""
+        return f"{cls.__module__}:{cls.__qualname__}"
 
     @abstractmethod
     def run(self, unit: U) -> R:
@@ -98,12 +94,13 @@ class Broker(Protocol):
     """Who has passes done elsewhere, as bytes of `pack`."""
 
     def over(
-        self, name: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
+        self, target: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
     ) -> Iterator[bytes]:
         """Results of the units begin, begin + 1, ...; those that are missing at the end are left to
         the caller.
 
-        give: the unit of a number, None after the last one.  WorkerError: a pass failed.
+        target: of the pass.  give: the unit of a number, None after the last one.  WorkerError: a
+        pass failed.
         """
         ...
 
@@ -143,16 +140,30 @@ def over(work: Pass[U, R], units: Units[U], begin: int = 0) -> Iterator[R]:
             return work.unpack_result(unpack(data)[0])
 
         # a map, unlike a loop, does not hold the last result while it waits for the next one
-        yield from map(result, broker.over(work.name, pack(saved), units.key, give, begin))
+        yield from map(result, broker.over(work.target(), pack(saved), units.key, give, begin))
     while (unit := units.get(begin)) is not None:
         yield work.run(unit)
         begin += 1
 
 
-def pass_named(name: str) -> type[Pass[Any, Any]]:
-    """The class of a pass; KeyError for a name that is not in `PASSES`."""
-    module, _, attribute = PASSES[name].partition(":")
-    found: type[Pass[Any, Any]] = getattr(importlib.import_module(module), attribute)
+def is_pass_of(target: str, packages: Collection[str]) -> bool:
+    """Whether a target names a module in one of these top-level packages; nothing is imported."""
+    module, colon, name = target.partition(":")
+    parts = [*module.split("."), name]
+    return bool(colon) and parts[0] in packages and all(part.isidentifier() for part in parts)
+
+
+def pass_at(target: str, packages: Collection[str]) -> type[Pass[Any, Any]]:
+    """Import the class of a pass from one of these top-level packages.
+
+    ValueError, before any import, for a module elsewhere; ValueError for another object.
+    """
+    if not is_pass_of(target, packages):
+        raise ValueError(f"{target!r} is no pass of {', '.join(sorted(packages))}")
+    module, _, name = target.partition(":")
+    found = getattr(importlib.import_module(module), name, None)
+    if not (isinstance(found, type) and issubclass(found, Pass)):
+        raise ValueError(f"{target!r} is no pass")
     return found
 
 

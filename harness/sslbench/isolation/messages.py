@@ -132,7 +132,7 @@ class Failed(msgspec.Struct, tag=True):
 class Share(msgspec.Struct, tag=True):
     """Asks the run to have a pass done by workers, see `Broker`; `work` follows as a message."""
 
-    name: str
+    target: str
     key: str
     begin: int
 

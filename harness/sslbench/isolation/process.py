@@ -16,7 +16,7 @@ import psutil
 from sslbench.engine.compilation.compile_time import Seconds
 from sslbench.engine.corpus import Corpus, Shards
 from sslbench.engine.errors import UserError
-from sslbench.engine.spread import PASSES
+from sslbench.engine.spread import is_pass_of
 from sslbench.engine.types import I32
 from sslbench.experiment.execute.workers import DaskBroker
 from sslbench.experiment.inputs.problem import Problem
@@ -28,6 +28,7 @@ from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
 from sslbench.isolation.text import portable, without_later_words
+from sslbench.plugins import registry
 from sslbench.processes.child import FORKS, start
 from sslbench.processes.tree import kill, my_descendants
 
@@ -193,10 +194,10 @@ class MethodProcess:
     def _share(self, share: messages.Share) -> messages.Reply:
         """Have a pass done; the reply that follows it."""
         work = self._connection.recv_bytes(messages.MAX_LARGE)
-        if self._workers is None or share.name not in PASSES:
-            raise MethodError(f"the method's process asks for a pass {share.name!r}")
+        if self._workers is None or not is_pass_of(share.target, registry().packages):
+            raise MethodError(f"the method's process asks for a pass {share.target!r}")
         self._broker = self._broker or DaskBroker(self._workers)
-        passed = self._broker.over(share.name, work, share.key, self._unit, share.begin)
+        passed = self._broker.over(share.target, work, share.key, self._unit, share.begin)
         try:
             for data in passed:
                 if self._connection.poll():  # the method has broken it off

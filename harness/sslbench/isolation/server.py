@@ -70,10 +70,10 @@ class _Server:
         self.connection.send_bytes(msgspec.msgpack.encode(reply))
 
     def over(
-        self, name: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
+        self, target: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
     ) -> Iterator[bytes]:
         """See `Broker`: the other side asks for units and sends results."""
-        self.reply(messages.Share(name, key, begin))
+        self.reply(messages.Share(target, key, begin))
         self.connection.send_bytes(work)
         while True:
             match _next(self.connection):

@@ -125,6 +125,14 @@ class Registry:
             raise UserError(f"nothing is called {name!r}", hint=suggestion(name, names))
         return infos
 
+    @property
+    def packages(self) -> frozenset[str]:
+        """Top-level packages of sslbench and of what its plugins register."""
+        targets = [info.target for kind in KINDS for info in self.of_kind(kind).values()]
+        return frozenset(
+            {GROUP, *(target.partition(":")[0].partition(".")[0] for target in targets)}
+        )
+
     def built_in_targets(self, names: Iterable[tuple[str, str]]) -> list[str]:
         """Return the targets of these (kind, name) pairs, those of sslbench's own plugins only."""
         found = [(self.origins.get(pair), self.of_kind(pair[0]).get(pair[1])) for pair in names]

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from sslbench import Problem, RunContext, SearchAxis, TrainingParams, UserError
+from sslbench import Count, Problem, RunContext, SearchAxis, TrainingParams, UserError, doc
 from sslbench.engine.corpus import Corpus, HeadTokens, sentence_ids
 from sslbench.engine.features import AttributeIndex, Template
 from sslbench.engine.types import F32, I32, Arrays
@@ -32,21 +32,13 @@ from sslbench_methods.aso_semi.subspace import (
 from sslbench_methods.on_text_features import OnTextFeatures
 from sslbench_methods.text_words import TextWords
 
-AsoWords = Annotated[
-    int, msgspec.Meta(ge=1, le=100_000, description="frequent words, each with three problems")
-]
-AsoSize = Annotated[
-    int, msgspec.Meta(ge=0, le=1_000, description="columns per group of features; 0 = none")
-]
-AsoRidge = Annotated[float, msgspec.Meta(gt=0, le=1e6, description="of the predictors")]
-AsoScale = Annotated[float, msgspec.Meta(gt=0, le=1e3, description="standard deviation of columns")]
-AsoMinCount = Annotated[
-    int, msgspec.Meta(ge=1, le=10**9, description="rarer attributes predict no words")
-]
-AsoTokens = Annotated[
-    int, msgspec.Meta(ge=1, le=10**9, description="of unlabeled text, at most, for the predictors")
-]
-AsoColumn = Annotated[str, msgspec.Meta(description="whose words are predicted")]
+AsoWords = Annotated[int, doc("frequent words, each with three problems", ge=1, le=100_000)]
+AsoSize = Annotated[int, doc("columns per group of features; 0 = none", ge=0, le=1_000)]
+AsoRidge = Annotated[float, doc("of the predictors", gt=0, le=1e6)]
+AsoScale = Annotated[float, doc("standard deviation of columns", gt=0, le=1e3)]
+AsoMinCount = Annotated[Count, doc("rarer attributes predict no words")]
+AsoTokens = Annotated[Count, doc("of unlabeled text, at most, for the predictors")]
+AsoColumn = Annotated[str, doc("whose words are predicted")]
 
 OFFSETS = (0, -1, 1)
 ITERATIONS, TOLERANCE = 30, 0.03  # of conjugate gradients
@@ -85,8 +77,8 @@ class AsoSemi:
         theta = _none(index.n_node, params.aso_size)
         owner = np.repeat(group, np.diff(index.node_start))
         for g in range(int(group.max()) + 1):
-            found = shared_directions([part[owner == g] for part in predictors], params.aso_size)
-            theta[owner == g, : found.shape[1]] = found
+            shared = shared_directions([part[owner == g] for part in predictors], params.aso_size)
+            theta[owner == g, : shared.shape[1]] = shared
         raw = Subspace(index, empty.group, theta)
         spread = float(np.sqrt(np.mean(raw.dense(shards[0]) ** 2)))
         run.trace["problems"] = len(OFFSETS) * params.aso_words
@@ -96,7 +88,7 @@ class AsoSemi:
 
     @staticmethod
     def restore(arrays: Arrays, facts: dict[str, Any]) -> Subspace:
-        """Features of a saved tagger."""
+        """Return features of a saved tagger."""
         return Subspace.from_arrays(arrays, facts)
 
 
@@ -127,16 +119,16 @@ def _none(n: int, h: int) -> F32:
 
 
 def _kind(template: Template, column: str) -> int:
-    """A number into KINDS: what the atoms of a template are, if all are the same."""
+    """Return a number into KINDS: what the atoms of a template are, if all are the same."""
     kinds = {(atom.column == column, "." in atom.column) for atom in template.atoms}
-    known = {(True, False): 0, (False, False): 1, (False, True): 2}
-    return known[kinds.pop()] if len(kinds) == 1 else 3
+    numbers = {(True, False): 0, (False, False): 1, (False, True): 2}
+    return numbers[kinds.pop()] if len(kinds) == 1 else 3
 
 
 def auxiliary_predictors(
     problem: Problem, text: Corpus, index: AttributeIndex, params: AsoSemi.Params
 ) -> list[F32]:
-    """float32[A, words] each: weights of the attributes for blocks of problems."""
+    """Return float32[A, words] each: weights of the attributes for blocks of problems."""
     frequent = TextWords.of(problem, params.aso_column, 1).words[: params.aso_words]
     table = {word: number for number, word in enumerate(frequent)}
     column = text.column(params.aso_column)
@@ -144,7 +136,7 @@ def auxiliary_predictors(
     number: I32 = np.array(codes, np.int32)[column.codes]
     sentence = sentence_ids(text.offsets)
     node = index.encode(text).node
-    found = []
+    predictors = []
     for offset in OFFSETS:
         blind = [seen_without(t, params.aso_column, offset) for t in index.node_templates]
         slots = np.array(blind, np.bool_)[index.node_slots]
@@ -152,5 +144,5 @@ def auxiliary_predictors(
         Y = word_targets(number, offset, sentence, len(frequent))
         for begin in range(0, len(frequent), BLOCK):
             block = Y[:, begin : begin + BLOCK].toarray()
-            found.append(ridge(X, block, params.aso_ridge, ITERATIONS, TOLERANCE))
-    return found
+            predictors.append(ridge(X, block, params.aso_ridge, ITERATIONS, TOLERANCE))
+    return predictors

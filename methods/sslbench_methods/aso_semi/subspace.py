@@ -39,11 +39,11 @@ class Subspace:
         return tuple(f"aso{g}:{d}" for g in range(self.n_groups) for d in range(size))
 
     def annotate(self, corpus: Corpus) -> Corpus:
-        """The corpus as it is."""
+        """Return the corpus as it is."""
         return corpus
 
     def dense(self, corpus: Corpus) -> F64:
-        """float64[N, groups h]: sums of Theta's rows over the attributes of each token."""
+        """Return float64[N, groups h]: sums of Theta's rows over the attributes of each token."""
         node, h = self.index.encode(corpus).node, self.theta.shape[1]
         rows = np.vstack([self.theta, np.zeros((1, h), np.float32)])  # the last: no attribute
         out = np.zeros((corpus.n_tokens, self.n_groups * h))
@@ -52,13 +52,13 @@ class Subspace:
         return out
 
     def arrays(self) -> Saved:
-        """What `from_arrays` restores."""
+        """Return what `from_arrays` restores."""
         arrays, facts = joined(index=self.index.arrays())
         return {**arrays, "group": self.group, "theta": self.theta}, facts
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> Subspace:
-        """Restore; ValueError when arrays and facts do not fit together."""
+        """Restore an object; ValueError when arrays and facts do not fit together."""
         index = AttributeIndex.from_arrays(*part_of(arrays, facts, "index"))
         slots = len(index.node_slots)
         group = vector(arrays, "group", np.int32, slots, (0, slots + 1))
@@ -82,29 +82,29 @@ def seen_without(template: Template, column: str, offset: int) -> bool:
 
 def attribute_matrix(node: I32, slots: Bool, n_attributes: int) -> sparse.csr_array:
     """float32[N, A]: 1 where a token has an attribute; slots: bool[slots], which are looked at."""
-    found = np.where(slots[:, None], node, -1).T
-    present = found >= 0
+    row_of = np.where(slots[:, None], node, -1).T
+    present = row_of >= 0
     start = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
     ones = np.ones(int(start[-1]), np.float32)
-    return sparse.csr_array((ones, found[present], start), shape=(len(found), n_attributes))
+    return sparse.csr_array((ones, row_of[present], start), shape=(len(row_of), n_attributes))
 
 
 def word_targets(number: I32, offset: int, sentence: I64, n_words: int) -> sparse.csr_array:
-    """float32[N, m]: 1 where the word at an offset, in the same sentence, is the m-th.
+    """Return float32[N, m]: 1 where the word at an offset, in the same sentence, is the m-th.
 
     number: int32[N], of each token's word, -1 or more than m for none of them.
     """
     n = len(number)
     token = np.arange(max(0, -offset), min(n, n - offset))
     other = token + offset
-    kept = (sentence[token] == sentence[other]) & (number[other] >= 0) & (number[other] < n_words)
-    places = token[kept], number[other[kept]]
-    ones = np.ones(int(kept.sum()), np.float32)
+    pair = (sentence[token] == sentence[other]) & (number[other] >= 0) & (number[other] < n_words)
+    places = token[pair], number[other[pair]]
+    ones = np.ones(int(pair.sum()), np.float32)
     return sparse.csr_array(sparse.coo_array((ones, places), shape=(n, n_words)))
 
 
 def ridge(X: sparse.csr_array, Y: F32, weight: float, iterations: int, tolerance: float) -> F32:
-    """argmin |X U - Y|^2 / N + weight |U|^2, float32[A, m], by conjugate gradients.
+    """Return argmin |X U - Y|^2 / N + weight |U|^2, float32[A, m], by conjugate gradients.
 
     All m columns go on side by side, preconditioned by the diagonal, until the residual of each is
     `tolerance` of its first one, or for so many iterations. A target that is nowhere has zeros.
@@ -131,9 +131,9 @@ def ridge(X: sparse.csr_array, Y: F32, weight: float, iterations: int, tolerance
 
 
 def _dots(a: AnyArray, b: AnyArray) -> F64:
-    """float64[m]: inner products of the columns."""
-    found: F64 = np.einsum("am,am->m", a, b, dtype=np.float64)
-    return found
+    """Return float64[m]: inner products of the columns."""
+    result: F64 = np.einsum("am,am->m", a, b, dtype=np.float64)
+    return result
 
 
 def _ratio(a: F64, b: F64) -> F32:
@@ -142,7 +142,7 @@ def _ratio(a: F64, b: F64) -> F32:
 
 
 def shared_directions(predictors: Sequence[F32], h: int) -> F32:
-    """float32[A, at most h]: left singular vectors of the positive entries of predictors.
+    """Return float32[A, at most h]: left singular vectors of the positive entries of predictors.
 
     predictors: float32[A, m] each, of the attributes of one group. From the eigenvectors of the
     small Gram matrix; directions without any weight are left out, the sign makes the sum positive.
@@ -150,7 +150,7 @@ def shared_directions(predictors: Sequence[F32], h: int) -> F32:
     W = np.maximum(np.hstack(predictors), 0.0).astype(np.float64)
     values, vectors = np.linalg.eigh(W.T @ W)
     order = np.argsort(-values, kind="stable")[: min(h, *W.shape)]
-    kept = order[values[order] > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)]
-    found = W @ (vectors[:, kept] / np.sqrt(values[kept]))
-    signed: F32 = (found * np.where(found.sum(axis=0) < 0, -1.0, 1.0)).astype(np.float32)
+    large = order[values[order] > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)]
+    result = W @ (vectors[:, large] / np.sqrt(values[large]))
+    signed: F32 = (result * np.where(result.sum(axis=0) < 0, -1.0, 1.0)).astype(np.float32)
     return signed

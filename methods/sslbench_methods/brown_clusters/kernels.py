@@ -90,21 +90,21 @@ def _g(x: int, y: int, logs: F64) -> float:
 
 @kernel
 def _renew_losses(a: int, s: State) -> None:
-    """The losses of all pairs with cluster a."""
+    """Return the losses of all pairs with cluster a."""
     n, logs = s.n, s.logs
     for b in range(len(s.used)):
         if not s.used[b] or b == a:
             continue
         four = n[a, a] + n[a, b] + n[b, a] + n[b, b]
-        own = _f(n[a, a], logs) + _f(n[a, b], logs) + _f(n[b, a], logs) + _f(n[b, b], logs)
+        inner = _f(n[a, a], logs) + _f(n[a, b], logs) + _f(n[b, a], logs) + _f(n[b, b], logs)
         loss = _g(s.left[a], s.left[b], logs) + _g(s.right[a], s.right[b], logs)
-        loss += own - _f(four, logs) - s.gain[a, b]
+        loss += inner - _f(four, logs) - s.gain[a, b]
         s.loss[a, b] = s.loss[b, a] = loss
 
 
 @kernel
 def _beside(i: int, j: int, s: State) -> I64:
-    """The clusters other than i and j that occur next to i, ascending."""
+    """Return the clusters other than i and j that occur next to i, ascending."""
     near = np.empty(len(s.used), np.int64)
     count = 0
     for c in range(len(s.used)):
@@ -116,7 +116,7 @@ def _beside(i: int, j: int, s: State) -> I64:
 
 @kernel
 def add_word(word: int, slot: int, bigrams: Bigrams, s: State) -> None:
-    """A word becomes a cluster of its own, in an empty slot."""
+    """Make a word a cluster, in an empty slot."""
     n, gain, logs = s.n, s.gain, s.logs
     s.cluster[word], s.used[slot] = slot, True
     for e in range(bigrams.next_start[word], bigrams.next_start[word + 1]):
@@ -154,7 +154,7 @@ def add_word(word: int, slot: int, bigrams: Bigrams, s: State) -> None:
 
 @kernel
 def _gains_of_others(i: int, j: int, near: I64, s: State) -> None:
-    """What the merge of i into j changes in G of pairs of other clusters."""
+    """Return what the merge of i into j changes in G of pairs of other clusters."""
     n, logs, is_near = s.n, s.logs, np.zeros(len(s.used), np.bool_)
     for a in near:
         is_near[a] = True
@@ -215,7 +215,7 @@ def merge(i: int, j: int, s: State) -> None:
 
 @kernel
 def cheapest(s: State) -> tuple[int, int]:
-    """The pair a < b of clusters whose merge loses least; of equal ones the first."""
+    """Return the pair a < b of clusters whose merge loses least; of equal ones the first."""
     size, least, scale = len(s.used), np.inf, 1.0
     for a in range(size):
         scale += _f(s.left[a], s.logs)

@@ -16,25 +16,21 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from sslbench import Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import Count, Problem, RunContext, SearchAxis, TrainingParams, doc
 from sslbench.engine.features.words import WordFeatures
 from sslbench.engine.types import Arrays
 from sslbench_methods.brown_clusters import kernels
 from sslbench_methods.on_text_features import OnTextFeatures
 from sslbench_methods.text_words import TextWords
 
-Clusters = Annotated[int, msgspec.Meta(ge=1, le=5_000, description="of words")]
-ClusterMinCount = Annotated[
-    int, msgspec.Meta(ge=1, le=10**9, description="rarer words are in no cluster")
-]
+Clusters = Annotated[int, doc("of words", ge=1, le=5_000)]
+ClusterMinCount = Annotated[Count, doc("rarer words are in no cluster")]
 Prefixes = Annotated[
     tuple[Annotated[int, msgspec.Meta(ge=1, le=10_000)], ...],
-    msgspec.Meta(description="lengths of the prefixes of a path that are features"),
+    doc("lengths of the prefixes of a path that are features"),
 ]
-ClusterWindow = Annotated[
-    int, msgspec.Meta(ge=0, le=10, description="features of words up to so far away")
-]
-ClusterColumn = Annotated[str, msgspec.Meta(description="whose words are clustered")]
+ClusterWindow = Annotated[int, doc("features of words up to so far away", ge=0, le=10)]
+ClusterColumn = Annotated[str, doc("whose words are clustered")]
 
 
 class BrownClusters:
@@ -63,7 +59,7 @@ class BrownClusters:
 
     @staticmethod
     def restore(arrays: Arrays, facts: dict[str, Any]) -> WordFeatures:
-        """Features of a saved tagger."""
+        """Return features of a saved tagger."""
         return WordFeatures.from_arrays(arrays, facts)
 
 
@@ -89,7 +85,7 @@ class BrownClustersCRF(OnTextFeatures):
 
 
 def bigrams_of(text: TextWords) -> kernels.Bigrams:
-    """Successors and predecessors of the words."""
+    """Return successors and predecessors of the words."""
     after = text.pairs(1)
     before = after.T.tocsr()
     parts = (after.indptr, after.indices, after.data, before.indptr, before.indices, before.data)
@@ -97,7 +93,7 @@ def bigrams_of(text: TextWords) -> kernels.Bigrams:
 
 
 def brown_paths(text: TextWords, clusters: int) -> list[str]:
-    """The path of each word's cluster from the root of the tree, as a text of 0 and 1."""
+    """Return the path of each word's cluster from the root of the tree, as a text of 0 and 1."""
     state = kernels.empty_state(len(text.words), min(clusters, len(text.words)))
     kernels.cluster_words(clusters, bigrams_of(text), state)
     cluster = state.cluster.copy()

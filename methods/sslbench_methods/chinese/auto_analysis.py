@@ -56,12 +56,12 @@ def list_codes(counts: I64) -> I32:
 
 
 def list_names(labels: Sequence[str]) -> list[str]:
-    """What the codes of `list_codes` stand for: N, B/H, B/M, B/L, M/H, ..."""
+    """Return what the codes of `list_codes` stand for: N, B/H, B/M, B/L, M/H, ..."""
     return [UNSEEN, *(f"{label}/{kind}" for label in labels for kind in _CLASSES)]
 
 
 def pair_counts(first: I32, second: I32, shape: tuple[int, int]) -> I64:
-    """int64[shape]: how often two codes (int32[N], not negative) stand together."""
+    """Return int64[shape]: how often two codes (int32[N], not negative) stand together."""
     pairs = first.astype(np.int64) * shape[1] + second
     return np.bincount(pairs, minlength=shape[0] * shape[1]).reshape(shape)
 
@@ -85,7 +85,7 @@ class NgramCounts:
             self.counts[name] += pair_counts(symbols, codes, self.counts[name].shape)
 
     def lists(self) -> NgramLists:
-        """What has been counted."""
+        """Return what has been counted."""
         codes = {name: list_codes(counts) for name, counts in self.counts.items()}
         return NgramLists(self.streams, codes, list_names(self.labels))
 
@@ -102,7 +102,7 @@ class NgramLists:
     names: list[str]
 
     def annotate(self, text: Corpus) -> Corpus:
-        """A text of characters with a column for every list."""
+        """Return a text of characters with a column for every list."""
         laid, vocabulary = self.streams.encode(text), Vocabulary(self.names)
         for name, template in NGRAMS.items():
             table = np.append(self.codes[name], 0)  # symbol -1: not in the dictionary
@@ -112,18 +112,18 @@ class NgramLists:
         return text
 
     def sizes(self) -> dict[str, list[int]]:
-        """n-grams of each list by class H, M, L."""
+        """Return n-grams of each list by class H, M, L."""
         return {name: by_class(codes) for name, codes in self.codes.items()}
 
     def arrays(self) -> Saved:
-        """Arrays and JSON-able facts."""
+        """Return arrays and JSON-able facts."""
         arrays, facts = self.streams.arrays()
         lists = {f"list.{name}": codes for name, codes in self.codes.items()}
         return {**arrays, **lists}, {"streams": facts, "names": self.names}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> NgramLists:
-        """What `arrays` gave; ValueError when it cannot be that."""
+        """Restore what `arrays` gave; ValueError when it cannot be that."""
         names = list(map(str, facts["names"]))
         streams = Streams.from_arrays(arrays, facts["streams"])
         codes = {}
@@ -134,7 +134,7 @@ class NgramLists:
 
 
 def by_class(codes: I32) -> list[int]:
-    """Entries of a list by class H, M, L."""
+    """Return entries of a list by class H, M, L."""
     kinds = (codes[codes > 0] - 1) % len(_CLASSES)
     found: list[int] = np.bincount(kinds, minlength=len(_CLASSES)).tolist()
     return found
@@ -153,7 +153,7 @@ class WordLists:
     names: dict[str, list[str]]
 
     def annotate(self, text: Corpus) -> Corpus:
-        """A text of words with the columns of the lists."""
+        """Return a text of words with the columns of the lists."""
         column = text.column("word")
         strings = column.vocabulary.strings
         place = np.array([self._place.get(word, -1) for word in strings], np.int64)
@@ -167,14 +167,14 @@ class WordLists:
         return dict(zip(self.words, range(len(self.words)), strict=True))
 
     def arrays(self) -> Saved:
-        """Arrays and JSON-able facts."""
+        """Return arrays and JSON-able facts."""
         text, ends = pack_strings(self.words)
         lists = {f"list.{name}": codes for name, codes in self.codes.items()}
         return {"text": text, "ends": ends, **lists}, {"names": self.names}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> WordLists:
-        """What `arrays` gave; ValueError when it cannot be that."""
+        """Restore what `arrays` gave; ValueError when it cannot be that."""
         text, ends = vector(arrays, "text", np.uint8), vector(arrays, "ends", np.int64)
         borders({"ends": np.append(0, ends)}, "ends", len(ends), len(text))
         names = {str(name): list(map(str, texts)) for name, texts in facts["names"].items()}

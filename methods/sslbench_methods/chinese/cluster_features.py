@@ -23,10 +23,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import (
+    Count,
+    CRFMethod,
+    Problem,
+    RunContext,
+    SearchAxis,
+    TrainingParams,
+    doc,
+)
 from sslbench.engine.checked import Saved, joined, part_of
 from sslbench.engine.corpus import Corpus, Shards, Vocabulary
 from sslbench.engine.features import Streams
@@ -103,7 +110,7 @@ class ListColumns(Columns):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> ListColumns:
-        """What `arrays` gave; ValueError when it cannot be that."""
+        """Restore what `arrays` gave; ValueError when it cannot be that."""
         ngrams, words = None, None
         if "ngrams" in facts:
             ngrams = NgramLists.from_arrays(*part_of(arrays, facts, "ngrams"))
@@ -118,27 +125,13 @@ class ClusterFeatures(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of all CRFs and of the clusters."""
 
-        ngrams: Annotated[
-            bool, msgspec.Meta(description="features of character n-grams, for segmentation")
-        ] = True
-        clusters: Annotated[
-            bool, msgspec.Meta(description="features of word clusters, for tagging")
-        ] = True
-        lexicon: Annotated[
-            bool, msgspec.Meta(description="features of automatic tags, for tagging")
-        ] = True
-        coarse: Annotated[
-            int, msgspec.Meta(ge=1, le=1_000_000, description="clusters, the lower number")
-        ] = 16
-        fine: Annotated[
-            int, msgspec.Meta(ge=1, le=1_000_000, description="clusters, the higher number")
-        ] = 128
-        dimensions: Annotated[
-            int, msgspec.Meta(ge=1, le=10_000, description="of the vectors that are clustered")
-        ] = 20
-        cluster_min_count: Annotated[
-            int, msgspec.Meta(ge=1, le=10**9, description="rarer words are in no cluster")
-        ] = 5
+        ngrams: Annotated[bool, doc("features of character n-grams, for segmentation")] = True
+        clusters: Annotated[bool, doc("features of word clusters, for tagging")] = True
+        lexicon: Annotated[bool, doc("features of automatic tags, for tagging")] = True
+        coarse: Annotated[int, doc("clusters, the lower number", ge=1, le=1_000_000)] = 16
+        fine: Annotated[int, doc("clusters, the higher number", ge=1, le=1_000_000)] = 128
+        dimensions: Annotated[int, doc("of the vectors that are clustered", ge=1, le=10_000)] = 20
+        cluster_min_count: Annotated[Count, doc("rarer words are in no cluster")] = 5
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("coarse", low=4, high=64, log=True, integer=True),
             SearchAxis("fine", low=32, high=512, log=True, integer=True),
@@ -166,7 +159,7 @@ class ClusterFeatures(CRFMethod):
 
     @staticmethod
     def restore(arrays: Arrays, facts: dict[str, Any]) -> Pipeline:
-        """A saved tagger."""
+        """Return a saved tagger."""
         return Pipeline(*read_parts(arrays, facts), ListColumns.from_arrays(arrays, facts))
 
 

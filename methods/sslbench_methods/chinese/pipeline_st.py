@@ -79,16 +79,16 @@ class Columns:
         return TAGGING
 
     def of_characters(self, text: Corpus) -> Corpus:
-        """A text of characters with its columns."""
+        """Return a text of characters with its columns."""
         return with_derived(text, "class", character_class)
 
     def of_words(self, text: Corpus) -> Corpus:
-        """A text of words with its columns."""
+        """Return a text of words with its columns."""
         text = with_derived(text, "length", length_class)
         return with_derived(text, "pattern", class_pattern)
 
     def arrays(self) -> Saved:
-        """What to save of them: arrays, JSON-able facts."""
+        """Return what to save of them: arrays, JSON-able facts."""
         return {}, {}
 
 
@@ -108,25 +108,25 @@ class Pipeline:
         return word_labels(("",) if self.tagger is None else self.tagger.labels)
 
     def segment(self, text: Corpus) -> ChunkList:
-        """The words of a text of characters; illegal ends of sentences are repaired."""
+        """Return the words of a text of characters; illegal ends of sentences are repaired."""
         borders = self.segmenter.predict(self.columns.of_characters(text))
         return read_borders(borders, text.offsets)
 
     def tag(self, text: Corpus) -> I32:
-        """int32[W]: codes of the tags of a text of words; 0 without tags."""
+        """Return codes of the tags of a text of words, int32[W]; 0 without tags."""
         if self.tagger is None:
             return np.zeros(text.n_tokens, np.int32)
         return self.tagger.predict(self.columns.of_words(text))
 
     def predict(self, corpus: Corpus) -> I32:
-        """int32[N]: codes into `labels` of the characters."""
+        """Return codes into `labels` of the characters."""
         words = self.segment(corpus)
         tags = self.tag(word_text(corpus, words, Vocabulary()))
         of_characters = np.repeat(tags, words.last - words.start + 1)
         return len(BORDERS) * of_characters + borders_of(words, corpus.n_tokens)
 
     def arrays(self) -> Saved:
-        """Arrays and JSON-able facts of both taggers and of their columns."""
+        """Return arrays and JSON-able facts of both taggers and of their columns."""
         steps = {"segmenter": self.segmenter, "tagger": self.tagger}
         arrays, facts = joined(**{name: crf.arrays() for name, crf in steps.items() if crf})
         own, more = self.columns.arrays()
@@ -138,7 +138,7 @@ class Pipeline:
 
 
 def read_parts(arrays: Arrays, facts: dict[str, Any]) -> tuple[ChainCRF, ChainCRF | None]:
-    """Segmenter and tagger of `Pipeline.arrays`; ValueError when they cannot be those."""
+    """Return segmenter and tagger of `Pipeline.arrays`; ValueError when they cannot be those."""
     segmenter, tagger = (
         ChainCRF.from_arrays(*part_of(arrays, facts, name)) if name in facts else None
         for name in ("segmenter", "tagger")
@@ -214,5 +214,5 @@ class PipelineST(CRFMethod):
 
     @staticmethod
     def restore(arrays: Arrays, facts: dict[str, Any]) -> Pipeline:
-        """A saved tagger."""
+        """Return a saved tagger."""
         return Pipeline(*read_parts(arrays, facts))

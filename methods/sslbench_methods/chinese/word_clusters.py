@@ -23,7 +23,7 @@ _NOTHING = 1e-9
 
 
 def neighbor_pmi(text: Iterable[Corpus], number: I32, n: int) -> sparse.csr_array:
-    """Positive PMI of words and their neighbors, float64[n, 2 (n + 1)].
+    """Return positive PMI of words and their neighbors, float64[n, 2 (n + 1)].
 
     text: words, one vocabulary.  number: int32[vocabulary], 0 .. n - 1 for the words to be
     described, -1 for others, which are no neighbors either.  Column n (2 n + 1) is the beginning
@@ -42,7 +42,7 @@ def neighbor_pmi(text: Iterable[Corpus], number: I32, n: int) -> sparse.csr_arra
 
 
 def _pmi(pairs: I64, n: int) -> sparse.csr_array:
-    """max(0, log p(w, c) / (p(w) p(c))) of pairs w (n + 1) + c, float64[n, n + 1]."""
+    """Return max(0, log p(w, c) / (p(w) p(c))) of pairs w (n + 1) + c, float64[n, n + 1]."""
     pair, count = np.unique(pairs, return_counts=True)
     word, other = pair // (n + 1), pair % (n + 1)
     of_word = np.bincount(word, count, minlength=n)
@@ -63,7 +63,7 @@ def directions(matrix: sparse.csr_array, dimensions: int, rng: np.random.Generat
 
 
 def kmeans(rows: F64, k: int, rng: np.random.Generator) -> I32:
-    """int32[n]: the cluster of every row, 0 .. k - 1; k-means from k of the distinct rows.
+    """Return int32[n]: the cluster of every row, 0 .. k - 1; k-means from k of the distinct rows.
 
     Fewer than k clusters when there are fewer distinct rows; some may be empty.
     """

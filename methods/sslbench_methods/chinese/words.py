@@ -32,7 +32,7 @@ _DATE = frozenset("年月日时分秒")
 
 
 def border_mask() -> Bool:
-    """bool[5, 4], which border may follow which (last row: START), for `BORDERS`.
+    """Return bool[5, 4], which border may follow which (last row: START), for `BORDERS`.
 
     The end of a sentence cannot be masked: what ends in B or M is repaired.
     """
@@ -62,7 +62,7 @@ def length_class(word: str) -> str:
 
 
 def class_pattern(word: str) -> str:
-    """Classes of the characters, runs of one class written once: "1998年" is ND."""
+    """Return classes of the characters, runs of one class written once: "1998年" is ND."""
     return "".join(kind for kind, _ in groupby(map(character_class, word)))
 
 
@@ -76,7 +76,7 @@ def with_derived(text: Corpus, name: str, fn: Callable[[str], str]) -> Corpus:
 
 
 def borders_of(words: ChunkList, n_characters: int) -> I32:
-    """int32[n_characters]: the well-formed borders of words that cover a text."""
+    """Return int32[n_characters]: the well-formed borders of words that cover a text."""
     borders = np.full(n_characters, _MIDDLE, np.int32)
     borders[words.start] = _BEGIN
     borders[words.last] = _END
@@ -85,7 +85,7 @@ def borders_of(words: ChunkList, n_characters: int) -> I32:
 
 
 def read_borders(borders: I32, offsets: I64) -> ChunkList:
-    """The words of any sequence of borders int32[N], well-formed or not, all of kind 0."""
+    """Return the words of any sequence of borders int32[N], well-formed or not, all of kind 0."""
     return find_chunks((BORDERS, borders), offsets, "BMES", Vocabulary([""]))
 
 
@@ -95,7 +95,7 @@ def word_labels(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def word_text(text: Corpus, words: ChunkList, vocabulary: Vocabulary) -> Corpus:
-    """The text of words (column "word") for words that cover a text of characters.
+    """Return the text of words (column "word") for words that cover a text of characters.
 
     vocabulary: takes up the words.
     """
@@ -105,7 +105,7 @@ def word_text(text: Corpus, words: ChunkList, vocabulary: Vocabulary) -> Corpus:
 
 
 def _word_codes(characters: Column, words: ChunkList, vocabulary: Vocabulary) -> I32:
-    """int32[W]: words are compared as tuples of codes, all of one length at a time."""
+    """Return codes of words, int32[W]; they are compared as tuples of codes, length by length."""
     codes = np.empty(len(words.start), np.int32)
     strings, size = characters.vocabulary.strings, len(characters.vocabulary)
     lengths = words.last - words.start + 1

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from sslbench import Corpus, Problem, RunContext, SearchAxis, TrainingParams, UserError
+from sslbench import Corpus, Problem, RunContext, SearchAxis, TrainingParams, UserError, doc
 from sslbench.engine.checked import Saved, vector
 from sslbench.engine.compilation.threads import number_of_threads
 from sslbench.engine.types import F32, F64, Arrays
@@ -29,17 +29,11 @@ from sslbench_methods.on_text_features import OnTextFeatures
 
 _PART = 2**26  # numbers of a part of the store, about: what a killed run computes again
 
-Folder = Annotated[
-    UserFile, msgspec.Meta(description="of the model: model.onnx, tokenizer.json, config.json")
-]
-OfPieces = Annotated[Pooling, msgspec.Meta(description="vector of a word, of those of its pieces")]
-Pieces = Annotated[
-    int, msgspec.Meta(ge=3, le=2**31, description="read at once, at most; longer text: in windows")
-]
-Scale = Annotated[
-    float, msgspec.Meta(gt=0, le=1e3, description="length of the vectors (root mean square)")
-]
-EncoderColumn = Annotated[str, msgspec.Meta(description="whose words are encoded")]
+Folder = Annotated[UserFile, doc("of the model: model.onnx, tokenizer.json, config.json")]
+OfPieces = Annotated[Pooling, doc("vector of a word, of those of its pieces")]
+Pieces = Annotated[int, doc("read at once, at most; longer text: in windows", ge=3, le=2**31)]
+Scale = Annotated[float, doc("length of the vectors (root mean square)", gt=0, le=1e3)]
+EncoderColumn = Annotated[str, doc("whose words are encoded")]
 
 
 class Encoder:
@@ -66,10 +60,10 @@ class Encoder:
         folder = str(Path(params.folder).absolute())
         source = Source(folder, model_digest(folder), params.pooling, params.pieces, run.cache)
         raw = source.vectors(problem.labeled, params.column).astype(np.float64)
-        known = raw[raw.any(axis=1)]
-        if not len(known):
+        present = raw[raw.any(axis=1)]
+        if not len(present):
             raise UserError("no word of the labeled sentences yields a piece", file=folder)
-        mean, spread = known.mean(axis=0), known.std(axis=0)
+        mean, spread = present.mean(axis=0), present.std(axis=0)
         scale = params.scale / np.sqrt(max(1, int(np.count_nonzero(spread))))
         factor = np.where(spread > 0, scale / np.where(spread > 0, spread, 1.0), 0.0)
         run.trace["dimensions"] = len(mean)
@@ -77,7 +71,7 @@ class Encoder:
 
     @staticmethod
     def restore(arrays: Arrays, facts: dict[str, Any]) -> EncodedWords:
-        """Features of a saved tagger, whose model is opened when it is needed.
+        """Return features of a saved tagger, whose model is opened when it is needed.
 
         What it labels is not kept: it is seldom the same text again.
         """
@@ -128,16 +122,16 @@ class Source:
     _open: list[tuple[Transformer, VectorStore]] = field(default_factory=list, repr=False)
 
     def vectors(self, corpus: Corpus, column: str) -> F32:
-        """float32[N, D] of the words of a corpus; zeros for words that yield no piece."""
+        """Return float32[N, D] of the words of a corpus; zeros for words that yield no piece."""
         model, store = self._opened()
         words = corpus.column(column).strings()
         sentences = [words[a:b] for a, b in pairwise(corpus.offsets.tolist())]
         keys = [hashlib.sha256("\0".join(each).encode()).digest() for each in sentences]
-        found = {key: rows for key in dict.fromkeys(keys) if (rows := store.get(key)) is not None}
-        missing = {k: each for k, each in zip(keys, sentences, strict=True) if k not in found}
-        found |= _computed(model, store, missing)
+        vectors = {key: rows for key in dict.fromkeys(keys) if (rows := store.get(key)) is not None}
+        missing = {k: each for k, each in zip(keys, sentences, strict=True) if k not in vectors}
+        vectors |= _computed(model, store, missing)
         return np.concatenate(
-            [np.empty((0, model.size), np.float32), *(found[key] for key in keys)]
+            [np.empty((0, model.size), np.float32), *(vectors[key] for key in keys)]
         )
 
     def _opened(self) -> tuple[Transformer, VectorStore]:
@@ -155,8 +149,8 @@ class Source:
 def _computed(
     model: Transformer, store: VectorStore, sentences: Mapping[bytes, Sequence[str]]
 ) -> dict[bytes, F32]:
-    """The vectors of sentences by key, which the store keeps part by part."""
-    found: dict[bytes, F32] = {}
+    """Return the vectors of sentences by key, which the store keeps part by part."""
+    vectors: dict[bytes, F32] = {}
     part: dict[bytes, F32] = {}
     size = 0
     with ThreadPoolExecutor(number_of_threads()) as threads:
@@ -166,9 +160,9 @@ def _computed(
             size += rows.size
             if size > _PART:
                 store.add(part)
-                found, part, size = found | part, {}, 0
+                vectors, part, size = vectors | part, {}, 0
     store.add(part)
-    return found | part
+    return vectors | part
 
 
 @dataclass(frozen=True)
@@ -190,11 +184,11 @@ class EncodedWords:
         return tuple(f"{self.column}:{d}" for d in range(len(self.mean)))
 
     def annotate(self, corpus: Corpus) -> Corpus:
-        """The corpus itself: there are no further columns."""
+        """Return the corpus itself: there are no further columns."""
         return corpus
 
     def dense(self, corpus: Corpus) -> F64:
-        """float64[N, D]; zeros for words that yield no piece."""
+        """Return float64[N, D]; zeros for words that yield no piece."""
         raw = self.source.vectors(corpus, self.column)
         if raw.shape[1] != len(self.mean):
             raise UserError(
@@ -206,7 +200,7 @@ class EncodedWords:
         return values
 
     def arrays(self) -> Saved:
-        """What `Encoder.restore` reads; the model stays in its folder."""
+        """Return what `Encoder.restore` reads; the model stays in its folder."""
         source = self.source
         return {"mean": self.mean, "factor": self.factor}, {
             "folder": source.folder,

@@ -73,62 +73,62 @@ class Transformer:
         return cls(folder, session, tokenizer, counter, limit, pooling, size, version)
 
     def vectors(self, words: Sequence[str]) -> F32:
-        """float32[n, D] of a sentence; zeros for words that yield no piece.
+        """Return float32[n, D] of a sentence; zeros for words that yield no piece.
 
         A sentence that is too long is read in windows that overlap by half; a word gets its vector
         where it is nearest to the middle. Of a word that is too long alone, the first pieces count.
         """
-        own = self.counter.encode(list(words), is_pretokenized=True, add_special_tokens=False)
+        pieces = self.counter.encode(list(words), is_pretokenized=True, add_special_tokens=False)
         counts = np.bincount(
-            np.array([word for word in own.word_ids if word is not None], np.int64),
+            np.array([word for word in pieces.word_ids if word is not None], np.int64),
             minlength=len(words),
         )
         room = self.limit - self.tokenizer.num_special_tokens_to_add(False)
         parts = windows(counts.tolist(), room)
-        found = [self._window(words[part.start : part.stop]) for part in parts]
+        outputs = [self._window(words[part.start : part.stop]) for part in parts]
         out = np.zeros((len(words), self.size), np.float32)
         centers = np.array([part.start + part.stop - 1 for part in parts])
         nearest = np.abs(centers - 2 * np.arange(len(words))[:, None]).argmin(axis=1)
-        for number, (part, vectors) in enumerate(zip(parts, found, strict=True)):
+        for number, (part, vectors) in enumerate(zip(parts, outputs, strict=True)):
             own_words = np.flatnonzero(nearest == number)
             out[own_words] = vectors[own_words - part.start]
         return out
 
     def _window(self, words: Sequence[str]) -> F32:
-        """float32[n, D] of words that fit."""
+        """Return float32[n, D] of words that fit."""
         encoding = self.tokenizer.encode(list(words), is_pretokenized=True)
         ids = np.array([encoding.ids], np.int64)
         layer = _layer(self.session, ids, str(Path(self.folder, MODEL)))
         out = np.zeros((len(words), layer.shape[1]), np.float32)
         pieces = [i for i, word in enumerate(encoding.word_ids) if word is not None]
         owner = np.array([encoding.word_ids[i] for i in pieces], np.int64)
-        kept, first, count = np.unique(owner, return_index=True, return_counts=True)
-        if len(kept) and self.pooling == "first":
-            out[kept] = layer[np.array(pieces)[first]]
-        elif len(kept):
+        covered, first, count = np.unique(owner, return_index=True, return_counts=True)
+        if len(covered) and self.pooling == "first":
+            out[covered] = layer[np.array(pieces)[first]]
+        elif len(covered):
             sums = np.add.reduceat(layer[pieces].astype(np.float64), first, axis=0)
-            out[kept] = sums / count[:, None]
+            out[covered] = sums / count[:, None]
         return out
 
 
 def windows(counts: Sequence[int], room: int) -> list[range]:
     """Words that are read at once: at most `room` pieces, or one word. counts: pieces by word."""
-    found: list[range] = []
+    parts: list[range] = []
     begin = end = 0
-    while not found or end < len(counts):
+    while not parts or end < len(counts):
         end, used = begin, 0
         while end < len(counts) and (end == begin or used + counts[end] <= room):
             used, end = used + counts[end], end + 1
-        found.append(range(begin, end))
+        parts.append(range(begin, end))
         begin = max(begin + 1, (begin + end) // 2)
-    return found
+    return parts
 
 
 def model_digest(folder: str) -> str:
     """Of the files that vectors depend on; UserError if one cannot be read."""
     paths = {name: str(Path(folder, name)) for name in FILES if Path(folder, name).exists()}
-    found = input_hashes(paths, paths)
-    facts = {name: found[path] for name, path in paths.items()}
+    hashes = input_hashes(paths, paths)
+    facts = {name: hashes[path] for name, path in paths.items()}
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
@@ -144,7 +144,7 @@ def _tokenizers(library: Any, path: str, limit: int) -> tuple[Any, Any]:
         special = tokenizer.num_special_tokens_to_add(False)
         if limit > special:
             tokenizer.enable_truncation(limit)
-    except Exception as error:  # of the library, without a class of its own
+    except Exception as error:  # of the library, without a class for it
         raise UserError(f"no tokenizer: {_first_line(error)}", file=path) from None
     if limit <= special:
         raise UserError(f"no room for words in {limit} pieces", file=path)
@@ -182,10 +182,10 @@ def _layer(session: Any, ids: I64, path: str) -> F32:
     if len(shape) != 3 or shape[:2] != ids.shape or not shape[2]:
         expected = f"(1, {ids.shape[1]}, dimensions)"
         raise UserError(f"its output has shape {shape}, expected {expected}", file=path)
-    found: F32 = np.asarray(layer[0], np.float32)
-    if not np.isfinite(found).all():
+    result: F32 = np.asarray(layer[0], np.float32)
+    if not np.isfinite(result).all():
         raise UserError("its output has numbers that are not finite", file=path)
-    return found
+    return result
 
 
 def _output(session: Any) -> str:
@@ -198,16 +198,16 @@ def _most_positions(config: Path) -> int:
     if not config.exists():
         return 2**31
     try:
-        found = json.loads(config.read_text(encoding="utf-8")).get("max_position_embeddings", 2**31)
-        return int(found)
+        limit = json.loads(config.read_text(encoding="utf-8")).get("max_position_embeddings", 2**31)
+        return int(limit)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise UserError(f"no configuration of a model: {error}", file=str(config)) from None
 
 
 def _with_spaces(tokenizer: dict[str, Any]) -> dict[str, Any]:
-    """A byte-level tokenizer reads words of a sentence only with a space before them."""
-    own = tokenizer.get("pre_tokenizer") or {}
-    for part in own.get("pretokenizers", [own]):
+    """Make a byte-level tokenizer read words of a sentence, which need a space before them."""
+    first = tokenizer.get("pre_tokenizer") or {}
+    for part in first.get("pretokenizers", [first]):
         if part.get("type") == "ByteLevel":
             part["add_prefix_space"] = True
     return tokenizer

@@ -73,8 +73,8 @@ class VectorStore:
             return derived.drop(path)
         for entry, end in zip(index, ends.tolist(), strict=True):
             rows = numbers[end - int(entry["rows"]) : end]
-            own = self._found.setdefault(entry["key"].tobytes(), [])
-            own.append((rows, entry["check"].tobytes()))
+            entries = self._found.setdefault(entry["key"].tobytes(), [])
+            entries.append((rows, entry["check"].tobytes()))
         return None
 
 

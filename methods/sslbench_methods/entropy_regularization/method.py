@@ -16,10 +16,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import (
+    CRFMethod,
+    Iterations,
+    Problem,
+    RunContext,
+    SearchAxis,
+    TrainingParams,
+    Weight,
+    doc,
+)
 from sslbench.engine.crf import (
     BatchPotentials,
     ChainCRF,
@@ -31,8 +39,8 @@ from sslbench.engine.crf import (
     PotentialGradient,
 )
 from sslbench.engine.types import F64
-from sslbench.method import FeaturesFrom
-from sslbench_methods.shared import Presets, encoded, train_supervised
+from sslbench.method import Fold
+from sslbench_methods.shared import Presets, WeightsFrom, encoded, train_supervised
 
 #: A label with a larger share of the text than SEEN under the supervised model that loses more than
 #: LOST of it has collapsed; so has a model with less than SURE nats per token
@@ -52,45 +60,35 @@ class EntropyRegularization(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of entropy regularization."""
 
-        gamma: Annotated[
-            float, msgspec.Meta(ge=0, le=1e9, description="weight of the entropy; 0 = supervised")
-        ] = 0.001
+        gamma: Annotated[Weight, doc("weight of the entropy; 0 = supervised")] = 0.001
         gamma_scale: Annotated[
             Literal["sum", "ratio_tokens", "ratio_sentences"],
-            msgspec.Meta(
-                description="sum: gamma as it stands (the paper); ratios: times labeled by"
+            doc(
+                "sum: gamma as it stands (the paper); ratios: times labeled by"
                 " unlabeled tokens or sentences, so that more text does not mean more weight"
             ),
         ] = "ratio_tokens"
         entropy_of: Annotated[
             Literal["sentence", "token"],
-            msgspec.Meta(
-                description="sentence: of whole label sequences (the paper); token: the same by"
+            doc(
+                "sentence: of whole label sequences (the paper); token: the same by"
                 " the tokens of the sentence, so that long ones do not count more"
             ),
         ] = "sentence"
         anneal: Annotated[
             Literal["none", "geometric"],
-            msgspec.Meta(description="geometric: gamma/16, /8, /4, /2, gamma, 50 iterations each"),
+            doc("geometric: gamma/16, /8, /4, /2, gamma, 50 iterations each"),
         ] = "none"
         start_iterations: Annotated[
-            Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None,
-            msgspec.Meta(
-                description="of L-BFGS without the entropy, before it; None = to the optimum (the"
+            Iterations | None,
+            doc(
+                "of L-BFGS without the entropy, before it; None = to the optimum (the"
                 " paper's start is not quite converged)"
             ),
         ] = None
-        joint_iterations: Annotated[
-            int,
-            msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS with the entropy, per stage"),
-        ] = 200
-        restarts: Annotated[
-            int,
-            msgspec.Meta(ge=0, le=20, description="of L-BFGS at the point where it converged"),
-        ] = 1
-        features_from: Annotated[
-            FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
-        ] = "labeled"
+        joint_iterations: Annotated[Iterations, doc("of L-BFGS with the entropy, per stage")] = 200
+        restarts: Annotated[int, doc("of L-BFGS at the point where it converged", ge=0, le=20)] = 1
+        features_from: WeightsFrom = "labeled"
         # gamma: the smallest value above 0 in the paper
         presets: ClassVar[Presets] = {
             "paper": {"gamma": 0.1, "gamma_scale": "sum", "entropy_of": "sentence", "sigma2": 1.0}
@@ -105,16 +103,9 @@ class EntropyRegularization(CRFMethod):
         crf, text = encoded(problem, params, run, params.features_from)
         return EntropyTrainer(crf, text, params, run).train()
 
-    def evidence(
-        self,
-        problem: Problem,
-        crf: ChainCRF,
-        held_out: EncodedCorpus,
-        params: Params,
-        run: RunContext,
-    ) -> F64:
-        """The model's own posteriors, surer of themselves: squared."""
-        squares: F64 = crf.marginals(held_out) ** 2
+    def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64:
+        """Return the model's posteriors, surer of themselves: squared."""
+        squares: F64 = fold.crf.marginals(fold.held_out) ** 2
         squares /= squares.sum(axis=1, keepdims=True)
         return squares
 
@@ -145,7 +136,7 @@ class EntropyTrainer:
     run: RunContext
 
     def train(self) -> ChainCRF:
-        """The supervised start, then L-BFGS on the objective, in stages."""
+        """Train on the labeled sentences, then ascend the objective in stages."""
         params, run = self.params, self.run
         train_supervised(self.crf, self.text, params, run, most=params.start_iterations)
         gamma = self.gamma()
@@ -167,7 +158,7 @@ class EntropyTrainer:
         return self.crf
 
     def gamma(self) -> float:
-        """The weight of a sentence's entropy (that of its log-likelihood is 1); 0 without text."""
+        """Return the weight of a sentence's entropy (its log-likelihood has 1); 0 without text."""
         gold, unlabeled = self.text.labeled[0], self.text.unlabeled
         tokens = sum(float(data.lengths.sum()) for data in unlabeled)
         if not tokens:
@@ -180,9 +171,11 @@ class EntropyTrainer:
         return self.params.gamma * ratio
 
     def ascend(self, gamma: float, iterations: int) -> dict[str, Any]:
-        """L-BFGS from the current weights; for the record, by iteration: the loss (minus the
-        objective per weighted token), the entropy per token and, every LABELS_EVERY iterations, the
-        shares of the labels, all of the line search's last evaluation.
+        """Run L-BFGS from the current weights; return its outcome and curves for the record.
+
+        By iteration, of the line search's last evaluation: the loss (minus the objective per
+        weighted token), the entropy per token and, every LABELS_EVERY iterations, the shares of
+        the labels.
         """
         parts = self._observed(gamma)
         curves: dict[str, Any] = {"loss": [], "entropy": [], "labels": {}}
@@ -204,7 +197,7 @@ class EntropyTrainer:
         return {"gamma": gamma, **result.record(), **curves}
 
     def report(self, gamma: float) -> dict[str, Any]:
-        """The objective RL, its parts, and what the model predicts for the unlabeled text."""
+        """Return the objective RL, its parts, and the labels predicted for the unlabeled text."""
         crf, parts = self.crf, self._observed(1.0)
         with self.run.phase("report"):
             crf.evaluate(parts)
@@ -222,7 +215,7 @@ class EntropyTrainer:
         }
 
     def collapsed(self, before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-        """Labels that lost nearly all of their tokens; a warning to the user about them."""
+        """Return the labels that lost nearly all of their tokens, and warn the user of them."""
         old, new = np.array(before["labels"]), np.array(after["labels"])
         gone = (old > SEEN) & (new < (1 - LOST) * old)
         names = [label for label, lost in zip(self.crf.labels, gone, strict=True) if lost]
@@ -244,7 +237,7 @@ class EntropyTrainer:
         return {"entropy": entropy / tokens, "labels": (labels / tokens).tolist()}
 
     def _observed(self, gamma: float) -> list[tuple[EncodedCorpus, Observed]]:
-        """The entropy terms; "token" divides each sentence's entropy by its length."""
+        """Return the entropy terms; "token" divides each sentence's entropy by its length."""
         per_token = self.params.entropy_of == "token"
         terms = [
             Entropy(gamma, 1 / data.lengths if per_token else None) for data in self.text.unlabeled

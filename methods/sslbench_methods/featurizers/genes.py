@@ -68,5 +68,5 @@ def spelling(corpus: Corpus) -> F64:
 
 
 def _holding(word: str) -> str:
-    """A digit for each predicate: whether it holds."""
+    """Return a digit for each predicate: whether it is true."""
     return "".join(str(int(test.fullmatch(word) is not None)) for test in PREDICATES.values())

@@ -26,7 +26,7 @@ _IMAGE = re.compile(f"[0-9a-f]{{{N_DIGITS}}}")
 
 
 def pixels() -> TemplateFeaturizer:
-    """A constant template, and the pixels of the column ``image`` as 128 dense columns."""
+    """Return a constant template, and the pixels of the column ``image`` as 128 dense columns."""
     return TemplateFeaturizer(["bias"], dense=images)
 
 
@@ -46,7 +46,7 @@ def pixels3_discounted() -> TemplateFeaturizer:
 
 
 def discounted(corpus: Corpus) -> F64:
-    """float64[N, 384]: `windows` times `DISCOUNT`."""
+    """Return float64[N, 384]: `windows` times `DISCOUNT`."""
     return DISCOUNT * windows(corpus)
 
 
@@ -64,7 +64,7 @@ def windows(corpus: Corpus) -> F64:
 
 
 def images(corpus: Corpus) -> F64:
-    """float64[N, 128] of 0 and 1: the pixels of the column ``image``, row by row.
+    """Return float64[N, 128] of 0 and 1: the pixels of the column ``image``, row by row.
 
     UserError when an image is not 32 lower-case hexadecimal digits, two for each row of 8 pixels.
     """

@@ -20,7 +20,7 @@ def _singles(column: str, offsets: Iterable[int] = _WINDOW) -> list[str]:
 
 
 def _bigrams(column: str) -> list[str]:
-    """Neighboring pairs inside the window: (-2,-1), (-1,0), (0,1), (1,2)."""
+    """Return neighboring pairs inside the window: (-2,-1), (-1,0), (0,1), (1,2)."""
     return [f"{column}[{k - 1}]|{column}[{k}]" for k in range(-1, 3)]
 
 

@@ -18,22 +18,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-import msgspec
 import numpy as np
 from scipy import sparse
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams, UserError
+from sslbench import (
+    CRFMethod,
+    Iterations,
+    Positive,
+    Problem,
+    RunContext,
+    SearchAxis,
+    TrainingParams,
+    UserError,
+    Weight,
+    doc,
+)
 from sslbench.engine.crf import BatchPotentials, ChainCRF, PotentialGradient
 from sslbench.engine.types import F64
 from sslbench.experiment.planning.values import UserFile
-from sslbench.method import FeaturesFrom
 from sslbench_methods.generalized_expectation.targets import (
     TargetFile,
     Targets,
     counted,
     read_targets,
 )
-from sslbench_methods.shared import encoded, train_supervised
+from sslbench_methods.shared import WeightsFrom, encoded, train_supervised
 
 #: the largest number that is added to a potential, on both sides; errors are of its square
 STEP = 1e-5
@@ -43,36 +52,25 @@ FLOOR = 1e-12  # of an expectation, so that one label cannot have an infinite lo
 class GeneralizedExpectation(CRFMethod):
     """Log-likelihood of labeled sentences, and label distributions of attributes elsewhere."""
 
-    # not order_invariant: there are several maxima, and rounding decides which one is found
+    # not order_invariant: there are several maxima, and rounding decides which one is reached
 
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of generalized expectation."""
 
-        weight: Annotated[
-            float, msgspec.Meta(ge=0, le=1e9, description="of an attribute's divergence")
-        ] = 0.3
+        weight: Annotated[Weight, doc("of an attribute's divergence")] = 0.3
         targets: Annotated[
             UserFile,
-            msgspec.Meta(
-                description="lines attribute<TAB>label:probability ...; none: counted in the"
-                " labeled sentences"
+            doc(
+                "lines attribute<TAB>label:probability ...; none: counted in the labeled sentences"
             ),
         ] = ""
-        attributes: Annotated[
-            int, msgspec.Meta(ge=1, le=1_000_000, description="with counted targets, at most")
-        ] = 100
-        smoothing: Annotated[
-            float, msgspec.Meta(gt=0, le=1e9, description="of counted targets, in tokens")
-        ] = 1.0
-        likelihood: Annotated[
-            bool, msgspec.Meta(description="of the labeled sentences; false: their labels' names")
-        ] = True
-        joint_iterations: Annotated[
-            int, msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS with the targets")
-        ] = 100
-        features_from: Annotated[
-            FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
-        ] = "labeled+unlabeled"
+        attributes: Annotated[int, doc("with counted targets, at most", ge=1, le=1_000_000)] = 100
+        smoothing: Annotated[Positive, doc("of counted targets, in tokens")] = 1.0
+        likelihood: Annotated[bool, doc("of the labeled sentences; false: their labels' names")] = (
+            True
+        )
+        joint_iterations: Annotated[Iterations, doc("of L-BFGS with the targets")] = 100
+        features_from: WeightsFrom = "labeled+unlabeled"
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("weight", low=0.03, high=300, log=True),
             SearchAxis("attributes", low=10, high=1000, log=True, integer=True),
@@ -106,9 +104,9 @@ class GeneralizedExpectation(CRFMethod):
             )
         ]
         options = params.options(max_iterations=params.joint_iterations)
-        own = [text.labeled] if likelihood else []
+        gold = [text.labeled] if likelihood else []
         with run.phase("train"):
-            run.record(run.train(crf, [*own, *parts], params, options=options), "joint")
+            run.record(run.train(crf, [*gold, *parts], params, options=options), "joint")
             crf.evaluate(parts)
         run.trace["divergence"] = expectations.divergence()
         return crf
@@ -150,13 +148,13 @@ class Expectations:
         return np.maximum(self.sums / np.maximum(self.often, 1.0)[:, None], FLOOR)
 
     def divergence(self) -> float:
-        """sum_k KL(g_k || e_k)."""
+        """Return sum_k KL(g_k || e_k)."""
         g, used = self.targets, self.often > 0
         ratio = np.where(g > 0, g, 1.0) / np.where(g > 0, self.shares, 1.0)
         return float((g * np.log(ratio))[used].sum())
 
     def slopes(self) -> F64:
-        """-d KL / d marginal of a token with attribute k: float64[K, L]."""
+        """Return -d KL / d marginal of a token with attribute k: float64[K, L]."""
         g = np.where(self.often[:, None] > 0, self.targets, 0.0)
         return g / (self.shares * np.maximum(self.often, 1.0)[:, None])
 
@@ -181,7 +179,7 @@ class ExpectationTerm:
             self.expectations.sums[:] += rows.T @ batch.posterior().node
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        """The whole value at the first sentence; derivatives at all."""
+        """Evaluate: the whole value at the first sentence, derivatives at all."""
         batch, (n, L) = potentials.batch, potentials.node.shape
         value = np.zeros(len(batch.offsets) - 1)
         if self.number == 0 and batch.sentence_lo == 0:
@@ -194,9 +192,9 @@ class ExpectationTerm:
             potentials.with_node(potentials.node + sign * step * direction).posterior()
             for sign in (1, -1)
         )
-        found = PotentialGradient.difference(np.zeros(len(value)), plus, minus, 0.5 / step)
-        found.check(n, L)
-        return PotentialGradient(value, found.node, found.edge, found.triples)
+        gradient = PotentialGradient.difference(np.zeros(len(value)), plus, minus, 0.5 / step)
+        gradient.check(n, L)
+        return PotentialGradient(value, gradient.node, gradient.edge, gradient.triples)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(self.rows.sum())

@@ -23,12 +23,12 @@ class Targets:
     labels: F64
 
     def occurrences(self, data: EncodedCorpus, n_attributes: int) -> sparse.csr_array:
-        """float64[N, K]: 1 where a token has the attribute."""
+        """Return float64[N, K]: 1 where a token has the attribute."""
         number = np.full(n_attributes + 1, -1, np.int64)  # the last one is that of no attribute
         number[self.attributes] = np.arange(len(self.attributes))
-        found = number[data.attributes.node]
-        slot, token = np.nonzero(found >= 0)
-        entries = np.ones(len(token)), (token, found[slot, token])
+        row_of = number[data.attributes.node]
+        slot, token = np.nonzero(row_of >= 0)
+        entries = np.ones(len(token)), (token, row_of[slot, token])
         shape = int(data.offsets[-1]), len(self.attributes)
         rows = sparse.csr_array(sparse.coo_array(entries, shape=shape))
         rows.data[:] = 1.0  # a value of a bag counts once
@@ -53,7 +53,7 @@ def counted(text: EncodedProblem, crf: ChainCRF, most: int, smoothing: float) ->
 
 
 def label_counts(node: I32, labels: I32, crf: ChainCRF) -> F64:
-    """float64[attributes, L]: tokens of each label with the attribute."""
+    """Return float64[attributes, L]: tokens of each label with the attribute."""
     slot, token = np.nonzero(node >= 0)
     L = len(crf.labels)
     cell = node[slot, token].astype(np.int64) * L + labels[token]
@@ -92,15 +92,15 @@ class TargetFile:
         UserError, with the line, for an unknown label and probabilities that do not add up to 1.
         """
         numbers = {crf.index.node_text(i): i for i in range(crf.index.n_node)}
-        found = {
+        result = {
             numbers[attribute]: self._distribution(*entry, crf.labels)
             for attribute, entry in self.entries.items()
             if attribute in numbers
         }
-        if not found:
+        if not result:
             raise UserError("none of its attributes is in the text", file=self.path)
-        order = sorted(found)
-        return Targets(np.array(order, np.int64), np.array([found[i] for i in order]))
+        order = sorted(result)
+        return Targets(np.array(order, np.int64), np.array([result[i] for i in order]))
 
     def _distribution(self, line: int, target: dict[str, float], labels: tuple[str, ...]) -> F64:
         for label in target:
@@ -137,7 +137,7 @@ def read_targets(path: str) -> TargetFile:
 
 
 def _probabilities(text: str, path: str, line: int) -> dict[str, float]:
-    found = {}
+    result = {}
     for pair in text.split():
         label, _, number = pair.rpartition(":")
         try:
@@ -146,5 +146,5 @@ def _probabilities(text: str, path: str, line: int) -> dict[str, float]:
             value = -1.0
         if not label or not 0 <= value <= 1:
             raise UserError(f"{pair!r} is no label:probability", file=path, line=line, hint=_FORM)
-        found[label] = value
-    return found
+        result[label] = value
+    return result

@@ -14,62 +14,49 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis
-from sslbench.engine.crf import ChainCRF, EncodedCorpus, EncodedProblem
-from sslbench.engine.graph.propagation.quadratic import propagate
+from sslbench import Positive, Problem, Rounds, RunContext, SearchAxis, Weight, doc
+from sslbench.engine.crf import ChainCRF, EncodedCorpus
 from sslbench.engine.types import F64, I32, Bool
 from sslbench.method import (
     GraphSimilarity,
     MaxDf,
     Neighbors,
-    ProblemGraph,
     Suffixes,
     Symmetry,
+    TextVertices,
     check_similarity,
 )
-from sslbench_methods import shared
-from sslbench_methods.relabeling import AXES, RelabelingParams, TypeTrainer
+from sslbench_methods.graph_self_training.algorithm import (
+    AXES,
+    RelabelingParams,
+    Smooth,
+    propagate,
+)
+from sslbench_methods.graph_self_training.method import TypeMethod
 
 #: less probable labels count as this probable
 FLOOR = 1e-3
 
 
-class GraphLift(CRFMethod):
+class GraphLift(TypeMethod):
     """Self-training that decodes with the lift of a similarity graph."""
-
-    order_invariant = True
 
     class Params(RelabelingParams, frozen=True, kw_only=True):
         """Parameters of self-training with lift; those of the graph are of Subramanya et al."""
 
-        beta: Annotated[
-            float, msgspec.Meta(ge=0, le=1e9, description="weight of the lift; 0 = self-training")
-        ] = 1.0
-        eta: Annotated[
-            float,
-            msgspec.Meta(ge=0, le=1e9, description="weight of self-labeled sentences"),
-        ] = 1.0
-        rounds: Annotated[
-            int, msgspec.Meta(ge=1, le=100_000, description="most rounds of relabeling")
-        ] = 2
+        beta: Annotated[Weight, doc("weight of the lift; 0 = self-training")] = 1.0
+        eta: Annotated[Weight, doc("weight of self-labeled sentences")] = 1.0
+        rounds: Annotated[Rounds, doc("most rounds of relabeling")] = 2
         similarity: GraphSimilarity = "subramanya2010"
         neighbors: Neighbors = 5
         symmetry: Symmetry = "union"
         max_df: MaxDf = None
         suffixes: Suffixes = None
-        mu: Annotated[float, msgspec.Meta(ge=0, le=1e9, description="weight of the edges")] = 0.5
-        nu: Annotated[
-            float,
-            msgspec.Meta(
-                gt=0, le=1e9, description="weight of the pull to the uniform distribution"
-            ),
-        ] = 0.01
-        steps: Annotated[
-            int, msgspec.Meta(ge=0, le=10_000, description="propagation steps; 0 = no edges")
-        ] = 10
+        mu: Annotated[Weight, doc("weight of the edges")] = 0.5
+        nu: Annotated[Positive, doc("weight of the pull to the uniform distribution")] = 0.01
+        steps: Annotated[int, doc("propagation steps; 0 = no edges", ge=0, le=10_000)] = 10
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *AXES,
             SearchAxis("beta", low=0.1, high=3, log=True),
@@ -79,46 +66,28 @@ class GraphLift(CRFMethod):
         def __post_init__(self) -> None:
             check_similarity(self)
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
-        """Build the graph, then train, smooth, relabel and retrain until the labels settle."""
-        graph = problem.graph(params, run)
-        crf, text = shared.encoded(problem, params, run)
-        return self.trainer(graph, crf, text, params, run).train()
+        def label(self, crf: ChainCRF, data: EncodedCorpus, p: F64, scores: F64, at: I32) -> I32:
+            """Decode with the scores of the graph, see `algorithm.Label`."""
+            return decode(crf, data, p, scores, at)
 
-    def evidence(
-        self,
-        problem: Problem,
-        crf: ChainCRF,
-        held_out: EncodedCorpus,
-        params: Params,
-        run: RunContext,
-    ) -> F64:
-        """The labels of the first round."""
+    def types(
+        self, problem: Problem, params: Params, run: RunContext
+    ) -> tuple[TextVertices, Smooth]:
+        """Build the graph; what `decode` reads of it is its lift."""
         graph = problem.graph(params, run)
-        return self.trainer(graph, crf, problem.encode(crf), params, run).taught()
-
-    def trainer(
-        self,
-        graph: ProblemGraph,
-        crf: ChainCRF,
-        text: EncodedProblem,
-        params: Params,
-        run: RunContext,
-    ) -> TypeTrainer:
-        """Rounds with the lift of a graph."""
-        vertices = graph.text
-        informed = vertices.labeled | (np.diff(graph.W.indptr) > 0)
+        text = graph.text
+        informed = text.labeled | (np.diff(graph.W.indptr) > 0)
 
         def smooth(means: F64) -> F64:
-            known = vertices.distribution, vertices.labeled, params.mu, params.nu
-            q = propagate(graph.W, means, *known, steps=params.steps)
-            return params.beta * lift(q, informed, vertices.unlabeled)
+            rest = text.distribution, text.labeled, params.mu, params.nu
+            q = propagate(graph.W, means, *rest, steps=params.steps)
+            return params.beta * lift(q, informed, text.unlabeled)
 
-        return TypeTrainer(crf, text, vertices, smooth, decode, params, run)
+        return text, smooth
 
 
 def lift(q: F64, informed: Bool, vertex_of: I32) -> F64:
-    """log(q / pi), both at least FLOOR, and 0 where a vertex is not informed: float64[V, L].
+    """Return log(q / pi), both at least FLOOR; 0 where a vertex is not informed: float64[V, L].
 
     pi is the mean of q over the tokens of informed vertices, so that frequent types count more.
 
@@ -134,7 +103,7 @@ def lift(q: F64, informed: Bool, vertex_of: I32) -> F64:
 
 
 def decode(crf: ChainCRF, data: EncodedCorpus, _p: F64, scores: F64, at: I32) -> I32:
-    """Viterbi of the CRF with scores added to those of the labels: int32[N].
+    """Return Viterbi labels of the CRF with scores added to those of the labels: int32[N].
 
     scores: float64[V, L], of vertices.  at: int32[N], the vertex of each token; -1 = none.
     """

@@ -9,10 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, ClassVar
 
-import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis
+from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, Weight, doc
 from sslbench.engine.crf import ChainCRF, HardLabels, best_sequences
 from sslbench.engine.types import F64, I32, I64, Bool
 from sslbench.taggers import Decoding, PosteriorTagger
@@ -32,10 +31,7 @@ class GraphPropagationCRF(CRFMethod):
         """Parameters of graph propagation and of the CRF that follows."""
 
         mode: Mode = "solve"
-        eta: Annotated[
-            float,
-            msgspec.Meta(ge=0, le=1e9, description="weight of a propagated sentence (labeled: 1)"),
-        ] = 1.0
+        eta: Annotated[Weight, doc("weight of a propagated sentence (labeled: 1)")] = 1.0
         decoding: Decoding = "posterior"
         search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("eta", low=0.01, high=10, log=True),)
 
@@ -59,7 +55,7 @@ class GraphPropagationCRF(CRFMethod):
 
 
 def hard_labels(distributions: F64, offsets: I64, transition_mask: Bool | None) -> I32:
-    """Labels int32[N] from the distributions float64[N, L] of tokens.
+    """Return labels int32[N] from the distributions float64[N, L] of tokens.
 
     The likeliest label of each; under a transition mask, the legal sequence with the most expected
     correct labels, since a CRF cannot be trained on sequences that it excludes.

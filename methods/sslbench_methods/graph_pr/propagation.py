@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from sslbench import GraphParams, Problem, RunContext, SearchAxis
+from sslbench import GraphParams, Problem, RunContext, SearchAxis, doc
 from sslbench.engine.checked import Saved, vector
 from sslbench.engine.corpus import Corpus, LabelConstraint, Vocabulary
 from sslbench.engine.crf import SavedModel
@@ -27,8 +27,7 @@ from sslbench.method import HasGraphParams
 from sslbench.plugins.similarities import registered_similarity
 
 Mode: TypeAlias = Annotated[
-    Literal["solve", "gd"],
-    msgspec.Meta(description="harmonic solution, or the gradient steps of the paper's release"),
+    Literal["solve", "gd"], doc("harmonic solution, or the gradient steps of the paper's release")
 ]
 
 #: probabilities closer than this are equal: more than the solver leaves undecided
@@ -56,13 +55,13 @@ class GraphPropagation:
 
     @staticmethod
     def restore(arrays: Arrays, facts: dict[str, Any]) -> GraphTagger:
-        """A saved tagger."""
+        """Restore a saved tagger."""
         return GraphTagger.from_arrays(arrays, facts)
 
 
 @dataclass(frozen=True, eq=False)
 class TokenRows:
-    """Which row of a table holds what is known of a token.
+    """The row of a table that each token reads.
 
     Rows are the vertices; then the forms outside the graph (punctuation) that have gold labels;
     then all other forms outside the graph; then n-grams that are no vertices.
@@ -78,7 +77,7 @@ class TokenRows:
         return len(self.lookup) + len(self.outside) + 2
 
     def of(self, text: Corpus) -> I64:
-        """int64[N]: the row of every token."""
+        """Return the row of every token, int64[N]."""
         vertex = self.lookup.vertices(text).astype(np.int64)
         words = CodedForms.from_column(text.column(self.lookup.column))
         form = np.array([self.outside.lookup(word) for word in words.strings], dtype=np.int64)
@@ -105,12 +104,12 @@ class GraphTagger(SavedModel):
     label_constraint: LabelConstraint | None = None
 
     def predict(self, corpus: Corpus) -> I32:
-        """int32[N]: label codes of a corpus."""
+        """Return label codes of a corpus, int32[N]."""
         codes, constraint = self.label[self.tokens.of(corpus)], self.label_constraint
         return codes if constraint is None else constraint.apply_to(codes, corpus, self.labels)
 
     def arrays(self) -> Saved:
-        """N-grams and labels."""
+        """Return n-grams and labels."""
         arrays, facts = self.tokens.lookup.arrays()
         facts |= {
             "labels": list(self.labels),
@@ -139,11 +138,11 @@ class GraphTagger(SavedModel):
 def propagated(
     problem: Problem, run: RunContext, params: HasGraphParams, mode: Mode
 ) -> tuple[TokenRows, F64]:
-    """Rows of tokens and their label distributions, float64[rows, L]; sizes go to the trace.
+    """Return rows of tokens and their label distributions, float64[rows, L]; record sizes.
 
     A vertex without a path to a labeled one stays uniform; such rows, and that of n-grams that are
     no vertices, become the majority label of the labeled sample. A form outside the graph has the
-    distribution of its own gold labels; one without any has that of all such forms.
+    distribution of its gold labels; one without any has that of all such forms.
     """
     graph = problem.graph(params, run)
     text = graph.text
@@ -168,7 +167,7 @@ def propagated(
 
 
 def outside_counts(problem: Problem, params: HasGraphParams) -> tuple[Vocabulary, F64]:
-    """Forms that the similarity leaves out of the graph, with the counts of their gold labels.
+    """Return the forms outside the graph, with the counts of their gold labels.
 
     float64[E + 2, L]: E forms of the labeled sample, all of them together, zeros.
     """
@@ -183,13 +182,13 @@ def outside_counts(problem: Problem, params: HasGraphParams) -> tuple[Vocabulary
 
 
 def undecided(rows: F64) -> Bool:
-    """bool[n]: no label of the row float64[n, L] is likelier than another."""
+    """Return bool[n]: no label of the row float64[n, L] is likelier than another."""
     flat: Bool = rows.max(axis=1) - rows.min(axis=1) <= TIE
     return flat
 
 
 def likeliest(rows: F64) -> I32:
-    """int32[n]: the label of largest probability; of equal ones the first."""
+    """Return int32[n], the label of largest probability; of equal ones the first."""
     near = rows >= rows.max(axis=1, keepdims=True) - TIE
     first: I32 = near.argmax(axis=1).astype(np.int32)
     return first

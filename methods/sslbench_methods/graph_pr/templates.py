@@ -35,5 +35,5 @@ HE2013 = TemplateSet(
 
 
 def similarity() -> ContextSimilarity:
-    """The similarity "he2013"."""
+    """Return the similarity "he2013"."""
     return ContextSimilarity(HE2013)

@@ -37,12 +37,12 @@ LISTED = TemplateSet((*TRIGRAM_CONTEXTS, ContextTemplate("suffix", atoms("suffix
 
 
 def similarity() -> ContextSimilarity:
-    """The similarity "subramanya2010"."""
+    """Return the similarity "subramanya2010"."""
     return ContextSimilarity(SUBRAMANYA2010)
 
 
 def listed() -> ContextSimilarity:
-    """The similarity "subramanya2010_listed"; without a feature of suffixes if its list is empty.
+    """Return the similarity "subramanya2010_listed"; an empty list has no feature of suffixes.
 
     A feature of all tokens has the weight 0.
     """

@@ -21,18 +21,30 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
-import msgspec
 import numpy as np
 from scipy.optimize import minimize
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import (
+    Count,
+    CRFMethod,
+    Positive,
+    Problem,
+    Rounds,
+    RunContext,
+    SearchAxis,
+    Share,
+    TrainingParams,
+    Variance,
+    Weight,
+    doc,
+)
 from sslbench.engine.checked import Saved, joined, part_of
 from sslbench.engine.corpus import Corpus
-from sslbench.engine.crf import ChainCRF, HardLabels, NBest
+from sslbench.engine.crf import ChainCRF, HardLabels
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64, I32, I64, Arrays
-from sslbench.taggers import CRFTagger
 from sslbench_methods.hybrid.mixture import MixedModels, Scores, feature_sets, unmasked
+from sslbench_methods.jess_cm.tagger import JointTagger
 from sslbench_methods.shared import Presets
 
 FOLDS = 5
@@ -41,37 +53,24 @@ PIECE = 8_192  # tokens of the E-step: scores of transitions may depend on the t
 
 
 @dataclass
-class HybridTagger(CRFTagger):
+class HybridTagger(JointTagger):
     """R: `crf` has the weights Gamma and those of R alone; models: all that Gamma weighs."""
 
-    crf: ChainCRF
     models: MixedModels
     kind = "hybrid"
 
-    def predict(self, corpus: Corpus) -> I32:
-        """int32[N]."""
-        return self.crf.decode(self.crf.encode(corpus, self.models.bind(corpus)))
-
-    def predict_marginals(self, corpus: Corpus) -> F64:
-        """float64[N, L]: the probability of each label for each token."""
-        return self.crf.marginals(self.crf.encode(corpus, self.models.bind(corpus)))
-
-    def predict_n_best(self, corpus: Corpus, number: int) -> list[NBest]:
-        """The best label sequences of each sentence."""
-        return self.crf.n_best(self.crf.encode(corpus, self.models.bind(corpus)), number)
-
     def arrays(self) -> Saved:
-        own = {f"part{i}": crf.arrays() for i, crf in enumerate(self.models.crfs)}
-        arrays, facts = joined(mixture=self.crf.arrays(), tables=self.models.arrays(), **own)
-        return arrays, {**facts, "parts": len(own)}
+        parts = {f"part{i}": crf.arrays() for i, crf in enumerate(self.models.crfs)}
+        arrays, facts = joined(mixture=self.crf.arrays(), tables=self.models.arrays(), **parts)
+        return arrays, {**facts, "parts": len(parts)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> HybridTagger:
-        """What `arrays` gave; ValueError when arrays and facts do not fit together."""
+        """Restore what `arrays` gave; ValueError when arrays and facts do not fit together."""
 
         def crf_of(name: str) -> ChainCRF:
-            own, found = part_of(arrays, facts, name)
-            return ChainCRF.from_arrays(own, {**found, "dense": facts.get("dense")})
+            saved, more = part_of(arrays, facts, name)
+            return ChainCRF.from_arrays(saved, {**more, "dense": facts.get("dense")})
 
         crf = crf_of("mixture")
         models = MixedModels.from_arrays(*part_of(arrays, facts, "tables"), len(crf.labels))
@@ -90,37 +89,18 @@ class Hybrid(CRFMethod):
         """Parameters of the hybrid."""
 
         parts: Annotated[
-            Literal["kinds", "one"],
-            msgspec.Meta(description="CRFs: one for each kind of feature, or one for all"),
+            Literal["kinds", "one"], doc("CRFs: one for each kind of feature, or one for all")
         ] = "kinds"
-        crossed: Annotated[
-            bool, msgspec.Meta(description="hold out each fifth in turn; the CRFs are of all")
-        ] = True
+        crossed: Annotated[bool, doc("hold out each fifth in turn; the CRFs are of all")] = True
         held_out: Annotated[
-            float,
-            msgspec.Meta(
-                ge=0, lt=1, description="share of labeled sentences for Gamma, uncrossed; 0: all"
-            ),
+            Share, doc("share of labeled sentences for Gamma, uncrossed; 0: all")
         ] = 0.2
-        own_weights: Annotated[
-            bool, msgspec.Meta(description="weights of labels and transitions beside Gamma")
-        ] = True
-        gamma_sigma2: Annotated[
-            float, msgspec.Meta(ge=1e-10, le=1e12, description="variance of the prior of Gamma")
-        ] = 1.0
-        eta: Annotated[
-            float,
-            msgspec.Meta(ge=0, le=1e9, description="Dirichlet pseudo-count of generative models"),
-        ] = 0.01
-        rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000, description="most rounds")] = 10
-        epsilon: Annotated[
-            float,
-            msgspec.Meta(gt=0, le=1e9, description="stop when rows of tables move less (mean L1)"),
-        ] = 0.01
-        symbol_min_count: Annotated[
-            int,
-            msgspec.Meta(ge=1, le=10**9, description="rarer symbols of unlabeled text share <UNK>"),
-        ] = 2
+        own_weights: Annotated[bool, doc("weights of labels and transitions beside Gamma")] = True
+        gamma_sigma2: Annotated[Variance, doc("variance of the prior of Gamma")] = 1.0
+        eta: Annotated[Weight, doc("Dirichlet pseudo-count of generative models")] = 0.01
+        rounds: Annotated[Rounds, doc("most rounds")] = 10
+        epsilon: Annotated[Positive, doc("stop when rows of tables move less (mean L1)")] = 0.01
+        symbol_min_count: Annotated[Count, doc("rarer symbols of unlabeled text share <UNK>")] = 2
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("eta", low=1e-4, high=100, log=True),
             SearchAxis("gamma_sigma2", low=0.01, high=100, log=True),
@@ -136,7 +116,7 @@ class Hybrid(CRFMethod):
             models = MixedModels.build(templates, L, problem.unlabeled, least)
         with run.phase("train"):
             texts = train_parts(models, problem, params, run)
-        crf = mixture_of(problem, len(models.crfs) + models.n_tables)
+        crf = mixture_of(problem, len(models.crfs) + models.n_models)
         crf.weights[crf.factor_indices[: len(models.crfs)]] = 1.0
         rounds = run.rounds(params.rounds)
         for _ in rounds:
@@ -145,7 +125,7 @@ class Hybrid(CRFMethod):
             with run.phase("e_step"):
                 counts = models.expected_counts(crf, problem.unlabeled, piece_tokens=PIECE)
             with run.phase("m_step"):
-                ones = np.ones(models.n_tables)
+                ones = np.ones(models.n_models)
                 moved = models.update(counts, params.eta, ones, "plain")
             models.forget_counts()
             rounds.record(f"distance {moved:.4f}", distance=moved, log_r=counts.log_z)
@@ -174,9 +154,9 @@ def train_parts(
     """Give the models their CRFs; the text for Gamma."""
     n = problem.labeled.n_sentences
     if not params.crossed or n == 1:
-        own, other = cut(n, params.held_out, run.rng)
-        models.with_crfs(part_crfs(problem, own, params, run))
-        return [held_out(problem, other, models.crfs)]
+        first, second = cut(n, params.held_out, run.rng)
+        models.with_crfs(part_crfs(problem, first, params, run))
+        return [held_out(problem, second, models.crfs)]
     texts = []
     for fold in np.array_split(run.rng.permutation(n), min(FOLDS, n)):
         crfs = part_crfs(problem, np.setdiff1d(np.arange(n), fold), params, run)
@@ -186,14 +166,14 @@ def train_parts(
 
 
 def held_out(problem: Problem, sentences: I64, crfs: list[ChainCRF]) -> HeldOut:
-    """These sentences with the scores of the CRFs."""
+    """Return these sentences with the scores of the CRFs."""
     text = problem.labeled.select(sentences)
     scores = [Scores.of(crf, text) for crf in unmasked(crfs)]
     return HeldOut(text, problem.label_codes(text), scores)
 
 
 def cut(n: int, held_out: float, rng: np.random.Generator) -> tuple[I64, I64]:
-    """Sentences for the CRFs and for Gamma, ascending; all for both if one side had none."""
+    """Return sentences for the CRFs and for Gamma, ascending; all for both if one side had none."""
     order, size = rng.permutation(n), round(held_out * n)
     if held_out and n > 1:
         size = min(max(1, size), n - 1)
@@ -205,14 +185,14 @@ def cut(n: int, held_out: float, rng: np.random.Generator) -> tuple[I64, I64]:
 def part_crfs(
     problem: Problem, sentences: I64, params: Hybrid.Params, run: RunContext
 ) -> list[ChainCRF]:
-    """The CRFs of the parts of the features, trained on some of the labeled sentences."""
+    """Return the CRFs of the parts of the features, trained on some of the labeled sentences."""
     whole = problem.featurizer
     sets = feature_sets(whole) if params.parts == "kinds" else [whole]
     crfs = []
     for featurizer in sets:
         labeled = problem.labeled.select(sentences)
-        own = replace(problem, labeled=labeled, featurizer=featurizer, dev=None)
-        crf = own.crf(params)
+        part = replace(problem, labeled=labeled, featurizer=featurizer, dev=None)
+        crf = part.crf(params)
         gold = HardLabels(problem.label_codes(labeled))
         run.train(crf, [(crf.encode(labeled), gold)], params)
         crfs.append(crf)
@@ -222,8 +202,8 @@ def part_crfs(
 def mixture_of(problem: Problem, n_models: int) -> ChainCRF:
     """R: a chain whose only weights that are not zero are those of the models."""
     constant = TemplateFeaturizer(["bias"])
-    own = replace(problem, featurizer=constant, dev=None)
-    return own.crf(TrainingParams(), n_factors=n_models)
+    plain = replace(problem, featurizer=constant, dev=None)
+    return plain.crf(TrainingParams(), n_factors=n_models)
 
 
 def fit_gamma(
@@ -244,12 +224,12 @@ def fit_gamma(
     def loss(values: F64) -> tuple[float, F64]:
         weights = crf.weights.copy()
         weights[places] = values
-        found = crf.expect(parts, weights)
+        expected = crf.expect(parts, weights)
         prior = float(values @ values) / (2 * params.gamma_sigma2)
-        slope = found.counts[places] - values / params.gamma_sigma2
-        return prior - float(found.values.sum()), -slope
+        slope = expected.counts[places] - values / params.gamma_sigma2
+        return prior - float(expected.values.sum()), -slope
 
-    bounds = [(0.0 if own else None, None) for own in np.isin(places, gamma)]
+    bounds = [(0.0 if bounded else None, None) for bounded in np.isin(places, gamma)]
     options: Any = {"maxiter": params.max_iterations, "ftol": 1e-9}
     start, objective = crf.weights[places], cast(Any, loss)
     best = minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)

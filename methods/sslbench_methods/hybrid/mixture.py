@@ -12,11 +12,11 @@ from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF
 from sslbench.engine.features import Template, TemplateFeaturizer
 from sslbench.engine.types import F64
-from sslbench_methods.jess_cm.method import EmbeddedModels
+from sslbench_methods.jess_cm.models import EmbeddedModels
 
 
 def feature_sets(featurizer: TemplateFeaturizer) -> list[TemplateFeaturizer]:
-    """The I sets of features: words, other columns, affixes and shapes, the rest; none is empty.
+    """Return I sets of features that are not empty: words, columns, affixes and shapes, the rest.
 
     A template belongs to the set of its columns if they are all of one kind; edge templates,
     mixed ones, the constant and dense columns are the rest.
@@ -53,11 +53,11 @@ class MixedModels(EmbeddedModels):
         self.crfs = unmasked(crfs)
 
     def bind(self, corpus: Corpus) -> Any:
-        """All I + J models as factor features of a corpus."""
+        """Bind all I + J models to a corpus, as factor features."""
         return self.bound(corpus, [Scores.of(crf, corpus) for crf in self.crfs])
 
     def bound(self, corpus: Corpus, scores: list[Scores]) -> Any:
-        """The same with scores of other CRFs."""
+        """Bind all models, with scores of other CRFs."""
         return BoundMixture(super().bind(corpus), scores)
 
 
@@ -76,12 +76,12 @@ class Scores:
     @classmethod
     def of(cls, crf: ChainCRF, corpus: Corpus) -> Scores:
         """START transitions and stop scores are in the node scores."""
-        found = list(crf.potentials(crf.encode(corpus)))
+        batches = list(crf.potentials(crf.encode(corpus)))
         L = len(crf.labels)
-        edges = [p.edge for p in found]
-        if not found or len(edges[0]) == 1:
+        edges = [p.edge for p in batches]
+        if not batches or len(edges[0]) == 1:
             edges = edges[:1] or [np.zeros((1, L, L))]
-        nodes = [np.empty((0, L)), *(p.node for p in found)]
+        nodes = [np.empty((0, L)), *(p.node for p in batches)]
         return cls(np.concatenate(nodes), np.concatenate(edges))
 
     def edges(self, lo: int, hi: int) -> F64:
@@ -112,21 +112,21 @@ class BoundMixture:
         """phi += sum_i weight_i phi_i + sum_j weight_j log p_j."""
         n = len(self.scores)
         self.tables.add_scores(np.ascontiguousarray(weights[n:]), batch, node, edge)
-        for weight, own in zip(weights[:n], self.scores, strict=True):
-            node += weight * own.node[batch.lo : batch.hi]
-            edge += weight * own.edges(batch.lo, batch.hi)  # not read at first tokens
+        for weight, each in zip(weights[:n], self.scores, strict=True):
+            node += weight * each.node[batch.lo : batch.hi]
+            edge += weight * each.edges(batch.lo, batch.hi)  # not read at first tokens
 
     def expectation(self, batch: Any, node: F64, edge: F64) -> F64:
-        """The derivatives by the weights, given those by the potentials."""
+        """Return the derivatives by the weights, given those by the potentials."""
         total = edge.sum(axis=0)
-        own = []
+        first = []
         for each in self.scores:
             edges = each.edges(batch.lo, batch.hi)
             over = float((total * edges[0]).sum() if len(edges) == 1 else (edge * edges).sum())
-            own.append(float((node * each.node[batch.lo : batch.hi]).sum()) + over)
+            first.append(float((node * each.node[batch.lo : batch.hi]).sum()) + over)
         rest: F64 = self.tables.expectation(batch, node, edge)
-        return np.concatenate([np.array(own), rest])
+        return np.concatenate([np.array(first), rest])
 
     def count(self, batch: Any, node: F64, edge: F64, counts: Any) -> None:
-        """Expected counts of the generative models."""
+        """Add the expected counts of the generative models."""
         self.tables.count(batch, node, edge, counts)

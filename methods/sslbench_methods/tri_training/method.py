@@ -16,15 +16,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Literal
 
-import msgspec
 import numpy as np
 
-from sslbench import CRFMethod, Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import (
+    CRFMethod,
+    Positive,
+    Problem,
+    Rounds,
+    RunContext,
+    SearchAxis,
+    Share,
+    TrainingParams,
+    doc,
+)
 from sslbench.engine.crf import ChainCRF, EncodedCorpus, EncodedProblem, HardLabels, PartialLabels
 from sslbench.engine.types import I32, Bool
-from sslbench.method import FeaturesFrom
 from sslbench_methods.self_labeled import WeightScale, sentence_weight
-from sslbench_methods.shared import Presets, encoded
+from sslbench_methods.shared import Presets, WeightsFrom, encoded
 from sslbench_methods.tri_training.tagger import Combine, ThreeTaggers
 
 THREE = range(3)
@@ -36,38 +44,30 @@ class TriTraining(CRFMethod):
     class Params(TrainingParams, frozen=True, kw_only=True):
         """Parameters of tri-training."""
 
-        rounds: Annotated[int, msgspec.Meta(ge=1, le=100_000, description="most rounds")] = 10
+        rounds: Annotated[Rounds, doc("most rounds")] = 10
         unit: Annotated[
             Literal["sentence", "token"],
-            msgspec.Meta(description="an example: a sentence on which two agree, or a token"),
+            doc("an example: a sentence on which two agree, or a token"),
         ] = "sentence"
         disagreement: Annotated[
-            bool, msgspec.Meta(description="only examples that the third tagger labels otherwise")
+            bool, doc("only examples that the third tagger labels otherwise")
         ] = False
         conditions: Annotated[
-            Literal["printed", "none"],
-            msgspec.Meta(description="on error rates: those of Zhou & Li, or always retrain"),
+            Literal["printed", "none"], doc("on error rates: those of Zhou & Li, or always retrain")
         ] = "printed"
-        weight: Annotated[
-            float, msgspec.Meta(gt=0, le=1e9, description="weight of self-labeled sentences")
-        ] = 0.003
+        weight: Annotated[Positive, doc("weight of self-labeled sentences")] = 0.003
         weight_scale: WeightScale = "ratio"
         combine: Annotated[
-            Combine,
-            msgspec.Meta(description="labels of the result: mean of the marginals, or majority"),
+            Combine, doc("labels of the result: mean of the marginals, or majority")
         ] = "mean"
         share: Annotated[
-            float,
-            msgspec.Meta(
-                ge=0,
-                lt=1,
-                description="a retraining stops when 5 iterations add at most this share to its"
-                " gain: labels settle long before weights do; 0 = only by ftol",
+            Share,
+            doc(
+                "a retraining stops when 5 iterations add at most this share to its"
+                " gain: labels settle long before weights do; 0 = only by ftol"
             ),
         ] = 5e-3
-        features_from: Annotated[
-            FeaturesFrom, msgspec.Meta(description="which sentences' attributes get weights")
-        ] = "labeled"
+        features_from: WeightsFrom = "labeled"
         presets: ClassVar[Presets] = {
             "paper": {"weight": 1.0, "weight_scale": "sentence", "share": 0.0}
         }
@@ -105,7 +105,7 @@ Chosen = list[Bool]
 
 
 def count(chosen: Chosen) -> int:
-    """How many examples."""
+    """Return the number of examples."""
     return sum(int(part.sum()) for part in chosen)
 
 
@@ -134,29 +134,29 @@ class Trainer:
             self.run.train(crf, [(data, HardLabels(gold.labels, often))], self.params)
 
     def choose(self) -> list[Chosen | None]:
-        """The examples that each tagger is retrained on; None = it is not."""
-        own = [crf.decode(self.text.labeled[0]) for crf in self.crfs]
+        """Choose the examples that each tagger is retrained on; None = it is not."""
+        guesses = [crf.decode(self.text.labeled[0]) for crf in self.crfs]
         self.labels = [[crf.decode(x) for x in self.text.unlabeled] for crf in self.crfs]
-        return [self._choose(i, own) for i in THREE]
+        return [self._choose(i, guesses) for i in THREE]
 
-    def _choose(self, i: int, own: list[I32]) -> Chosen | None:
-        """own: of each tagger, its labels of the labeled text."""
+    def _choose(self, i: int, guesses: list[I32]) -> Chosen | None:
+        """guesses: of each tagger, its labels of the labeled text."""
         j, k = (other for other in THREE if other != i)
-        error = self._error(own[j], own[k])
+        error = self._error(guesses[j], guesses[k])
         if self.params.conditions == "printed" and error >= self.errors[i]:
             return None
-        found = [self._examples(s, i, j, k) for s in range(len(self.text.unlabeled))]
-        size = count(found)
+        examples = [self._examples(s, i, j, k) for s in range(len(self.text.unlabeled))]
+        size = count(examples)
         if self.params.conditions == "printed":
             size = allowed_size(error, self.errors[i], self.sizes[i], size)
-            found = subsample(found, size, self.run.rng)
+            examples = subsample(examples, size, self.run.rng)
         if not size:
             return None
         self.errors[i], self.sizes[i] = error, size
-        return found
+        return examples
 
     def _error(self, one: I32, two: I32) -> float:
-        """Share of the examples of labeled text with equal labels whose labels are wrong."""
+        """Return the share of wrong labels among labeled examples on which two taggers agree."""
         data, gold = self.text.labeled
         agree = self._by_unit(one == two, data)
         wrong = agree & ~self._by_unit((one == two) & (one == gold.labels), data)
@@ -171,20 +171,20 @@ class Trainer:
         return agree
 
     def _by_unit(self, tokens: Bool, data: EncodedCorpus) -> Bool:
-        """bool[N], or bool[S]: whether it holds for all tokens of a sentence."""
+        """Return bool[N], or bool[S]: whether it is true of all tokens of a sentence."""
         if self.params.unit == "token" or not len(tokens):
             return tokens
         return np.logical_and.reduceat(tokens, data.offsets[:-1])
 
     def retrain(self, chosen: Sequence[Chosen | None]) -> None:
         """Train on the labeled sentences and the examples, from the current weights."""
-        for i, found in enumerate(chosen):
-            if found is not None:
+        for i, examples in enumerate(chosen):
+            if examples is not None:
                 teacher = self.labels[(i + 1) % 3]  # one of the two that agree
                 parts = [
                     (data, self._term(data, labels, examples))
                     for data, labels, examples in zip(
-                        self.text.unlabeled, teacher, found, strict=True
+                        self.text.unlabeled, teacher, examples, strict=True
                     )
                 ]
                 options = self.params.options(share=self.params.share)
@@ -202,7 +202,7 @@ class Trainer:
 
 
 def allowed_size(error: float, last_error: float, last_size: int, size: int) -> int:
-    """How many of `size` examples may be added by the conditions of figure 1; 0 = none."""
+    """Return how many of `size` examples may be added by the conditions of figure 1; 0 = none."""
     least = error / (last_error - error)
     last_size = last_size or int(least + 1)
     if last_size >= size:
@@ -219,7 +219,7 @@ def subsample(chosen: Chosen, size: int, rng: np.random.Generator) -> Chosen:
     if size >= count(chosen):
         return chosen
     flat = np.concatenate(chosen)
-    kept = np.zeros(len(flat), np.bool_)
-    kept[rng.choice(np.flatnonzero(flat), size, replace=False)] = True
+    drawn = np.zeros(len(flat), np.bool_)
+    drawn[rng.choice(np.flatnonzero(flat), size, replace=False)] = True
     ends = np.cumsum([len(part) for part in chosen])
-    return np.split(kept, ends)[:-1]
+    return np.split(drawn, ends)[:-1]

@@ -30,7 +30,7 @@ class ThreeTaggers(CRFTagger):
 
     @property
     def crfs(self) -> list[ChainCRF]:
-        return [self.crf, *(replace(self.crf, weights=own) for own in self.weights)]
+        return [self.crf, *(replace(self.crf, weights=weights) for weights in self.weights)]
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: the legal sequence with the largest sum of votes or of mean marginals."""
@@ -50,19 +50,19 @@ class ThreeTaggers(CRFTagger):
         return votes
 
     def predict_marginals(self, corpus: Corpus) -> F64:
-        """float64[N, L]: the mean of the three taggers' probabilities."""
+        """Return float64[N, L]: the mean of the three taggers' probabilities."""
         data = self.crf.encode(corpus)
         mean: F64 = np.mean([crf.marginals(data) for crf in self.crfs], axis=0)
         return mean
 
     def arrays(self) -> Saved:
         arrays, facts = self.crf.arrays()
-        more = {f"weights{i}": own for i, own in enumerate(self.weights)}
+        more = {f"weights{i}": weights for i, weights in enumerate(self.weights)}
         return arrays | more, {**facts, "combine": self.combine}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> ThreeTaggers:
-        """Restore; ValueError when arrays and facts do not fit together."""
+        """Restore an object; ValueError when arrays and facts do not fit together."""
         crf = ChainCRF.from_arrays(arrays, facts)
         first, second = (
             vector(arrays, f"weights{i}", np.float64, crf.layout.size) for i in range(2)

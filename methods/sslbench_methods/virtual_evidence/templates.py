@@ -16,5 +16,5 @@ ZENG2013 = TemplateSet(
 
 
 def similarity() -> ContextSimilarity:
-    """The similarity "zeng2013"."""
+    """Return the similarity "zeng2013"."""
     return ContextSimilarity(ZENG2013)

@@ -27,7 +27,7 @@ Entry = tuple[str, F32]
 
 
 def read_vectors(path: str, most: int) -> tuple[list[str], F32]:
-    """The first `most` words of a file and their vectors, float32[V, D].
+    """Return the first `most` words of a file and their vectors, float32[V, D].
 
     Of a word that occurs again, the first vector counts. UserError, with the line or the number of
     the entry, for a file that is none of these.
@@ -76,7 +76,7 @@ def _entries(data: mmap.mmap, path: str) -> Iterator[Entry]:
 
 
 def _line(data: mmap.mmap, begin: int, longest: int) -> bytes | None:
-    """The line that begins here, without its end; None if it is longer."""
+    """Return the line that begins here, without its end; None if it is longer."""
     end = data.find(b"\n", begin, begin + longest)
     if end < 0:
         rest = data[begin : begin + longest]
@@ -85,7 +85,7 @@ def _line(data: mmap.mmap, begin: int, longest: int) -> bytes | None:
 
 
 def _numbers(line: bytes, size: int) -> Entry | None:
-    """Word and numbers of a line; None if it has none of this size."""
+    """Return the word and the numbers of a line; None if it has none of this size."""
     parts = line.rstrip().rsplit(b" ", size)
     if len(parts) != size + 1 or not 0 < len(parts[0]) <= MAX_WORD:
         return None

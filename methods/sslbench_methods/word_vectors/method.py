@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from scipy import sparse
 
-from sslbench import Problem, RunContext, SearchAxis, TrainingParams
+from sslbench import Count, Problem, RunContext, SearchAxis, TrainingParams, doc
 from sslbench.engine.features.words import Classes, WordFeatures
 from sslbench.engine.types import F32, F64, Arrays
 from sslbench.experiment.planning.values import UserFile
@@ -27,30 +27,20 @@ from sslbench_methods.singular import singular_rows
 from sslbench_methods.text_words import TextWords
 from sslbench_methods.word_vectors.files import read_vectors
 
-VectorFile = Annotated[
-    UserFile, msgspec.Meta(description="of word2vec, GloVe or fastText; none: learned from text")
-]
-VectorLimit = Annotated[
-    int, msgspec.Meta(ge=1, le=10**7, description="vectors that are read: the first ones")
-]
-Dimensions = Annotated[int, msgspec.Meta(ge=1, le=1_000, description="of learned vectors")]
-VectorMinCount = Annotated[
-    int, msgspec.Meta(ge=1, le=10**9, description="rarer words have no learned vector")
-]
-Shift = Annotated[float, msgspec.Meta(ge=1, le=1e6, description="of the mutual information")]
-Neighbors = Annotated[int, msgspec.Meta(ge=1, le=20, description="on each side, to learn from")]
+VectorFile = Annotated[UserFile, doc("of word2vec, GloVe or fastText; none: learned from text")]
+VectorLimit = Annotated[int, doc("vectors that are read: the first ones", ge=1, le=10**7)]
+Dimensions = Annotated[int, doc("of learned vectors", ge=1, le=1_000)]
+VectorMinCount = Annotated[Count, doc("rarer words have no learned vector")]
+Shift = Annotated[float, doc("of the mutual information", ge=1, le=1e6)]
+Neighbors = Annotated[int, doc("on each side, to learn from", ge=1, le=20)]
 VectorForm = Annotated[
     Literal["real", "signs", "clusters"],
-    msgspec.Meta(description="features: the numbers, signs of large ones, clusters of vectors"),
+    doc("features: the numbers, signs of large ones, clusters of vectors"),
 ]
-VectorLength = Annotated[float, msgspec.Meta(gt=0, le=1e3, description="of a word's vector")]
-VectorClusters = Annotated[
-    int, msgspec.Meta(ge=1, le=100_000, description="of the vectors, for the form clusters")
-]
-VectorWindow = Annotated[
-    int, msgspec.Meta(ge=0, le=10, description="features of words up to so far away")
-]
-VectorColumn = Annotated[str, msgspec.Meta(description="whose words have vectors")]
+VectorLength = Annotated[float, doc("of a word's vector", gt=0, le=1e3)]
+VectorClusters = Annotated[int, doc("of the vectors, for the form clusters", ge=1, le=100_000)]
+VectorWindow = Annotated[int, doc("features of words up to so far away", ge=0, le=10)]
+VectorColumn = Annotated[str, doc("whose words have vectors")]
 
 
 class WordVectors:
@@ -93,7 +83,7 @@ class WordVectors:
 
     @staticmethod
     def restore(arrays: Arrays, facts: dict[str, Any]) -> WordFeatures:
-        """Features of a saved tagger."""
+        """Return features of a saved tagger."""
         return WordFeatures.from_arrays(arrays, facts)
 
 
@@ -147,15 +137,15 @@ def unit_rows(vectors: F32) -> F64:
 
 
 def ppmi(counts: sparse.csr_array, shift: float) -> sparse.csr_array:
-    """max(0, log p(w, c) / (p(w) p(c)) - log shift), float64, of counts [V, contexts]."""
+    """Return max(0, log p(w, c) / (p(w) p(c)) - log shift), float64, of counts [V, contexts]."""
     pairs = counts.tocoo()
     row, column = np.asarray(counts.sum(axis=1)).ravel(), np.asarray(counts.sum(axis=0)).ravel()
     total = float(pairs.data.sum())
     expected = row[pairs.row].astype(np.float64) * column[pairs.col] * shift
     value: F64 = np.log(pairs.data * total / expected)
-    kept = value > 0
-    places = pairs.row[kept], pairs.col[kept]
-    return sparse.csr_array(sparse.coo_array((value[kept], places), shape=counts.shape))
+    positive = value > 0
+    places = pairs.row[positive], pairs.col[positive]
+    return sparse.csr_array(sparse.coo_array((value[positive], places), shape=counts.shape))
 
 
 def signs(vectors: F32) -> dict[str, Classes]:
@@ -164,9 +154,9 @@ def signs(vectors: F32) -> dict[str, Classes]:
     Source: Guo et al. (2014), section 3.1.
     """
     names = ["", "+", "-"]
-    found: dict[str, Classes] = {}
+    classes: dict[str, Classes] = {}
     for d, values in enumerate(vectors.T.astype(np.float64)):
         above = values > values[values > 0].mean() if (values > 0).any() else values > 0
         below = values < values[values < 0].mean() if (values < 0).any() else values < 0
-        found[f"vector{d}"] = names, (above + 2 * below).astype(np.int32)
-    return found
+        classes[f"vector{d}"] = names, (above + 2 * below).astype(np.int32)
+    return classes

@@ -19,7 +19,6 @@ from sslbench.engine.crf import (
     PartialLabels,
     PotentialGradient,
     SoftTargets,
-    SymbolTables,
     TrainingParams,
     best_sequences,
 )
@@ -247,19 +246,6 @@ def test_posteriors_of_other_sizes_do_not_prune() -> None:
         prune(crf, data, GOLD, [(data, np.ones((4, 2)))])
     with pytest.raises(ValueError, match="labels"):
         prune(crf, data, GOLD[:3], [])
-
-
-def test_tables_of_another_text() -> None:
-    tables = SymbolTables.build(TemplateFeaturizer(["word[0]"]).templates, 2, [CORPUS], 1)
-    crf = crf_of(n_factors=tables.n_tables)
-    longer = Corpus.concatenate([CORPUS, CORPUS])
-    with pytest.raises(ValueError, match="tables of 5 tokens"):
-        crf.decode(crf.encode(longer, tables.bind(CORPUS)))
-    with pytest.raises(ValueError, match="2 factor features, the model has 3"):
-        crf_of(n_factors=3).encode(CORPUS, tables.bind(CORPUS))
-    bound = tables.bind(CORPUS)
-    with pytest.raises(ValueError, match="state rows"):
-        replace(bound, state=bound.state + 99)
 
 
 @pytest.mark.parametrize("sigma2", [1e-320, np.nan])

@@ -17,12 +17,10 @@ from sslbench.engine.crf import (
     LogPartition,
     Options,
     PotentialGradient,
-    SymbolTables,
     TrainingParams,
 )
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64, I32
-from support.symbol_counts import whole
 from support.synth_text import synth_text
 from support.threads import THREADS
 from support.waiting import HANG
@@ -57,28 +55,6 @@ def trained(support: str) -> F64:
     return crf.weights
 
 
-def counted() -> list[F64]:
-    corpus, codes, labels = text()
-    featurizer = TemplateFeaturizer(TEMPLATES)
-    tables = SymbolTables.build(featurizer.templates, len(labels), [corpus], 2)
-    crf = ChainModel().prepare(featurizer, corpus, codes, labels, n_factors=tables.n_tables)
-    rng = np.random.default_rng(0)
-    crf.weights = rng.normal(0, 0.3, len(crf.weights))
-    tables.state[:] = rng.normal(-5, 1, tables.state.shape)
-    tables.arc[:] = rng.normal(-5, 1, tables.arc.shape)
-    crf.weights[crf.factor_indices] = np.abs(crf.weights[crf.factor_indices])
-    counts = tables.expected_counts(crf, [corpus])
-    bound = tables.bind(corpus)
-    assert bound.arc.shape[1] >= 2
-    assert bound.state.shape[1] >= 3
-    counted = [counts.chain, whole(counts.state), whole(counts.arc), np.array(counts.log_z)]
-    moved = [
-        tables.renew("state", counts.state, np.ones(tables.n_tables), 0.1, -20.0),
-        tables.renew("arc", counts.arc, np.ones(tables.n_tables), 0.1, -20.0),
-    ]
-    return [*counted, np.array(moved), tables.state, tables.arc]
-
-
 @pytest.mark.parametrize("support", ["all", "observed"])
 def test_training(support: str) -> None:
     with using_threads(1):
@@ -86,15 +62,6 @@ def test_training(support: str) -> None:
     for threads in THREADS[1:]:
         with using_threads(threads):
             np.testing.assert_array_equal(trained(support), expected)
-
-
-def test_counts_of_symbol_tables() -> None:
-    with using_threads(1):
-        expected = counted()
-    for threads in THREADS[1:]:
-        with using_threads(threads):
-            for found, wanted in zip(counted(), expected, strict=True):
-                np.testing.assert_array_equal(found, wanted)
 
 
 class Recorded:

@@ -14,7 +14,7 @@ from sslbench.engine.crf import ChainCRF, HardLabels, LogPartition, Objective
 from sslbench.engine.crf.entropy import Entropy
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.plugins import registry
-from sslbench_methods.graph_self_training.method import decode
+from sslbench_methods.graph_self_training.algorithm import decode
 from support.crf_oracle import log_sum
 from support.label_constraints import CONSTRAINT, labeled
 

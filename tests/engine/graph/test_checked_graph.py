@@ -13,9 +13,9 @@ from sslbench.engine.graph.build import build_graph
 from sslbench.engine.graph.forms import longest_suffix, number
 from sslbench.engine.graph.neighbors import NeighborLists, nearest
 from sslbench.engine.graph.options import GraphOptions
-from sslbench.engine.graph.propagation.quadratic import propagate, roughness
-from sslbench.engine.graph.regularizers import GraphLaplacian, Rows
+from sslbench.engine.graph.propagation.quadratic import roughness
 from sslbench.engine.graph.similarity import Similarity
+from sslbench_methods.graph_self_training.algorithm import propagate
 from support.graph_oracle import corpus_of
 
 
@@ -97,57 +97,6 @@ def test_matrices_that_are_no_graph(changes):
 def test_vectors_that_are_not_finite():
     with pytest.raises(ValueError, match="not finite"):
         nearest(broken(data=[1.0, np.inf, 1.0, 1.0]), 1)
-
-
-def test_codes_of_a_penalty():
-    def build(known, labels, free):
-        codes = (np.array(part, np.int32) for part in (known, labels, free))
-        return GraphLaplacian.build(broken(), *codes, 2)
-
-    penalty = build([0], [1], [1, 2, -1])
-    assert penalty.value_and_gradient(np.zeros((3, 2)))[0] == 0.0
-    for codes in (
-        ([3], [1], []),
-        ([0], [2], []),
-        ([0, 1], [1], []),
-        ([0], [1], [3]),
-        ([-2], [0], []),
-    ):
-        with pytest.raises(ValueError):
-            build(*codes)
-
-
-@pytest.mark.parametrize("labels", [2, 12])
-def test_rows_of_a_penalty(labels):
-    """Kernels take the number of labels from one array: the others must have it, too."""
-    nobody, free = np.array([], np.int32), np.array([0, 1, 2, -1], np.int32)
-    penalty = GraphLaplacian.build(broken(), nobody, nobody, free, labels)
-    V, width = penalty.rows.shape
-    rows = penalty.rows.from_sums(np.ones((V, labels)))
-    assert rows.shape == (V, width)
-    of_padded, of_plain = map(penalty.value_and_gradient, (rows, rows[:, :labels]))
-    assert of_padded[0] == of_plain[0]
-    np.testing.assert_array_equal(of_padded[1], of_plain[1])
-    assert penalty.divergence(rows, 2 * rows) >= 0.0
-    for wrong in ((V - 1, labels), (V + 1, labels), (V, labels - 1), (V, width + 1), (V,)):
-        with pytest.raises(ValueError, match="sums must be"):
-            penalty.rows.from_sums(np.ones(wrong))
-        with pytest.raises(ValueError, match="out: "):
-            penalty.rows.from_sums(np.ones((V, labels)), np.empty(wrong))
-        with pytest.raises(ValueError, match="m must be"):
-            penalty.value_and_gradient(np.ones(wrong))
-        with pytest.raises(ValueError, match="m must be"):
-            penalty.divergence(np.ones(wrong), np.ones(wrong))
-
-
-def test_rows_that_do_not_fit_together():
-    fixed, nobody = np.zeros((3, 2)), np.array([], np.int32)
-    for scale, width in ((np.ones(2), None), (np.ones(3, np.float32), None), (np.ones(3), 1)):
-        with pytest.raises(ValueError):
-            Rows(nobody, scale, fixed, width)
-    for wrong in (fixed[0], fixed.astype(int), np.zeros((2, 3)).T):
-        with pytest.raises(ValueError, match="fixed"):
-            Rows(nobody, np.ones(3), wrong)
 
 
 class Counted(str):

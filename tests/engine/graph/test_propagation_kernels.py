@@ -47,20 +47,6 @@ def test_against_dense_products(graph: csr_array, K: int) -> None:
     np.testing.assert_allclose(energy, (dense * gaps).sum(axis=1), rtol=1e-9)
 
 
-@pytest.mark.parametrize("K", LABELS)
-def test_a_jacobi_step(graph: csr_array, K: int) -> None:
-    rng = np.random.default_rng(K)
-    q, r, labeled = distributions(1, V, K), distributions(2, V, K), rng.random(V) < 0.3
-    scale = rng.uniform(0.1, 1, V)
-    scale[0] = 0.0
-    wanted = scale[:, None] * (labeled[:, None] * r + 0.4 * graph.toarray() @ q + 0.01)
-    wanted[0] = q[0]
-    edges = Edges.from_matrix(graph, V)
-    out = np.empty_like(q)
-    kernels.jacobi_step(*edges.csr, q, r, labeled, 0.4, 0.01, scale, out)
-    np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-13)
-
-
 @pytest.mark.parametrize("K", [2, 12])
 def test_a_system_that_is_solved_by_the_last_step(K: int) -> None:
     """Of a diagonal matrix, whose preconditioner is exact: one step."""

@@ -10,9 +10,9 @@ from scipy.sparse import coo_array, csr_array
 
 from sslbench.engine.compilation.threads import using_threads
 from sslbench.engine.graph.propagation.harmonic import harmonic, harmonic_descent
-from sslbench.engine.graph.propagation.quadratic import propagate, propagate_optimum, roughness
-from sslbench.engine.graph.propagation.sparse import propagate_unnormalized
+from sslbench.engine.graph.propagation.quadratic import propagate_optimum, roughness
 from sslbench.engine.types import F64, Bool
+from sslbench_methods.graph_self_training.algorithm import propagate
 from support.propagation_oracle import distributions
 
 Solver = Callable[[csr_array, F64, F64, Bool], F64]
@@ -21,8 +21,6 @@ SOLVERS: dict[str, Solver] = {
     "steps": lambda W, q, r, s: propagate(W, q, r, s, 0.5, 0.01),
     "optimum": lambda W, q, r, s: propagate_optimum(W, r, s, 0.5, 0.01),
     "roughness": lambda W, q, r, s: np.array(roughness(W, q)),
-    "l2sq": lambda W, q, r, s: propagate_unnormalized(W, r, s, 0.5, 0.3),
-    "l1sq": lambda W, q, r, s: propagate_unnormalized(W, r, s, 0.5, 0.3, "l1sq"),
     "harmonic": lambda W, q, r, s: harmonic(W, r, s),
     "descent": lambda W, q, r, s: harmonic_descent(W, r, s, max_steps=5, tolerance=0),
 }

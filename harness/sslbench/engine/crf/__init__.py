@@ -19,8 +19,6 @@ from sslbench.engine.crf.objective import EncodedCorpus, Objective
 from sslbench.engine.crf.optim.lbfgs import STRICT, Options, Progress
 from sslbench.engine.crf.params import TrainingParams, TrainingResult
 from sslbench.engine.crf.persist import SavedModel, add_facts, read_model, write_model
-from sslbench.engine.crf.symbol_counts import SymbolCounts
-from sslbench.engine.crf.symbol_tables import SymbolTables
 from sslbench.engine.crf.terms import (
     HardLabels,
     LogPartition,
@@ -59,8 +57,6 @@ __all__ = [
     "Progress",
     "SavedModel",
     "SoftTargets",
-    "SymbolCounts",
-    "SymbolTables",
     "Term",
     "TrainingParams",
     "TrainingResult",

@@ -11,8 +11,7 @@ from sslbench.engine.types import F64
 class FactorFeatures(Protocol):
     """Dense factor features: real values h_k on every factor, one weight each.
 
-    Source: docs/specs/crf_engine.md, section 5.3.  Bound to one corpus.  `SymbolTables.bind`
-    makes some.
+    Source: docs/specs/crf_engine.md, section 5.3.  Bound to one corpus.
     """
 
     @property

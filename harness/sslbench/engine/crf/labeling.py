@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from sslbench.engine.checked import Saved, joined, part_of, vector
 from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.engine.corpus.units import TextPass, TextUnits
 from sslbench.engine.crf.model import ChainCRF
-from sslbench.engine.crf.symbol_tables import SymbolTables
+from sslbench.engine.crf.objective import EncodedCorpus
 from sslbench.engine.spread import is_shared, over
 from sslbench.engine.types import I32, Arrays
 
@@ -21,20 +21,21 @@ UNIT = 2**19
 
 @dataclass(frozen=True)
 class LabelPass(TextPass[I32]):
-    """Labels of units of text by a CRF, with the factor features of tables if there are any.
+    """Labels of units of text by a CRF.
 
     posterior: the likeliest label of each token rather than the likeliest sequence.
     """
 
     crf: ChainCRF
-    tables: SymbolTables | None = None
     posterior: bool = False
-    name = "labels"
+
+    def encode(self, unit: Corpus) -> EncodedCorpus:
+        """Encode a unit for the CRF; a subclass may add factor features."""
+        return self.crf.encode(unit)
 
     def run(self, unit: Corpus) -> I32:
         """int32[N]."""
-        bound = None if self.tables is None else self.tables.bind(unit)
-        data = self.crf.encode(unit, bound)
+        data = self.encode(unit)
         if not self.posterior:
             return self.crf.decode(data)
         best: I32 = self.crf.marginals(data).argmax(axis=1).astype(np.int32)
@@ -43,18 +44,13 @@ class LabelPass(TextPass[I32]):
     def packed(self) -> Saved | None:
         if self.crf.index.dense is not None:
             return None
-        parts = {"crf": self.crf.arrays()}
-        if self.tables is not None:
-            parts["tables"] = self.tables.arrays()
-        arrays, facts = joined(**parts)
+        arrays, facts = joined(crf=self.crf.arrays())
         return arrays, {**facts, "posterior": self.posterior}
 
     @classmethod
-    def unpacked(cls, arrays: Arrays, facts: dict[str, Any]) -> LabelPass:
-        crf, tables = ChainCRF.from_arrays(*part_of(arrays, facts, "crf")), None
-        if "tables" in facts:
-            tables = SymbolTables.from_arrays(*part_of(arrays, facts, "tables"), len(crf.labels))
-        return cls(crf, tables, bool(facts["posterior"]))
+    def unpacked(cls, arrays: Arrays, facts: dict[str, Any]) -> Self:
+        crf = ChainCRF.from_arrays(*part_of(arrays, facts, "crf"))
+        return cls(crf, bool(facts["posterior"]))
 
     def pack_result(self, result: I32) -> Arrays:
         return {"labels": result}

@@ -297,7 +297,6 @@ class SymbolPass(TextPass["Streams"]):
     """Collects the symbols of units of text."""
 
     templates: tuple[Template, ...]
-    name = "symbols"
 
     def run(self, unit: Corpus) -> Streams:
         found = Streams(self.templates)

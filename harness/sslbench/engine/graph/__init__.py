@@ -5,7 +5,7 @@ from sslbench.engine.graph.lookup import NgramLookup, NgramScores
 from sslbench.engine.graph.neighbors import NeighborLists, nearest
 from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.graph.propagation.harmonic import harmonic, harmonic_descent
-from sslbench.engine.graph.propagation.quadratic import propagate, propagate_optimum, roughness
+from sslbench.engine.graph.propagation.quadratic import propagate_optimum, roughness
 from sslbench.engine.graph.similarity import ContextSimilarity, Similarity
 from sslbench.engine.graph.templates import ContextTemplate, TemplateSet
 from sslbench.engine.graph.tokens import empirical, type_means
@@ -28,7 +28,6 @@ __all__ = [
     "harmonic_descent",
     "nearest",
     "ngram_vertices",
-    "propagate",
     "propagate_optimum",
     "roughness",
     "type_means",

@@ -245,7 +245,6 @@ class NeighborPass(Pass[I64, NeighborLists]):
 
     index: kernels.Index
     k: int
-    name = "neighbors"
 
     def run(self, unit: I64) -> NeighborLists:
         check_array(unit, "rows", np.int64, (None,), (0, len(self.index.ptr) - 1))

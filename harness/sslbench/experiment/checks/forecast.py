@@ -44,21 +44,27 @@ MOST_TEXT = 5000
 ITERATIONS = 15
 
 
+@dataclass(frozen=True)
+class Fold:
+    """What a method may use to say what its first round would teach.
+
+    problem: its first unlabeled shard was labeled elsewhere.
+    crf: trained on the labeled sentences of the problem.
+    held_out: the first unlabeled shard, encoded for the CRF.
+    """
+
+    problem: Problem
+    crf: ChainCRF
+    held_out: EncodedCorpus
+
+
 class HasEvidence(Protocol):
     """A method that can be asked for a forecast."""
 
-    def evidence(
-        self,
-        problem: Problem,
-        crf: ChainCRF,
-        held_out: EncodedCorpus,
-        params: Any,
-        run: RunContext,
-    ) -> F64 | None:
-        """float64[N, L]: the distributions of labels that the first round teaches, a row for each
-        token of `held_out`; None = no forecast with these parameters.
+    def evidence(self, fold: Fold, params: Any, run: RunContext) -> F64 | None:
+        """Return the distributions of labels that the first round teaches, float64[N, L].
 
-        crf: trained on the labeled sentences of the problem.  held_out: its first unlabeled shard.
+        A row for each token of `fold.held_out`; None = no forecast with these parameters.
         """
 
 
@@ -176,7 +182,7 @@ def held_out(
         known = crf.encode(part.labeled), HardLabels(part.label_codes(part.labeled))
         crf.train([known], training, options=few)
         hidden = crf.encode(next(iter(part.unlabeled)))
-        taught = method.evidence(part, crf, hidden, params, run)
+        taught = method.evidence(Fold(part, crf, hidden), params, run)
         if taught is None:
             return
         gold = problem.label_codes(problem.labeled.select(test))

@@ -24,9 +24,10 @@ from sslbench.engine.compilation.compile_time import compile_seconds
 from sslbench.engine.compilation.threads import set_number_of_threads
 from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import write_atomically
-from sslbench.engine.spread import Pass, WorkerError, pack, pass_named, unpack
+from sslbench.engine.spread import Pass, WorkerError, pack, pass_at, unpack
 from sslbench.engine.version import VERSION
 from sslbench.experiment.identity.identity import processor
+from sslbench.plugins import registry
 
 _POLL = 2.0  # seconds between two looks for workers
 PATIENCE = 60.0  # seconds without a worker until a pass goes on here
@@ -113,10 +114,10 @@ class DaskBroker:
         self._counts: dict[str, int] = {}  # units by key
 
     def over(
-        self, name: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
+        self, target: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
     ) -> Generator[bytes, None, None]:
         """See `Broker`."""
-        one = _OnePass(self, name, work, key, give)
+        one = _OnePass(self, target, work, key, give)
         del work  # the cluster has it
         ahead: deque[tuple[int, Any]] = deque()
         try:
@@ -128,7 +129,7 @@ class DaskBroker:
                     return
                 yield one.result(*ahead.popleft())
         except _LostError as reason:
-            _tell(f"workers: {reason}; the pass {name} goes on in this process")
+            _tell(f"workers: {reason}; the pass {target} goes on in this process")
         finally:
             for _, future in ahead:
                 future.cancel()
@@ -152,13 +153,13 @@ class _OnePass:
     def __init__(
         self,
         broker: DaskBroker,
-        name: str,
+        target: str,
         work: bytes,
         key: str,
         give: Callable[[int], bytes | None],
     ) -> None:
         self.broker, self.key, self.give = broker, key, give
-        self.client, self.name, self.number = broker.client, name, uuid.uuid4().hex
+        self.client, self.target, self.number = broker.client, target, uuid.uuid4().hex
         # A task rather than scattered data: the cluster makes a lost copy again.
         self.work = self._submit(_same, work)
 
@@ -183,7 +184,7 @@ class _OnePass:
             self.broker._counts[self.key] = number
             return None
         names = f"{self.broker._run}/{self.key}.{number}"
-        what = self.name, self.number, self.work, names, unit, code()
+        what = self.target, self.number, self.work, names, unit, code()
         return self._submit(perform, *what, worker=worker)
 
     def result(self, number: int, future: Any) -> bytes:
@@ -192,7 +193,7 @@ class _OnePass:
             future = self.submit(number, again=True)
         if answer.status == "failed":
             line = printable(answer.data.decode(errors="replace"))
-            raise WorkerError(f"worker {answer.worker}, pass {self.name}: {line}")
+            raise WorkerError(f"worker {answer.worker}, pass {self.target}: {line}")
         self.broker._homes[self.key, number] = answer.worker
         self.broker.cpu += answer.cpu
         return answer.data
@@ -237,9 +238,12 @@ def _drop(run: str, dask_worker: Any) -> None:
 
 
 def perform(
-    name: str, number: str, work: bytes, unit_name: str, unit: bytes | None, wanted: str
+    target: str, number: str, work: bytes, unit_name: str, unit: bytes | None, wanted: str
 ) -> Answer:
-    """The result of a unit. unit: None = it is in a file; wanted: the `code` of the command."""
+    """The result of a unit of the pass of a target.
+
+    unit: None = it is in a file.  wanted: the `code` of the command.
+    """
     from distributed import get_worker
 
     worker: Any = get_worker()
@@ -255,16 +259,16 @@ def perform(
         with _one_at_a_time:  # kernels use the threads of the worker
             set_number_of_threads(worker.state.nthreads)
             began = time.process_time() - compile_seconds().cpu
-            data = _result(name, number, work, path.read_bytes() if unit is None else unit)
+            data = _result(target, number, work, path.read_bytes() if unit is None else unit)
             cpu = time.process_time() - compile_seconds().cpu - began
         return Answer("done", worker.address, data, cpu)
     except Exception as error:
         return Answer("failed", worker.address, f"{type(error).__name__}: {error}".encode())
 
 
-def _result(name: str, number: str, work: bytes, unit: bytes) -> bytes:
+def _result(target: str, number: str, work: bytes, unit: bytes) -> bytes:
     if number not in _last:
         _last.clear()
-        _last[number] = pass_named(name).unpacked(*unpack(work))
+        _last[number] = pass_at(target, registry().packages).unpacked(*unpack(work))
     one = _last[number]
     return pack((one.pack_result(one.run(one.unpack_unit(*unpack(unit)))), {}))

@@ -19,30 +19,27 @@ from sslbench.engine.graph.lookup import NgramLookup
 from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.graph.tokens import empirical
 from sslbench.engine.graph.vertices import Vertices
+from sslbench.engine.parameters import doc
 from sslbench.engine.types import F64, I32, I64, Bool
 from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
 from sslbench.plugins.similarities import registered_similarity
 
-GraphColumn = Annotated[str, msgspec.Meta(description="column whose n-grams are the vertices")]
-GraphSimilarity = Annotated[
-    str, msgspec.Meta(description="similarity of vertices, see sslbench list similarities")
-]
-Neighbors = Annotated[
-    int, msgspec.Meta(ge=1, le=10_000, description="nearest neighbors per vertex (k)")
-]
+GraphColumn = Annotated[str, doc("column whose n-grams are the vertices")]
+GraphSimilarity = Annotated[str, doc("similarity of vertices, see sslbench list similarities")]
+Neighbors = Annotated[int, doc("nearest neighbors per vertex (k)", ge=1, le=10_000)]
 Symmetry = Annotated[
     Literal["union", "mutual"],
-    msgspec.Meta(description="an edge needs one of its ends to be the other's neighbor, or both"),
+    doc("an edge needs one of its ends to be the other's neighbor, or both"),
 ]
 MaxDf = Annotated[
     Annotated[int, msgspec.Meta(ge=2, le=10**9)] | None,
-    msgspec.Meta(description="context features of more vertices are not compared; None = all are"),
+    doc("context features of more vertices are not compared; None = all are"),
 ]
 Suffixes = Annotated[
     tuple[str, ...] | None,
-    msgspec.Meta(
-        description="endings of words that features read, as a JSON list or as @FILE with one per"
+    doc(
+        "endings of words that features read, as a JSON list or as @FILE with one per"
         " line; None = learned from the text"
     ),
 ]

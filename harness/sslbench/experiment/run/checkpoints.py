@@ -17,13 +17,16 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from sslbench.engine.checked import table
 from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import replacing
+from sslbench.engine.types import Arrays
 from sslbench.experiment.identity.identity import processor
 
 #: seconds between two checkpoints: no more work than that is lost
@@ -172,6 +175,67 @@ class _Stored(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.arrays) + len(self.facts)
+
+
+class Checkpointed(Protocol):
+    """A method whose training can go on from a checkpoint.
+
+    checkpointed: all that changes from round to round, as paths of attributes such as
+    ``"models.uniform"``. A value is an array or a mapping of arrays, which are filled in place, or
+    something that JSON can hold, which is replaced. Values are put back in this order, so that
+    which arrays there are may depend on values before them.
+    """
+
+    @property
+    def checkpointed(self) -> tuple[str, ...]: ...
+
+
+def carried(method: Checkpointed) -> dict[str, Any]:
+    """Return what a checkpoint holds of a method: its arrays, and other values in "values"."""
+    arrays: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for path in method.checkpointed:
+        value = attrgetter(path)(method)
+        named = _named_arrays(path, value)
+        arrays |= named or {}
+        if named is None:
+            values[path] = value
+    return {**arrays, "values": values}
+
+
+def carry_on(method: Checkpointed, state: State) -> None:
+    """Put back what `carried` gave; ValueError or KeyError, and nothing changed, if it differs."""
+    before = carried(method)["values"]
+    try:
+        arrays: Arrays = {}
+        for path in method.checkpointed:
+            named = _named_arrays(path, attrgetter(path)(method))
+            arrays |= named or {}
+            if named is None:
+                _assign(method, path, state["values"][path])
+        for name, array in arrays.items():
+            table(state, name, array.dtype, array.shape)  # all fit before any is changed
+    except (KeyError, ValueError):
+        for path, value in before.items():
+            _assign(method, path, value)
+        raise
+    for name, array in arrays.items():  # in memory one at a time
+        array[...] = state[name]
+
+
+def _named_arrays(path: str, value: Any) -> Arrays | None:
+    """Arrays by the names that they have in a checkpoint; None for a value of JSON."""
+    if isinstance(value, np.ndarray):
+        return {path: value}
+    arrays = value if isinstance(value, Mapping) else {}
+    if not arrays or not all(isinstance(array, np.ndarray) for array in arrays.values()):
+        return None
+    return {f"{path}.{name}": array for name, array in arrays.items()}
+
+
+def _assign(method: object, path: str, value: Any) -> None:
+    owner, _, name = path.rpartition(".")
+    setattr(attrgetter(owner)(method) if owner else method, name, value)
 
 
 def checkpoint_folder(store: str | None, run_id: str) -> Path | None:

@@ -8,13 +8,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from sslbench.engine.checked import Saved
 from sslbench.engine.compilation.compile_time import Seconds, compile_seconds
-from sslbench.experiment.run.checkpoints import Checkpoints, State
+from sslbench.experiment.run.checkpoints import (
+    Checkpointed,
+    Checkpoints,
+    State,
+    carried,
+    carry_on,
+)
 from sslbench.experiment.run.steps import Step
 
 if TYPE_CHECKING:
@@ -157,10 +163,10 @@ class RunContext:
             self._add_earlier(step.earlier)
         return step
 
-    def rounds(self, limit: int, method: Resumable | None = None) -> Rounds:
+    def rounds(self, limit: int, method: Checkpointed | None = None) -> Rounds:
         """The rounds of an iterative method, numbered 1, 2, ... up to `limit`.
 
-        method: whose state checkpoints hold; None = a killed training goes through all rounds
+        method: what checkpoints are of; None = a killed training goes through all rounds
         again, and finds the results of their long steps.
         """
         return Rounds(self, limit, method)
@@ -199,16 +205,6 @@ class RunContext:
         self.earlier, self._killed = spent, clocks["timing"]
 
 
-class Resumable(Protocol):
-    """A method whose training can go on from a checkpoint."""
-
-    def state(self) -> State:
-        """All that changes from round to round: arrays, and values that JSON can hold, by name."""
-
-    def resume(self, state: State) -> None:
-        """Put a state back; ValueError or KeyError, and nothing changed, if it does not fit."""
-
-
 class Rounds:
     """Numbers of rounds to iterate over; notes what each round did and why the last one was last.
 
@@ -219,7 +215,7 @@ class Rounds:
     `once`) from files.
     """
 
-    def __init__(self, run: RunContext, limit: int, method: Resumable | None = None) -> None:
+    def __init__(self, run: RunContext, limit: int, method: Checkpointed | None = None) -> None:
         self.entries: list[dict[str, Any]] = []
         self.number = 0
         self._run = run
@@ -254,7 +250,7 @@ class Rounds:
         own = {"number": self.number, "within": self._within, "stopped": self._stopped}
         best = {"best_score": score, "best_number": number, "best_weights": weights}
         run = self._run.state()
-        checkpoints.save({**method.state(), "rounds": own, "run": run, **best})
+        checkpoints.save({**carried(method), "rounds": own, "run": run, **best})
         checkpoints.forget_steps(self.number)
 
     def _resume(self) -> None:
@@ -263,7 +259,7 @@ class Rounds:
         if state is None or checkpoints is None or method is None:
             return
         try:
-            method.resume(state)
+            carry_on(method, state)
         except (KeyError, ValueError) as error:
             checkpoints.reject(f"it does not fit ({error})")
             return

@@ -19,7 +19,7 @@ AHEAD = 32  # how many edges ahead rows are fetched into the cache
 
 
 @kernel
-def _neighbor_sum(
+def neighbor_sum(
     u: int, indptr: I32, indices: I32, weights: F64, q: F64, k: int
 ) -> tuple[lanes.Vector, lanes.Vector]:
     """Columns k to k + 15 of sum_v w_uv q_v; 0 beyond K.
@@ -38,44 +38,6 @@ def _neighbor_sum(
         s0 = lanes.fma(w, lanes.load_first(q, i, low, 0.0), s0)
         s1 = lanes.fma(w, lanes.load_first(q, i + lanes.WIDTH, high, 0.0), s1)
     return s0, s1
-
-
-@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
-def jacobi_step(
-    begin: int,
-    end: int,
-    indptr: I32,
-    indices: I32,
-    weights: F64,
-    q: F64,
-    r: F64,
-    labeled: Bool,
-    coupling: float,
-    prior: float,
-    scale: F64,
-    out: F64,
-) -> None:
-    """out_u = scale_u (labeled_u r_u + coupling sum_v w_uv q_v + prior).
-
-    q, r, out float64[V, K]; scale float64[V], 0 for a vertex without label, edge and prior, which
-    keeps its row of q.
-    """
-    K, c = q.shape[1], lanes.splat(coupling)
-    for u in range(begin * CHUNK, min(end * CHUNK, out.shape[0])):
-        f = lanes.splat(scale[u])
-        for k in range(0, K, STRIP):
-            i, low, high = u * K + k, lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
-            x0 = x1 = lanes.splat(prior)
-            if labeled[u]:
-                x0 = lanes.add(x0, lanes.load_first(r, i, low, 0.0))
-                x1 = lanes.add(x1, lanes.load_first(r, i + lanes.WIDTH, high, 0.0))
-            s0, s1 = _neighbor_sum(u, indptr, indices, weights, q, k)
-            lanes.store_first(out, i, low, lanes.multiply(f, lanes.fma(c, s0, x0)))
-            x1 = lanes.multiply(f, lanes.fma(c, s1, x1))
-            lanes.store_first(out, i + lanes.WIDTH, high, x1)
-        if scale[u] == 0.0:
-            for k in range(K):
-                out[u, k] = q[u, k]
 
 
 @parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), CHUNK))
@@ -155,7 +117,7 @@ def _system_product(
             for k in range(0, K, STRIP):
                 i, j = u * K + k, chunk * P + k
                 low, high = lanes.first(K - k), lanes.first(K - k - lanes.WIDTH)
-                s0, s1 = _neighbor_sum(u, indptr, indices, weights, p, k)
+                s0, s1 = neighbor_sum(u, indptr, indices, weights, p, k)
                 own = u * p.shape[1] + k
                 p0 = lanes.load_first(p, own, low, 0.0)
                 p1 = lanes.load_first(p, own + lanes.WIDTH, high, 0.0)
@@ -216,68 +178,6 @@ def turn(begin: int, end: int, inverse: F64, residual: F64, keep: F64, p: F64) -
     for u in range(begin * CHUNK, min(end * CHUNK, p.shape[0])):
         for k in range(p.shape[1]):
             p[u, k] = inverse[u] * residual[u, k] + keep[k] * p[u, k]
-
-
-@kernel
-def shared_threshold(b: F64, ratio: float) -> float:
-    """The t with t = ratio * sum_k max(0, b_k - t); b float64[K], ratio = lambda / kappa.
-
-    Newton's method from the left on a convex decreasing function; the active set only shrinks.
-    """
-    threshold, active = 0.0, -1
-    while True:
-        total, n = 0.0, 0
-        for k in range(b.shape[0]):
-            if b[k] > threshold:
-                total += b[k]
-                n += 1
-        if n == active or n == 0:
-            return threshold
-        active = n
-        threshold = ratio * total / (1.0 + n * ratio)
-
-
-@kernel
-def sparse_sweep(
-    indptr: I32,
-    indices: I32,
-    weights: F64,
-    r: F64,
-    labeled: Bool,
-    coupling: float,
-    curvature: F64,
-    lam: float,
-    shared: bool,
-    order: I64,
-    q: F64,
-) -> float:
-    """Minimize over each vertex in turn, in `order` and in place; returns the largest gradient.
-
-    curvature: float64[V], labeled + coupling * degree (kappa). shared: the penalty is
-    lam (sum_k q_k)^2, else lam sum_k q_k, both with q >= 0. The gradient is 2 kappa times the
-    change, zero at the optimum. Later vertices see the new values of earlier ones.
-    """
-    K, worst = q.shape[1], 0.0
-    sums = np.empty(K + STRIP)
-    row = sums[:K]
-    for u in order:
-        kappa = curvature[u]
-        if kappa == 0.0:  # no edge and no label: the penalty alone
-            q[u] = 0.0
-            continue
-        for k in range(0, K, STRIP):
-            s0, s1 = _neighbor_sum(u, indptr, indices, weights, q, k)
-            lanes.store(sums, k, s0)
-            lanes.store(sums, k + lanes.WIDTH, s1)
-        for k in range(K):
-            own = r[u, k] if labeled[u] else 0.0
-            row[k] = (own + coupling * row[k]) / kappa
-        cut = shared_threshold(row, lam / kappa) if shared else 0.5 * lam / kappa
-        for k in range(K):
-            value = max(0.0, row[k] - cut)
-            worst = max(worst, 2.0 * kappa * abs(value - q[u, k]))
-            q[u, k] = value
-    return worst
 
 
 @kernel

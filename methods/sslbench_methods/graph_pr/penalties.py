@@ -16,11 +16,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sslbench.engine.checked import check_array
-from sslbench.engine.graph.batch_rows import scale_rows
 from sslbench.engine.graph.propagation.kernels import add_labels, row_energy, system_product
 from sslbench.engine.graph.propagation.solver import Edges, as_rows, width_on_lines
 from sslbench.engine.graph.tokens import check_below
 from sslbench.engine.types import F64, I32, I64
+from sslbench_methods.graph_pr.rows import scale_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Rows:
         return rows, self.width or labels
 
     def from_sums(self, sums: F64, out: F64 | None = None) -> F64:
-        """The rows, float64[R, P], from the sums of marginals, float64[R, K]; out: space for it.
+        """Return rows float64[R, P] of sums of marginals float64[R, K]; out: space for them.
 
         ValueError for arrays of other shapes.
         """
@@ -70,14 +70,14 @@ class Regularizer(Protocol):
         ...
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
-        """h(m), and its derivative with respect to the marginals of one token of each row.
+        """Return h(m), and its derivative by the marginals of one token of each row.
 
         The derivative is float64[R, K], the same for every unlabeled token of a row.
         """
         ...
 
     def divergence(self, new: F64, old: F64) -> float:
-        """h(new) - h(old) - <h'(old), new - old> >= 0, the Bregman divergence of h."""
+        """Return h(new) - h(old) - <h'(old), new - old> >= 0, the Bregman divergence of h."""
         ...
 
 
@@ -93,27 +93,27 @@ class GraphLaplacian:
 
     @classmethod
     def build(
-        cls, W: csr_array, known: I32, labels: I32, free: I32, n_labels: int
+        cls, W: csr_array, gold: I32, labels: I32, free: I32, n_labels: int
     ) -> GraphLaplacian:
-        """The penalty of a graph.
+        """Build the penalty of a graph.
 
         Parameters
         ----------
         W: symmetric csr[V, V] with zero diagonal.
-        known, free: int32, vertices of the tokens with and without labels, -1 = no vertex.
-        labels: int32, of the tokens in `known`.
+        gold, free: int32, vertices of the tokens with and without labels, -1 = no vertex.
+        labels: int32, of the tokens in `gold`.
         n_labels: K.
 
         ValueError if the arrays do not match or a code is out of range.
         """
         V = W.shape[0]
-        if len(known) != len(labels):
-            raise ValueError(f"{len(known)} tokens, {len(labels)} labels")
-        check_below(known, V, "vertex")
+        if len(gold) != len(labels):
+            raise ValueError(f"{len(gold)} tokens, {len(labels)} labels")
+        check_below(gold, V, "vertex")
         check_below(free, V, "vertex")
         check_below(labels, n_labels, "label")
         fixed, n = np.zeros((V, n_labels)), np.zeros(V, np.int64)
-        add_labels(known, labels, fixed, n)
+        add_labels(gold, labels, fixed, n)
         n += np.bincount(free[free >= 0], minlength=V)
         scale = 1.0 / np.maximum(n, 1)
         fixed *= scale[:, None]
@@ -121,7 +121,7 @@ class GraphLaplacian:
         return cls(Edges.from_matrix(W, V), rows)
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
-        """The sum, and 2 / n_a times the Laplacian of m at each vertex a of n_a tokens.
+        """Return the sum, and 2 / n_a times the Laplacian of m at each vertex a of n_a tokens.
 
         ValueError for rows of another shape.
         """
@@ -131,14 +131,14 @@ class GraphLaplacian:
         return float(energy.sum()), gradient
 
     def divergence(self, new: F64, old: F64) -> float:
-        """The penalty of new - old, as it is quadratic."""
+        """Return the penalty of new - old, as it is quadratic."""
         change = self._checked(new - old)
         energy = np.empty(len(change))
         row_energy(*self.edges.csr, change, energy)
         return 0.5 * float(energy.sum())
 
     def _checked(self, m: F64) -> F64:
-        """Rows that the kernels can read."""
+        """Return rows that the kernels can read."""
         V, K = self.rows.fixed.shape
         return as_rows(m, V, "m", [K, self.rows.shape[1]])
 
@@ -161,14 +161,14 @@ class AtLeastOnce:
         return cls(label, Rows(row_of, np.ones(S), np.zeros((S, n_labels))))
 
     def value_and_gradient(self, m: F64) -> tuple[float, F64]:
-        """The sum, and -2 max(0, 1 - c) for the label in each sentence."""
+        """Return the sum, and -2 max(0, 1 - c) for the label in each sentence."""
         lack = self._lack(m)
         gradient = np.zeros_like(m)
         gradient[:, self.label] = -2.0 * lack
         return float(lack @ lack), gradient
 
     def divergence(self, new: F64, old: F64) -> float:
-        """As defined by `Regularizer`; not symmetric."""
+        """Return the Bregman divergence, which is not symmetric."""
         now, before = self._lack(new), self._lack(old)
         change = new[:, self.label] - old[:, self.label]
         return float((now * now - before * before + 2.0 * before * change).sum())

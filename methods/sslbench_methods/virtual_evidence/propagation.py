@@ -18,7 +18,6 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from sslbench.engine.graph.propagation.kernels import sparse_sweep
 from sslbench.engine.graph.propagation.solver import (
     COUNTS,
     MAX_STEPS,
@@ -28,7 +27,8 @@ from sslbench.engine.graph.propagation.solver import (
     as_rows,
     solve,
 )
-from sslbench.engine.types import F64, Bool
+from sslbench.engine.types import F64, I32, Bool
+from sslbench_methods.virtual_evidence.kernels import sparse_sweep
 
 Penalty: TypeAlias = Literal["l2sq", "l1sq", "l1"]
 
@@ -45,7 +45,7 @@ def propagate_unnormalized(
     tolerance: float = TOLERANCE,
     max_steps: int = MAX_STEPS,
 ) -> F64:
-    """The minimum of G for lam > 0: float64[V, K], entries >= 0.
+    """Return the minimum of G for lam > 0: float64[V, K], entries >= 0.
 
     A linear system for "l2sq", else block descent with the closed-form minimum of each vertex, from
     0; G is convex.
@@ -76,6 +76,24 @@ def propagate_unnormalized(
     )
 
 
+def normalized(q: F64) -> F64:
+    """Scale rows to sum to 1; rows of zeros stay: float64[V, L]."""
+    total = q.sum(axis=1, keepdims=True)
+    rows: F64 = np.divide(q, total, out=np.zeros_like(q), where=total > 0)
+    return rows
+
+
+def above_base_rates(q: F64, vertex_of: I32) -> F64:
+    """Subtract from each row as much of the mean row as has the same sum: float64[V, L].
+
+    q: float64[V, L] >= 0.  vertex_of: int32[N], of the tokens that the mean is over; -1 = none.
+    """
+    total = np.bincount(vertex_of[vertex_of >= 0], minlength=len(q)) @ q
+    rates = total / max(total.sum(), np.finfo(float).tiny)
+    excess: F64 = q - q.sum(axis=1, keepdims=True) * rates
+    return excess
+
+
 def _block_descent(
     edges: Edges,
     pull: F64,
@@ -87,7 +105,7 @@ def _block_descent(
     tolerance: float,
     max_steps: int,
 ) -> F64:
-    """Sweeps over the vertices in alternating direction; each vertex moves to its own minimum."""
+    """Sweep over the vertices in alternating direction; each moves to its minimum."""
     q = np.zeros_like(pull)
     order = np.arange(len(q))
     shared = {"l1sq": True, "l1": False}[penalty]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sslbench.engine.compilation.threads import using_threads
-from sslbench.engine.graph.batch_rows import BatchRows, scale_rows
+from sslbench_methods.graph_pr.rows import BatchRows, scale_rows
 
 ROWS = 50
 

@@ -1,4 +1,4 @@
-"""Kernels of symbol tables: table rows to potentials, posteriors to counts.
+"""Kernels of the embedded models: table rows to potentials, posteriors to counts.
 
 A token reads one row per slot (`sslbench.engine.features.SymbolRows`).  State rows have L entries,
 arc rows (L+1) L, previous label major, the last L of them for START, which first tokens of
@@ -60,7 +60,7 @@ class Groups(NamedTuple):
 def add_scores(
     begin: int,
     end: int,
-    found: I32,
+    row_of: I32,
     owner: I32,
     weights: F64,
     table: AnyArray,
@@ -72,7 +72,7 @@ def add_scores(
 ) -> None:
     """Add weight of the table * its log row over the slots, and what all tables share.
 
-    found int32[N, S] rows, -1 = none; owner int32[S] table of the slot; table float32[R, K + L];
+    row_of int32[N, S] rows, -1 = none; owner int32[S] table of the slot; table float32[R, K + L];
     chain float64[K + L]: sum over tables of weight * log a.
     Of the tokens lo, lo + 1, ..., at those that are `first` the last L numbers of the rows go to
     node float64[n, L], elsewhere the K others go to edge float64[n, ...], K numbers each.
@@ -82,8 +82,8 @@ def add_scores(
     nodes, edges = node.reshape(N * L), edge.reshape(N * K)
     row, factor = np.empty(owner.shape[0], np.int32), np.empty(owner.shape[0])
     for n in range(begin * CHUNK, min(N, end * CHUNK)):
-        _prefetch(found[min(lo + n + 1, found.shape[0] - 1)], table, K)
-        count = _pick(found[lo + n], owner, weights, row, factor)
+        _prefetch(row_of[min(lo + n + 1, row_of.shape[0] - 1)], table, K)
+        count = _pick(row_of[lo + n], owner, weights, row, factor)
         if first[n]:
             for b in range(L):
                 node[n, b] += chain[K + b]
@@ -95,22 +95,22 @@ def add_scores(
 
 
 @kernel
-def _pick(found: I32, owner: I32, weights: F64, row: I32, factor: F64) -> int:
-    """The rows that count at a token, with the weights of their tables; how many."""
+def _pick(row_of: I32, owner: I32, weights: F64, row: I32, factor: F64) -> int:
+    """Pick the rows that count at a token and the weights of their tables; return how many."""
     count = 0
-    for s in range(found.shape[0]):
+    for s in range(row_of.shape[0]):
         f = weights[owner[s]]
-        if f != 0.0 and found[s] >= 0:
-            row[count], factor[count] = found[s], f
+        if f != 0.0 and row_of[s] >= 0:
+            row[count], factor[count] = row_of[s], f
             count += 1
     return count
 
 
 @kernel
-def _prefetch(found: I32, table: AnyArray, width: int) -> None:
+def _prefetch(row_of: I32, table: AnyArray, width: int) -> None:
     """Fetch rows that are read soon: they are anywhere in memory."""
-    for s in range(found.shape[0]):
-        r = np.int64(max(found[s], 0)) * table.shape[1]
+    for s in range(row_of.shape[0]):
+        r = np.int64(max(row_of[s], 0)) * table.shape[1]
         for k in range(0, width, LINE):
             lanes.prefetch(table, r + k)
 
@@ -119,7 +119,7 @@ def _prefetch(found: I32, table: AnyArray, width: int) -> None:
 def expectation(
     begin: int,
     end: int,
-    found: I32,
+    row_of: I32,
     table: AnyArray,
     lo: int,
     first: Bool,
@@ -138,28 +138,28 @@ def expectation(
         out[c] = 0.0
         for n in range(c * CHUNK, min(N, (c + 1) * CHUNK)):
             x, i, column, width = (nodes, n * L, K, L) if first[n] else (edges, n * K, 0, K)
-            for s in range(found.shape[1]):
-                r = np.int64(found[lo + n, s]) * (K + L)
+            for s in range(row_of.shape[1]):
+                r = np.int64(row_of[lo + n, s]) * (K + L)
                 if r >= 0:
                     out[c, s] += rows.inner(x, i, table, r + column, width)
 
 
-@parallel_kernel(lambda found, shares, *_: len(shares) - 1)
+@parallel_kernel(lambda row_of, shares, *_: len(shares) - 1)
 def count_states(
-    begin: int, end: int, found: I32, shares: I32, lo: int, node: F64, counts: RowCounts
+    begin: int, end: int, row_of: I32, shares: I32, lo: int, node: F64, counts: RowCounts
 ) -> None:
-    """counts[row] += mu.  shares int32[T + 1]: slots that one thread counts."""
+    """Add mu to the counts of each row.  shares int32[T + 1]: slots that one thread counts."""
     N, L = node.shape
     flat = node.reshape(N * L)
     place, rare, frequent = counts
-    few, many = np.empty(found.shape[1], np.int32), np.empty(found.shape[1], np.int32)
+    few, many = np.empty(row_of.shape[1], np.int32), np.empty(row_of.shape[1], np.int32)
     for g in range(begin, end):
         for n in range(N):
-            ahead = min(lo + n + 2, found.shape[0] - 1)
-            _prefetch(found[ahead, shares[g] : shares[g + 1]], rare, L)
+            ahead = min(lo + n + 2, row_of.shape[0] - 1)
+            _prefetch(row_of[ahead, shares[g] : shares[g + 1]], rare, L)
             n_few = n_many = ZERO
             for s in range(shares[g], shares[g + 1]):
-                row = found[lo + n, s]
+                row = row_of[lo + n, s]
                 if row >= 0 and place[row] >= 0:
                     many[n_many] = place[row]
                     n_many += 1
@@ -170,11 +170,11 @@ def count_states(
             rows.add_to_rows(many, ZERO, n_many, flat, n * L, frequent, ZERO, L)
 
 
-@parallel_kernel(lambda found, shares, *_: len(shares) - 1)
+@parallel_kernel(lambda row_of, shares, *_: len(shares) - 1)
 def count_arcs(
     begin: int,
     end: int,
-    found: I32,
+    row_of: I32,
     shares: I32,
     lo: int,
     first: Bool,
@@ -182,7 +182,7 @@ def count_arcs(
     edge: F64,
     counts: RowCounts,
 ) -> None:
-    """counts[row] += xi (or mu from START at first tokens).
+    """Add xi to the counts of each row (mu from START at first tokens).
 
     A symbol repeats within a batch: the marginals of its tokens are summed before its row is
     fetched from memory.
@@ -203,7 +203,7 @@ def count_arcs(
     )
     row, token = groups.row, groups.token
     for s in range(shares[begin], shares[end]):
-        count = _group(found, lo, s, first, groups)
+        count = _group(row_of, lo, s, first, groups)
         for e in range(count):
             ahead = np.int64(row[min(e + 2, count - 1)]) * (K + L)
             for k in range(0, K, LINE):
@@ -215,8 +215,8 @@ def count_arcs(
                 source, at = total, 0
             _add_row(counts, row, e, ZERO, K, source, at)
         for n in range(N):
-            if first[n] and found[lo + n, s] >= 0:
-                row[0] = found[lo + n, s]
+            if first[n] and row_of[lo + n, s] >= 0:
+                row[0] = row_of[lo + n, s]
                 _add_row(counts, row, ZERO, K, L, nodes, n * L)
 
 
@@ -224,7 +224,7 @@ def count_arcs(
 def _add_row(
     counts: RowCounts, row: I32, e: int, column: int, width: int, source: F64, at: int
 ) -> None:
-    """counts[row[e], column:column+width] += source[at:at+width]; row[e] is overwritten."""
+    """Add source[at:at+width] to counts[row[e], column:column+width]; row[e] is overwritten."""
     if counts.place[row[e]] >= 0:
         row[e] = counts.place[row[e]]
         rows.add_to_rows(row, e, e + 1, source, at, counts.frequent, column, width)
@@ -233,14 +233,14 @@ def _add_row(
 
 
 @kernel
-def _group(found: I32, lo: int, s: int, first: Bool, groups: Groups) -> int:
+def _group(row_of: I32, lo: int, s: int, first: Bool, groups: Groups) -> int:
     """Sort the tokens of a batch that are no first ones by their row in slot s; how many rows."""
     slots, row, member, border, token = groups
     mask, count = slots.shape[0] - 1, 0
     for i in range(slots.shape[0]):
         slots[i] = -1
     for n in range(first.shape[0]):
-        r = np.int64(found[lo + n, s])
+        r = np.int64(row_of[lo + n, s])
         if r < 0 or first[n]:
             member[n] = -1
             continue
@@ -264,7 +264,7 @@ def _group(found: I32, lo: int, s: int, first: Bool, groups: Groups) -> int:
 
 @parallel_kernel(lambda *arguments: len(arguments[-1]))
 def column_sums(begin: int, end: int, counts: RowCounts, lo: int, hi: int, out: F64) -> None:
-    """out[chunk] = sum of the counts of the chunk's rows among lo:hi (float64[chunks, W])."""
+    """Sum the counts of the chunk's rows among lo:hi into out[chunk] (float64[chunks, W])."""
     for c in range(begin, end):
         for k in range(out.shape[1]):
             out[c, k] = 0.0
@@ -286,7 +286,7 @@ def renew_rows(
     table: AnyArray,
     moved: F64,
 ) -> None:
-    """table[lo:hi] = max(log((factor * counts + eta) / total), floor), where total is positive.
+    """Set table[lo:hi] = max(log((factor * counts + eta) / total), floor) where total > 0.
 
     scaling: factor, eta, floor.  total float64[W], of the columns.  moved[chunk] = sum of the
     absolute changes of the probabilities.
@@ -313,7 +313,7 @@ def renew_rows(
 
 @kernel
 def _logarithms(x: F64, floor: float) -> None:
-    """x = log(x), at least floor; absolute error 2e-14.
+    """Replace x by log(x), at least floor; absolute error 2e-14.
 
     x = 2^e m with sqrt(1/2) <= m < sqrt(2), log m = 2 artanh((m - 1) / (m + 1)).  In a loop that
     the compiler makes vectors of, which calls of the library's logarithm are not.

@@ -29,14 +29,17 @@ class BatchRows:
 
     @classmethod
     def build(cls, row_of: I32, rows: int) -> BatchRows:
-        """row_of: int32[n]; rows: of the table. ValueError for a row that it does not have."""
+        """Group tokens by row; ValueError for a row beyond the `rows` of the table.
+
+        row_of: int32[n], -1 = none.
+        """
         check_below(row_of, rows, "row")
         tokens = np.argsort(row_of, kind="stable")[np.count_nonzero(row_of < 0) :]
         used, border = np.unique(row_of[tokens], return_index=True)
         return cls(row_of, used, np.append(border, len(tokens)), tokens.astype(np.int32))
 
     def shifted(self, node: F64, table: F64) -> F64:
-        """float64[n, K]: node scores plus those of the row of each token.
+        """Return node scores plus those of the row of each token, float64[n, K].
 
         table: float64[rows or more, K]. ValueError for arrays of other shapes.
         """
@@ -46,7 +49,7 @@ class BatchRows:
         return out
 
     def add_sums(self, values: F64, sums: F64) -> None:
-        """sums float64[rows, K] += values float64[n, K] of the tokens of each row.
+        """Add values float64[n, K] of tokens to sums float64[rows, K] of their rows.
 
         ValueError for arrays of other shapes.
         """

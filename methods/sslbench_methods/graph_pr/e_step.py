@@ -4,13 +4,13 @@ Over distributions q of whole label sequences, minimize
 
     R(q) = sum_i KL(q_i || p_theta(. | x_i)) + lam h(m(q)).
 
-The penalty h sees marginals of tokens through rows (`sslbench.engine.graph.regularizers`), so that
+The penalty h sees marginals of tokens through rows (`sslbench_methods.graph_pr.penalties`), so that
 q keeps the form of a CRF with weights theta~ and one number a more per row and label; a step of
 length eta is (He et al. 2013, section 4, equation 20; docs/specs/graph_pr.md, section 4)
 
     theta~ <- (1 - eta) theta~ + eta theta,    a <- (1 - eta) a - eta lam dh/dm.          (*)
 
-One forward-backward a step. What is kept has the size of the weights and of the rows; the node
+One forward-backward a step. What is stored has the size of the weights and of the rows; the node
 scores of the text under the model, which all steps of an E-step share, have that of its attributes.
 """
 
@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,15 +34,15 @@ from sslbench.engine.crf import (
     split_tokens,
 )
 from sslbench.engine.crf.optim.vectors import combine, dot
-from sslbench.engine.graph.batch_rows import BatchRows
 from sslbench.engine.graph.propagation.solver import LINE, from_line
-from sslbench.engine.graph.regularizers import Regularizer
 from sslbench.engine.types import F64, Arrays
+from sslbench_methods.graph_pr.penalties import Regularizer
+from sslbench_methods.graph_pr.rows import BatchRows
 
 #: a search for the length of a step gives up below this
 SHORTEST = 1e-9
 #: steps get longer only while divergences are this many times what rounding makes of them: a longer
-#: step still has to be found out at the next one
+#: step still has to be checked at the next one
 DECISIVE = 1e3
 
 
@@ -70,18 +70,18 @@ class Posterior:
         return 4.0 * np.finfo(float).eps * float(np.abs(self.log_z).sum())
 
     def arrays(self) -> Arrays:
-        """What `from_arrays` reads."""
+        """Return what `from_arrays` reads."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: np.asarray(value) for name, value in named.items() if value is not None}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> Posterior:
-        """What `arrays` gave."""
+        """Restore what `arrays` returned."""
         named: dict[str, Any] = {"counts": None, **arrays, "penalty": float(arrays["penalty"])}
         return cls(**named)
 
     def expected_counts(self) -> F64:
-        """`counts`; ValueError if they were not asked for."""
+        """Return `counts`; ValueError if they were not asked for."""
         if self.counts is None:
             raise ValueError("the expected features of this posterior were not counted")
         return self.counts
@@ -103,28 +103,12 @@ class Value(NamedTuple):
     h: float
 
 
-class Schedule(Protocol):
-    """How long the steps are, and when to stop."""
-
-    @property
-    def most_steps(self) -> int: ...
-    @property
-    def checked(self) -> bool:
-        """Is a step halved until it is sure to lower R?"""
-        ...
-
-    def rate(self, step: int, last: float) -> float:
-        """Length to try at step 0, 1, ...; last: of the step before."""
-        ...
-
-    def done(self, old: float, new: float, residual: float) -> bool:
-        """old, new: R before and after a step; residual: largest |a + lam dh/dm|, 0 at the end."""
-        ...
-
-
 @dataclass(frozen=True)
 class Backtracking:
-    """Steps that are sure to lower R, until it is flat and the fixed point reached."""
+    """Steps that are sure to lower R, until it is flat and the fixed point reached.
+
+    checked: a step is halved until it is sure to lower R.
+    """
 
     first: float = 0.5
     longest: float = 0.9
@@ -135,9 +119,11 @@ class Backtracking:
     checked: bool = True
 
     def rate(self, step: int, last: float) -> float:
+        """Return the length to try at step 0, 1, ...; last: length of the step before."""
         return self.first if step == 0 else min(self.longest, self.growth * last)
 
     def done(self, old: float, new: float, residual: float) -> bool:
+        """Return whether to stop: R before and after a step, and the residual, 0 at the optimum."""
         return old - new <= self.tolerance * abs(new) and residual < self.residual
 
 
@@ -157,6 +143,7 @@ class Release:
         return old - new < self.tolerance * abs(old)
 
 
+Schedule: TypeAlias = Backtracking | Release
 SCHEDULES: MappingProxyType[str, Schedule] = MappingProxyType(
     {"backtracking": Backtracking(), "release": Release()}
 )
@@ -174,12 +161,15 @@ class _OffsetLogPartition:
     sums: F64
 
     def posterior(self, potentials: BatchPotentials, *, counted: bool) -> BatchPosterior:
-        """Overwrites the potentials if they depend on the position; counted: with sums of edges."""
+        """Run forward-backward; potentials that depend on the position are overwritten.
+
+        counted: also sum the marginals of edges.
+        """
         rows = self.rows[potentials.batch.lo]
         node = rows.shifted(potentials.node, self.offset)
-        found = replace(potentials, node=node).posterior(counted=counted)
-        rows.add_sums(found.node, self.sums)
-        return found
+        posterior = replace(potentials, node=node).posterior(counted=counted)
+        rows.add_sums(posterior.node, self.sums)
+        return posterior
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         return PotentialGradient.of_log_z(self.posterior(potentials, counted=True), 1.0)
@@ -197,35 +187,35 @@ class RegularizedPosterior:
     penalty: Regularizer
     lam: float
     #: weights of the last model and log-potentials of all parts under them, as most steps need them
-    _kept: list[tuple[F64, list[list[BatchPotentials]]]] = field(default_factory=list, init=False)
+    _scored: list[tuple[F64, list[list[BatchPotentials]]]] = field(default_factory=list, init=False)
 
     @cached_property
     def _rows(self) -> list[dict[int, BatchRows]]:
         """Of each part: the rows of the tokens of its batches, by their first token."""
         rows = self.penalty.rows
         return [
-            {x.lo: BatchRows.build(own[x.tokens], len(rows.fixed)) for x in data.batches}
-            for data, own in zip(self.parts, split_tokens(rows.row_of, self.parts), strict=True)
+            {x.lo: BatchRows.build(row_of[x.tokens], len(rows.fixed)) for x in data.batches}
+            for data, row_of in zip(self.parts, split_tokens(rows.row_of, self.parts), strict=True)
         ]
 
     def model(self, weights: F64) -> Posterior:
-        """p_theta; keeps the scores of the text unless transitions depend on the position."""
-        self._kept.clear()
+        """Return p_theta; store the scores of the text if all transitions are the same."""
+        self._scored.clear()
         if not any(data.varying for data in self.parts):
-            self._kept.append((weights, [list(text) for text in self._text(weights)]))
+            self._scored.append((weights, [list(text) for text in self._text(weights)]))
         space = self._new_space()
         space.offset[:] = 0.0
         return self._posterior(weights, space)
 
     def _text(self, weights: F64) -> Sequence[Iterable[BatchPotentials]]:
-        """Log-potentials of each part, batch by batch."""
-        for kept, text in self._kept:
-            if kept is weights:
+        """Return the log-potentials of each part, batch by batch."""
+        for scored, text in self._scored:
+            if scored is weights:
                 return text
         return [self.crf.potentials(data, weights) for data in self.parts]
 
     def _new_space(self) -> _Space:
-        """Space for a posterior, in one piece.
+        """Allocate space for a posterior, in one piece.
 
         The C library hands the pages of several large arrays back to the system when they are
         freed; to get new ones took a third of a step.
@@ -236,16 +226,16 @@ class RegularizedPosterior:
         return _Space(offset.reshape(R + 1, K), sums.reshape(R, K), rows.reshape(R, P))
 
     def posterior(self, weights: F64, offset: F64, *, counted: bool = False) -> Posterior:
-        """One forward-backward over the text; counted: with expected features."""
+        """Run one forward-backward over the text; counted: with expected features."""
         space = self._new_space()
         space.offset[:] = offset
         return self._posterior(weights, space, counted=counted)
 
     def _posterior(self, weights: F64, space: _Space, *, counted: bool = False) -> Posterior:
-        """space: the offset filled in."""
+        """Do the work of `posterior`.  space: its offset is filled in."""
         (offset, sums, rows), counts = space, None
         sums[:] = 0.0
-        terms = [_OffsetLogPartition(offset, own, sums) for own in self._rows]
+        terms = [_OffsetLogPartition(offset, part, sums) for part in self._rows]
         if counted:
             expectation = self.crf.expect(list(zip(self.parts, terms, strict=True)), weights)
             log_z, counts = expectation.values, expectation.counts
@@ -262,15 +252,15 @@ class RegularizedPosterior:
         return Posterior(weights, offset, log_z, sums, m, h, slope, counts)
 
     def restarted(self, q: Posterior, model: Posterior) -> Posterior:
-        """The model's weights under the offsets of q."""
+        """Return the posterior of the model's weights and the offsets of q."""
         return self.posterior(model.weights, q.offset) if q.offset.any() else model
 
     def counted(self, q: Posterior) -> Posterior:
-        """The same with its expected features."""
+        """Return the same posterior with its expected features."""
         return q if q.counts is not None else self.posterior(q.weights, q.offset, counted=True)
 
     def divergence(self, q: Posterior, p: Posterior) -> float:
-        """sum_i KL(q_i || p_i); q needs its counts unless both have the same weights."""
+        """Return sum_i KL(q_i || p_i); q needs its counts unless both have the same weights."""
         total = float(np.vdot(q.sums, (q.offset - p.offset)[:-1]))
         total -= math.fsum(q.log_z - p.log_z)
         if q.weights is p.weights:
@@ -278,28 +268,28 @@ class RegularizedPosterior:
         return total + dot(q.expected_counts(), q.weights - p.weights)
 
     def value(self, q: Posterior, model: Posterior) -> Value:
-        """R(q) under a model."""
+        """Return R(q) under a model, with its parts."""
         kl = self.divergence(q, model)
         return Value(kl + self.lam * q.penalty, kl, q.penalty)
 
     def residual(self, q: Posterior) -> float:
-        """Largest |a + lam dh/dm|: 0 at the optimum, if theta~ = theta."""
+        """Return the largest |a + lam dh/dm|: 0 at the optimum, if theta~ = theta."""
         return float(np.abs(q.offset[:-1] + self.lam * q.gradient).max(initial=0.0))
 
     def step(self, q: Posterior, model: Posterior, eta: float) -> Posterior:
-        """The step (*) of length eta."""
+        """Make the step (*) of length eta: equation 20."""
         weights = model.weights
         if moved := q.weights is not weights:
             weights = np.empty_like(q.weights)
             combine(1.0 - eta, q.weights, eta, model.weights, weights)
         space = self._new_space()
-        own, at = space.offset[:-1].reshape(-1), q.offset[:-1].reshape(-1)
-        combine(1.0 - eta, at, -eta * self.lam, q.gradient.reshape(-1), own)
+        new, at = space.offset[:-1].reshape(-1), q.offset[:-1].reshape(-1)
+        combine(1.0 - eta, at, -eta * self.lam, q.gradient.reshape(-1), new)
         space.offset[-1] = 0.0
         return self._posterior(weights, space, counted=moved)
 
     def descends(self, new: Posterior, old: Posterior, eta: float, gap: float) -> bool:
-        """lam D_h(new, old) <= (1 / eta - 1) KL(new || old): then R(new) <= R(old).
+        """Test lam D_h(new, old) <= (1 / eta - 1) KL(new || old): then R(new) <= R(old).
 
         gap: KL(new || old).
         """
@@ -309,36 +299,36 @@ class RegularizedPosterior:
     def minimize(
         self, start: Posterior, model: Posterior, schedule: Schedule
     ) -> tuple[Posterior, dict[str, Any]]:
-        """Steps from `start`: the best q that was met, and what happened, for the record."""
+        """Step from `start`; return the best q that was met, and what happened, for the record."""
         q, value = start, self.value(start, model)
         best, least = q, value.r
-        found: dict[str, Any] = {"start": value.r, "etas": [], "halvings": 0, "stopped": "steps"}
+        notes: dict[str, Any] = {"start": value.r, "etas": [], "halvings": 0, "stopped": "steps"}
         eta, grows = 0.0, True
         for number in range(schedule.most_steps):
             eta = schedule.rate(number, eta) if grows else eta
             new = self.step(q, model, eta)
             if schedule.checked:
                 new, eta, grows, halvings = self._halved(new, q, model, eta)
-                found["halvings"] += halvings
+                notes["halvings"] += halvings
                 if eta < SHORTEST:
-                    found["stopped"] = "no step"
+                    notes["stopped"] = "no step"
                     break
-            found["etas"].append(eta)
+            notes["etas"].append(eta)
             q, before, value = new, value, self.value(new, model)
             if value.r <= least + q.rounding:  # of equals the last: nearest to the fixed point
                 best, least = q, min(least, value.r)
             if schedule.done(before.r, value.r, self.residual(q)):
                 # R is a sum of terms that are each rounded, q.rounding that of its divergence.
                 rose = value.r > before.r + q.rounding + 4 * np.finfo(float).eps * abs(before.r)
-                found["stopped"] = "rise" if rose else "converged"
+                notes["stopped"] = "rise" if rose else "converged"
                 break
-        return best, {**found, "residual": self.residual(best)}
+        return best, {**notes, "residual": self.residual(best)}
 
     def _halved(
         self, new: Posterior, q: Posterior, model: Posterior, eta: float
     ) -> tuple[Posterior, float, bool, int]:
-        """The first step of length eta, eta / 2, ... that descends; its length; whether the next
-        may be longer, which rounding cannot tell; halvings.
+        """Return the first step of length eta, eta / 2, ... that descends; its length; whether the
+        next may be longer, where rounding does not hide it; the number of halvings.
         """
         halvings = 0
         while not self.descends(new, q, eta, gap := self.divergence(new, q)):

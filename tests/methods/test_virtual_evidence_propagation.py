@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sslbench.engine.graph.propagation.kernels import shared_threshold
+from sslbench.engine.compilation.threads import using_threads
 from sslbench.engine.graph.propagation.solver import EdgeCount
-from sslbench.engine.graph.propagation.sparse import Penalty, propagate_unnormalized
+from sslbench_methods.virtual_evidence.kernels import shared_threshold
+from sslbench_methods.virtual_evidence.propagation import Penalty, propagate_unnormalized
 from support.propagation_oracle import (
     LABELED,
     distributions,
@@ -153,3 +154,15 @@ def test_lam_must_be_positive() -> None:
 def test_too_few_sweeps_raise() -> None:
     with pytest.raises(ArithmeticError, match="after 2 sweeps"):
         propagate_unnormalized(six(), R, LABELED, MU, LAM, "l1sq", max_steps=2)
+
+
+@pytest.mark.parametrize("penalty", ["l2sq", "l1sq"])
+def test_results_are_independent_of_threads(penalty: Penalty) -> None:
+    W, labeled = random_graph(1, 1200, 0.01), np.arange(1200) % 9 == 0
+    r, results = distributions(3, 1200, 7), []
+    for threads in (1, 2, 3):
+        with using_threads(threads):
+            results.append(propagate_unnormalized(W, r, labeled, MU, LAM, penalty))
+    assert np.isfinite(results[0]).all()
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])

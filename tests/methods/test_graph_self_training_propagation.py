@@ -13,9 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from sslbench.engine.graph.propagation.quadratic import propagate, propagate_optimum, roughness
-from sslbench.engine.graph.propagation.solver import EdgeCount
+from sslbench.engine.graph.propagation.quadratic import propagate_optimum, roughness
+from sslbench.engine.graph.propagation.solver import EdgeCount, Edges
 from sslbench.engine.types import F64, Bool
+from sslbench_methods.graph_self_training.algorithm import propagate
+from sslbench_methods.graph_self_training.kernels import jacobi_step
 from support.propagation_oracle import (
     LABELED,
     distributions,
@@ -233,3 +235,18 @@ def test_too_few_steps_raise() -> None:
         propagate_optimum(
             random_graph(1, 60), distributions(1, 60, 2), np.arange(60) < 5, 5.0, 1e-4, max_steps=2
         )
+
+
+@pytest.mark.parametrize("K", [1, 3, 8, 12, 17, 40])
+def test_a_jacobi_step(K: int) -> None:
+    rng, V = np.random.default_rng(K), 30
+    W = random_graph(2, V)
+    q, r, labeled = distributions(1, V, K), distributions(2, V, K), rng.random(V) < 0.3
+    scale = rng.uniform(0.1, 1, V)
+    scale[0] = 0.0
+    wanted = scale[:, None] * (labeled[:, None] * r + 0.4 * W.toarray() @ q + 0.01)
+    wanted[0] = q[0]
+    edges = Edges.from_matrix(W, V)
+    out = np.empty_like(q)
+    jacobi_step(*edges.csr, q, r, labeled, 0.4, 0.01, scale, out)
+    np.testing.assert_allclose(out, wanted, rtol=0, atol=1e-13)

@@ -1,0 +1,86 @@
+"""The embedded models: the same bits whatever the number of threads, and checks of their input."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sslbench.engine.compilation.threads import using_threads
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.crf import ChainCRF, ChainModel
+from sslbench.engine.features import TemplateFeaturizer
+from sslbench.engine.types import F64
+from sslbench_methods.jess_cm.models import EmbeddedModels
+from support.symbol_counts import whole
+from support.synth_text import synth_text
+from support.threads import THREADS
+
+TEMPLATES = [
+    "word[0]",
+    "word[-1]|word[0]",
+    "bag: word[-3..-1]",
+    "word.suffix2[0]",
+    "edge: word[0]",
+    "edge: word.suffix1[-1]",
+    "edge: word.suffix2[0]",
+]
+
+
+def counted() -> list[F64]:
+    corpus = synth_text(300, seed=1)
+    column = corpus.column("label")
+    codes, labels = column.codes.astype(np.int32), tuple(column.vocabulary.strings)
+    featurizer = TemplateFeaturizer(TEMPLATES)
+    tables = EmbeddedModels.build(featurizer.templates, len(labels), [corpus], 2)
+    crf = ChainModel().prepare(featurizer, corpus, codes, labels, n_factors=tables.n_models)
+    rng = np.random.default_rng(0)
+    crf.weights = rng.normal(0, 0.3, len(crf.weights))
+    tables.state[:] = rng.normal(-5, 1, tables.state.shape)
+    tables.arc[:] = rng.normal(-5, 1, tables.arc.shape)
+    crf.weights[crf.factor_indices] = np.abs(crf.weights[crf.factor_indices])
+    counts = tables.expected_counts(crf, [corpus])
+    bound = tables.bind(corpus)
+    assert bound.arc.shape[1] >= 2
+    assert bound.state.shape[1] >= 3
+    counted = [counts.chain, whole(counts.state), whole(counts.arc), np.array(counts.log_z)]
+    moved = [
+        tables.renew("state", counts.state, np.ones(tables.n_models), 0.1),
+        tables.renew("arc", counts.arc, np.ones(tables.n_models), 0.1),
+    ]
+    return [*counted, np.array(moved), tables.state, tables.arc]
+
+
+def test_counts_and_renewed_tables_have_the_same_bits() -> None:
+    with using_threads(1):
+        expected = counted()
+    for threads in THREADS[1:]:
+        with using_threads(threads):
+            for found, wanted in zip(counted(), expected, strict=True):
+                np.testing.assert_array_equal(found, wanted)
+
+
+CORPUS = Corpus(
+    {"word": Column(Vocabulary(["a", "b", "c"]), np.array([0, 1, 2, 0, 1], np.int32))},
+    np.array([0, 3, 5]),
+)
+
+
+def crf_of(n_factors: int) -> ChainCRF:
+    featurizer = TemplateFeaturizer(["word[0]", "edge: word[0]"])
+    gold = np.array([0, 1, 0, 0, 1], np.int32)
+    return ChainModel().prepare(featurizer, CORPUS, gold, ("X", "Y"), n_factors=n_factors)
+
+
+def test_tables_of_another_text() -> None:
+    tables = EmbeddedModels.build(TemplateFeaturizer(["word[0]"]).templates, 2, [CORPUS], 1)
+    crf = crf_of(n_factors=tables.n_models)
+    longer = Corpus.concatenate([CORPUS, CORPUS])
+    with pytest.raises(ValueError, match="tables of 5 tokens"):
+        crf.decode(crf.encode(longer, tables.bind(CORPUS)))
+    with pytest.raises(ValueError, match="2 factor features, the model has 3"):
+        crf_of(n_factors=3).encode(CORPUS, tables.bind(CORPUS))
+    bound = tables.bind(CORPUS)
+    with pytest.raises(ValueError, match="state rows"):
+        replace(bound, state=bound.state + 99)
