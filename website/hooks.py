@@ -30,7 +30,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     pages = [p for p in places().values() if p.endswith(".md")]
     replications = sorted(p for p in pages if p.startswith("replications/"))
     results = ["board.md", "leaderboard/index.md", *replications, "performance.md"]
-    project = ["architecture.md", "glossary.md", "contributing.md", "changelog.md"]
+    releases = sorted((p for p in pages if p.startswith("releases/")), reverse=True)
+    project = ["architecture.md", "glossary.md", "contributing.md", "changelog.md", *releases]
     placed = {"index.md", *results, *project}
     guides = [p for p in pages if "/" not in p and p not in placed]
     tutorials = sorted(p for p in pages if p.startswith(("tutorials/", "notebooks/")))
