@@ -9,7 +9,7 @@ import sslbench
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGES = {path.parent.name for path in Path(sslbench.__file__).parent.glob("*/__init__.py")}
-OTHERS = {"attacks", "benchmarks", "datasets", "docs", "methods", "plugins", "support"}
+OTHERS = {"attacks", "benchmarks", "datasets", "docs", "methods", "plugins", "studies", "support"}
 
 
 def test_folders_are_those_of_the_packages() -> None:

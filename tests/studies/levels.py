@@ -1,7 +1,7 @@
 """The level of the test of the methods under normal distributions and many sentences.
 
-``python -m sslbench.report.levels`` prints, by number of draws, the lowest and the highest share of
-true null hypotheses that are rejected at 0.05, over all ratios of the variances.
+``PYTHONPATH=tests python -m studies.levels`` prints, by number of draws, the lowest and the highest
+share of true null hypotheses that are rejected at 0.05, over all ratios of the variances.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from sslbench.report.simulate import NULLS, WORLDS, Cell, comparisons, main, simulate
+from studies.simulate import NULLS, WORLDS, Cell, comparisons, main, simulate
 
 USUAL = WORLDS["usual"]
 

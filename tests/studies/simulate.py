@@ -1,7 +1,8 @@
 """How often the tests of the leaderboard are wrong: comparisons of made-up taggers.
 
-``python -m sslbench.report.simulate`` prints a line of a Markdown table for every null hypothesis,
-metric, number of draws and size of the test set. docs/statistics.md has the model and the results.
+``PYTHONPATH=tests python -m studies.simulate`` prints a line of a Markdown table for every null
+hypothesis, metric, number of draws and size of the test set. docs/statistics.md has the model and
+the results.
 """
 
 from __future__ import annotations

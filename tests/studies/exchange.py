@@ -1,6 +1,6 @@
 """A null hypothesis from real runs: one method against itself, with other draws.
 
-    python -m sslbench.report.exchange STORE
+    PYTHONPATH=tests python -m studies.exchange STORE
 
 The seeds of a method are cut at random into two sets of S, which are compared as if they belonged
 to two methods. Samples and training noise are real, and there is nothing to find. Comparisons share

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.report.draws import compare_methods, values
-from sslbench.report.exchange import cells, exchanged, main
 from sslbench.report.significance import count_table
+from studies.exchange import cells, exchanged, main
 from support.board_records import record
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
