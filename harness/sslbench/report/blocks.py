@@ -2,7 +2,8 @@
 
 A block begins with one of these lines, and ends with ``<!-- end -->``; what is between is replaced:
 
-    <!-- suite NAME SIZE means -->         (or scores)
+    <!-- suite NAME SIZE means -->         all means, or "scores": methods by datasets
+    <!-- suite NAME SIZE summary LINE LINE ... -->       some lines, in four columns
     <!-- gains NAME | COLUMNS | METRIC METRIC ... -->         see `sslbench.report.gain_table`
     <!-- gains NAME | COLUMNS | METRIC METRIC ... | LINES -->
     <!-- ledger PAPER | TABLE -->          a table of a paper
@@ -19,7 +20,7 @@ from sslbench.engine.errors import UserError
 from sslbench.report.board import Board
 from sslbench.report.gain_table import gain_table
 from sslbench.report.ledger import Line
-from sslbench.report.render import markdown_table, means, scores
+from sslbench.report.render import markdown_table, means, scores, summary
 
 _BLOCK = re.compile(
     r"(?P<begin><!-- (?P<kind>suite|gains|ledger) (?P<about>[^\n]+?) -->\n)"
@@ -65,12 +66,14 @@ def _belongs(block: re.Match[str], name: str) -> bool:
 def _lines(block: re.Match[str], board: Board, ledger: Sequence[Line]) -> list[str]:
     """What stands in a block; UserError for a wrong one."""
     if block["kind"] == "suite":
-        _, size, kind = [*block["about"].split(), "", ""][:3]
+        size, form, *names = [*block["about"].split(), "", ""][1:]
         if size not in board.sizes:
             raise UserError(f"no size {size}", hint=", ".join(board.sizes))
-        if kind not in {"means", "scores"}:
-            raise UserError(f"{kind!r} is neither means nor scores")
-        return (means if kind == "means" else scores)(board, size)
+        if form == "summary":
+            return summary(board, size, list(filter(None, names)))
+        if form not in {"means", "scores"}:
+            raise UserError(f"{form!r} is neither means, scores nor summary")
+        return (means if form == "means" else scores)(board, size)
     words = block["about"].split(" | ")
     if block["kind"] == "gains":
         if len(words) not in {3, 4}:

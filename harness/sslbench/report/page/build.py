@@ -29,8 +29,9 @@ from sslbench.report.overview import (
     pareto_svg,
 )
 from sslbench.report.rows import Row
-from sslbench.report.wording import LEGEND, NUMERIC, WRAPPED, about, cells, head, heading, power
+from sslbench.report.wording import HEADINGS, LEGEND, about, cells, head, heading, percent, power
 
+_GAP = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
 QUESTIONS = ("words", "labels", "length")
 _LEDGER_HEAD = ("table", "row", "column", "printed", "data", "ours", "95 %", "verdict", "reason")
 
@@ -77,8 +78,7 @@ def page(board: Board, sources: Sources) -> str:
         overviews=[part for view in views if (part := _overview(view))],
         datasets=_datasets(board),
         legend=LEGEND,
-        numeric=NUMERIC,
-        wrapped=WRAPPED,
+        headings=HEADINGS,
         **_ledger(sources.ledger),
     )
 
@@ -118,8 +118,8 @@ def _headline(
         for run_id in line.run_ids[0]:
             printed.setdefault(run_id, []).append(line)
     heads: list[Any] = []
-    best = next((view.lines for view in views if len(view.columns) > 1), ())
-    names = [*best, *(name for name in board.lines if name not in best)]
+    ranked = next((view.lines for view in views if len(view.columns) > 1), ())
+    names = list(dict.fromkeys([*(line.name for line in ranked), *board.lines]))
     lines: list[Any] = [{"name": name, "cells": []} for name in names]
     places: dict[str, Any] = {}
     for view in views:
@@ -162,28 +162,31 @@ def _base(board: Board, column: int) -> Row | None:
     return next((row for row in rows if row is not None), None)
 
 
+def _value(number: float | None, digits: int) -> str:
+    return "" if number is None else f"{number:.{digits}f}"
+
+
 def _cell(place: Place | None, key: str) -> dict[str, Any]:
-    blank = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
     if place is None:
-        return blank
+        return _GAP
     row = place.row
     if row is None or place.gap:
-        return {**blank, "place": key, "texts": (place.gap, "", "", "")}
+        return {**_GAP, "place": key, "texts": (place.gap, "", "", "")}
     spent = cost(row)
+    seconds = None if spent is None else spent.train_s
     gain = None if row.paired is None else 100 * row.paired.difference
     return {
         "kind": " ".join(_kinds(row, place)),
-        "score": f"{row.mean or 0:.6f}",
-        "gain": "" if gain is None else f"{gain:.4f}",
-        "cost": "" if spent is None else f"{spent.train_s:.2f}",
+        "score": _value(row.mean or 0, 6),
+        "gain": _value(gain, 4),
+        "cost": _value(seconds, 2),
         "place": key,
-        "texts": (
-            f"{100 * (row.mean or 0):.2f}",
-            _ranks(row),
-            _gain(row),
-            "" if spent is None else f"{spent.train_s:.0f} s",
-        ),
+        "texts": (percent(row.mean or 0), _ranks(row), _gain(row), _seconds(seconds)),
     }
+
+
+def _seconds(number: float | None) -> str:
+    return "" if number is None else f"{number:.0f} s"
 
 
 def _kinds(row: Row, place: Place) -> Iterator[str]:
@@ -216,24 +219,17 @@ def _gain(row: Row) -> str:
 
 def _mean_cell(name: str, view: Overview) -> dict[str, Any]:
     """Mean rank, gain and cost of a line over the columns of a size, if it has all of them."""
-    blank = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
-    if name not in view.lines:
-        return blank
-    i = view.lines.index(name)
-    gain, seconds = view.gains[i] if view.gains else None, view.cpu_s[i]
-    texts = (
-        f"{view.ranks[i]:.2f}",
-        view.groups[i],
-        "" if gain is None else f"{gain:+.2f}",
-        "" if seconds is None else f"{seconds:.0f} s",
-    )
+    line = view.line(name)
+    if line is None:
+        return _GAP
+    gain = "" if line.gain is None else f"{line.gain:+.2f}"
     return {
         "kind": "total",
-        "score": f"{view.ranks[i]:.4f}",
-        "gain": "" if gain is None else f"{gain:.4f}",
-        "cost": "" if seconds is None else f"{seconds:.2f}",
+        "score": _value(line.rank, 4),
+        "gain": _value(line.gain, 4),
+        "cost": _value(line.cpu_s, 2),
         "place": None,
-        "texts": texts,
+        "texts": (f"{line.rank:.2f}", line.group, gain, _seconds(line.cpu_s)),
     }
 
 
