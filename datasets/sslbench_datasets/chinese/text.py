@@ -248,8 +248,8 @@ def raw_text(
 ) -> Shards:
     """The characters of segmented files as column word, coded by `vocabulary`.
 
-    files: registered ones, or the user's own.
-    forms: characters to replace (code point -> code point), as in the dataset's own text.
+    files: registered ones, or those of the user.
+    forms: characters to replace (code point -> code point), as in the text of the dataset.
     UserError for a file that is missing and cannot be downloaded.
     """
     codes: list[I32] = []

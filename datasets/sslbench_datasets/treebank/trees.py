@@ -2,7 +2,7 @@
 
 Source: A. Bies et al., Bracketing guidelines for Treebank II style Penn Treebank project, 1995.
 ``( (S (NP (DT the) (NN board)) ...) )``: the outermost bracket may lack a label, white space is
-free, a file holds any number of trees. A leaf is ``(TAG word)``, brackets in the text are -LRB- and
+free, a file has any number of trees. A leaf is ``(TAG word)``, brackets in the text are -LRB- and
 -RRB-. Each outermost bracket is one sentence. Words are not normalized (``1\\/2``).
 """
 

@@ -37,7 +37,7 @@ def with_blocks(
     UserError for a file without a block of this suite or of the ledger, a block of a size, columns
     or metric that the board does not have, or of a table that the ledger does not have.
     """
-    found = {}
+    files = {}
     for path in paths:
         text = path.read_text(encoding="utf-8")
         if not any(_belongs(block, name) for block in _BLOCK.finditer(text)):
@@ -54,8 +54,8 @@ def with_blocks(
                 raise UserError(error.message, file=path, line=line, hint=error.hint) from None
             parts += [text[at : block.start()], block["begin"], *(f"{each}\n" for each in lines)]
             at = block.end() - len(block["end"])
-        found[os.path.relpath(path, folder)] = "".join([*parts, text[at:]]).encode()
-    return found
+        files[os.path.relpath(path, folder)] = "".join([*parts, text[at:]]).encode()
+    return files
 
 
 def _belongs(block: re.Match[str], name: str) -> bool:

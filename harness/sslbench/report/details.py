@@ -1,4 +1,4 @@
-"""What a page tells about one line in one column: a list of names and texts."""
+"""The details of one line in one column of a page: a list of names and texts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def details(
     if place.row is not None:
         row = place.row
         entries += [*_result(row, column), *_made(row), *_cost(row)]
-        entries += [(f"gain by {name}", _parts(found)) for name, found in parts.items() if found]
+        entries += [(f"gain by {name}", _parts(each)) for name, each in parts.items() if each]
         entries += _origin(row, marks)
     entries += [("in the paper", _printed(line)) for line in printed]
     entries.append(("command", place.command))
@@ -87,7 +87,7 @@ def _made(row: Row) -> Iterator[Entry]:
     yield "tuning trials", [*shown, *([f"and {more} more"] if more > 0 else [])]
     rounds = [len(r.trace["rounds"]) for r in records if isinstance(r.trace.get("rounds"), list)]
     yield "rounds", ", ".join(map(str, rounds))
-    forecasts = [told.value for r in records if (told := foretold(r.trace)) is not None]
+    forecasts = [each.value for r in records if (each := foretold(r.trace)) is not None]
     yield "forecast", ", ".join(f"{value:+.2f}" for value in forecasts)
     yield (
         "sentences",
@@ -115,7 +115,7 @@ def _cost(row: Row) -> Iterator[Entry]:
         for name, seconds in record.timing.items():
             if name not in ("tune_stored", "compile"):  # not spent in this run
                 phases.setdefault(name, []).append(seconds)
-    medians = {name: statistics.median(found) for name, found in phases.items()}
+    medians = {name: statistics.median(each) for name, each in phases.items()}
     longest = sorted(medians, key=lambda name: -medians[name])[:_PHASES]
     yield "phases", ", ".join(f"{name} {medians[name]:.2f} s" for name in longest)
 
@@ -141,9 +141,9 @@ def _origin(row: Row, marks: Mapping[str, str]) -> Iterator[Entry]:
     )
     code = {name: digest for run in runs for name, digest in run.code.items()}
     yield "code", ", ".join(f"{name} {digest[:8]}" for name, digest in sorted(code.items()))
-    found = runs[0].environment if runs else {}
+    machine = runs[0].environment if runs else {}
     parts = ("cpu", "processor", "system")
-    yield "machine", ", ".join(str(found[name]) for name in parts if name in found)
+    yield "machine", ", ".join(str(machine[name]) for name in parts if name in machine)
     duplicates = runs[0].audit.get("duplicates", {}) if runs else {}
     yield "duplicates", ", ".join(f"{name} {count}" for name, count in duplicates.items() if count)
     lines = dict.fromkeys(line for run in runs for line in run.warnings)

@@ -1,4 +1,4 @@
-"""Tables of gains: what each line of a board has more than its baseline, in some of its columns."""
+"""Tables of gains over the baseline, for chosen columns."""
 
 from __future__ import annotations
 

@@ -127,8 +127,8 @@ def grid(board: Board, size: str) -> tuple[list[str], list[list[str]]]:
         if any((name, i) in board.places for i in view.columns):
             means_of = view.line(name)
             mean = "" if means_of is None else f"{means_of.rank:.2f}"
-            row_of = [board.score(name, i) for i in view.columns]
-            texts = ["" if row is None else percent(row.mean or 0) for row in row_of]
+            cells_of = [board.score(name, i) for i in view.columns]
+            texts = ["" if row is None else percent(row.mean or 0) for row in cells_of]
             rows.append([name, *[mean] * with_mean, *texts])
     return names, rows
 

@@ -56,7 +56,7 @@ class Row:
         not verified.
     rank: 1 = best of the rows with all shared seeds; None = not one of these.
     rank_low, rank_high: the ranks that pairwise tests leave open; None without them.
-    group: rows with a letter in common cannot be told apart; "" without pairwise tests.
+    group: rows with a letter in common do not differ significantly; "" without pairwise tests.
     paired: the methods, compared with the baseline on common seeds.  p_holm: corrected for the
         table.  taggers, taggers_holm: likewise for these taggers.  draws: of the comparison.
     """
@@ -143,7 +143,7 @@ def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
     """Short names of rows.
 
     The method, "guarded" if it is; featurizer and model if they differ among `keys`; the parameters
-    that differ among the keys of the method; hashes if nothing else tells two rows apart.
+    that differ among the keys of the method; hashes if nothing else distinguishes two rows.
     """
     varied = [part for part in ("featurizer", "model") if len({getattr(k, part) for k in keys}) > 1]
     methods: dict[str, list[RowKey]] = defaultdict(list)
@@ -185,8 +185,8 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row
     """A row without rank and comparison; shared: the seeds of the ranked rows."""
     good = {seed: cells[seed] for seed in sorted(cells) if successful(cells[seed])}
     missing = tuple(seed for seed in shared if seed not in good)
-    own = [seed for seed in good if seed in shared] if not missing else list(good)
-    counted = distinct([(seed, fingerprint(good[seed])) for seed in own])
+    usable = [seed for seed in good if seed in shared] if not missing else list(good)
+    counted = distinct([(seed, fingerprint(good[seed])) for seed in usable])
     scores = {seed: record.score or 0.0 for seed, record in good.items()}
     values = [scores[seed] for seed in counted]
     sizes = [record.data.get("sentences", {}).get("labeled") for record in good.values()]
@@ -201,7 +201,7 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row
         seeds=tuple(good),
         scores=tuple(scores.values()),
         counted=counted,
-        repeats=len(own) - len(counted),
+        repeats=len(usable) - len(counted),
         missing=missing,
         failed=sum(record.status != "ok" for record in cells.values()),
         wall_s=_median(record.wall_s for record in good.values()),
@@ -257,9 +257,10 @@ def _notes(
         same = [seed for seed in good if fingerprint(good[seed]) is not None]
         if len(same) > 1:
             notes.append(f"{len(same)} identical runs counted once")
-    kept = [s for s, record in good.items() if _guard_kept(record) == "baseline"]
-    if kept:
-        notes.append(f"the guard kept the baseline: seeds {', '.join(map(str, kept))}")
+    baseline = [s for s, record in good.items() if _guard_chose(record) == "baseline"]
+    if baseline:
+        seeds = ", ".join(map(str, baseline))
+        notes.append(f"the guard kept the baseline: seeds {seeds}")
     if any(record.tuned.status == "untuned" for record in good.values()):
         notes.append("untuned")
     if any(record.audit.get("dev_labels") for record in good.values()):
@@ -269,10 +270,10 @@ def _notes(
     return tuple(notes)
 
 
-def _guard_kept(record: RunRecord) -> str | None:
-    """What the guard kept; None without one, or with one for each fold."""
-    kept: str | None = record.trace.get("guard", {}).get("kept")
-    return kept
+def _guard_chose(record: RunRecord) -> str | None:
+    """The choice of the guard; None without one, or with one for each fold."""
+    choice: str | None = record.trace.get("guard", {}).get("kept")
+    return choice
 
 
 def marked(row: Row, marks: Mapping[str, str]) -> Row:

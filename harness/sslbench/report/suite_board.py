@@ -50,7 +50,7 @@ def suite_board(
 
 
 def _named(table: Table, by_run: Mapping[str, Cell]) -> Table:
-    """The table with the names of lines for its rows, where they tell rows apart."""
+    """The table with the names of lines for its rows, where they distinguish rows."""
 
     def line(row: Row) -> str:
         return by_run[next(iter(row.cells.values())).run_id].line

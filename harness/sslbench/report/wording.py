@@ -13,15 +13,15 @@ FEW_DRAWS = 4
 
 LEGEND = (
     "Scores and differences are percentages on the test split; mean and standard deviation (sd)"
-    " are over seeds. Each seed draws its own labeled sample, the same for every method.",
+    " are over seeds. Each seed draws another labeled sample, the same for every method.",
     "The methods: differences, 95 % interval and p are for other draws and other sentences of the"
     " same kind. These taggers: the trained models are fixed, other sentences might have come"
     " (approximate randomization test). An interval excludes 0 exactly if its p is at most 0.05;"
     " intervals are not corrected. Holm: corrected for the comparisons of the table.",
     "ranks: those that remain possible when all ranked rows are compared in pairs (the methods,"
-    " Holm). group: rows with a letter in common cannot be told apart.",
+    " Holm). group: rows with a letter in common do not differ significantly.",
     "Ranks are over the seeds that the ranked rows share. Rows below them, without a rank, lack a"
-    " successful run for one of these seeds; their mean is over their own seeds.",
+    " successful run for one of these seeds; their mean is over the seeds that they have.",
     "Identical runs, where there is nothing to draw, are counted once.",
     "tuning: trials and their CPU seconds, of all seeds, or of the draw that all are tuned on."
     " untuned: the method has nothing to search in a table with a tuning budget.",

@@ -1,4 +1,4 @@
-"""Write a small plugin package to start from: it installs, runs and passes its own tests.
+"""Write a small plugin package that installs, runs and passes its tests.
 
 The templates are the files below ``templates``: those of "common" and those of the kind.
 """

@@ -34,7 +34,7 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ----------
     datasets: names or patterns such as ``ud_*``.
     methods: names; "all" = every registered one. without: of these, those that are left out.
-    variant: what tells these rows from others of the same methods, in words.
+    variant: distinguishes these rows from others of the same methods, in words.
     labeled, unlabeled: sizes as for ``sslbench run``; unlabeled "all" = no cap.
     seeds: number of draws, 0 and up.
     set: ``key=value``; ``key=value,value`` = a row for each.
@@ -148,21 +148,21 @@ def read_suite(given: str) -> Suite:
         raise UserError("no such suite", file=path, hint="give a file, or its name") from None
     except UnicodeDecodeError as error:
         raise UserError(f"not UTF-8: {error.reason}", file=path) from None
-    found = _parse(text, path)
+    file = _parse(text, path)
     stem = path.parent.name if path.stem == "suite" else path.stem
     return Suite(
         path=path,
         name=stem,
-        title=found.title,
-        about=found.about,
-        store=path.parent / found.store,
-        out=path.parent / found.out,
-        ledger=path.parent / found.ledger if found.ledger else None,
-        paper=found.paper,
-        include=tuple(path.parent / name for name in found.include),
-        timeout=found.timeout,
-        blocks=[_beside(block, path.parent) for block in found.cells],
-        lines=[_line(text, i, None) for i in range(len(found.cells))],
+        title=file.title,
+        about=file.about,
+        store=path.parent / file.store,
+        out=path.parent / file.out,
+        ledger=path.parent / file.ledger if file.ledger else None,
+        paper=file.paper,
+        include=tuple(path.parent / name for name in file.include),
+        timeout=file.timeout,
+        blocks=[_beside(block, path.parent) for block in file.cells],
+        lines=[_line(text, i, None) for i in range(len(file.cells))],
     )
 
 
@@ -230,8 +230,8 @@ def _methods(block: Block, plugins: Registry) -> tuple[str, ...]:
 
 
 def _datasets(patterns: Sequence[str], plugins: Registry) -> tuple[str, ...]:
-    found: list[str] = []
+    matching: list[str] = []
     for pattern in patterns:
         names = [name for name in plugins.datasets if fnmatchcase(name, pattern)]
-        found += names or [plugins.dataset(pattern).name]  # which raises
-    return tuple(dict.fromkeys(found))
+        matching += names or [plugins.dataset(pattern).name]  # which raises
+    return tuple(dict.fromkeys(matching))

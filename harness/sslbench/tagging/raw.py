@@ -31,8 +31,8 @@ _CLITIC = re.compile(r"(?i)(.+?)(n['’]t|['’](?:s|m|d|re|ve|ll))")
 def _english(line: str) -> list[str]:
     tokens: list[str] = []
     for token in _RULES.findall(line):
-        found = _CLITIC.fullmatch(token)
-        tokens += found.groups() if found else [token]
+        parts = _CLITIC.fullmatch(token)
+        tokens += parts.groups() if parts else [token]
     return tokens
 
 

@@ -38,7 +38,7 @@ _LEDGER_HEAD = ("table", "row", "column", "printed", "data", "ours", "95 %", "ve
 
 @dataclass(frozen=True)
 class Sources:
-    """What a page tells besides its board.
+    """The content of a page besides its board.
 
     marks: state by run id.  ledger: printed numbers.  summary: a line on the runs.
     """
@@ -137,16 +137,17 @@ def _headline(
                 if place is not None:
                     title = f"{line['name']} on {column.dataset}, {column.size} labeled"
                     known = printed_of(place, printed)
-                    found = details(column, place, sources.marks, _parts(board, i, place), known)
-                    places[key] = [printable(title), found]
+                    parts = _parts(board, i, place)
+                    entries = details(column, place, sources.marks, parts, known)
+                    places[key] = [printable(title), entries]
     return heads, lines, places
 
 
 def printed_of(place: Place, printed: Mapping[str, list[Line]]) -> list[Line]:
     """The lines of the ledger that name a run of the place."""
     runs = [] if place.row is None else place.row.cells.values()
-    found = {id(line): line for run in runs for line in printed.get(run.run_id, ())}
-    return list(found.values())
+    lines = {id(line): line for run in runs for line in printed.get(run.run_id, ())}
+    return list(lines.values())
 
 
 def _parts(board: Board, column: int, place: Place) -> dict[str, Parts]:
@@ -273,12 +274,12 @@ def _overview(view: Overview) -> dict[str, Any] | None:
 
 
 def _forecasts(board: Board) -> dict[str, Any]:
-    """What forecasts told of the gains; an empty picture without enough of them."""
-    found = board_cells(board)
+    """Forecasts beside gains; an empty picture without enough of them."""
+    forecasts = board_cells(board)
     return {
-        "forecast_svg": Markup(forecast_svg(found)),
+        "forecast_svg": Markup(forecast_svg(forecasts)),
         "forecast_head": FORECASTS,
-        "forecast_rows": forecast_rows(found),
+        "forecast_rows": forecast_rows(forecasts),
         "forecast_text": FORECAST_TEXT,
     }
 
@@ -288,15 +289,15 @@ def _datasets(board: Board) -> list[dict[str, Any]]:
     every = curves(board.tables)
     sections = []
     for number, name in enumerate(names):
-        own = [(i, c) for i, c in enumerate(board.columns) if c.dataset == name and c.table]
-        tables = {id(column.table) for _, column in own}
+        with_table = [(i, c) for i, c in enumerate(board.columns) if c.dataset == name and c.table]
+        tables = {id(column.table) for _, column in with_table}
         joined = [curve for curve in every if any(id(table) in tables for table in curve.tables)]
         sections.append(
             {
                 "id": f"d{number}",
                 "name": name,
                 "curves": [_curve(curve, board) for curve in joined],
-                "tables": [_table(board, i, column) for i, column in own],
+                "tables": [_table(board, i, column) for i, column in with_table],
             }
         )
     return sections
@@ -331,12 +332,12 @@ def _table(board: Board, number: int, column: Column) -> dict[str, Any]:
     if table is None:
         return {}
     base = _base(board, number)
-    found: list[tuple[str, Parts]] = []
+    gains: list[tuple[str, Parts]] = []
     if base is not None:
-        found = [
+        gains = [
             (row.name, gain_parts(row, base, "words")) for row in table.rows if row is not base
         ]
-    names = list(dict.fromkeys(name for _, parts in found for name in parts))
+    names = list(dict.fromkeys(name for _, parts in gains for name in parts))
     return {
         "heading": table.protocol,
         "about": f"{heading(table)}. {about(table)}",
@@ -345,7 +346,7 @@ def _table(board: Board, number: int, column: Column) -> dict[str, Any]:
         "rows": [(row, cells(row, table)) for row in table.rows],
         "base": base.name if base else "",
         "part_names": names,
-        "parts": [(line, *_part_texts(parts, names)) for line, parts in found if parts],
+        "parts": [(line, *_part_texts(parts, names)) for line, parts in gains if parts],
     }
 
 
