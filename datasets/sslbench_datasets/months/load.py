@@ -52,7 +52,7 @@ def load(home: DataHome, **options: object) -> Dataset:
 def month_text(home: DataHome, train: Corpus, month: Month) -> StoredShards:
     """The stories of a month, tagged as those of conll03 are; see `tagged_text`.
 
-    train: of conll03.
+    train: the train split of conll03.
     """
     key = {"files": [file.sha256 for file in FILES], "tokenizer": tokenizer.VERSION}
     words = home.derived("newswire-months", {**key, "newswire": VERSION, "month": month})

@@ -29,7 +29,7 @@ def with_case(corpus: Corpus, vocabularies: dict[str, Vocabulary]) -> Corpus:
     The first word of a sentence has no choice, nor have words of headlines: sentences of two
     letters or more that are all capitals. Labels are not read.
 
-    vocabularies: by column, used and extended.
+    vocabularies: vocabularies by column; they are extended.
     """
     sentences = zip(corpus.sentences("document"), corpus.sentences("word"), strict=True)
     case, cased = [], []
@@ -48,7 +48,7 @@ def with_case(corpus: Corpus, vocabularies: dict[str, Vocabulary]) -> Corpus:
 class Document:
     """The sentences of a document, and how its words are written where there is a choice.
 
-    forms: by the word in lower case.
+    forms: spellings by the word in lower case.
     """
 
     sentences: list[Words]

@@ -145,7 +145,7 @@ def tokenized_text(
 ) -> StoredShards:
     """The tokenized stories, column word; cached.
 
-    vocabularies: by column, used and extended.
+    vocabularies: vocabularies by column; they are extended.
     user_file: the user's file of words in place of the stories.
     UserError for a file that is missing and cannot be downloaded, or is malformed.
     """
@@ -167,7 +167,8 @@ def tagged_text(home: DataHome, train: Corpus, sha256: str, user_file: str = "")
     The tags are predictions of a first-order CRF with the templates of TAGGER_FEATURIZER, trained
     on columns word and pos of `train`.
 
-    sha256: of the file of `train`.  user_file: as in `tokenized_text`, whose errors it raises.
+    sha256: digest of the file of `train`.
+    user_file: see `tokenized_text`, whose errors are raised.
     """
     vocabularies = {name: train.column(name).vocabulary for name in ("word", "pos")}
     folder = home.derived("newswire-tagged", _tagged_key(sha256, _text_key(home, user_file)))

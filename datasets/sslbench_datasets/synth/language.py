@@ -87,7 +87,7 @@ class Language:
 
     Attributes
     ----------
-    chain: of the tags.
+    chain: the Markov chain of the tags.
     closed: float64[C, T], P(closed-class word | tag).
     lexicon: float64[L, T], P(lexicon word | tag); columns of open tags sum to 1 - `rare`.
     lexicon_suffix: int64[L], index of the suffix of each lexicon word.

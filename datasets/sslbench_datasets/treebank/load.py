@@ -102,8 +102,8 @@ def read_sections(
     """Read sections of a licence holder's Penn Treebank.
 
     ranges: first and last section of each corpus.
-    vocabularies: by column, used and extended.
-    flags: with which the user gives the folder, for messages.
+    vocabularies: vocabularies by column; they are extended.
+    flags: the options that name the folder, for messages.
     Returns the corpora, and the sha256 of the bytes of all files read, in order.
     UserError for a missing folder or section or a malformed file.
     """
@@ -120,7 +120,7 @@ def read_sections(
 def find_sections(root: Path, flags: str = _FLAGS) -> dict[int, list[Path]]:
     """The .mrg files of each of the sections 0 to 24, by name.
 
-    flags: as in `read_sections`.
+    flags: see `read_sections`.
     UserError for a missing folder, a folder without sections, and a missing section.
     """
     hint = _HINT.format(flags=flags)
@@ -146,7 +146,7 @@ def tree_files(folder: Path) -> list[Path]:
 def _dataset(
     name: str, splits: Mapping[str, Corpus], sha256: str, user_file: str, home: DataHome
 ) -> Dataset:
-    """user_file: external text of the user, or "".  home: of the external text."""
+    """user_file: external text of the user, or "".  home: data home of the external text."""
     words = {"word": splits["train"].column("word").vocabulary}
     return Dataset(
         name=name,

@@ -37,7 +37,8 @@ def read_trees(
     Leaves tagged EMPTY are left out, and trees without other leaves. Of an ambiguous tag
     (``JJ|NN``: the annotators did not decide) the first is used.
 
-    vocabularies: by column, used and extended; splits share those of one dict. Default: new ones.
+    vocabularies: vocabularies by column; they are extended, so that splits share them. Default:
+        new ones.
     skip: outermost labels of trees to leave out.
     UserError with file and line for: a byte that is not UTF-8, NUL, a bracket that is not closed
     (the line where its tree starts) or not opened, a word without tag or a tag without word, text

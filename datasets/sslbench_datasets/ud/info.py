@@ -59,8 +59,8 @@ class Treebank:
 
     Attributes
     ----------
-    code: of the language.
-    files: by split, in the order in which `ud.load.load_treebank` pools them.
+    code: code of the language.
+    files: files by split, in the order in which `ud.load.load_treebank` pools them.
     counts: (sentences, syntactic words) by split.
     """
 

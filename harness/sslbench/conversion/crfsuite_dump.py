@@ -24,7 +24,7 @@ def read_dump(lines: Lines, columns: Sequence[str] | None) -> Dump:
     These are the names that ``sslbench convert`` writes, and those of the examples of CRFsuite.
     Weights have the six decimals of the dump.
 
-    columns: that the tagger reads; None = those of the attributes, in their order.
+    columns: names of the columns that the tagger reads; None = those of the attributes, in order.
     UserError for a file that is none, and for attributes with other names.
     """
     for _ in lines.until("}"):  # the header

@@ -1,4 +1,4 @@
-"""Where a gain comes from, and how many labels it is worth."""
+"""Split a gain by kinds of tokens, and convert it to a number of labels."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ Parts = dict[str, tuple[float, float]]
 def gain_parts(row: Row, base: Row, question: str) -> Parts:
     """By part: its share of the tokens, and what it adds to the gain in token accuracy, in points.
 
-    question: of `anatomy`. Over the seeds that both have. The parts add up to the gain; {} without
-    counts, or with other tokens.
+    question: a key of `anatomy`.
+    The parts are over the seeds that both rows have, and add up to the gain. Return {} without
+    counts, or if the test sets differ.
     """
     seeds = sorted(set(row.seeds) & set(base.seeds))
     records = [[each.cells[seed] for seed in seeds] for each in (row, base)]

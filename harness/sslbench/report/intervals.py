@@ -37,7 +37,7 @@ def interval_of_metric(
 ) -> tuple[float, float, float]:
     """Mean of a metric over runs, less its mean over others, with the ends of its interval.
 
-    theirs: one for each of `ours`, of the same draw. Runs on several datasets have the mean over
+    theirs: a run for each of `ours`, on the same draw. Runs on several datasets have the mean over
     datasets and an interval over these. UserError without the metric, or if there is one number in
     all.
     """

@@ -38,17 +38,17 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    paper, table, row, column: where it stands.  printed: as printed.
+    paper, table, row, column: its place.  printed: its text.
     data: same = as in the paper; stand-in = other data in its place; licensed = the paper's, which
         may not be passed on.
-    metric: of our runs; "" = the primary one on test, "dev.f1" = of another part, "1-accuracy" =
-        one minus a metric, "predicted_chunks" = the sum of a count, "sd accuracy" = the standard
-        deviation over draws, "count" = a number that needs the files of a corpus. In percent, or as
-        a share where the paper prints one (.50, without % in the name of the column).
-    runs: ids of our runs, apart by a space; "A - B" = the mean of A less that of B.
+    metric: the metric of our runs; "" = the primary one on test, "dev.f1" = that of another part,
+        "1-accuracy" = one minus a metric, "predicted_chunks" = the sum of a count, "sd accuracy" =
+        the standard deviation over draws, "count" = a number that needs the files of a corpus. In
+        percent, or as a share where the paper prints one (.50, without % in the column).
+    runs: ids of our runs, separated by spaces; "A - B" = the mean of A less that of B.
     ours, low, high: our value and its 95 % interval, in the unit of the paper.
     margin: the largest difference that counts as none.
-    reason: one sentence.
+    reason: of the verdict, in one sentence.
     """
 
     paper: str

@@ -27,14 +27,14 @@ class Means:
 
     Attributes
     ----------
-    name: of the line.
+    name: name of the line.
     rank: mean rank over the columns.
     group: letters; lines that share one do not differ significantly over these datasets.
     gain: mean difference to the baseline in points; None without a baseline.
     by_task: the gain by task.  lowest: the lowest gain of a column, and its dataset.
     better, worse: number of columns where the interval of the gain lies above, or below, zero.
     cpu_s: geometric mean of the CPU seconds of a training; None if one is not measured.
-    scores: in percent, by column.
+    scores: scores in percent, by column.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Overview:
 
     Attributes
     ----------
-    size: of the labeled sample.  columns: numbers of its columns.  tasks: of the columns.
-    lines: those with all scores, best mean rank first.
+    size: size of the labeled sample.  columns: numbers of its columns.  tasks: their tasks.
+    lines: the lines with all scores, best mean rank first.
     apart: places of lines that share no letter.
     left_out: names of the other lines, and what each lacks.
     """

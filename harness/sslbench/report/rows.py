@@ -22,8 +22,9 @@ _HASHED = (("featurizer_digest", "templates"), ("search", "search space"), ("gua
 
 
 class RowKey(NamedTuple):
-    """What makes two runs one row; params: names and values as JSON, ascending by name.
+    """Runs with equal keys are one row.
 
+    params: names and values as JSON, ascending by name.
     featurizer_digest, search: see `RunSpec`.  guard: hash of the guard; "" = none.
     """
 
@@ -43,22 +44,25 @@ class Row:
     Attributes
     ----------
     name: the method, with what distinguishes it from other rows of the table.
-    params: as text, ascending by name.
-    mean, sd: of the primary metric over `counted`, in [0, 1]; None without enough runs.
-    seeds: with a successful run.  scores: primary metric of each.
+    params: the parameters as text, ascending by name.
+    mean, sd: mean and standard deviation of the primary metric over `counted`, in
+        [0, 1]; None without enough runs.
+    seeds: the seeds with a successful run.  scores: the primary metric of each.
     counted: the seeds that mean, sd, rank and comparison rest on.
     repeats: number of runs that are the same as another one and not counted.
     missing: seeds that the ranked rows share and this one lacks.  failed: number of failed runs.
     wall_s, cpu_s, peak_rss_mb: medians over successful runs, in seconds and MiB.
-    labeled_sentences: of the labeled sample.  codes: hashes of the code of its runs.
+    labeled_sentences: size of the labeled sample.  codes: hashes of the code of its runs.
     trials, tune_cpu_s: tuning trials of all runs (shared ones once), their CPU seconds.
-    notes: what a reader should know.  stale: whether a run is of other code than today's and was
+    notes: remarks for the reader.  stale: whether a run is of other code than today's and was
         not verified.
     rank: 1 = best of the rows with all shared seeds; None = not one of these.
-    rank_low, rank_high: the ranks that pairwise tests leave open; None without them.
+    rank_low, rank_high: lowest and highest rank that pairwise tests allow; None without them.
     group: rows with a letter in common do not differ significantly; "" without pairwise tests.
-    paired: the methods, compared with the baseline on common seeds.  p_holm: corrected for the
-        table.  taggers, taggers_holm: likewise for these taggers.  draws: of the comparison.
+    paired: test of the methods against the baseline on common seeds.
+    p_holm: its p, corrected for the table.
+    taggers, taggers_holm: the same for these taggers.
+    draws: number of draws in the comparison.
     """
 
     name: str

@@ -96,7 +96,7 @@ def compare_taggers(
 ) -> Paired:
     """Paired approximate randomization test (Noreen 1989), and the interval that it gives.
 
-    a, b: int64[seeds, sentences, k], the seeds and sentences of both in the same order.
+    a, b: counts int64[seeds, sentences, k] with seeds and sentences in the same order.
 
     Under the null hypothesis A and B may be swapped on any sentence, in all its seeds at once.
     p = (1 + number of swaps with |difference| >= observed) / (1 + number of swaps). The hypothesis

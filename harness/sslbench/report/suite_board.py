@@ -21,9 +21,9 @@ _SHOWN = ("done", "stale", "failed")
 def suite_board(
     suite: Suite, cells: Sequence[Cell], marks: Mapping[str, str], plugins: Registry
 ) -> Board:
-    """Ranks are over all draws that the file asks for: a row that lacks one has neither.
+    """Make the board of a suite. A row that lacks a draw of the file has no rank.
 
-    cells: with their records.  marks: state by run id.
+    cells: the cells with their records.  marks: state by run id.
     """
     by_run = {cell.record.run_id: cell for cell in cells if cell.record is not None}
     shown = [cell.record for cell in cells if cell.record is not None and cell.state in _SHOWN]

@@ -55,9 +55,9 @@ class Plot:
 
     Attributes
     ----------
-    xs, ys: values that the axes reach over.  x_name, y_name: what they are.
-    ticks: of the horizontal axis; () = powers of ten and their double and fivefold.
-    names: of the ticks; () = their values.
+    xs, ys: values that the axes cover.  x_name, y_name: names of the axes.
+    ticks: ticks of the horizontal axis; () = powers of ten and their double and fivefold.
+    names: names of the ticks; () = their values.
     """
 
     xs: Sequence[float]

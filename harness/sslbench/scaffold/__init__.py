@@ -31,7 +31,7 @@ def write_package(kind: Kind, name: str, parent: Path) -> Path:
 
     Parameters
     ----------
-    kind: of the plugin.
+    kind: kind of the plugin.
     name: what users will type; the Python package is called ``sslbench_NAME``.
 
     UserError when the name cannot be used, is taken, or the folder exists.

@@ -111,8 +111,8 @@ class Suite(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    path: of the file.  name: of the files of its report.
-    title, about: for the page.
+    path: path of the file.  name: name of the files of its report, without an ending.
+    title, about: texts for the page.
     store, out: folders of the records and of the report.
     ledger: of printed numbers, for the page; None = there is none.  paper: whose; "" = all.
     include: files with a block that the report writes, see `sslbench.report.blocks`.

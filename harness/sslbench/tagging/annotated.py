@@ -43,12 +43,12 @@ class Alternative(NamedTuple):
 class Sentence:
     """A tagged sentence of n tokens.
 
-    labels: in the scheme of the training file; with attributes, as the model has them.
+    labels: labels in the scheme of the training file; with attributes, those of the model.
     spans: None for labels that are no chunk tags.
     marginals: float64[n, L] over `names`, and confidence: of the label of each token; None = not
         asked for.
     alternatives: the best label sequences, () = not asked for.
-    attributes: of each token, as CRFsuite takes them; None = not asked for.
+    attributes: attributes of each token in the form of CRFsuite; None = not requested.
     """
 
     tokens: list[str]
@@ -97,7 +97,7 @@ class Annotator:
     def sentences(self, corpus: Corpus, codes: I32) -> Iterator[Sentence]:
         """The sentences of a corpus with predicted labels.
 
-        codes: int32[N], of `SavedTagger.tag`.
+        codes: int32[N] from `SavedTagger.tag`.
         UserError if the tagger gives no probabilities, or one label sequence only.
         """
         done = 0

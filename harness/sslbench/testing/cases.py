@@ -155,7 +155,7 @@ class MethodCase:
     Attributes
     ----------
     params: values that replace defaults of the method's `Params`.
-    datasets: to check it on, in addition to the generated ones.
+    datasets: datasets for the checks, in addition to the generated ones.
     """
 
     info: MethodInfo
@@ -200,7 +200,7 @@ class MethodCase:
     ) -> Fitted:
         """Train as ``sslbench run`` does, in this process.
 
-        labeled, unlabeled, seed: as on the command line.
+        labeled, unlabeled, seed: the options of the command line.
         cache: folder for derived data; None: nothing is stored.
         inside: a context for `fit` of the method; before: is shown the problem first.
         """

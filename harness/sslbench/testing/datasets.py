@@ -328,7 +328,7 @@ def dataset_checks(
     ----------
     dataset: its registered name, or a registration.
     data: folder of its files, instead of the data home.
-    options: of ``load``, instead of the defaults.
+    options: arguments of ``load`` in place of its defaults.
     only, skip: names of checks.
     seconds: time limit of each check.
 
