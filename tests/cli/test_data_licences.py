@@ -203,8 +203,8 @@ def test_the_audit_counts_sentences_that_stand_in_several_splits(data: Data) -> 
     assert "duplicates" not in data("info", "mine").stdout
     result = data("info", "--audit", "mine")
     assert result.exit_code == 0
-    found = [line.split(maxsplit=1) for line in result.stdout.splitlines()[-10:]]
-    assert found == [
+    actual = [line.split(maxsplit=1) for line in result.stdout.splitlines()[-10:]]
+    assert actual == [
         ["train", "4 sentences, 5 tokens"],
         ["dev", "2 sentences, 4 tokens"],
         ["test", "4 sentences, 7 tokens"],

@@ -287,9 +287,9 @@ def test_pixels_are_those_that_were_written() -> None:
     shapes[..., 0] = CORNER
     texts = letters.image_strings(shapes)
     order = [3, 0, 4, 4, 1, 2, 0]  # repeats, and not in the order of the codes
-    found = images(corpus_of(*(texts[i] for i in order)))
-    assert found.dtype == np.float64
-    assert found.reshape(-1, 16, 8).tolist() == [shapes[..., i].tolist() for i in order]
+    actual = images(corpus_of(*(texts[i] for i in order)))
+    assert actual.dtype == np.float64
+    assert actual.reshape(-1, 16, 8).tolist() == [shapes[..., i].tolist() for i in order]
     assert images(corpus_of()).shape == (0, 128)
 
 
@@ -358,8 +358,8 @@ def test_the_real_file() -> None:
             rows = shapes[:128].T.reshape(-1, 8, 16).transpose(0, 2, 1).reshape(-1, 128)
             bits = ["".join(map(str, row)) for row in rows.tolist()]
             expected[" ".join([text, *(f"{int(b, 2):032x}" for b in bits)])] += 1
-    for found in (data, draws[0]):
-        train, test = found.splits["train"], found.splits["test"]
+    for actual in (data, draws[0]):
+        train, test = actual.splits["train"], actual.splits["test"]
         assert Counter(words_of(train) + words_of(test)) == expected
     factors = []
     for draw in draws:  # seven transition features a letter and a word's end, by lit pixels

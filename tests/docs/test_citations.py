@@ -103,8 +103,8 @@ def test_every_citation_resolves() -> None:
             continue
         text = (ROOT / path).read_text(encoding="utf-8")
         own_page = path.stem if path.parent == Path("docs/specs") else None
-        found = [*troubles(text, own_page), *unnamed(text)]
-        wrong += [f"{path}:{line}: {message}" for line, message in found]
+        actual = [*troubles(text, own_page), *unnamed(text)]
+        wrong += [f"{path}:{line}: {message}" for line, message in actual]
     assert not wrong, "\n".join(wrong)
 
 
@@ -119,8 +119,8 @@ def test_numbers_of_the_pages() -> None:
         assert numbers["s"]
         assert numbers["o"], page
         for kind in "eo":
-            found = sorted(int(number.lstrip("GPSV")) for number in numbers[kind])
-            assert found == list(range(1, len(found) + 1)), page
+            actual = sorted(int(number.lstrip("GPSV")) for number in numbers[kind])
+            assert actual == list(range(1, len(actual) + 1)), page
 
 
 @pytest.mark.parametrize(

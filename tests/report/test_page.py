@@ -106,15 +106,15 @@ def shown() -> Board:
 
 def test_it_is_one_file_that_loads_nothing(shown: Board) -> None:
     text = page(shown, Sources(summary="all"))
-    found = outline(text)
-    assert len(found.ids) == len(set(found.ids))
-    for tag, attributes in found.tags:
+    actual = outline(text)
+    assert len(actual.ids) == len(set(actual.ids))
+    for tag, attributes in actual.tags:
         assert tag not in ("link", "img", "iframe", "object"), tag
         assert "src" not in attributes
         assert (attributes.get("href") or "#").startswith("#")
         assert all(not name.startswith("on") for name in attributes)
-    targets = {link["href"] for link in found.all("a")}
-    assert {f"#{name}" for name in found.ids} >= targets
+    targets = {link["href"] for link in actual.all("a")}
+    assert {f"#{name}" for name in actual.ids} >= targets
     assert "default-src 'none'" in text
     assert "url(" not in text
     assert len(text) < 3_000_000
@@ -123,15 +123,15 @@ def test_it_is_one_file_that_loads_nothing(shown: Board) -> None:
 
 def test_it_can_be_read_without_a_mouse_or_eyes_on_any_screen(shown: Board) -> None:
     text = page(shown, Sources())
-    found = outline(text)
-    assert found.all("html") == [{"lang": "en"}]
-    assert any(each.get("name") == "viewport" for each in found.all("meta"))
+    actual = outline(text)
+    assert actual.all("html") == [{"lang": "en"}]
+    assert any(each.get("name") == "viewport" for each in actual.all("meta"))
     assert len(re.findall(r"<table", text)) == len(re.findall(r"<caption>", text))
-    assert all("scope" in each for each in found.all("th"))
-    pictures = found.all("svg")
+    assert all("scope" in each for each in actual.all("th"))
+    pictures = actual.all("svg")
     assert len(pictures) == 2 * 2 + len(DATASETS)  # ranks and cost by size, curves
     assert all(each.get("aria-label") and each["role"] == "img" for each in pictures)
-    assert all("tabindex" in each or "pictures" in text for each in found.all("div"))
+    assert all("tabindex" in each or "pictures" in text for each in actual.all("div"))
     css = (resources.files("sslbench.report.page") / "page.css").read_text()
     assert "prefers-color-scheme: dark" in css
     assert "max-width: 40em" in css
@@ -226,10 +226,10 @@ def test_labels_of_points_at_one_place_do_not_overlap() -> None:
 
 
 def test_gains_by_task_and_the_lowest_one() -> None:
-    found = records(*DATASETS[:4], sizes=(100,))
-    for made in found:
+    actual = records(*DATASETS[:4], sizes=(100,))
+    for made in actual:
         made.data["task"] = "spans" if made.dataset == DATASETS[2] else "tagging"
-    shown = board(found)
+    shown = board(actual)
     view = overview(shown, "100")
     i, worse = next((i, line) for i, line in enumerate(view.lines) if line.name == "worse")
     gains = {}
@@ -302,8 +302,8 @@ def test_printed_numbers_stand_beside_ours() -> None:
     assert '<tr class="v-agrees">' in text
     assert "&lt;because&gt;" in text
     entries = [dict(entry) for _, entry in places(text).values()]
-    found = [entry["in the paper"] for entry in entries if "in the paper" in entry]
-    assert found == ["80.0 (A 2000, , , ; same data): agrees"]
+    actual = [entry["in the paper"] for entry in entries if "in the paper" in entry]
+    assert actual == ["80.0 (A 2000, , , ; same data): agrees"]
 
 
 def test_it_stays_small_with_many_methods_and_datasets() -> None:
@@ -412,10 +412,10 @@ def test_a_block_of_gains_has_the_test_of_the_methods(shown: Board, tmp_path: Pa
     better = rows["better"]
     assert better is not None
     assert better.paired is not None
-    found = [
+    actual = [
         100 * each for each in (better.paired.difference, better.paired.low, better.paired.high)
     ]
-    gain = "{:+.2f} ({:+.2f} to {:+.2f})".format(*found)
+    gain = "{:+.2f} ({:+.2f} to {:+.2f})".format(*actual)
     assert f"| better | {100 * (better.mean or 0):.2f} | {gain} |" in lines
     report.write_text(text.replace("labeled 100*", "labeled *"))
     text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
@@ -441,9 +441,9 @@ def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: P
     blocks = ["<!-- suite toy 100 means -->\nold\n<!-- end -->"]
     blocks.append("<!-- suite toy 100 scores -->\n<!-- end -->")
     readme.write_text("before\n\n" + "\n".join(blocks) + "\nafter\n")
-    (found,) = with_blocks(shown, "toy", [], [readme], tmp_path / "out").items()
-    assert found[0] == "../README.md"
-    text = found[1].decode()
+    (actual,) = with_blocks(shown, "toy", [], [readme], tmp_path / "out").items()
+    assert actual[0] == "../README.md"
+    text = actual[1].decode()
     assert text.startswith("before\n\n<!-- suite toy 100 means -->\n| method | mean rank |")
     assert "old" not in text
     assert text.endswith("<!-- end -->\nafter\n")

@@ -34,7 +34,7 @@ class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     ----------
     datasets: names or patterns such as ``ud_*``.
     methods: names; "all" = every registered one. without: of these, those that are left out.
-    variant: distinguishes these rows from others of the same methods, in words.
+    variant: what tells these rows from others of the same methods, in words.
     labeled, unlabeled: sizes as for ``sslbench run``; unlabeled "all" = no cap.
     seeds: number of draws, 0 and up.
     set: ``key=value``; ``key=value,value`` = a row for each.
@@ -111,8 +111,8 @@ class Suite(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    path: path of the file.  name: name of the files of its report, without an ending.
-    title, about: texts for the page.
+    path: of the file.  name: of the files of its report.
+    title, about: for the page.
     store, out: folders of the records and of the report.
     ledger: of printed numbers, for the page; None = there is none.  paper: whose; "" = all.
     include: files with a block that the report writes, see `sslbench.report.blocks`.
@@ -148,21 +148,21 @@ def read_suite(given: str) -> Suite:
         raise UserError("no such suite", file=path, hint="give a file, or its name") from None
     except UnicodeDecodeError as error:
         raise UserError(f"not UTF-8: {error.reason}", file=path) from None
-    file = _parse(text, path)
+    found = _parse(text, path)
     stem = path.parent.name if path.stem == "suite" else path.stem
     return Suite(
         path=path,
         name=stem,
-        title=file.title,
-        about=file.about,
-        store=path.parent / file.store,
-        out=path.parent / file.out,
-        ledger=path.parent / file.ledger if file.ledger else None,
-        paper=file.paper,
-        include=tuple(path.parent / name for name in file.include),
-        timeout=file.timeout,
-        blocks=[_beside(block, path.parent) for block in file.cells],
-        lines=[_line(text, i, None) for i in range(len(file.cells))],
+        title=found.title,
+        about=found.about,
+        store=path.parent / found.store,
+        out=path.parent / found.out,
+        ledger=path.parent / found.ledger if found.ledger else None,
+        paper=found.paper,
+        include=tuple(path.parent / name for name in found.include),
+        timeout=found.timeout,
+        blocks=[_beside(block, path.parent) for block in found.cells],
+        lines=[_line(text, i, None) for i in range(len(found.cells))],
     )
 
 
@@ -230,8 +230,8 @@ def _methods(block: Block, plugins: Registry) -> tuple[str, ...]:
 
 
 def _datasets(patterns: Sequence[str], plugins: Registry) -> tuple[str, ...]:
-    matching: list[str] = []
+    found: list[str] = []
     for pattern in patterns:
         names = [name for name in plugins.datasets if fnmatchcase(name, pattern)]
-        matching += names or [plugins.dataset(pattern).name]  # which raises
-    return tuple(dict.fromkeys(matching))
+        found += names or [plugins.dataset(pattern).name]  # which raises
+    return tuple(dict.fromkeys(found))
