@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from sslbench.experiment.checks.foretold import foretold
+from sslbench.experiment.checks.recorded_forecast import recorded_forecast
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Board
 from sslbench.report.rows import successful
@@ -37,7 +37,7 @@ _SIDE, _LEFT, _TOP = 240.0, 60.0, 24.0  # of a panel, in pixels
 
 @dataclass(frozen=True)
 class Cell:
-    """forecast: see `Foretold`.  gain: over the baseline on the same draw, in points."""
+    """forecast: see `RecordedForecast`.  gain: over the baseline on the same draw, in points."""
 
     method: str
     forecast: float
@@ -66,7 +66,7 @@ def cells_of(
     """
     for seed in sorted(set(ours) & set(theirs)):
         run, base = ours[seed], theirs[seed]
-        forecast = foretold(run.trace)
+        forecast = recorded_forecast(run.trace)
         if forecast is None or not (successful(run) and successful(base)):
             continue
         gain = 100 * ((run.score or 0.0) - (base.score or 0.0))
