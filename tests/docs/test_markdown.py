@@ -12,8 +12,7 @@ LIMIT = 120
 PAGES = sorted(
     path
     for path in [*TOP.glob("*.md"), *TOP.glob("[!.]*/**/*.md")]
-    if path.relative_to(TOP).parts[0] in {"docs", "replications"}
-    or path.parent == TOP
+    if path.relative_to(TOP).parts[0] in {"docs", "replications"} or path.parent == TOP
 )
 #: rows of tables, formulas, beginnings of generated blocks, and the commands of the README that
 #: continuous integration runs: they cannot be broken

@@ -143,6 +143,13 @@ def test_labels_that_are_less_often_right_are_harm_whatever_their_agreement() ->
     assert recorded_forecast({}) is None
 
 
+def test_the_line_of_a_forecast_has_both_shares() -> None:
+    recorded = {"agreement": 0.17, "error": 0.04, "taught_right": 0.792, "model_right": 0.761}
+    (line,) = forecast_lines({"forecast": recorded}, "graph_lift")
+    shares = "right on held-out tokens: 79.2 %, supervised 76.1 %"
+    assert line == f"forecast: graph_lift +0.17 +- 0.04 (-1 to 1; {shares}): a gain is expected"
+
+
 # --- the folds -----------------------------------------------------------------------------------
 
 

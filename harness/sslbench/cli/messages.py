@@ -120,10 +120,9 @@ def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
     expected = "a gain is expected" if forecast.value > 0 else "harm is expected"
     if abs(forecast.value) <= 2 * forecast.error:
         expected = "neither gain nor harm is clear"
-    return [
-        f"forecast: {printable(method)} {forecast.value:+.2f} +- {forecast.error:.2f} (-1 to 1; right"
-        f" on held-out tokens: {method_right}, supervised {model_right}): {expected}"
-    ]
+    number = f"{forecast.value:+.2f} +- {forecast.error:.2f}"
+    right = f"right on held-out tokens: {method_right}, supervised {model_right}"
+    return [f"forecast: {printable(method)} {number} (-1 to 1; {right}): {expected}"]
 
 
 def _finished(record: RunRecord) -> str:
