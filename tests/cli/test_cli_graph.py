@@ -58,13 +58,13 @@ def stats(*arguments: str) -> dict[str, Any]:
     words = ["graph", "stats", "--dataset", "synth", "--threads", "1", "--format", "json"]
     result = CliRunner().invoke(cli, [*words, *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    actual: dict[str, Any] = json.loads(result.stdout)
+    return actual
 
 
 def train() -> Corpus:
-    found: Corpus = load_target("sslbench_datasets.synth.load:load", "test")(None).splits["train"]
-    return found
+    actual: Corpus = load_target("sslbench_datasets.synth.load:load", "test")(None).splits["train"]
+    return actual
 
 
 def test_labeled_and_the_rest_of_train(build: FakeBuild) -> None:

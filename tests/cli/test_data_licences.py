@@ -192,8 +192,8 @@ def made_up(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
         "test": sentences(words, "a b", "a b", "b a", "c"),
     }
     text = CorpusShards(sentences(words, "d", "e", "x y z").drop("label"))
-    found = Dataset("mine", "spans", "f1", None, splits, external=lambda: text)
-    module = SimpleNamespace(load=lambda home: found)
+    actual = Dataset("mine", "spans", "f1", None, splits, external=lambda: text)
+    module = SimpleNamespace(load=lambda home: actual)
     monkeypatch.setitem(sys.modules, "made_up_data", module)  # type: ignore[arg-type]
 
 

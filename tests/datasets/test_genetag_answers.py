@@ -26,8 +26,8 @@ def answers(text: str) -> Alternatives:
     return read_alternatives(RawBytes("answers.txt", text.encode()), names, offsets)
 
 
-def places(found: Alternatives) -> list[tuple[int, int]]:
-    return list(zip(found.first.tolist(), found.last.tolist(), strict=True))
+def places(actual: Alternatives) -> list[tuple[int, int]]:
+    return list(zip(actual.first.tolist(), actual.last.tolist(), strict=True))
 
 
 def test_alternative_answers_are_places_in_the_corpus() -> None:

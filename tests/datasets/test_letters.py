@@ -190,9 +190,9 @@ def places(home: DataHome, corpus: Corpus) -> np.ndarray:
     """The place of each word of a corpus in the file."""
     order: dict[str, int] = {}
     for part in ("train", "test"):
-        found = letters.read_words(home.locate(LETTERS), part)
-        texts = letters.image_strings(found.pixels)
-        for a, b in zip(found.offsets, found.offsets[1:], strict=False):
+        actual = letters.read_words(home.locate(LETTERS), part)
+        texts = letters.image_strings(actual.pixels)
+        for a, b in zip(actual.offsets, actual.offsets[1:], strict=False):
             order[" ".join(texts[a:b])] = len(order)
     return np.array([order[word.split(" ", 1)[1]] for word in words_of(corpus)])
 

@@ -22,7 +22,7 @@ WHOLE = re.compile(r"\s*(\||\$\$|<!-- (suite|gains|ledger) |python3 -m venv )")
 def long_lines(text: str) -> list[int]:
     """Numbers of the lines, from 1, that are too long and could be shorter."""
     formula = re.compile(r"^\$\$.*?\$\$", re.MULTILINE | re.DOTALL)
-    shortened = formula.sub(lambda found: "\n" * found[0].count("\n"), text)
+    shortened = formula.sub(lambda actual: "\n" * actual[0].count("\n"), text)
     return [
         number
         for number, line in enumerate(shortened.splitlines(), 1)

@@ -43,7 +43,7 @@ VOID = {"meta", "input", "br", "path", "circle", "polyline"}
 
 
 def records(*datasets: str, sizes: tuple[int, ...] = (100, 500)) -> list[RunRecord]:
-    found = []
+    result = []
     for dataset in datasets:
         for size in sizes:
             for method in SKILL:
@@ -51,8 +51,8 @@ def records(*datasets: str, sizes: tuple[int, ...] = (100, 500)) -> list[RunReco
                     made = record(method, seed, labeled=size, dataset=dataset)
                     made.data["task"] = "tagging"
                     made.cpu_s = {"supervised": 1.0, "better": 10.0, "worse": 5.0}[method]
-                    found.append(made)
-    return found
+                    result.append(made)
+    return result
 
 
 class Outline(html.parser.HTMLParser):
@@ -89,9 +89,9 @@ def outline(text: str) -> Outline:
 
 
 def places(text: str) -> dict[str, tuple[str, list[tuple[str, str | list[str]]]]]:
-    found = re.search(r'id="places">(.*?)</script>', text, re.S)
-    assert found is not None
-    data = json.loads(found[1])
+    actual = re.search(r'id="places">(.*?)</script>', text, re.S)
+    assert actual is not None
+    data = json.loads(actual[1])
 
     def told(value: Any) -> Any:
         return data["texts"][value] if isinstance(value, int) else [told(part) for part in value]

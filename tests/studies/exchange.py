@@ -60,12 +60,12 @@ def exchanged(
 
 def cells(records: Sequence[RunRecord]) -> dict[tuple[str, str, RowKey], list[RunRecord]]:
     """Successful runs that differ in their seeds alone, by dataset, protocol and row."""
-    found: dict[tuple[str, str, RowKey], list[RunRecord]] = defaultdict(list)
+    result: dict[tuple[str, str, RowKey], list[RunRecord]] = defaultdict(list)
     for record in records:
         if record.status == "ok":
             place = record.dataset, record.spec.protocol.describe(), row_key(record)
-            found[place].append(record)
-    return {place: sorted(runs, key=_seed) for place, runs in sorted(found.items())}
+            result[place].append(record)
+    return {place: sorted(runs, key=_seed) for place, runs in sorted(result.items())}
 
 
 def _seed(record: RunRecord) -> int:

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 @pytest.fixture
 def runs() -> list[RunRecord]:
-    (found,) = cells([record("better", seed) for seed in range(8)]).values()
-    return found
+    (actual,) = cells([record("better", seed) for seed in range(8)]).values()
+    return actual
 
 
 def test_the_share_is_that_of_comparisons_of_disjoint_sets(runs: list[RunRecord]) -> None:
