@@ -82,10 +82,10 @@ def main() -> None:
     digest = hashlib.sha256(tagger.crf.weights.tobytes())
     for table in tagger.models.tables.values():
         digest.update(table)
-    actual = {"tokens": text.n_tokens, "seconds": run.timing, "spent": run.spent(), "mb": peak_mb()}
+    result = {"tokens": text.n_tokens, "seconds": run.timing, "spent": run.spent(), "mb": peak_mb()}
     rows = [len(table) for table in tagger.models.tables.values()]
     print(
-        json.dumps(actual | {"workers": workers, "rows": rows, "sha256": digest.hexdigest()[:16]})
+        json.dumps(result | {"workers": workers, "rows": rows, "sha256": digest.hexdigest()[:16]})
     )
 
 
