@@ -52,10 +52,10 @@ def points(draws: list[list[float]]) -> Points:
 
 def main() -> None:
     """Print the table, draw the figure."""
-    actual = distances()
-    lines = {f"eta = {eta:g}": points(draws) for eta, draws in actual.items()}
+    by_eta = distances()
+    lines = {f"eta = {eta:g}": points(draws) for eta, draws in by_eta.items()}
     print("| eta | rounds | distance after rounds 1, 2, ... |\n|---|---:|---|")
-    for (eta, draws), each in zip(actual.items(), lines.values(), strict=True):
+    for (eta, draws), each in zip(by_eta.items(), lines.values(), strict=True):
         shown = ", ".join(f"{10**mean:.2g}" for _, mean, _ in each)
         print(f"| {eta:g} | {np.mean([len(draw) for draw in draws]):.1f} | {shown} |")
     Path(sys.argv[1]).write_text(drawn(lines), encoding="utf-8")

@@ -46,11 +46,11 @@ def scores() -> tuple[Scores, dict[str, float]]:
 
 def main() -> None:
     """Print the table and the correlations."""
-    actual, words = scores()
+    by_language, words = scores()
     above = draws = 0
     gains, errors = [], []
     print("| language | best baseline | gain | words |\n|---|---|---:|---:|")
-    for language, methods in actual.items():
+    for language, methods in by_language.items():
         best = max(BASELINES, key=lambda name: methods[name].mean())
         gain = methods[METHOD] - methods[best]
         print(f"| {language} | {best} | {gain.mean():+.2f} | {words[language]:,.0f} |")

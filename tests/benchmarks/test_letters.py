@@ -38,10 +38,10 @@ def handwriting(n: int) -> Any:
         for dy, dx in rng.integers(-1, 2, (24, 2)):
             y, x = int(np.clip(y + dy, 1, 13)), int(np.clip(x + dx, 1, 6))
             shape[y, x : x + 2] = True
-    actual = shapes[rng.integers(0, 26, n)]
+    pixels = shapes[rng.integers(0, 26, n)]
     moves = rng.integers(-1, 2, (n, 2))
-    actual = np.stack([np.roll(a, move, (0, 1)) for a, move in zip(actual, moves, strict=True)])
-    return actual ^ (rng.random(actual.shape) < 0.03)
+    pixels = np.stack([np.roll(a, move, (0, 1)) for a, move in zip(pixels, moves, strict=True)])
+    return pixels ^ (rng.random(pixels.shape) < 0.03)
 
 
 def strings(images: Any) -> list[str]:

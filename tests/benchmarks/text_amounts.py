@@ -45,15 +45,15 @@ def runs() -> Runs:
     return result
 
 
-def differences(actual: Runs) -> dict[str, list[tuple[int, F64]]]:
+def differences(runs: Runs) -> dict[str, list[tuple[int, F64]]]:
     """By corpus, for each amount its words and float64[draws, sentences] with the gain as mean."""
     gains: dict[str, list[tuple[int, F64]]] = defaultdict(list)
-    for (corpus, method, cap), records in actual.items():
+    for (corpus, method, cap), records in runs.items():
         if method == "jess_cm":
             words = int(np.mean([record.data["tokens"]["unlabeled"] for record in records]))
             own, theirs = (
                 100 * values(count_table(each, "test"), records[0].primary_metric)
-                for each in (records, actual[corpus, "supervised", cap])
+                for each in (records, runs[corpus, "supervised", cap])
             )
             gains[corpus.removesuffix("_months")].append((words, own - theirs))
     return {corpus: sorted(each, key=lambda pair: pair[0]) for corpus, each in gains.items()}

@@ -41,12 +41,12 @@ def sentences(n: int, seed: int) -> list[list[tuple[str, str]]]:
     return [sentence(rng) for _ in range(n)]
 
 
-def as_words(actual: Sequence[Sequence[tuple[str, str]]], *, tags: bool = True) -> SegmentedText:
-    pairs = [pair for one in actual for pair in one]
+def as_words(sentences: Sequence[Sequence[tuple[str, str]]], *, tags: bool = True) -> SegmentedText:
+    pairs = [pair for one in sentences for pair in one]
     return SegmentedText(
         [word for word, _ in pairs],
         [tag if tags else "" for _, tag in pairs],
-        [len(one) for one in actual],
+        [len(one) for one in sentences],
     )
 
 
