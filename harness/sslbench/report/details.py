@@ -9,7 +9,7 @@ from sslbench.engine.errors import printable
 from sslbench.experiment.checks.recorded_forecast import recorded_forecast
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Column, Place, cost, good_records
-from sslbench.report.gains import Parts, common
+from sslbench.report.gains import Parts
 from sslbench.report.ledger import Line
 from sslbench.report.rows import Row
 from sslbench.report.wording import all_notes, interval, p_text, percent
@@ -75,12 +75,16 @@ def _mean(records: Sequence[RunRecord], name: str) -> float | None:
 
 
 def _made(row: Row) -> Iterator[Entry]:
-    yield "parameters", [f"{name} = {value}" for name, value in common(row).items()]
     records = good_records(row)
+    names = sorted({name for record in records for name in record.params})
+    by_name = {name: [_short(record.params.get(name), 6) for record in records] for name in names}
+    for name, texts in by_name.items():
+        by_name[name] = texts[:1] if len(set(texts)) == 1 else texts
+    yield "parameters", [f"{name} = {', '.join(texts)}" for name, texts in by_name.items()]
     trials = records[0].tuning if records else []
     shown = []
     for trial in trials[:_TRIALS]:
-        values = ", ".join(f"{k} {_short(v)}" for k, v in trial.get("params", {}).items())
+        values = ", ".join(f"{k} {_short(v, 4)}" for k, v in trial.get("params", {}).items())
         score = trial.get("score")
         shown.append(f"{values}: {'failed' if score is None else percent(score)}")
     more = len(trials) - len(shown)
@@ -98,8 +102,8 @@ def _made(row: Row) -> Iterator[Entry]:
     )
 
 
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _short(value: object, digits: int) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def _cost(row: Row) -> Iterator[Entry]:

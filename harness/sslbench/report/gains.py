@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, UNSEEN, added
-from sslbench.report.board import good_records
 from sslbench.report.rows import Row
 
 Parts = dict[str, tuple[float, float]]
@@ -63,19 +62,3 @@ def labels_worth(score: float, curve: Sequence[tuple[int, float]]) -> tuple[floa
             share = (score - low) / (high - low)
             return math.exp(math.log(size) + share * math.log(next_size / size)), ""
     return curve[-1][0], ">"
-
-
-def common(row: Row) -> dict[str, str]:
-    """The final parameters that all runs of a row share, and the others by seed."""
-    records = good_records(row)
-    names = sorted({name for record in records for name in record.params})
-    shown = {}
-    for name in names:
-        values = [_short(record.params.get(name)) for record in records]
-        same = len(set(values)) == 1
-        shown[name] = values[0] if same else ", ".join(values)
-    return shown
-
-
-def _short(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
