@@ -1,11 +1,14 @@
 """Folders of the tests: real corpora, and the machine code of kernels.
 
-Tests that need real corpora look in $SSLBENCH_DATA, else in ../shared/data, else skip.
+Real corpora are looked for in $SSLBENCH_DATA, else in ../shared/data. Only tests with the marker
+``corpus`` see them, and skip without them. For all others the data home is empty, and nothing is
+downloaded: they give the same result on every machine.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,15 +18,24 @@ from hypothesis import HealthCheck, settings
 from sslbench.engine.files.folders import cache_folder
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
+EMPTY = os.path.join(tempfile.gettempdir(), "sslbench-tests-no-corpora")  # is not made
+CORPORA = os.environ.get("SSLBENCH_DATA") or (str(BESIDE) if BESIDE.is_dir() else EMPTY)
 
-if "SSLBENCH_DATA" not in os.environ and BESIDE.is_dir():
-    os.environ["SSLBENCH_DATA"] = str(BESIDE)
+os.environ["SSLBENCH_DATA"] = EMPTY
+os.environ.setdefault("SSLBENCH_OFFLINE", "1")
 # Where it is without this, also for tests that give derived data another folder.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_folder()))
 
 # An example may compile a kernel, and the machine may be busy: no test fails for its time.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Before all fixtures."""
+    reads = item.get_closest_marker("corpus") or "benchmarks" in item.path.parts
+    os.environ["SSLBENCH_DATA"] = CORPORA if reads else EMPTY
 
 
 @pytest.fixture

@@ -160,8 +160,8 @@ def _results(rows: Sequence[Row]) -> list[str]:
     text = "Its rows of the [leaderboard](../../leaderboards/standard.md)."
     if better + worse + rest:
         text += f" Compared with the baseline: {better} better, {worse} worse, {rest} open."
-    if any("stale" in row["notes"] or "schema 1" in row["notes"] for row in rows):
-        text += " *stale* and *schema 1*: of older code, not verified on today's."
+    if any("stale" in row["notes"] for row in rows):
+        text += " *stale*: of an earlier version of the code."
     head = ("dataset", "protocol", "metric", "%", "difference", "95 % interval", "CPU s", "notes")
     return [text, "\n".join(_table(head, [_cells(row) for row in rows]))]
 

@@ -61,7 +61,7 @@ def run(
     timeout: float | None = None,
     memory: int | None = None,
     retry: bool = False,
-    reuse: Reuse = "verified",
+    reuse: Reuse = "current",
     executor: str = "local",
     verbose: bool = False,
 ) -> list[RunRecord]:

@@ -98,8 +98,6 @@ GRAPHS: dict[str, Callable[[Place], object]] = {
     "graph: cut": lambda p: p.each("*.npz", cut),
     "graph: folders": lambda p: p.each("*.npz", folder_instead),
     "graph: that of others": lambda p: p.exchange("*.npz"),
-    "parsed sources: a bit changed": lambda p: p.flip(p.cache / "sources"),
-    "parsed sources: a folder": lambda p: folder_instead(p.cache / "sources"),
 }
 TOLD: dict[str, Callable[[Place], object]] = {
     "the cache is a file": lambda p: (shutil.rmtree(p.cache), p.cache.write_text("")),

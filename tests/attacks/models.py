@@ -36,7 +36,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import Registry, registry
-from support.damage import limited
+from support.waiting import limited
 
 SECONDS = 30
 TRAIN = "the B-NP\nn1 I-NP\nran B-VP\n\nout O\n\nn2 B-NP\n. O\n\n" * 4

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import ours
 
-from sslbench.engine.crf import ChainModel, HardLabels, Options, dual
+from sslbench.engine.crf import ChainModel, HardLabels, Options
+from sslbench.engine.crf.dual import ascent as dual
 from sslbench.engine.crf.objective import Objective
 from sslbench.engine.crf.optim import lbfgs
 from sslbench.engine.crf.weights.deduplicate import Deduplication

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from sslbench.cli import COMMANDS, cli
+from support.waiting import HANG
 
 HEAVY = re.compile(r"\|\s+(numpy|numba|scipy|pandas|rich|matplotlib|requests|urllib3)\s*$", re.M)
 #: most imported modules, those of Python among them
@@ -18,7 +19,7 @@ MODULE_LIMIT = 260
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=HANG, check=False
     )
 
 

@@ -19,6 +19,7 @@ from sslbench.engine.corpus.files import RATIO_FREE_BYTES
 from sslbench.experiment.data.userdata import load_user_data
 from support import damage
 from support.damage import COLUMNS, READERS, Reader, altered, check, fixed, packed, symlink
+from support.waiting import HANG
 
 PER_READER = 20
 NAMES = [*READERS, "model"]
@@ -259,7 +260,7 @@ def test_a_real_process(model: bytes, tmp_path: Path) -> None:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG,
             check=False,
         )
         assert (done.returncode, done.stdout) == (2, "")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from support.waiting import HANG
+
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 
 
@@ -24,7 +26,9 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
 
     notebook = nbformat.read(path, as_version=4)
     where = {"metadata": {"path": str(tmp_path)}}
-    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3", resources=where).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=HANG, kernel_name="python3", resources=where
+    ).execute()
     outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
     assert any("jess_cm" in str(each) for each in outputs)
     assert (tmp_path / "my.model").is_file()

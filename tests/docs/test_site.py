@@ -52,7 +52,7 @@ def test_results_are_the_rows_of_the_leaderboard(monkeypatch: pytest.MonkeyPatch
     assert "1 better, 2 worse, 0 open" in text
     assert "| a\\_b | labeled 9 | f1 | 50.00 | +2.00 | +1.00 to +3.00 |  |  |" in text
     assert text.count("**stale**") == 2
-    assert "of older code" in text
+    assert "of an earlier version of the code" in text
     assert "No records" in gallery.pages()["methods/jess_cm.md"]
 
 

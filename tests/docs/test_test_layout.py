@@ -1,4 +1,4 @@
-"""Each package has a folder of tests; tests share code through `support` only."""
+"""Each package has a folder of tests; tests share code through `support` and `canaries` only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import sslbench
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGES = {path.parent.name for path in Path(sslbench.__file__).parent.glob("*/__init__.py")}
-OTHERS = {"attacks", "benchmarks", "datasets", "docs", "methods", "plugins", "studies", "support"}
+OTHERS = {
+    *("attacks", "benchmarks", "canaries", "datasets", "docs", "methods", "plugins"),
+    *("studies", "support"),
+}
 
 
 def test_folders_are_those_of_the_packages() -> None:

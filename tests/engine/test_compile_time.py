@@ -15,7 +15,9 @@ from sslbench.engine.compilation import compile_time
 from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
+from sslbench.processes import call_apart
 from support.run_fakes import task
+from support.waiting import HANG
 
 SCRIPT = """
 import time
@@ -46,6 +48,17 @@ def test_compilation_is_timed_and_told_once(tmp_path: Path) -> None:
     assert [each.stdout for each in found] == ["True True\n", "False False\n"]
     line = f"sslbench: compiling, once: machine code is kept in {tmp_path / 'kernels'}\n"
     assert [each.stderr for each in found] == [line, ""]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_fork_has_compiled_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the run of a forked process would be given the time of its parent."""
+    monkeypatch.setattr(compile_time, "_spent", compile_time.Seconds(3.0, 2.0))
+    assert compile_time.compile_seconds().wall == 3.0
+    assert (
+        call_apart(lambda: repr(tuple(compile_time.compile_seconds())).encode(), HANG)
+        == b"(0.0, 0.0)"
+    )
 
 
 @pytest.mark.usefixtures("fake_plugin")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import errno
 import os
 import shutil
@@ -18,8 +17,6 @@ import numpy as np
 import pytest
 
 import sslbench
-import sslbench_datasets
-import sslbench_methods
 from sslbench.engine.compilation import compiled
 from sslbench.engine.features.kernels import token_positions
 from sslbench.engine.files import derived
@@ -113,48 +110,38 @@ def test_a_change_in_an_inlined_function_of_another_file(tmp_path: Path) -> None
     assert call(write(tmp_path)) == Call(7.0, 1, 0)
 
 
-def inner(folder: Path) -> Call:
-    """As `call`, of the function that the kernel calls."""
-    sys.path.insert(0, str(folder))
-    try:
-        function = import_module(f"{PACKAGE}.inner.helper").scaled
-    finally:
-        sys.path.remove(str(folder))
-    with pytest.raises(ValueError, match="below zero"):
-        function(-1.0)
-    stats = function.stats
-    return Call(function(3.0), sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
-
-
-@pytest.mark.parametrize("same_process", [True, False])
-def test_a_function_that_was_compiled_for_a_kernel(tmp_path: Path, same_process: bool) -> None:
-    """It has no machine code of its own until Python calls it; then it has, and keeps it."""
-    folder = write(tmp_path, {"inner/helper.py": CALLED})
-    assert call(folder) == Call(7.0, 0, 1)
-    if same_process:
-        assert inner(folder) == Call(6.0, 0, 2)
-    else:
-        forget()
-        assert inner(folder) == Call(6.0, 0, 1)
-    forget()
-    assert inner(folder) == Call(6.0, 1, 0)
-
-
-@pytest.mark.parametrize("called_first", [True, False])
-def test_a_function_is_found_by_the_next_kernel(tmp_path: Path, called_first: bool) -> None:
-    """With or without machine code; errors pass through the kernels, from the cache, too."""
+def test_a_function_that_was_compiled_for_a_kernel(tmp_path: Path) -> None:
+    """Its machine code serves other kernels and Python; errors pass through, from files, too."""
     other = KERNEL.replace("+ 1.0", "+ 2.0")
     folder = write(tmp_path, {"inner/helper.py": CALLED, "other.py": other})
     assert call(folder) == Call(7.0, 0, 1)
-    if called_first:
-        inner(folder)
     for misses in (1, 0):
         assert call(folder, "other") == Call(8.0, 1 - misses, misses)
-        stats = sys.modules[f"{PACKAGE}.inner.helper"].scaled.stats
-        assert sum(stats.cache_hits.values()) == misses
-        assert not stats.cache_misses
-        with pytest.raises(ValueError, match="below zero"):
-            sys.modules[f"{PACKAGE}.other"].kernel(-1.0)
+        scaled = sys.modules[f"{PACKAGE}.inner.helper"].scaled
+        assert scaled(3.0) == 6.0
+        assert not scaled.stats.cache_misses
+        for function in (scaled, sys.modules[f"{PACKAGE}.other"].kernel):
+            with pytest.raises(ValueError, match="below zero"):
+                function(-1.0)
+
+
+CLOSURE = """
+from sslbench.engine.compilation.compiled import njit
+def make(factor):
+    @njit(cache=True)
+    def scaled(x):
+        return factor * x
+    return scaled
+make(2.0)(3.0)
+kernel = make(5.0)
+"""
+
+
+def test_a_function_with_variables_of_another_is_not_kept(tmp_path: Path) -> None:
+    """Their values are part of its machine code."""
+    folder = write(tmp_path, {"own.py": CLOSURE})
+    for _ in range(2):
+        assert call(folder) == Call(15.0, 0, 1)
 
 
 def test_a_change_in_the_engines_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +156,13 @@ def test_a_change_in_the_engines_kernels(tmp_path: Path, monkeypatch: pytest.Mon
     assert call(write(tmp_path)) == Call(7.0, 1, 0)
     (engine / "__init__.py").write_text("from numba import prange\n")
     assert call(write(tmp_path)) == Call(7.0, 0, 1)
+
+
+@pytest.mark.parametrize("name", ["CPU_NAME", "CPU_FEATURES"])
+def test_another_processor_is_asked_for(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    before = compiled._key(compiled.ENGINE)
+    monkeypatch.setattr(compiled.config, name, "generic")
+    assert compiled._key(compiled.ENGINE) != before
 
 
 @pytest.mark.parametrize("library", ["numba", "llvmlite", "numpy"])
@@ -358,94 +352,3 @@ def test_a_copy_of_this_package(tmp_path: Path) -> None:
         check=True,
     )
     assert done.stdout == "[1, 2] 1\n"
-
-
-BOUNDS = """
-    import numpy as np
-    from sslbench.engine.compilation import compiled
-    from sslbench.engine.compilation.compiled import kernel, parallel_kernel
-    from sslbench.engine.crf.simd import lanes
-
-    @kernel
-    def item(x, i):
-        return x[i]
-
-    @parallel_kernel(lambda x, n: n)
-    def items(begin, end, x, n):
-        for i in range(begin, end):
-            x[i] = 0.0
-
-    @kernel
-    def load(x, i):
-        return lanes.total(lanes.load(x, i))
-
-    @kernel
-    def spread(x, i):
-        return lanes.total(lanes.spread(x, i))
-
-    @kernel
-    def load_first(x, i, n):
-        return lanes.total(lanes.load_first(x, i, lanes.first(n), 0.0))
-
-    @kernel
-    def store_first(x, i, n):
-        lanes.store_first(x, i, lanes.first(n), lanes.splat(0.0))
-
-    def refused(function, *arguments):
-        try:
-            function(np.ones(12), *arguments)
-        except IndexError:
-            return True
-        return False
-
-    assert compiled.BOUNDS
-    print([refused(item, 11), refused(items, 12), refused(load, 4), refused(load_first, 9, 3),
-           refused(load_first, 12, 0), refused(store_first, 9, 3), refused(spread, 11)])
-    print([refused(item, 12), refused(items, 13), refused(load, 5), refused(load_first, 9, 4),
-           refused(load, -1), refused(store_first, 9, 4), refused(spread, 12)])
-"""
-
-
-def test_kernels_with_bounds_checks(tmp_path: Path) -> None:
-    """Also in other threads and in operations on eight lanes."""
-    file = tmp_path / "bounds.py"
-    file.write_text("\n".join(line[4:] for line in BOUNDS.splitlines()[1:]))
-    done = subprocess.run(
-        [sys.executable, str(file)],
-        env={**ENVIRONMENT, "SSLBENCH_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stdout.splitlines() == [str([False] * 7), str([True] * 7)], done.stderr
-
-
-DECORATORS = {"njit", "kernel", "inline_kernel", "parallel_kernel"}
-PACKAGES = (sslbench, sslbench_methods, sslbench_datasets)
-SOURCES = [(p.__name__, file) for p in PACKAGES for file, _ in compiled._kernel_sources(p.__name__)]
-
-
-@pytest.mark.parametrize(("package", "file"), SOURCES, ids=lambda value: value)
-def test_kernels_use_names_of_kernel_sources_alone(package: str, file: str) -> None:
-    """Else a change of such a name would leave the key, and so the old machine code, as it is."""
-    tree = ast.parse((Path(sys.modules[package].__file__ or "").parent / file).read_text())
-    origin = {
-        (name.asname or name.name): {f"{node.module}", f"{node.module}.{name.name}"}
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sslbench")
-        for name in node.names
-    }
-    known = {f"{p}/{f}".removesuffix(".py").replace("/", ".") for p, f in SOURCES}
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef) and DECORATORS & {
-            _name(decorator) for decorator in function.decorator_list
-        }:
-            body = ast.Module(function.body, [])
-            names = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
-            for name in names & origin.keys():
-                assert origin[name] & known, f"{function.name}: {name}"
-
-
-def _name(decorator: ast.expr) -> str:
-    called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return called.id if isinstance(called, ast.Name) else ""

@@ -20,6 +20,7 @@ from sslbench.engine.compilation.threads import (
 from sslbench.engine.types import I64
 from sslbench.processes import call_apart
 from support.threads import THREADS
+from support.waiting import HANG
 
 
 @parallel_kernel(lambda out, factor: len(out))
@@ -38,7 +39,7 @@ def test_each_task_is_done_once(threads: int, tasks: int) -> None:
 
 
 def test_several_threads_work_at_the_same_time() -> None:
-    meeting = threading.Barrier(2, timeout=20)
+    meeting = threading.Barrier(2, timeout=HANG)
     met: list[int] = []
 
     def kernel(begin: int, end: int) -> None:
@@ -108,7 +109,7 @@ def test_results_come_in_order(threads: int, n: int) -> None:
 
 
 def test_items_are_computed_by_several_threads() -> None:
-    meeting = threading.Barrier(2, timeout=20)
+    meeting = threading.Barrier(2, timeout=HANG)
 
     def meet(item: int) -> int:
         meeting.wait()  # an error if the other one does not come

@@ -19,6 +19,7 @@ from sslbench.experiment.records.claims import Claims
 from sslbench.experiment.records.store import Store
 from sslbench.isolation.start import isolated
 from support.run_fakes import install
+from support.waiting import HANG, until
 
 RUN = "0123456789abcdef"
 
@@ -117,11 +118,7 @@ def test_a_claim_is_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         mine.claim(RUN)
         path = tmp_path / f"{RUN}.json"
         os.utime(path, (1, 1))
-        for _ in range(500):
-            if path.stat().st_mtime > 1:
-                break
-            time.sleep(0.01)
-        assert path.stat().st_mtime > 1
+        assert until(lambda: path.stat().st_mtime > 1)
 
 
 def test_a_run_of_another_process_is_picked_up_or_taken_over(
@@ -162,7 +159,7 @@ def test_three_processes_execute_each_run_once(
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    outputs = [process.communicate(timeout=120) for process in started]
+    outputs = [process.communicate(timeout=HANG) for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], outputs
     executed = sum(line.startswith("ok: ") for _, err in outputs for line in err.splitlines())
     assert executed == 4

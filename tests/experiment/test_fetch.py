@@ -18,6 +18,7 @@ import pytest
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, fetch
 from sslbench.plugins.registrations import RemoteFile
+from support.waiting import HANG, until
 
 CONTENT = bytes(range(256)) * 1_000
 WRONG = b"x" * len(CONTENT)
@@ -82,7 +83,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.answer(200, b"", **{"Content-Length": "", "Connection": "close"})
 
     def serve_silent(self, start: int) -> None:
-        time.sleep(0.5)
+        time.sleep(2.0)  # ten times as long as the client waits
 
     def serve_whole(self, start: int) -> None:
         """Ranges are ignored."""
@@ -346,7 +347,9 @@ def test_two_processes_do_not_write_in_the_same_part(
         fcntl.flock(other, fcntl.LOCK_EX)
         waiting = threading.Thread(target=lambda: found.append(home.path(file)), daemon=True)
         waiting.start()
-        waiting.join(0.3)
+        said: list[str] = []
+        line = "another process downloads sub/file.bin"
+        assert until(lambda: said.append(capsys.readouterr().err) or line in "".join(said))
         assert waiting.is_alive()
         if other_succeeds:
             other.write(CONTENT[HAD:])
@@ -354,12 +357,11 @@ def test_two_processes_do_not_write_in_the_same_part(
             part.rename(home.locate(file))
         else:
             part.unlink()
-    waiting.join(10)
+    waiting.join(HANG)
     assert found == [home.locate(file)]
     assert found[0].read_bytes() == CONTENT
     assert server.asked == ([] if other_succeeds else [("good", "")])
     assert names_in(part.parent) == ["file.bin"]
-    assert "another process downloads sub/file.bin" in capsys.readouterr().err
 
 
 def test_a_home_that_cannot_be_written_is_told_with_the_way_out(

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, fetch
 from sslbench.plugins.registrations import RemoteFile
+from support.waiting import until
 
 CONTENT = bytes(range(256)) * 1_000
 FETCH = """
@@ -65,7 +65,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         self.begin(200, Content_Length=str(len(CONTENT)))
         self.wfile.write(CONTENT[: len(CONTENT) // 2])
-        self.stop.wait(30)
+        self.stop.wait()
 
     def serve_drip(self, _: str) -> None:
         """A byte now and then, and never as many as a chunk."""
@@ -154,7 +154,7 @@ def test_an_address_that_drips_is_given_up(
 def test_what_a_stalled_server_sent_is_kept(
     base: str, home: DataHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch, "_STALL_SECONDS", 0.2)
+    monkeypatch.setattr(fetch, "_STALL_SECONDS", 2.0)  # the second request may wait, too
     assert home.path(file_at(f"{base}/half")).read_bytes() == CONTENT  # the second request
 
 
@@ -164,10 +164,7 @@ def test_a_killed_download_goes_on(after: int, base: str, tmp_path: Path) -> Non
     digest = hashlib.sha256(CONTENT).hexdigest()
     arguments = [sys.executable, "-c", FETCH, f"{base}/half", digest, str(target)]
     process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
-    for _ in range(1000):
-        if part.exists() and part.stat().st_size >= min(after, 65_536):
-            break
-        time.sleep(0.02)
+    assert until(lambda: part.exists() and part.stat().st_size >= min(after, 65_536))
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not target.exists()

@@ -13,7 +13,7 @@ from sslbench import Column, Corpus, Dataset, Problem, RunContext, Vocabulary
 from sslbench.engine.corpus import PreviousType
 from sslbench.engine.types import I32
 from sslbench.experiment.checks.guard import METRICS, guard_line, holds
-from sslbench.experiment.identity.identity import code_digests
+from sslbench.experiment.identity.versions import code_versions
 from sslbench.experiment.inputs.problem import Tagger
 from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.records.record import GuardSpec
@@ -151,7 +151,7 @@ def test_a_run_keeps_the_better_one() -> None:
     assert any("the majority tagger is kept" in line for line in record.warnings)
     plain = execute(task(labeled=50, params={"weight": 1.0, "sleep": 0.0}))
     assert record.predictions_sha256 == plain.predictions_sha256
-    assert {"method", "guard"} <= set(code_digests(harmful.spec, registry()))
+    assert {"method", "guard"} <= set(code_versions(harmful.spec, registry()))
     assert execute(guarded(1.0, 1e9)).predictions_sha256 == plain.predictions_sha256
 
 

@@ -21,6 +21,7 @@ import pytest
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.report.leaderboard import leaderboard
+from support.waiting import HANG
 
 ROUNDS = int(os.environ.get("SSLBENCH_KILL_ROUNDS", "3"))
 JOBS = 2
@@ -77,7 +78,7 @@ def kill_once(store: Path, after: float, records: int = 0) -> None:
     family = psutil.Process(parent.pid).children(recursive=True)
     parent.kill()
     parent.wait()
-    _, alive = psutil.wait_procs(family, timeout=10)
+    _, alive = psutil.wait_procs(family, timeout=HANG)
     assert not alive
 
 
@@ -114,7 +115,7 @@ def board(records: list[RunRecord]) -> list[tuple[object, ...]]:
 
 
 def run_to_its_end(store: Path) -> tuple[list[dict[str, object]], str]:
-    done = subprocess.run(grid(store), capture_output=True, text=True, timeout=600)
+    done = subprocess.run(grid(store), capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 import sslbench
 from sslbench.cli import cli
 from sslbench.experiment.identity.replay import replay_task
-from sslbench.experiment.identity.staleness import states
-from sslbench.experiment.records.store import Store
+from sslbench.experiment.identity.versions import is_current
 from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 
@@ -30,7 +29,7 @@ def test_a_run_with_the_users_templates(templates: str, tmp_path: Path) -> None:
     (run,) = sslbench.run("supervised", "synth", featurizer=templates, store=store, **SMALL)
     assert (run.status, run.featurizer) == ("ok", "file-my_templates.txt")
     assert run.data["templates"] == ["word[0]", "word[-1]", "word.head2[0]"]
-    assert states([run], Store(store), registry()) == {run.run_id: "current"}
+    assert is_current(run.spec, run.code, registry())
     (again,) = sslbench.run("supervised", "synth", featurizer=templates, store=store, **SMALL)
     assert again.created == run.created
     replayed = execute(replay_task(run, registry(), threads=1))

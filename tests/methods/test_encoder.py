@@ -19,6 +19,7 @@ from sslbench_methods.encoder.method import EncodedWords, Encoder, Source
 from sslbench_methods.encoder.model import Transformer, model_digest, windows
 from sslbench_methods.encoder.store import VectorStore
 from support.tiny_encoder import expected, write_encoder, write_model
+from support.waiting import HANG
 
 for library in ("onnxruntime", "tokenizers", "onnx"):
     pytest.importorskip(library, reason=f"{library} is not installed")
@@ -324,5 +325,7 @@ def test_methods_run_on_top(folder: Path, tmp_path: Path) -> None:
 
 
 def test_the_method_keeps_the_rules(folder: Path) -> None:
-    results = check_method("encoder", params={"folder": str(folder), "max_iterations": 50})
+    results = check_method(
+        "encoder", params={"folder": str(folder), "max_iterations": 50}, seconds=HANG
+    )
     assert {result.status for result in results} <= {"ok", "skipped"}

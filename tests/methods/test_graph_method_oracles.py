@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from sslbench.engine.corpus import Column, CorpusShards, Vocabulary, first_tokens
 from sslbench.engine.crf import ChainCRF, ChainModel, HardLabels, Objective, VirtualEvidence
 from sslbench.engine.crf.objective import EncodedCorpus, batch_potentials
-from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.graph.propagation.quadratic import propagate, propagate_optimum
 from sslbench.engine.types import F64, I32
@@ -57,7 +57,7 @@ MU, NU = 0.5, 0.01
 
 
 def log_z(crf: ChainCRF, data: EncodedCorpus) -> F64:
-    tables = Tables.unpack(crf.layout, crf.weights)
+    tables = WeightTables.unpack(crf.layout, crf.weights)
     return np.concatenate(
         [batch_potentials(tables, data, batch).posterior().log_z() for batch in data.batches]
     )
@@ -220,7 +220,7 @@ def test_v1_the_clamped_posterior() -> None:
     crf = toy(OPTIMUM)
     data, term = crf.encode(UNLABELED), VirtualEvidence(Q, TOKENS, 0.7)
     (batch,) = data.batches
-    free = batch_potentials(Tables.unpack(crf.layout, crf.weights), data, batch)
+    free = batch_potentials(WeightTables.unpack(crf.layout, crf.weights), data, batch)
     clamped, plain = term.clamp(free).posterior(), free.posterior()
     p = [0.6550076354, 0.6455296758, 0.3439435025, 0.4565687346, 0.2895767473]
     close(clamped.node[:, 0], p, 2e-10)

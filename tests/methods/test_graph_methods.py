@@ -14,10 +14,10 @@ pytest.importorskip("sslbench.engine.graph.build", reason="no graphs in this ins
 from sslbench.engine.corpus import CorpusShards, HeadShards
 from sslbench.engine.graph.build import build_graph
 from sslbench.engine.graph.options import GraphOptions
-from sslbench.engine.graph.similarity import registered_similarity
 from sslbench.engine.types import I32
 from sslbench.experiment.inputs.problem import Problem, without_labels
 from sslbench.experiment.run.context import RunContext
+from sslbench.plugins.similarities import registered_similarity
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.supervised import Supervised
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining

@@ -16,6 +16,7 @@ from sslbench.experiment.data import DataHome, Dataset
 from support import run_fakes
 from support.hidden_labels import both_ways
 from support.run_fakes import task, toy_splits
+from support.waiting import HANG
 
 METHODS = ("supervised", "self_training")  # sslbench.testing has the same checks for all methods
 
@@ -113,7 +114,7 @@ def test_one_and_two_threads_give_the_same_bits(tmp_path: Path) -> None:
             "json",
         ]
         done = subprocess.run(
-            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=300
+            [sys.executable, "-m", "sslbench", *words], capture_output=True, text=True, timeout=HANG
         )
         assert done.returncode == 0, done.stderr
         records.append(json.loads(done.stdout))

@@ -16,11 +16,9 @@ from sslbench.engine.crf import (
     LogPartition,
     Objective,
     PartialLabels,
-    Potentials,
     VirtualEvidence,
 )
 from sslbench.engine.crf.first_order.batch import BatchPotentials
-from sslbench.engine.crf.first_order.chain import infer, negative_entropy
 from sslbench.engine.crf.terms import PotentialGradient, Term
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64
@@ -45,6 +43,7 @@ from support.evidence_toys import (
     trainer,
 )
 from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, encoded, pairs, toy
+from support.log_space_chain import Potentials, infer, negative_entropy
 
 
 def test_what_exceeds_base_rates_by_hand() -> None:

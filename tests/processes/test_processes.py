@@ -17,6 +17,7 @@ from sslbench.experiment.execute.preload import early_server, import_engine, mod
 from sslbench.plugins import registry
 from sslbench.processes import Child, ChildError, ForkServer, call_apart
 from support.bodies import dies, facts, fails, leaves, sends, starts_a_daemon
+from support.waiting import HANG, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
 MOST = 2**20
@@ -104,14 +105,14 @@ def test_a_process_that_may_have_data_is_not_forked() -> None:
 
 
 def test_a_call_apart_returns_its_bytes_or_says_why_not() -> None:
-    assert call_apart(lambda: b"x" * 10**6, 60) == b"x" * 10**6
+    assert call_apart(lambda: b"x" * 10**6, HANG) == b"x" * 10**6
     failures: list[tuple[Callable[[], bytes], float, str]] = [
-        (lambda: os._exit(0), 60, "exit status 0"),
-        (fails, 60, "ValueError: a reason"),
-        (lambda: sys.exit(2), 60, "exit status 1"),
+        (lambda: os._exit(0), HANG, "exit status 0"),
+        (fails, HANG, "ValueError: a reason"),
+        (lambda: sys.exit(2), HANG, "exit status 1"),
         (lambda: subprocess.call(["sleep", "600"]) and b"", 0.3, "it took more than 0.3 s"),
-        (lambda: b"x" * 2**25, 60, "more than 16,777,216 bytes"),
-        (lambda: os.closerange(3, 64) or b"", 60, "ended without a result|closed"),
+        (lambda: b"x" * 2**25, HANG, "more than 16,777,216 bytes"),
+        (lambda: os.closerange(3, 64) or b"", HANG, "ended without a result|closed"),
     ]
     for call, seconds, message in failures:
         with pytest.raises(ChildError, match=message):
@@ -119,18 +120,22 @@ def test_a_call_apart_returns_its_bytes_or_says_why_not() -> None:
 
 
 def test_a_call_apart_leaves_no_process(tmp_path: Path) -> None:
-    pid = int(call_apart(starts_a_daemon, 60))
-    end = time.monotonic() + 60
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    pid = int(call_apart(starts_a_daemon, HANG))
+    assert until(lambda: has_ended(pid))
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_a_process_has_no_terminal_and_prints_to_standard_error(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     call = lambda: print("chat") or f"{os.getsid(0)} {os.read(0, 1)!r}".encode()  # noqa: E731
-    session, read = call_apart(call, 60).decode().split()
+    session, read = call_apart(call, HANG).decode().split()
     assert int(session) != os.getsid(0)
     assert read == "b''"
     assert capfd.readouterr() == ("", "chat\n")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.engine.crf import Potentials
-from sslbench.engine.crf.first_order.chain import infer, viterbi
 from sslbench.engine.types import F64, I32
+from support.log_space_chain import Potentials, infer, viterbi
 
 
 def max_expected_accuracy(potentials: Potentials) -> I32:

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from sslbench.engine.crf import InfeasibleSentenceError, Potentials
+from sslbench.engine.crf import InfeasibleSentenceError
 from sslbench.engine.crf.first_order.batch import BatchPosterior
-from sslbench.engine.crf.first_order.chain import infer
 from sslbench.engine.types import F64
 from support.crf_oracle import INF, random_mask, same_up_to
+from support.log_space_chain import Potentials, infer
 
 LENGTHS = [1, 2, 1, 7, 3, 1, 1, 30, 2, 12, 1]
 

@@ -11,13 +11,13 @@ from itertools import product
 
 import numpy as np
 
-from sslbench.engine.crf import Potentials
 from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.first_order.batch import BatchPotentials
 from sslbench.engine.crf.terms import PotentialGradient
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.features import Attributes
 from sslbench.engine.types import F64, I32, Bool
+from support.log_space_chain import Potentials
 
 INF = np.inf
 

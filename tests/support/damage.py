@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
-import signal
 import stat
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,8 +29,9 @@ from sslbench_datasets.genes.genetag import read_tagged
 from sslbench_datasets.letters.load import read_words
 from sslbench_datasets.reuters.load import read_stories
 from sslbench_datasets.treebank.trees import read_trees
+from support.waiting import limited
 
-SECONDS = 5  # that reading a damaged file may take
+SECONDS = 30  # of CPU time that reading a damaged file may take; it takes a few hundredths
 COLUMNS = ("word", "pos", "label")
 CONLL = (
     "-DOCSTART- -X- O\n\nThe DT B-NP\ncaf\u00e9 NN I-NP\nsat VBD B-VP\n. . O\n\nIt PRP B-NP\n" * 4
@@ -294,22 +293,6 @@ def saved_model(folder: Path) -> bytes:
     ]
     assert CliRunner().invoke(cli, words).exit_code == 0
     return (folder / "m").read_bytes()
-
-
-@contextmanager
-def limited(seconds: int) -> Iterator[None]:
-    """AssertionError if the block takes longer."""
-
-    def stop(*_: object) -> None:
-        raise AssertionError(f"not done after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def check(reader: Reader, path: Path) -> str:

@@ -13,7 +13,6 @@ from sslbench.engine.crf import (
     HardLabels,
     Objective,
     PartialLabels,
-    Potentials,
     SoftTargets,
     Term,
 )
@@ -22,6 +21,7 @@ from sslbench.engine.crf.weights.layout import Layout, build_layout
 from sslbench.engine.features import Attributes
 from sslbench.engine.types import F64, I32, Bool
 from support.crf_oracle import INF, Enumeration, RandomFactors, dense_potentials, random_attributes
+from support.log_space_chain import Potentials
 
 LENGTHS = [1, 2, 3, 1, 4, 2, 3]
 N = sum(LENGTHS)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.waiting import HANG
+
 
 def one_method(name: str, target: str) -> str:
     """The code of a plugin that registers one method."""
@@ -52,5 +54,5 @@ class Site:
             input=input,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=HANG,
         )

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -34,12 +35,14 @@ from sslbench import (
     SearchAxis,
     Template,
     TemplateFeaturizer,
+    UserError,
     Vocabulary,
     hookimpl,
     registry,
 )
 from sslbench.engine.compilation import compile_time
 from sslbench.engine.corpus import CorpusShards, sentence_ids
+from sslbench.experiment.identity.versions import code_versions
 from sslbench.experiment.inputs.protocol import draw
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.context import RunContext
@@ -47,7 +50,7 @@ from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.experiment.run.training import RunSetup, RunTask
 
 LABELS = ("A", "B", "C")
-NAP = "import time; time.sleep(60)"
+NAP = "import time; time.sleep(3600)"
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,9 +198,9 @@ class Hostile:
             subprocess.Popen([sys.executable, "-c", NAP, os.environ["RUN_FAKES_MARK"]])
             while True:
                 time.sleep(0.01)
-        if params.how == "spin":  # for a minute at most, should the test fail
+        if params.how == "spin":  # in compiled code, which hears of no signal
             print("spinning", os.getpid(), file=sys.stderr, flush=True)
-            sum(range(2 * 10**9))
+            sum(range(10**12))
         if params.how == "exit":
             os._exit(3)
         if params.how == "kill":
@@ -287,4 +290,7 @@ def task(method: str = "majority", store: Path | None = None, **changes: object)
     protocol = {k: changes.pop(k) for k in list(changes) if k in ProtocolSpec.__struct_fields__}
     fields = {"method": method, "dataset": "toy", "featurizer": "none", "model": "nothing"}
     spec = RunSpec(**{**fields, **changes, "protocol": ProtocolSpec(**protocol)})
-    return RunTask(spec, metric="accuracy", store=None if store is None else str(store))
+    code: dict[str, str] = {}
+    with suppress(UserError):  # it is of plugins that are not installed
+        code = code_versions(spec, registry())
+    return RunTask(spec, "accuracy", store=None if store is None else str(store), code=code)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from sslbench.experiment.identity.staleness import Today
+from sslbench.experiment.identity.versions import code_versions
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.record import RunRecord, TuningSpent
 from sslbench.experiment.records.store import Store
@@ -41,7 +41,7 @@ def opened(path: Path) -> tuple[Suite, list[Cell]]:
     suite = read_suite(str(path))
     store = Store(suite.store)
     found = suite_cells(suite, registry())
-    return suite, with_records(found, store.records(), store, registry())
+    return suite, with_records(found, store.records(), registry())
 
 
 def made(cell: Cell, skill: float = 0.8, cpu_s: float = 5.0, data: str = "f") -> RunRecord:
@@ -65,7 +65,7 @@ def made(cell: Cell, skill: float = 0.8, cpu_s: float = 5.0, data: str = "f") ->
     record.tuned = TuningSpent()
     record.params = dict(spec.params)
     record.data = {"task": "tagging", "test_sha256": "t", "sentences": {"labeled": size}}
-    record.code = Today(registry()).code(spec)
+    record.code = code_versions(spec, registry())
     return record
 
 

@@ -10,6 +10,7 @@ import pytest
 from sslbench import Column, Corpus, Vocabulary, registry
 from sslbench.experiment.data import DataHome
 from sslbench.testing import check_dataset, check_featurizer, check_method
+from support.waiting import HANG
 
 METHODS = {name: info for name, info in registry().methods.items() if not info.needs}
 #: fewer rounds than the default, to save time
@@ -30,7 +31,7 @@ def params(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str) -> None:
-    results = check_method(name, params=params(name))
+    results = check_method(name, params=params(name), seconds=HANG)
     refuses = {"label_constraint"} if name in ("pipeline_st", "cluster_features") else set()
     skipped = {result.check for result in results if result.status == "skipped"}
     assert refuses <= skipped <= SKIPPED | refuses
@@ -40,12 +41,12 @@ def test_method(name: str) -> None:
 def test_viterbi_decoding_obeys_the_transition_mask(name: str) -> None:
     """By default these label each token on its own."""
     viterbi = {"decoding": "viterbi", **params(name)}
-    (result,) = check_method(name, params=viterbi, only=["transition_mask"])
+    (result,) = check_method(name, params=viterbi, only=["transition_mask"], seconds=HANG)
     assert result.status == "ok"
 
 
 def test_synth() -> None:
-    results = check_dataset("synth")
+    results = check_dataset("synth", seconds=HANG)
     skipped = {result.check for result in results if result.status == "skipped"}
     assert skipped == {"codec", "label_constraint"}
 
@@ -62,13 +63,13 @@ def test_dataset(name: str) -> None:
     for file in registry().dataset(name).files:
         if not home.locate(file).is_file():
             pytest.skip(f"{file.path} is not in the data home")
-    check_dataset(name)
+    check_dataset(name, seconds=HANG)
 
 
 @pytest.mark.parametrize("name", registry().featurizers)
 def test_featurizer(name: str) -> None:
     images = registry().featurizer(name).columns == ("image",)
-    results = check_featurizer(name, corpus=letters() if images else None)
+    results = check_featurizer(name, corpus=letters() if images else None, seconds=HANG)
     assert {result.check for result in results if result.status == "skipped"} <= {"dense"}
 
 

@@ -11,6 +11,7 @@ import pytest
 from sslbench.engine.errors import UserError
 from sslbench.testing import METHOD_CHECKS, CheckFailure, check_method, method_checks
 from support import wrong_methods as wrong
+from support.waiting import HANG
 
 #: the checks that must fail, and what the first of them says; all others must not
 WRONG = {
@@ -51,7 +52,6 @@ WRONG = {
     wrong.WrongBound: ("parameter_bounds", "rounds=0: ZeroDivisionError"),
     wrong.AcceptsAnyParameter: ("parameters", "forbid_unknown_fields"),
     wrong.FitsOneTaskOnly: ("tasks transition_mask", "AssertionError"),
-    wrong.Hangs: ("threads", "not done after 2 s"),
 }
 #: these break so much that many checks fail; the one named must be among them
 BROKEN = {
@@ -69,13 +69,16 @@ def _labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failures(method: type[Any]) -> dict[str, str]:
-    results = [check.result() for check in method_checks(method, seconds=2.0)]
+    results = [check.result() for check in method_checks(method, seconds=HANG)]
     return {result.check: result.message for result in results if result.status == "failed"}
 
 
 @pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one thread only here")
 def test_a_method_that_keeps_the_rules_passes() -> None:
-    assert {result.status for result in check_method(wrong.WordTable)} == {"ok", "skipped"}
+    assert {result.status for result in check_method(wrong.WordTable, seconds=HANG)} == {
+        "ok",
+        "skipped",
+    }
 
 
 @pytest.mark.parametrize("method", WRONG, ids=lambda cls: cls.__name__)
@@ -84,6 +87,11 @@ def test_the_check_of_the_broken_rule_fails_alone(method: type[Any]) -> None:
     found = failures(method)
     assert set(found) == set(names.split()), found
     assert message in found[names.split()[0]]
+
+
+def test_a_check_that_hangs_fails() -> None:
+    (check,) = method_checks(wrong.Hangs, only=["threads"], seconds=2.0)
+    assert "not done after 2 s" in check.result().message
 
 
 @pytest.mark.parametrize("method", BROKEN, ids=lambda cls: cls.__name__)

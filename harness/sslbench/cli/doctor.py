@@ -13,18 +13,12 @@ from typing import Literal, NamedTuple
 
 import click
 
+from sslbench.cli.requirements import declared, unmet
 from sslbench.cli.text import table
 from sslbench.engine.files.folders import CACHE_VARIABLE, HOME_VARIABLE, cache_folder, data_folder
 from sslbench.plugins import registry
 
 _LIBRARIES = ("numpy", "scipy", "numba", "msgspec", "pandas")
-_EXTRAS = {
-    "distributed": "dask",
-    "scikit-learn": "sklearn",
-    "pynndescent": "graph",
-    "onnxruntime": "encoder",
-    "tokenizers": "encoder",
-}
 _LEAST_FREE = 2**30  # bytes
 
 
@@ -52,11 +46,15 @@ def _versions() -> Iterator[Finding]:
     own = f"{version('sslbench')}, Python {platform.python_version()}"
     yield Finding("ok", "sslbench", f"{own}, {platform.platform(terse=True)}")
     yield Finding("ok", "libraries", ", ".join(f"{name} {version(name)}" for name in _LIBRARIES))
-    for library, extra in _EXTRAS.items():
-        try:
-            yield Finding("ok", library, version(library))
-        except PackageNotFoundError:
-            yield Finding("note", library, f"not installed: pip install 'sslbench[{extra}]'")
+    wrong = dict(unmet())
+    for library, extra in ((requirement.name, extra) for requirement, extra in declared()):
+        if library in wrong:
+            yield Finding("wrong", library, wrong[library])
+        elif extra:
+            try:
+                yield Finding("ok", library, version(library))
+            except PackageNotFoundError:
+                yield Finding("note", library, f"not installed: pip install 'sslbench[{extra}]'")
 
 
 def _machine() -> Iterator[Finding]:

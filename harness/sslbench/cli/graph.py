@@ -196,8 +196,8 @@ def _graph(given: dict[str, Any], text: Corpus) -> Graph:
     from sslbench.cli.messages import tell
     from sslbench.engine.graph.build import build_graph
     from sslbench.engine.graph.options import GraphOptions
-    from sslbench.engine.graph.similarity import registered_similarity
     from sslbench.experiment.data import DataHome
+    from sslbench.plugins.similarities import registered_similarity
 
     return build_graph(
         text,

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sslbench.experiment.records.record import RunRecord
-    from sslbench.experiment.records.store import Store
     from sslbench.plugins import Registry
     from sslbench.report.leaderboard import Table
     from sslbench.report.rows import Row
@@ -62,10 +61,10 @@ def command(
         records = Store(store).records()
     if not records:
         raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
-    tables, marks = _tables(records, Store(store), baselines)
+    tables, stale_ids = _tables(records, baselines)
     board = board_of_tables(tables, _commands(registry()))
     summary = f"{counted(len(records), 'record')} in {counted(len(tables), 'table')}"
-    files = board_files(board, "leaderboard", Sources(marks, summary=summary))
+    files = board_files(board, "leaderboard", Sources(stale_ids, summary=summary))
     changed = changed_files(out, files) if check else write_files(out, files)
     stale = _stale_rows(tables)
     if check:
@@ -82,11 +81,11 @@ def command(
 
 
 def _tables(
-    records: Sequence[RunRecord], store: Store, baselines: tuple[str, ...]
-) -> tuple[list[Table], dict[str, str]]:
-    """The tables of the records of a store, and the states of these by run id."""
+    records: Sequence[RunRecord], baselines: tuple[str, ...]
+) -> tuple[list[Table], frozenset[str]]:
+    """The tables of the records of a store, and the ids of the stale ones."""
     from sslbench.engine.errors import UserError
-    from sslbench.experiment.identity.staleness import states
+    from sslbench.experiment.identity.versions import stale_runs
     from sslbench.plugins import registry
     from sslbench.report.leaderboard import leaderboard
     from sslbench.report.reproduce import changed_options
@@ -101,9 +100,9 @@ def _tables(
                 hint=f"the store has {', '.join(sorted(methods))}",
             )
     registered = [name for name, info in plugins.methods.items() if info.baseline]
-    marks = dict[str, str](states(records, store, plugins))
+    stale = stale_runs(records, plugins)
     options = partial(changed_options, plugins=plugins)
-    return leaderboard(records, baselines or registered, marks, options=options), marks
+    return leaderboard(records, baselines or registered, stale, options=options), stale
 
 
 def _stale_rows(tables: Sequence[Table]) -> list[str]:

@@ -82,9 +82,9 @@ if TYPE_CHECKING:
 @click.option(
     "--reuse",
     type=click.Choice(["current", "verified", "stale"]),
-    default="verified",
+    default="current",
     show_default=True,
-    help="Stored runs to use: of today's code, of code with the same results, or of any code.",
+    help="Stored runs to use: of today's versions of the code (current or verified), or of any.",
 )
 @click.option(
     "--format",

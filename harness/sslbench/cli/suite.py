@@ -185,8 +185,7 @@ def _board(
     suite: Suite, cells: Sequence[Cell], records: Sequence[RunRecord]
 ) -> tuple[Board, Sources, list[str]]:
     """The board, extra page content, and problems that `--check` reports."""
-    from sslbench.experiment.identity.staleness import states
-    from sslbench.experiment.records.store import Store
+    from sslbench.experiment.identity.versions import stale_runs
     from sslbench.plugins import registry
     from sslbench.report.ledger import read_ledger, wrong_lines
     from sslbench.report.page.build import Sources
@@ -194,10 +193,10 @@ def _board(
 
     ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
     ledger = [line for line in ledger if suite.paper in ("", line.paper)]
-    marks = dict[str, str](states(records, Store(suite.store), registry()))
-    board = suite_board(suite, cells, marks, registry())
+    stale = stale_runs(records, registry())
+    board = suite_board(suite, cells, stale, registry())
     wrong = wrong_lines(ledger, {record.run_id: record for record in records})
-    return board, Sources(marks, ledger, _summary_line(cells)), [*board.gaps, *wrong]
+    return board, Sources(stale, ledger, _summary_line(cells)), [*board.gaps, *wrong]
 
 
 def _wanted(name: str, patterns: Sequence[str]) -> bool:
@@ -225,5 +224,5 @@ def _opened(file: str) -> tuple[Suite, list[Cell], list[RunRecord]]:
     suite = read_suite(file)
     store = Store(suite.store)
     records = store.records()
-    cells = with_records(suite_cells(suite, plugins), records, store, plugins)
+    cells = with_records(suite_cells(suite, plugins), records, plugins)
     return suite, cells, records

@@ -59,7 +59,14 @@ def percentages(metrics: Mapping[str, float]) -> str:
 
 
 def warn_of_problems(plugins: Registry) -> None:
-    """Write a warning to standard error for each plugin with errors; --debug: and its traceback."""
+    """Write a warning to standard error for each plugin with errors, and each wrong package.
+
+    --debug: and the traceback.
+    """
+    from sslbench.cli.requirements import unmet
+
+    for name, text in unmet():
+        echo(f"sslbench: warning: {name}: {text}", err=True)
     for problem in plugins.problems:
         echo(f"sslbench: warning: {problem}", err=True)
         show_traceback(problem.traceback)

@@ -28,7 +28,7 @@ def part_of(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any], name: s
 
 
 def subset(arrays: Mapping[str, AnyArray], prefix: str) -> Arrays:
-    """The arrays whose names start with `prefix`, by the rest of their names."""
+    """Return the arrays whose names start with `prefix`, by the rest of their names."""
     return {
         name.removeprefix(prefix): array
         for name, array in arrays.items()
@@ -88,7 +88,7 @@ def vector(
     size: int | None = None,
     bounds: tuple[int, int] | None = None,
 ) -> AnyArray:
-    """The one-dimensional array of this name, C-contiguous.
+    """Return the one-dimensional array of this name, C-contiguous.
 
     ValueError if it is missing, has another dtype, shape or size, or if a value v does not satisfy
     bounds[0] <= v < bounds[1].

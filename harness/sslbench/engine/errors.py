@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+__all__ = ["InputWarning", "UserError", "printable", "shortened"]
+
 _LONGEST = 1000  # characters shown of a message or hint, which may quote a very long line
 _READ = 100_000  # characters of an exception's text that are looked at
 
@@ -58,14 +60,14 @@ def described(problem: BaseException) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text as `printable`, cut in the middle to about 1000 characters."""
+    """Return the text as `printable`, cut in the middle to about 1000 characters."""
     if len(text) > _LONGEST:
         text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
     return printable(text)
 
 
 def printable(text: str) -> str:
-    """The text with line breaks, control characters and other invisible ones escaped.
+    """Return the text with line breaks, control characters and other invisible ones escaped.
 
     For terminals: no text from a file or a plugin can move the cursor or change the direction.
     """

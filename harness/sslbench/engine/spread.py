@@ -20,6 +20,8 @@ import numpy as np
 from sslbench.engine.checked import Saved
 from sslbench.engine.types import Arrays
 
+__all__ = ["Pass", "Units", "WorkerError", "over", "using_broker"]
+
 U = TypeVar("U")
 U_co = TypeVar("U_co", covariant=True)
 R = TypeVar("R")

@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+__all__ = ["F32", "F64", "I8", "I16", "I32", "I64", "U8", "AnyArray", "Arrays", "Bool"]
+
 F64: TypeAlias = NDArray[np.float64]
 F32: TypeAlias = NDArray[np.float32]
 I64: TypeAlias = NDArray[np.int64]

@@ -81,12 +81,15 @@ class Registration:
     summary: one line.
     reference: publication, or origin of a corpus.
     target: ``"module:attribute"``, imported on use.
+    version: of its code, 1 or more. Raise it when the same run gets other predictions: stored runs
+        of an earlier version are stale.
     """
 
     name: str
     summary: str
     reference: str
     target: str
+    version: int = 1
 
     kind: ClassVar[str] = "registration"
 
@@ -100,6 +103,8 @@ class Registration:
                 f"{type(self).__name__} {self.name}: target must read 'module:attribute',"
                 f" not {self.target!r}"
             )
+        if type(self.version) is not int or self.version < 1:
+            raise ValueError(f"{type(self).__name__} {self.name}: version must be 1, 2, ...")
 
     def load(self) -> Any:
         """Import the target; UserError if that fails."""

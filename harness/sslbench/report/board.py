@@ -39,7 +39,7 @@ class Place:
     ----------
     row: the row of the table; None = there is no run.
     gap: the reason why there is no score, in a few words; "" = there is one.
-    stale: whether a run is of other code than today's and not verified.
+    stale: whether a run is of an earlier version of the code.
     command: the command that makes the runs.
     """
 

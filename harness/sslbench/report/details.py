@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sslbench.engine.errors import printable
 from sslbench.experiment.checks.recorded_forecast import recorded_forecast
@@ -22,13 +22,13 @@ _TRIALS = 20
 def details(
     column: Column,
     place: Place,
-    marks: Mapping[str, str],
+    stale: Collection[str],
     parts: Mapping[str, Parts],
     printed: Sequence[Line],
 ) -> list[Entry]:
     """The entries of a place.
 
-    marks: state by run id.  parts: of the gain, by question.  printed: lines of the ledger.
+    stale: run ids.  parts: of the gain, by question.  printed: lines of the ledger.
     """
     entries: list[Entry] = [("protocol", column.protocol)]
     if place.gap:
@@ -37,7 +37,7 @@ def details(
         row = place.row
         entries += [*_result(row, column), *_made(row), *_cost(row)]
         entries += [(f"gain by {name}", _parts(each)) for name, each in parts.items() if each]
-        entries += _origin(row, marks)
+        entries += _origin(row, stale)
     entries += [("in the paper", _printed(line)) for line in printed]
     entries.append(("command", place.command))
     return [(name, _visible(value)) for name, value in entries if value]
@@ -133,18 +133,19 @@ def _parts(parts: Parts) -> list[str]:
     return [*lines[:10], f"all tokens: {total:+.2f} points of accuracy"]
 
 
-def _origin(row: Row, marks: Mapping[str, str]) -> Iterator[Entry]:
+def _origin(row: Row, stale: Collection[str]) -> Iterator[Entry]:
     runs = [row.cells[seed] for seed in sorted(row.cells)]
     yield (
         "runs",
         [
-            f"seed {run.spec.protocol.seed}: {run.run_id}, {marks.get(run.run_id, 'current')}"
+            f"seed {run.spec.protocol.seed}: {run.run_id}"
+            + (", stale" if run.run_id in stale else "")
             + ("" if run.status == "ok" else f", {run.status}: {run.error}")
             for run in runs
         ],
     )
-    code = {name: digest for run in runs for name, digest in run.code.items()}
-    yield "code", ", ".join(f"{name} {digest[:8]}" for name, digest in sorted(code.items()))
+    code = {name: version for run in runs for name, version in run.code.items()}
+    yield "code", ", ".join(f"{name} {version[:8]}" for name, version in sorted(code.items()))
     machine = runs[0].environment if runs else {}
     parts = ("cpu", "processor", "system")
     yield "machine", ", ".join(str(machine[name]) for name in parts if name in machine)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -55,7 +55,7 @@ _TableKey = tuple[str, str, str, str, str]
 def leaderboard(
     records: Iterable[RunRecord],
     baselines: Sequence[str] = (),
-    marks: Mapping[str, str] | None = None,
+    stale: Collection[str] = (),
     wanted: Mapping[str, Sequence[int]] | None = None,
     options: Options | None = None,
 ) -> list[Table]:
@@ -64,7 +64,7 @@ def leaderboard(
     Of several runs of one cell (same row and seed) the newest counts.
 
     baselines: methods that the others are compared with, the preferred one first.
-    marks: state by run id, see `staleness.State`; None = all current.
+    stale: ids of the runs that are not of today's versions of the code.
     wanted: the seeds that each row of a table should have, by run id; None = those over which
         most runs can be compared.
     options: selects the options of the dataset for the heading of a table; None = all.
@@ -74,7 +74,7 @@ def leaderboard(
     for record in records:
         if record.status != "skipped":
             groups[_table_key(record)].append(record)
-    given = baselines, marks or {}, wanted or {}, shown
+    given = baselines, stale, wanted or {}, shown
     return [_table(groups[key], *given) for key in sorted(groups)]
 
 
@@ -98,7 +98,7 @@ def _curve(record: RunRecord) -> str:
 def _table(
     records: Sequence[RunRecord],
     baselines: Sequence[str],
-    marks: Mapping[str, str],
+    stale: Collection[str],
     wanted: Mapping[str, Sequence[int]],
     options: Options,
 ) -> Table:
@@ -130,7 +130,7 @@ def _table(
         labeled=newest.spec.protocol.labeled,
         seeds=seeds,
         baselines=tuple(used),
-        rows=tuple(marked(row, marks) for row in rows),
+        rows=tuple(marked(row, stale) for row in rows),
     )
 
 

@@ -54,8 +54,8 @@ class Row:
     wall_s, cpu_s, peak_rss_mb: medians over successful runs, in seconds and MiB.
     labeled_sentences: size of the labeled sample.  codes: hashes of the code of its runs.
     trials, tune_cpu_s: tuning trials of all runs (shared ones once), their CPU seconds.
-    notes: remarks for the reader.  stale: whether a run is of other code than today's and was
-        not verified.
+    notes: remarks for the reader.
+    stale: whether a run is of an earlier version of the code.
     rank: 1 = best of the rows with all shared seeds; None = not one of these.
     rank_low, rank_high: lowest and highest rank that pairwise tests allow; None without them.
     group: rows with a letter in common do not differ significantly; "" without pairwise tests.
@@ -280,18 +280,13 @@ def _guard_chose(record: RunRecord) -> str | None:
     return choice
 
 
-def marked(row: Row, marks: Mapping[str, str]) -> Row:
-    """The row with notes on the state of its runs; marks: state by run id."""
-    states: dict[str, list[int]] = defaultdict(list)
-    for seed in row.seeds:
-        state = marks.get(row.cells[seed].run_id, "current")
-        if state != "current":
-            states[state].append(seed)
-    notes = [
-        state if len(seeds) == len(row.seeds) else f"{state}: seeds {', '.join(map(str, seeds))}"
-        for state, seeds in sorted(states.items())
-    ]
-    return replace(row, notes=(*notes, *row.notes), stale="stale" in states)
+def marked(row: Row, stale: Collection[str]) -> Row:
+    """The row with a note on its stale runs. stale: run ids."""
+    seeds = [seed for seed in row.seeds if row.cells[seed].run_id in stale]
+    if not seeds:
+        return row
+    some = "" if len(seeds) == len(row.seeds) else f": seeds {', '.join(map(str, seeds))}"
+    return replace(row, notes=(f"stale{some}", *row.notes), stale=True)
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,11 +19,11 @@ _SHOWN = ("done", "stale", "failed")
 
 
 def suite_board(
-    suite: Suite, cells: Sequence[Cell], marks: Mapping[str, str], plugins: Registry
+    suite: Suite, cells: Sequence[Cell], stale: Collection[str], plugins: Registry
 ) -> Board:
     """Make the board of a suite. A row that lacks a draw of the file has no rank.
 
-    cells: the cells with their records.  marks: state by run id.
+    cells: the cells with their records.  stale: ids of stale runs.
     """
     by_run = {cell.record.run_id: cell for cell in cells if cell.record is not None}
     shown = [cell.record for cell in cells if cell.record is not None and cell.state in _SHOWN]
@@ -31,7 +31,7 @@ def suite_board(
     wanted = {run_id: cell.request.seeds for run_id, cell in by_run.items()}
     tables: dict[str, Table] = {}
     options = partial(changed_options, plugins=plugins)
-    for table in leaderboard(shown, baselines, marks, wanted, options):
+    for table in leaderboard(shown, baselines, stale, wanted, options):
         first = next(iter(table.rows[0].cells.values()))
         tables[by_run[first.run_id].column] = _named(table, by_run)
     keys = list(dict.fromkeys(cell.column for cell in cells))

@@ -25,9 +25,7 @@ LEGEND = (
     "Identical runs, where there is nothing to draw, are counted once.",
     "tuning: trials and their CPU seconds, of all seeds, or of the draw that all are tuned on."
     " untuned: the method has nothing to search in a table with a tuning budget.",
-    "stale: of other code than today's and not verified. verified: of other code, replayed on"
-    " today's with the same bits. canary: a cheaper run of the same code is verified. schema 1:"
-    " older than digests of the code.",
+    "stale: of an earlier version of the code, which may have had other predictions.",
     "Wall time, CPU time and peak memory are medians over runs and include tuning trials, except"
     " those that the store had already. Compare them on one machine only.",
     "not converged: a training of the row stopped at its limit of iterations, or could not improve"

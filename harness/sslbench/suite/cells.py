@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.identity.staleness import State, states
+from sslbench.experiment.identity.versions import is_current
 from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.planning.settings import Setting, parse_settings
 from sslbench.experiment.records.record import RunRecord, RunSpec, content_id
-from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Registry
 from sslbench.suite.file import Block, Suite
 
-#: done: of today's code, or of code with the same bits.  other data: of a data set that has changed
-#: since, by the newest run on it.
+#: done: of today's versions of the code.  other data: of a data set that has changed since, by the
+#: newest run on it.
 CellState = Literal["done", "stale", "other data", "failed", "missing"]
-_GOOD: tuple[State, ...] = ("current", "verified", "canary")
 
 
 @dataclass(frozen=True)
@@ -121,18 +119,17 @@ def _column(spec: RunSpec) -> str:
 
 
 def with_records(
-    cells: Sequence[Cell], records: Sequence[RunRecord], store: Store, plugins: Registry
+    cells: Sequence[Cell], records: Sequence[RunRecord], plugins: Registry
 ) -> list[Cell]:
     """The cells with their newest records and states."""
     newest: dict[tuple[bool, str], RunRecord] = {}
     for record in sorted(records, key=_age):
         for by_text in (False, True):
             newest[by_text, spec_key(record.spec, by_text)] = record
-    marks = states(records, store, plugins)
     filled = []
     for cell in cells:
         found = newest.get((cell.request.text is not None, cell.key))
-        state = "missing" if found is None else _state(found, marks)
+        state = "missing" if found is None else _state(found, plugins)
         filled.append(replace(cell, record=found, state=state))
     data: dict[str, RunRecord] = {}  # the newest run by column
     for cell in filled:
@@ -145,10 +142,10 @@ def _age(record: RunRecord) -> tuple[str, str]:
     return record.created, record.run_id
 
 
-def _state(record: RunRecord, marks: Mapping[str, State]) -> CellState:
+def _state(record: RunRecord, plugins: Registry) -> CellState:
     if record.status != "ok":
         return "failed"
-    return "done" if marks[record.run_id] in _GOOD else "stale"
+    return "done" if is_current(record.spec, record.code, plugins) else "stale"
 
 
 def _checked(cell: Cell, newest: RunRecord | None) -> Cell:

@@ -12,7 +12,8 @@ record has the entropy and the labels before and after.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
@@ -25,6 +26,7 @@ from sslbench.engine.crf import (
     EncodedCorpus,
     EncodedProblem,
     Entropy,
+    Observed,
     Parts,
     PotentialGradient,
 )
@@ -117,34 +119,20 @@ class EntropyRegularization(CRFMethod):
         return squares
 
 
-@dataclass
-class Watched:
-    """An entropy term that keeps the sums of its last pass over the text.
+def observed(
+    term: Entropy, potentials: BatchPotentials
+) -> tuple[PotentialGradient, dict[str, float | F64]]:
+    """Evaluate an entropy term on a batch, with sums over its sentences.
 
-    entropy: nats, summed over the sentences; value: of the term, with the sentences' weights;
-    labels: float64[L] expected tokens of each label.
+    entropy: in nats; value: of the term, with the sentences' weights; labels: float64[L] expected
+    tokens of each label.
     """
-
-    term: Entropy
-    n_labels: int
-    entropy: float = 0.0
-    value: float = 0.0
-    labels: F64 = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.labels = np.zeros(self.n_labels)
-
-    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        if potentials.batch.sentence_lo == 0:
-            self.entropy, self.value, self.labels = 0.0, 0.0, np.zeros(self.n_labels)
-        batch = self.term.batch_entropy(potentials)
-        self.entropy += float(batch.entropy.sum())
-        self.value -= float(batch.weights @ batch.entropy)
-        self.labels += batch.labels
-        return batch.gradient
-
-    def n_tokens(self, lengths: F64) -> float:
-        return self.term.n_tokens(lengths)
+    batch = term.batch_entropy(potentials)
+    return batch.gradient, {
+        "entropy": float(batch.entropy.sum()),
+        "value": -float(batch.weights @ batch.entropy),
+        "labels": batch.labels,
+    }
 
 
 @dataclass
@@ -196,7 +184,7 @@ class EntropyTrainer:
         objective per weighted token), the entropy per token and, every LABELS_EVERY iterations, the
         shares of the labels, all of the line search's last evaluation.
         """
-        parts = self._watched(gamma)
+        parts = self._observed(gamma)
         curves: dict[str, Any] = {"loss": [], "entropy": [], "labels": {}}
 
         def note(iteration: int, value: float, _gradient: float) -> None:
@@ -217,13 +205,13 @@ class EntropyTrainer:
 
     def report(self, gamma: float) -> dict[str, Any]:
         """The objective RL, its parts, and what the model predicts for the unlabeled text."""
-        crf, parts = self.crf, self._watched(1.0)
+        crf, parts = self.crf, self._observed(1.0)
         with self.run.phase("report"):
             crf.evaluate(parts)
             value = crf.objective([self.text.labeled], self.params)
             penalty = float(crf.weights @ crf.weights) / (2 * self.params.sigma2)
             accuracy = self.text.dev_accuracy(crf, record_only=True)
-        negative = gamma * sum(term.value for _, term in parts)
+        negative = gamma * Observed.total((term for _, term in parts), "value")
         return {
             "RL": value + negative,
             "log_likelihood": value + penalty,
@@ -247,17 +235,21 @@ class EntropyTrainer:
             self.run.warn(f"collapsed: only {after['entropy']:.1e} nats per token remain")
         return names
 
-    def _totals(self, parts: list[tuple[EncodedCorpus, Watched]]) -> dict[str, Any]:
+    def _totals(self, parts: list[tuple[EncodedCorpus, Observed]]) -> dict[str, Any]:
         """Of the terms' last pass: nats per token, and each label's share of the tokens."""
         tokens = max(1.0, sum(float(data.lengths.sum()) for data, _ in parts))
-        labels = sum((term.labels for _, term in parts), np.zeros(len(self.crf.labels)))
-        entropy = sum(term.entropy for _, term in parts)
+        terms = [term for _, term in parts]
+        labels = np.zeros(len(self.crf.labels)) + Observed.total(terms, "labels")
+        entropy = Observed.total(terms, "entropy")
         return {"entropy": entropy / tokens, "labels": (labels / tokens).tolist()}
 
-    def _watched(self, gamma: float) -> list[tuple[EncodedCorpus, Watched]]:
+    def _observed(self, gamma: float) -> list[tuple[EncodedCorpus, Observed]]:
         """The entropy terms; "token" divides each sentence's entropy by its length."""
-        n_labels, per_token = len(self.crf.labels), self.params.entropy_of == "token"
+        per_token = self.params.entropy_of == "token"
+        terms = [
+            Entropy(gamma, 1 / data.lengths if per_token else None) for data in self.text.unlabeled
+        ]
         return [
-            (data, Watched(Entropy(gamma, 1 / data.lengths if per_token else None), n_labels))
-            for data in self.text.unlabeled
+            (data, Observed(term, partial(observed, term)))
+            for data, term in zip(self.text.unlabeled, terms, strict=True)
         ]

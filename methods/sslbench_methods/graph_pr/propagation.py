@@ -21,10 +21,10 @@ from sslbench.engine.crf import SavedModel
 from sslbench.engine.graph.lookup import NgramLookup
 from sslbench.engine.graph.propagation.harmonic import harmonic, harmonic_descent
 from sslbench.engine.graph.propagation.quadratic import roughness
-from sslbench.engine.graph.similarity import registered_similarity
 from sslbench.engine.graph.words import CodedForms
 from sslbench.engine.types import F64, I32, I64, Arrays, Bool
 from sslbench.method import HasGraphParams
+from sslbench.plugins.similarities import registered_similarity
 
 Mode: TypeAlias = Annotated[
     Literal["solve", "gd"],

@@ -9,7 +9,8 @@ Prediction is that of the plain CRF (docs/specs/virtual_evidence.md, sections 4 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -23,6 +24,7 @@ from sslbench.engine.crf import (
     EncodedCorpus,
     EncodedProblem,
     LogPartition,
+    Observed,
     Parts,
     PotentialGradient,
     TrainingResult,
@@ -274,52 +276,53 @@ class EvidenceTrainer:
         return {"F": value, **expected.record(), **accuracy}
 
 
-@dataclass
+@dataclass(frozen=True)
 class EStep:
     """Expectations under one model, summed over the unlabeled text.
 
     counts: float64 per weight, expected features under the clamped model, times the terms' weight;
-    value: sum of the evidence terms; entropy: of the node marginals, free and clamped, nats summed
-    over the tokens; labels: int64[L], how often each label is the likeliest of the free model.
+    value: sum of the evidence terms; entropy: float64[2] of the node marginals, free and clamped,
+    nats per token; labels: int64[L], how often each label is the likeliest of the free model.
     """
 
+    counts: F64
+    value: float
+    entropy: F64
     labels: I64
-    value: float = 0.0
-    tokens: int = 0
-    entropy: F64 = field(default_factory=lambda: np.zeros(2))
-    counts: F64 = field(default_factory=lambda: np.empty(0))
 
     @classmethod
     def under(cls, crf: ChainCRF, parts: Sequence[tuple[EncodedCorpus, VirtualEvidence]]) -> EStep:
         """Forward-backward over every part, with the evidence and without."""
-        sums = cls(np.zeros(len(crf.labels), np.int64))
-        sums.counts = crf.expect([(data, _Clamped(term, sums)) for data, term in parts]).counts
-        return sums
+        terms = [Observed(term, partial(clamped, term)) for _, term in parts]
+        texts = [data for data, _ in parts]
+        counts = crf.expect(list(zip(texts, terms, strict=True))).counts
+        tokens = max(1, sum(int(data.offsets[-1]) for data in texts))
+        return cls(
+            counts,
+            Observed.total(terms, "value"),
+            (np.zeros(2) + Observed.total(terms, "entropy")) / tokens,
+            np.zeros(len(crf.labels), np.int64) + Observed.total(terms, "labels"),
+        )
 
     def record(self) -> dict[str, Any]:
         """For the run record; entropies in nats per token."""
-        free, clamped = (self.entropy / max(1, self.tokens)).tolist()
+        free, clamped = self.entropy.tolist()
         return {"free_entropy": free, "clamped_entropy": clamped, "labels": self.labels.tolist()}
 
 
-@dataclass(frozen=True)
-class _Clamped:
-    """The weighted log-partition with the evidence; adds up statistics on the way."""
-
-    term: VirtualEvidence
-    sums: EStep
-
-    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        clamped, free = self.term.posteriors(potentials)
-        sums, weight = self.sums, self.term.weight
-        sums.value += weight * float((clamped.log_z() - free.log_z()).sum())
-        sums.entropy += _entropy(free.node), _entropy(clamped.node)
-        sums.labels += np.bincount(free.node.argmax(axis=1), minlength=len(sums.labels))
-        sums.tokens += potentials.batch.n_tokens
-        return PotentialGradient.of_log_z(clamped, weight)
-
-    def n_tokens(self, lengths: F64) -> float:
-        return self.term.n_tokens(lengths)
+def clamped(
+    term: VirtualEvidence, potentials: BatchPotentials
+) -> tuple[PotentialGradient, dict[str, Any]]:
+    """Evaluate the weighted log-partition with the evidence on a batch, with the sums of `EStep`
+    over its tokens.
+    """
+    bound, free = term.posteriors(potentials)
+    statistics = {
+        "value": term.weight * float((bound.log_z() - free.log_z()).sum()),
+        "entropy": np.array([_entropy(free.node), _entropy(bound.node)]),
+        "labels": np.bincount(free.node.argmax(axis=1), minlength=free.node.shape[1]),
+    }
+    return PotentialGradient.of_log_z(bound, term.weight), statistics
 
 
 def _entropy(p: F64) -> float:

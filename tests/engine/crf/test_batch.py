@@ -10,15 +10,15 @@ import sys
 import numpy as np
 import pytest
 
-from sslbench.engine.crf import InfeasibleSentenceError, Potentials
+from sslbench.engine.crf import InfeasibleSentenceError
 from sslbench.engine.crf.data import batches
 from sslbench.engine.crf.first_order import shared
 from sslbench.engine.crf.first_order.batch import BatchPotentials
-from sslbench.engine.crf.first_order.chain import infer, viterbi
 from sslbench.engine.crf.simd.exp import exp_shifted
 from sslbench.engine.types import F64
 from support.chain_toys import LENGTHS, check_against_chains, random_chains, sentences
 from support.crf_oracle import INF, batch_of, log_sum, same_up_to, varying
+from support.log_space_chain import Potentials, infer, viterbi
 
 
 @pytest.mark.parametrize("per_position", [False, True])

@@ -14,7 +14,7 @@ from sslbench.engine.crf.chain_model import SecondOrderModel
 from sslbench.engine.crf.objective import EncodedCorpus, evaluate_terms
 from sslbench.engine.crf.weights import bundles
 from sslbench.engine.crf.weights.bundles import Bundled, TokenSums
-from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64, I32
 from support.synth_text import synth_text
@@ -48,7 +48,7 @@ def problem(model: ChainModel, support: str) -> tuple[ChainCRF, Corpus, I32]:
 
 def value_and_gradient(crf: ChainCRF, data: EncodedCorpus, codes: I32) -> tuple[F64, F64]:
     counts = np.empty(crf.layout.size)
-    gradient = Tables.gradient(crf.layout, counts)
+    gradient = WeightTables.gradient(crf.layout, counts)
     values = evaluate_terms(crf.layout, crf.weights, [(data, HardLabels(codes))], None, gradient)
     gradient.pack(counts)
     return np.concatenate(values), counts

@@ -25,6 +25,7 @@ from sslbench.engine.types import F64, I32
 from support.symbol_counts import whole
 from support.synth_text import synth_text
 from support.threads import THREADS
+from support.waiting import HANG
 
 TEMPLATES = [
     "word[0]",
@@ -102,20 +103,29 @@ class Recorded:
     def __init__(self, seconds: float = 0.0) -> None:
         self.seen: list[tuple[int, int]] = []
         self.seconds = seconds
+        self.met = threading.Event()
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
         self.seen.append((potentials.batch.lo, threading.get_ident()))
-        time.sleep(self.seconds)  # lets the others come
+        self.let_others_come()
         return LogPartition().evaluate(potentials)
+
+    def let_others_come(self) -> None:
+        time.sleep(self.seconds)
 
     def n_tokens(self, lengths: F64) -> float:
         return float(lengths.sum())
 
 
 class Stateless(Recorded):
-    """The same, which allows several threads."""
+    """The same, which allows several threads. The first one waits until there is another."""
 
     stateless = True
+
+    def let_others_come(self) -> None:
+        if len({thread for _, thread in self.seen}) > 1:
+            self.met.set()
+        assert self.seconds == 0.0 or self.met.wait(HANG)
 
 
 @pytest.mark.parametrize("kind", [Recorded, Stateless])

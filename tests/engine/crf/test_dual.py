@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from sslbench.engine.compilation.threads import using_threads
-from sslbench.engine.crf import STRICT, ChainCRF, HardLabels, Options, TrainingParams, dual
+from sslbench.engine.crf import STRICT, ChainCRF, HardLabels, Options, TrainingParams
+from sslbench.engine.crf.dual import ascent as dual
 from sslbench.engine.crf.first_order import scaled
 from sslbench.engine.crf.objective import Objective
 from sslbench.engine.types import F64
@@ -90,9 +91,10 @@ def test_dual_and_weights_by_enumeration(name: str, forced: bool) -> None:
     for f, u, y in zip(features(c), distributions(c, objective, ascent), gold, strict=True):
         slope += f[(u.paths == y).all(axis=1)][0] - u.p @ f
         entropy += u.entropy()
-    weights = slope / objective.precision
+    precision = 1.0 / (objective.sigma2 * objective.weight_copies.astype(np.float64))
+    weights = slope / precision
     assert ascent.flat_weights() == pytest.approx(weights, abs=1e-5)  # marginals are float32
-    value = entropy - 0.5 * (objective.precision * weights) @ weights
+    value = entropy - 0.5 * (precision * weights) @ weights
     assert ascent.value == pytest.approx(value, rel=1e-6)
     loss = -evaluate(objective, weights)[0]
     assert loss >= value

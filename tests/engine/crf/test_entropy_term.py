@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from sslbench.engine.compilation.threads import using_threads
-from sslbench.engine.crf import InfeasibleSentenceError, Potentials
+from sslbench.engine.crf import InfeasibleSentenceError
 from sslbench.engine.crf.entropy import BatchEntropy, Entropy
-from sslbench.engine.crf.first_order.chain import negative_entropy
 from sslbench.engine.types import F64
 from support.chain_toys import LENGTHS, only_stay, random_chains
 from support.crf_oracle import INF, Enumeration, batch_of, random_models, same_up_to, slopes
+from support.log_space_chain import Potentials, negative_entropy
 from support.nested_entropy import NestedEntropy, nested_entropy
 from support.objective_toys import CASES, case, evaluate, select
 
@@ -169,11 +169,9 @@ WEIGHTS = np.array([1.0, 0.5, 2.0, 1.0, 0.0, 1.5, 1.0])
 def test_gradients_of_the_objective(name: str) -> None:
     """Both against each other, against enumeration and against central differences."""
     c = case(name, 21, SIX)
-    objective = c.objective(Entropy(0.7, WEIGHTS), 1.7, sigma2_factors=0.6)
+    objective = c.objective(Entropy(0.7, WEIGHTS), 1.7)
     value, gradient = evaluate(objective, c.weights)
-    slow, other = evaluate(
-        c.objective(NestedEntropy(0.7, WEIGHTS), 1.7, sigma2_factors=0.6), c.weights
-    )
+    slow, other = evaluate(c.objective(NestedEntropy(0.7, WEIGHTS), 1.7), c.weights)
     assert slow == pytest.approx(value, abs=1e-10)
     same_up_to(other, gradient, 1e-8)
     same_up_to(gradient, slopes(lambda x: evaluate(objective, x)[0], c.weights), 1e-6)

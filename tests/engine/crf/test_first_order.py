@@ -15,15 +15,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from sslbench.engine.crf import Potentials
-from sslbench.engine.crf.first_order.chain import (
-    additive_covariance,
-    constrained_log_z,
-    infer,
-    negative_entropy,
-    posterior_decode,
-    viterbi,
-)
 from support.chain_oracle import kl_divergence, max_expected_accuracy
 from support.compare import close
 from support.crf_oracle import (
@@ -35,6 +26,15 @@ from support.crf_oracle import (
     same_up_to,
     slopes,
     varying,
+)
+from support.log_space_chain import (
+    Potentials,
+    additive_covariance,
+    constrained_log_z,
+    infer,
+    negative_entropy,
+    posterior_decode,
+    viterbi,
 )
 from support.worked_chain import E1, PSI
 
@@ -310,8 +310,7 @@ def test_umbrella_hidden_markov_model() -> None:
 MEMORY = """
 import json, re
 import numpy as np
-from sslbench.engine.crf import Potentials
-from sslbench.engine.crf.first_order.chain import infer, negative_entropy
+from support.log_space_chain import Potentials, infer, negative_entropy
 
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
@@ -336,7 +335,7 @@ def test_memory_of_the_entropy_gradient() -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "NUMBA_NUM_THREADS": "1"},
+        env={**os.environ, "NUMBA_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     before, after, mean, sums = json.loads(run.stdout)
     assert after - before < 100e6

@@ -7,15 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sslbench.engine.crf import InfeasibleSentenceError, Potentials
-from sslbench.engine.crf.first_order.chain import (
-    additive_covariance,
-    constrained_log_z,
-    infer,
-    negative_entropy,
-    posterior_decode,
-    viterbi,
-)
+from sslbench.engine.crf import InfeasibleSentenceError
 from support.chain_oracle import kl_divergence, max_expected_accuracy
 from support.crf_oracle import (
     INF,
@@ -28,6 +20,15 @@ from support.crf_oracle import (
     same_up_to,
     slopes,
     varying,
+)
+from support.log_space_chain import (
+    Potentials,
+    additive_covariance,
+    constrained_log_z,
+    infer,
+    negative_entropy,
+    posterior_decode,
+    viterbi,
 )
 
 # -- docs/specs/crf_engine.md, oracle 14: every primitive against enumeration ------------------

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from sslbench.engine.crf import InfeasibleSentenceError
 from sslbench.engine.crf.data import batches
 from sslbench.engine.crf.first_order.batch import BatchPotentials
-from sslbench.engine.crf.first_order.chain import InfeasibleSentenceError
 from sslbench.engine.crf.first_order.nbest import n_best
 from sslbench.engine.types import F64
 

@@ -12,6 +12,7 @@ from sslbench.engine.crf import (
     HardLabels,
     InfeasibleSentenceError,
     Objective,
+    Observed,
     PartialLabels,
     SoftTargets,
     Term,
@@ -42,10 +43,9 @@ def test_objective_and_gradient(make: Callable[..., Term], name: str) -> None:
     rng = np.random.default_rng(4)
     c = case(name, 5)
     term = make(c, rng)
-    objective = c.objective(term, 1.7, sigma2_factors=0.6)
+    objective = c.objective(term, 1.7)
     value, gradient = evaluate(objective, c.weights)
-    cut = c.layout.size - c.layout.n_factors
-    prior = (c.weights[:cut] ** 2).sum() / 3.4 + (c.weights[cut:] ** 2).sum() / 1.2
+    prior = (c.weights**2).sum() / 3.4
     assert value == pytest.approx(value_of(term, c, c.weights) - prior, rel=1e-11)
     numeric = slopes(lambda x: evaluate(objective, x)[0], c.weights)
     same_up_to(gradient, numeric, 1e-7)
@@ -241,3 +241,18 @@ def test_label_permutation(name: str) -> None:
     again, other = evaluate(swapped.objective(HardLabels(labels), 2.0), weights)
     assert again == pytest.approx(value, rel=1e-12)
     same_up_to(other[target], gradient, 1e-12)
+
+
+def test_an_observed_term_sums_statistics_of_its_last_pass_alone() -> None:
+    c = case("everything", 8)
+    plain = HardLabels(c.labels)
+    term = Observed(plain, lambda p: (plain.evaluate(p), {"tokens": p.batch.n_tokens}))
+    objective = c.objective(term)
+    assert Observed.total([term], "tokens") == 0
+    for _ in range(2):
+        value, gradient = evaluate(objective, c.weights)
+        assert Observed.total([term], "tokens") == N
+    wanted, other = evaluate(c.objective(plain), c.weights)
+    assert value == wanted
+    np.testing.assert_array_equal(gradient, other)
+    assert term.n_tokens(np.array(LENGTHS, float)) == N

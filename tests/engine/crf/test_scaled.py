@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sslbench.engine.crf import Potentials
 from sslbench.engine.crf.first_order.batch import BatchPosterior
-from sslbench.engine.crf.first_order.chain import infer, negative_entropy, viterbi
 from support.chain_toys import (
     LENGTHS,
     check_against_chains,
@@ -18,6 +16,7 @@ from support.chain_toys import (
 )
 from support.compare import close
 from support.crf_oracle import INF, Enumeration, batch_of, same_up_to, varying
+from support.log_space_chain import Potentials, infer, negative_entropy, viterbi
 from support.worked_chain import E1
 
 

@@ -12,7 +12,7 @@ from sslbench.engine.crf import HardLabels
 from sslbench.engine.crf.data import slot_groups
 from sslbench.engine.crf.weights import layout as layout_module
 from sslbench.engine.crf.weights.layout import build_layout
-from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.errors import UserError
 from support.crf_oracle import Probe, places, same_up_to
 from support.objective_toys import CASES, LENGTHS, L, N, case, evaluate
@@ -34,7 +34,7 @@ def test_layout_round_trip(name: str) -> None:
     layout = case(name).layout
     flat = np.random.default_rng(1).normal(size=layout.size)
     out = np.full(layout.size, np.nan)
-    tables, gradient = Tables.unpack(layout, flat), Tables.gradient(layout, out)
+    tables, gradient = WeightTables.unpack(layout, flat), WeightTables.gradient(layout, out)
     for name in ("table", "lists", "columns", "transitions", "stop", "factors"):
         assert not getattr(gradient, name).any()
         getattr(gradient, name)[:] = getattr(tables, name)

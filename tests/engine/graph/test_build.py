@@ -14,9 +14,10 @@ from sslbench.engine.graph import similarity as similarities
 from sslbench.engine.graph.build import build_graph
 from sslbench.engine.graph.cache import cached
 from sslbench.engine.graph.options import GraphOptions
-from sslbench.engine.graph.similarity import ContextSimilarity, Similarity, registered_similarity
+from sslbench.engine.graph.similarity import ContextSimilarity, Similarity
 from sslbench.engine.graph.templates import TemplateSet, words
 from sslbench.plugins import registry
+from sslbench.plugins.similarities import registered_similarity
 from sslbench_methods.graph_pr.templates import HE2013
 from support.graph_oracle import (
     corpus_of,
@@ -152,7 +153,6 @@ def test_cache_key_covers_all_arguments(tmp_path, text, counted):
         {"counting_text": text},
         {"options": GraphOptions(k=4)},
         {"options": GraphOptions(max_df=3)},
-        {"similarity": replace(CONTEXTS, clip_negative=True)},
         {"similarity": registered_similarity("zeng2013")},
         {"similarity": registered_similarity("he2013")},
         {"similarity": SETS["he2013"][0], "options": SETS["he2013"][1]},
@@ -168,8 +168,8 @@ def test_cache_key_covers_all_arguments(tmp_path, text, counted):
         same(stored, build_graph(**arguments, cache=tmp_path))
         assert len(counted) == n
     options = [call for _, call in counted]
-    assert [o["max_df"] for o in options] == [None] * 5 + [3] + [None] * 8
-    assert [k for k, _ in counted] == [5, 5, 5, 5, 4, 5, 5, 5, 5, 6, 5, 5, 5, 5]
+    assert [o["max_df"] for o in options] == [None] * 5 + [3] + [None] * 7
+    assert [k for k, _ in counted] == [5, 5, 5, 5, 4, 5, 5, 5, 6, 5, 5, 5, 5]
 
 
 def test_options_change_the_graph():
@@ -181,7 +181,6 @@ def test_options_change_the_graph():
     plain = build_graph(**base).W
     for changed in (
         {"options": GraphOptions(max_df=3)},
-        {"similarity": replace(CONTEXTS, clip_negative=True)},
         {"counting_text": more},
     ):
         assert abs(build_graph(**{**base, **changed}).W - plain).max() > 1e-3

@@ -16,9 +16,9 @@ from sslbench.engine.graph.contexts import (
     weigh,
 )
 from sslbench.engine.graph.forms import character_type, learned_suffixes, longest_suffix
-from sslbench.engine.graph.similarity import registered_similarity
 from sslbench.engine.graph.templates import TemplateSet, words
 from sslbench.engine.graph.vertices import ngram_vertices
+from sslbench.plugins.similarities import registered_similarity
 from support import graph_oracle as oracle
 from support.graph_oracle import CHARACTERS, WORDS, corpus_of, random_sentences
 
@@ -228,15 +228,6 @@ def test_longest_suffix_is_shorter_than_the_word():
 )
 def test_character_types(word, want):
     assert character_type(word) == want
-
-
-def test_clip_negative_leaves_out_negative_weights():
-    text, vertices = counts_as_text()
-    clipped = weighed(text, vertices, NEXT_WORD, clip_negative=True)
-    want = np.maximum(G1, 0)
-    np.testing.assert_allclose(clipped.norm, np.linalg.norm(want, axis=1), atol=1e-9)
-    matching = want[:, (want > 0).sum(0) > 1]
-    np.testing.assert_allclose(clipped.pmi.toarray(), matching, atol=1e-9)
 
 
 def test_single_type_has_a_zero_vector():

@@ -5,10 +5,9 @@ The compilation of a kernel includes those of the kernels that it calls: the out
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any, NamedTuple
-
-from sslbench.engine.files.folders import tell_once
 
 
 class Seconds(NamedTuple):
@@ -22,18 +21,13 @@ _spent = Seconds()
 _nesting = 0
 
 
-def nesting() -> int:
-    """How many functions are being compiled: each but the first for the one before."""
-    return _nesting
-
-
 def compile_seconds() -> Seconds:
     """Of this process until now."""
     return _spent
 
 
 def start_clock() -> None:
-    """Count from now on, and say on standard error, once, that kernels are compiled."""
+    """Count from now on, by numba's events."""
     from numba.core import event
 
     register: Any = event.register
@@ -47,9 +41,6 @@ def start_clock() -> None:
             global _nesting
             if _nesting == 0:
                 self.began = Seconds(time.perf_counter(), time.thread_time())
-                kept = getattr(event.data["dispatcher"]._cache, "folder", None)
-                if kept is not None:
-                    tell_once(f"compiling, once: machine code is kept in {kept}", "compiling")
             _nesting += 1
 
         def on_end(self, event: Any) -> None:
@@ -61,3 +52,12 @@ def start_clock() -> None:
                 _spent = Seconds(_spent.wall + wall, _spent.cpu + cpu)
 
     register("numba:compile", Clock())
+
+
+def _start_again() -> None:
+    global _spent
+    _spent = Seconds()
+
+
+if hasattr(os, "register_at_fork"):  # a fork has compiled nothing
+    os.register_at_fork(after_in_child=_start_again)

@@ -33,8 +33,7 @@ import numba
 from llvmlite import binding  # type: ignore[import-untyped]
 
 from sslbench.engine.compilation.compile_time import start_clock
-from sslbench.engine.compilation.kernel_cache import KernelCache
-from sslbench.engine.compilation.quick_compilation import compile_quickly
+from sslbench.engine.compilation.kernel_cache import keep_machine_code
 from sslbench.engine.compilation.threads import share_out
 from sslbench.engine.files.folders import (
     cache_folder,
@@ -47,7 +46,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 start_clock()
-compile_quickly(KernelCache)
 config: Any = numba.config
 ENGINE = "sslbench"
 #: of all kernels
@@ -71,8 +69,7 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[P, R]], C
         kernel: Any = numba.njit(**options)(function)
         folder = package_folder(function.__module__.partition(".")[0]) if cache else None
         if folder is not None and not config.DISABLE_JIT:
-            text = repr(sorted(options.items()))
-            kernel._cache = KernelCache(folder, function, text)
+            keep_machine_code(kernel, folder, function, repr(sorted(options.items())))
         result: Callable[P, R] = kernel
         return result
 
@@ -116,15 +113,6 @@ def parallel_kernel(
         return cast("Callable[P, None]", shared)
 
     return decorate
-
-
-def prepare() -> None:
-    """Fill numba's tables of types and functions now, which the first kernel would do."""
-    from numba.core.registry import cpu_target
-
-    target: Any = cpu_target
-    target.typing_context.refresh()
-    target.target_context.refresh()
 
 
 def chunks(length: int, size: int) -> int:
@@ -187,7 +175,9 @@ def _key(package: str) -> str:
             digest.update(f"{name}/{file}\0{len(content)}\0".encode() + content)
     libraries = [f"{name} {version(name)}" for name in ("numba", "llvmlite", "numpy")]
     processor = [binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()]
-    digest.update("\0".join([*libraries, platform.python_version(), *processor]).encode())
+    asked = [f"{config.CPU_NAME} {config.CPU_FEATURES} {config.ENABLE_AVX} {config.OPT}"]
+    parts = [*libraries, platform.python_version(), *processor, *asked]
+    digest.update("\0".join(parts).encode())
     return digest.hexdigest()[:16]
 
 
@@ -205,3 +195,13 @@ def _kernel_sources(package: str) -> Iterator[tuple[str, bytes]]:
         content = path.read_bytes()
         if _IS_KERNEL_SOURCE.search(content):
             yield path.relative_to(root).as_posix(), content
+
+
+@kernel
+def _nothing() -> None:
+    """A kernel that takes no time to compile."""
+
+
+def prepare() -> None:
+    """Fill numba's tables of types and functions now, which the first kernel would do."""
+    _nothing()

@@ -18,7 +18,7 @@ def n_columns(text: bytes) -> int:
 
 
 def append_columns(text: bytes, values: Sequence[Sequence[str]]) -> bytes:
-    """The file with more columns; blank lines, document marks and line ends are unchanged.
+    """Return the file with more columns; blank lines, document marks and line ends are unchanged.
 
     A new column follows a tab if the line has tabs, else a space.
 
@@ -37,6 +37,6 @@ def append_columns(text: bytes, values: Sequence[Sequence[str]]) -> bytes:
 
 
 def _is_token(line: bytes) -> bool:
-    """Whether a line is neither blank nor a document mark."""
+    """Return whether a line is neither blank nor a document mark."""
     first = line.split(None, 1)[:1]
     return bool(first) and first[0] not in _SKIP

@@ -111,7 +111,7 @@ class Derived:
         self._codes: I32 = np.empty(0, dtype=np.int32)
 
     def codes(self) -> I32:
-        """int32[len(base)]: code in `vocabulary` of the value of each entry of the base."""
+        """Return int32[len(base)]: code in `vocabulary` of the value of each entry of the base."""
         new = self._strings[len(self._codes) :]
         if new:
             self._codes = np.concatenate([self._codes, self.vocabulary.encode(map(self._fn, new))])
@@ -153,7 +153,7 @@ class Column:
         return len(self.codes)
 
     def strings(self) -> list[str]:
-        """The column as text, one string per token."""
+        """Return the column as text, one string per token."""
         return list(map(self.vocabulary.strings.__getitem__, self.codes.tolist()))
 
 
@@ -191,7 +191,7 @@ class Corpus:
 
         vocabularies: by column, used and extended; corpora share those of one dict. Default: new
             ones.
-        ValueError if there is no column or if columns differ in the lengths of sentences.
+        Raises ValueError if there is no column or if columns differ in the lengths of sentences.
         """
         lengths = {tuple(map(len, sentences)) for sentences in columns.values()}
         if len(lengths) != 1:
@@ -224,7 +224,7 @@ class Corpus:
         return np.diff(self.offsets)
 
     def column(self, name: str) -> Column:
-        """The column called `name`; UserError with similar names if there is none."""
+        """Return the column called `name`; UserError with similar names if there is none."""
         if name in self.columns:
             return self.columns[name]
         near = difflib.get_close_matches(name, self.columns, n=3)
@@ -240,12 +240,12 @@ class Corpus:
         return [column.vocabulary.strings[code] for code in codes]
 
     def sentences(self, name: str) -> list[list[str]]:
-        """All sentences of one column, as text."""
+        """Return all sentences of one column, as text."""
         strings, borders = self.column(name).strings(), self.offsets.tolist()
         return [strings[first:last] for first, last in pairwise(borders)]
 
     def select(self, sentence_ids: npt.ArrayLike) -> Corpus:
-        """The sentences of these numbers in that order, with the same vocabularies.
+        """Return the sentences of these numbers in that order, with the same vocabularies.
 
         sentence_ids: int64[n], repeats allowed, or a mask bool[S].
         IndexError for a number out of range or a mask of another length.
@@ -277,14 +277,14 @@ class Corpus:
         return Corpus(others, self.offsets)
 
     def with_column(self, name: str, column: Column) -> Corpus:
-        """With one column added or replaced; ValueError for another length."""
+        """Return the corpus with one column added or replaced; ValueError for another length."""
         return Corpus({**self.columns, name: column}, self.offsets)
 
     @staticmethod
     def concatenate(corpora: Sequence[Corpus]) -> Corpus:
-        """All sentences of the corpora, in their order.
+        """Return all sentences of the corpora, in their order.
 
-        ValueError if there are no corpora, or if columns or their vocabulary objects differ.
+        Raises ValueError if there are no corpora, or if columns or their vocabulary objects differ.
         """
         if not corpora:
             raise ValueError("nothing to concatenate")
@@ -310,12 +310,12 @@ def _check_same_vocabularies(a: Corpus, b: Corpus) -> None:
 
 
 def sentence_ids(offsets: I64) -> I64:
-    """int64[N]: the sentence of each token."""
+    """Return int64[N]: the sentence of each token."""
     return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
 
 def first_tokens(offsets: I64) -> Bool:
-    """bool[N]: whether the token is the first of its sentence."""
+    """Return bool[N]: whether the token is the first of its sentence."""
     first = np.zeros(int(offsets[-1]), dtype=np.bool_)
     first[offsets[:-1][np.diff(offsets) > 0]] = True
     return first

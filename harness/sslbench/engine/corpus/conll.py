@@ -96,7 +96,7 @@ class _Rows:
     separator: bytes | None
 
     def widths(self, lines: list[bytes]) -> I64:
-        """int64[len(lines)]: fields per line, 0 for a blank line."""
+        """Return int64[len(lines)]: fields per line, 0 for a blank line."""
         # each list of fields is counted and freed at once: many would start the garbage collector
         if self.separator is None:
             return np.fromiter(map(len, map(bytes.split, lines)), dtype=np.int64, count=len(lines))
@@ -105,7 +105,7 @@ class _Rows:
         return np.fromiter(widths, dtype=np.int64, count=len(lines))
 
     def fields(self, lines: list[bytes]) -> list[bytes]:
-        """The fields of all lines that are not blank, concatenated."""
+        """Return the fields of all lines that are not blank, concatenated."""
         if self.separator is None:
             return b"\n".join(lines).split()
         tokens = list(filter(None, lines))
@@ -149,7 +149,7 @@ def _decode(data: bytes, encoding: str, file: str) -> bytes:
 
 
 def _blank_out(text: bytes, skip: Sequence[str], comment: str | None) -> bytes:
-    """The text with skipped lines made blank, which keeps the line numbers of the others."""
+    """Return the text with skipped lines made blank, which keeps the line numbers of the others."""
     for first_field in map(str.encode, skip):
         if first_field in text:
             pattern = rb"(?m)^[ \t\r\v\f]*" + re.escape(first_field) + rb"(?:[ \t\r\v\f][^\n]*)?$"
@@ -160,7 +160,7 @@ def _blank_out(text: bytes, skip: Sequence[str], comment: str | None) -> bytes:
 
 
 def _marked_lines(text: bytes, skip: Sequence[str]) -> I64:
-    """int64[n]: the numbers, from 0, of the lines that `skip` leaves out."""
+    """Return int64[n]: the numbers, from 0, of the lines that `skip` leaves out."""
     fields = set(map(str.encode, skip))
     lines = (line.split(None, 1) for line in text.split(b"\n"))
     marked = (number for number, line in enumerate(lines) if line and line[0] in fields)
@@ -168,7 +168,7 @@ def _marked_lines(text: bytes, skip: Sequence[str]) -> I64:
 
 
 def _blocks(text: bytes) -> Iterator[bytes]:
-    """The text in pieces of about `_BLOCK` bytes, cut at newlines, which are left out."""
+    """Yield the text in pieces of about `_BLOCK` bytes, cut at newlines, which are left out."""
     start = 0
     while start < len(text):
         end = text.find(b"\n", start + _BLOCK)

@@ -56,14 +56,14 @@ def read_conllu(
     shared = {} if vocabularies is None else vocabularies
     rows = _find_rows(_read(source), source_name(source))
     is_word, offsets = _number_words(rows)
-    found = {}
+    read = {}
     for name, field in columns.items():
         vocabulary = shared.setdefault(name, Vocabulary())
         codes = vocabulary.encode(rows.column(FIELDS.index(field), is_word))
-        found[name] = Column(vocabulary, codes)
+        read[name] = Column(vocabulary, codes)
         if field == "UPOS":
-            _check_tags(rows, is_word, found[name], tags)
-    return Corpus(found, offsets)
+            _check_tags(rows, is_word, read[name], tags)
+    return Corpus(read, offsets)
 
 
 def _read(source: Source) -> bytes:
@@ -90,7 +90,7 @@ class _Rows:
     line: I64
 
     def column(self, number: int, selected: Bool | None = None) -> list[str]:
-        """The fields of one column, of all rows or of the selected ones (bool[R])."""
+        """Return the fields of one column, of all rows or of the selected ones (bool[R])."""
         borders = self.borders if selected is None else self.borders[selected]
         # +1 where a field starts, -1 behind the tab that ends it: the running sum marks its bytes.
         marks = np.zeros(len(self.text) + 1, dtype=np.int8)

@@ -27,7 +27,7 @@ class LabelConstraint:
     label: str
 
     def applies(self, corpus: Corpus) -> Bool:
-        """bool[N]: which tokens are constrained."""
+        """Return bool[N]: which tokens are constrained."""
         column, characters = corpus.column(self.column), frozenset(self.characters)
         name = "made of " + "".join(sorted(characters))
         derived = column.vocabulary.derived(
@@ -37,14 +37,14 @@ class LabelConstraint:
         return constrained
 
     def impose(self, corpus: Corpus) -> Corpus:
-        """A copy in which constrained tokens have the label of the constraint."""
+        """Return a copy in which constrained tokens have the label of the constraint."""
         column = corpus.column("label")
         labels = Vocabulary(column.vocabulary.strings)
         codes = np.where(self.applies(corpus), labels.add(self.label), column.codes)
         return corpus.with_column("label", Column(labels, codes))
 
     def forced_labels(self, corpus: Corpus, labels: Sequence[str]) -> I32:
-        """int32[N]: index into `labels` of the one label that a token may have, -1 = any.
+        """Return int32[N]: index into `labels` of the one label that a token may have, -1 = any.
 
         No token is constrained if `labels` lacks the label.
         """
@@ -58,5 +58,5 @@ class LabelConstraint:
 
 
 def made_of(text: str, characters: frozenset[str]) -> bool:
-    """Whether a text is nonempty and has no other characters."""
+    """Return whether a text is nonempty and has no other characters."""
     return bool(text) and characters.issuperset(text)

@@ -49,7 +49,7 @@ def tag_fits(tag: str, scheme: Scheme) -> bool:
 
 
 def describe(scheme: Scheme) -> str:
-    """The legal tags of a scheme, for messages."""
+    """Return the legal tags of a scheme, for messages."""
     return f"{scheme} labels are O and " + ", ".join(f"{p}-TYPE" for p in _LEGAL[scheme][1:])
 
 
@@ -74,7 +74,7 @@ class TagTable:
         """Split `tags`.
 
         types: used and extended. Default: a new vocabulary.
-        UserError for an unknown scheme.
+        Raises UserError for an unknown scheme.
         """
         _check_scheme(scheme)
         types = Vocabulary([""]) if types is None else types
@@ -94,7 +94,7 @@ class Chunks:
 
 
 def mark_chunks(prefix: I8, types: I32, first: Bool) -> Chunks:
-    """The chunks of N tokens, by the definition of this module.
+    """Return the chunks of N tokens, by the definition of this module.
 
     prefix: int8[N], prefix codes.
     types: int32[N], codes of types.
@@ -115,7 +115,7 @@ def mark_chunks(prefix: I8, types: I32, first: Bool) -> Chunks:
 
 
 def _write_prefixes(chunks: Chunks, types: I32, first: Bool, scheme: Scheme) -> I8:
-    """int8[N]: the prefix of each token of these chunks in `scheme`."""
+    """Return int8[N]: the prefix of each token of these chunks in `scheme`."""
     middle = M if scheme == "BMES" else I
     prefix = np.where(chunks.inside, middle, O).astype(np.int8)
     if scheme == "IOB1":  # B only directly after a chunk of the same type
@@ -136,7 +136,7 @@ def _check_scheme(scheme: str) -> None:
 
 
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> Scheme | None:
-    """The scheme of tag sequences, None if they are not chunk tags.
+    """Return the scheme of tag sequences, None if they are not chunk tags.
 
     None: some tag is illegal in all schemes, I and M are mixed, or all tags are O.
     Prefixes B and I only: IOB1 if some chunk starts with I and every B is one that IOB1 writes,
@@ -180,10 +180,10 @@ def convert_labels(
     column: str = "label",
     vocabulary: Vocabulary | None = None,
 ) -> Corpus:
-    """The corpus with its labels converted from `source` into well-formed `target`.
+    """Return the corpus with its labels converted from `source` into well-formed `target`.
 
     vocabulary: of the new column; used and extended, for splits to share. Default: a new one.
-    UserError for an unknown scheme and for a label that is not legal in `source`.
+    Raises UserError for an unknown scheme and for a label that is not legal in `source`.
     """
     _check_scheme(target)
     old = corpus.column(column)

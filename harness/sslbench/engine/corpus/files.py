@@ -40,7 +40,7 @@ _SMALL_BLOCK = 2**12
 
 
 def source_name(source: Source) -> str:
-    """The name of a source in messages; `file.zip!member` for a member."""
+    """Return the name of a source in messages; `file.zip!member` for a member."""
     if isinstance(source, RawBytes):
         return source.name
     if isinstance(source, tuple):
@@ -49,7 +49,7 @@ def source_name(source: Source) -> str:
 
 
 def read_bytes(source: Source, max_bytes: int = MAX_BYTES, max_ratio: float = MAX_RATIO) -> bytes:
-    """All bytes of a source, unpacked; parameters and errors are those of `read_blocks`."""
+    """Return all bytes of a source, unpacked; parameters and errors are those of `read_blocks`."""
     if isinstance(source, RawBytes):
         return source.data
     return b"".join(read_blocks(source, max_bytes, max_ratio))
@@ -64,7 +64,7 @@ def read_blocks(
         without a member must hold exactly one file.
     max_bytes, max_ratio: limits of the unpacked size, and of its ratio to the packed bytes that
         were read for it, for more than 64 MiB.
-    UserError for a file that is missing, damaged, truncated or beyond these limits.
+    Raises UserError for a file that is missing, damaged, truncated or beyond these limits.
     """
     if isinstance(source, RawBytes):
         yield source.data

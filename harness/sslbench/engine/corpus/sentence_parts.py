@@ -55,4 +55,4 @@ def _last_blank(text: bytes) -> int:
     at = max(text.rfind(b"\n\n") + 1, text.rfind(b"\n\r\n") + 2)
     if at > 2:
         return at
-    return max((found.end() for found in _BLANK.finditer(text)), default=0)
+    return max((match.end() for match in _BLANK.finditer(text)), default=0)

@@ -21,6 +21,6 @@ def pack_strings(strings: Iterable[str]) -> tuple[U8, I64]:
 
 
 def unpack_strings(data: U8, ends: I64) -> list[str]:
-    """The strings of `pack_strings`."""
+    """Return the strings of `pack_strings`."""
     raw, edges = data.tobytes(), [0, *ends.tolist()]
     return [raw[a:b].decode("utf-8", "surrogatepass") for a, b in itertools.pairwise(edges)]

@@ -16,7 +16,7 @@ def corpus_of(
     columns: Sequence[str],
     vocabularies: dict[str, Vocabulary] | None = None,
 ) -> Corpus:
-    """A corpus of tokens.
+    """Return a corpus of tokens.
 
     columns: what the texts of a token are, e.g. ("word", "pos").
     vocabularies: as in `Corpus.from_sentences`.

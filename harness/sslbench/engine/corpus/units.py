@@ -40,7 +40,7 @@ class TextUnits:
 
     @staticmethod
     def of(text: Iterable[Corpus] | TextUnits) -> TextUnits:
-        """The units of a text, unless they are given."""
+        """Return the units of a text, unless they are given."""
         return text if isinstance(text, TextUnits) else TextUnits(text)
 
     @cached_property
@@ -87,8 +87,8 @@ class TextPass(Pass[Corpus, R], Generic[R]):
         return pack_corpus(unit)
 
     @staticmethod
-    def unpack_unit(arrays: Arrays, facts: dict[str, Any]) -> Corpus:
-        return unpack_corpus(arrays, facts)
+    def unpack_unit(arrays: Arrays, metadata: dict[str, Any]) -> Corpus:
+        return unpack_corpus(arrays, metadata)
 
 
 def _joined(parts: list[Corpus]) -> Corpus:
@@ -96,13 +96,13 @@ def _joined(parts: list[Corpus]) -> Corpus:
 
 
 def _alike(a: Corpus, b: Corpus) -> bool:
-    """Whether they can be put together."""
+    """Return whether they can be put together."""
     own, other = ({n: c.vocabulary for n, c in corpus.columns.items()} for corpus in (a, b))
     return own.keys() == other.keys() and all(v is other[name] for name, v in own.items())
 
 
 def pack_corpus(corpus: Corpus) -> Saved:
-    """A corpus, with the words that occur in it alone."""
+    """Return a corpus, with the words that occur in it alone."""
     arrays: Arrays = {"offsets": corpus.offsets}
     for number, column in enumerate(corpus.columns.values()):
         used, codes = np.unique(column.codes, return_inverse=True)
@@ -113,10 +113,10 @@ def pack_corpus(corpus: Corpus) -> Saved:
     return arrays, {"columns": list(corpus.columns)}
 
 
-def unpack_corpus(arrays: Arrays, facts: dict[str, Any]) -> Corpus:
+def unpack_corpus(arrays: Arrays, metadata: dict[str, Any]) -> Corpus:
     """What `pack_corpus` was given; ValueError or KeyError for something else."""
     columns = {}
-    for number, name in enumerate(facts["columns"]):
+    for number, name in enumerate(metadata["columns"]):
         text, ends = (vector(arrays, f"text{number}", np.uint8), arrays[f"ends{number}"])
         borders({"ends": np.append(0, ends)}, "ends", len(ends), len(text))
         words = Vocabulary(unpack_strings(text, ends))

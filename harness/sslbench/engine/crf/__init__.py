@@ -7,8 +7,11 @@ from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.encoded import EncodedProblem, split_tokens
 from sslbench.engine.crf.entropy import BatchEntropy, Entropy
 from sslbench.engine.crf.factors import FactorFeatures
-from sslbench.engine.crf.first_order.batch import BatchPosterior, BatchPotentials
-from sslbench.engine.crf.first_order.chain import InfeasibleSentenceError, Potentials
+from sslbench.engine.crf.first_order.batch import (
+    BatchPosterior,
+    BatchPotentials,
+    InfeasibleSentenceError,
+)
 from sslbench.engine.crf.first_order.nbest import NBest
 from sslbench.engine.crf.labeling import LabelPass
 from sslbench.engine.crf.model import ChainCRF, Expectation, Parts, best_sequences
@@ -21,6 +24,7 @@ from sslbench.engine.crf.symbol_tables import SymbolTables
 from sslbench.engine.crf.terms import (
     HardLabels,
     LogPartition,
+    Observed,
     PartialLabels,
     PotentialGradient,
     SoftTargets,
@@ -47,11 +51,11 @@ __all__ = [
     "LogPartition",
     "NBest",
     "Objective",
+    "Observed",
     "Options",
     "PartialLabels",
     "Parts",
     "PotentialGradient",
-    "Potentials",
     "Progress",
     "SavedModel",
     "SoftTargets",

@@ -55,30 +55,30 @@ class Batch:
 
     @property
     def tokens(self) -> slice:
-        """Of arrays over the tokens of the corpus."""
+        """The part of the batch in arrays over the tokens of the corpus."""
         return slice(self.lo, self.hi)
 
     @property
     def sentences(self) -> slice:
-        """Of arrays over the sentences of the corpus."""
+        """The part of the batch in arrays over the sentences of the corpus."""
         return slice(self.sentence_lo, self.sentence_hi)
 
     @cached_property
     def first(self) -> Bool:
-        """bool[n]: is the token the first of its sentence?"""
+        """bool[n]: whether a token is the first of its sentence."""
         first = np.zeros(self.n_tokens, np.bool_)
         first[self.offsets[:-1]] = True
         return first
 
     @cached_property
     def single(self) -> I64:
-        """int64[k]: tokens that are a sentence of one token."""
+        """int64[k]: the tokens of the sentences of one token."""
         single: I64 = self.offsets[:-1][np.diff(self.offsets) == 1]
         return single
 
     @cached_property
     def longest_first(self) -> I64:
-        """int64[s]: the sentences by length, of equal ones the first first."""
+        """int64[s]: the sentences, longest first; equal ones in their order."""
         return np.argsort(-np.diff(self.offsets), kind="stable")
 
     @cached_property
@@ -87,7 +87,7 @@ class Batch:
         return int(np.diff(self.offsets)[self.longest_first[::8]].sum())
 
     def groups(self, sentences_per_group: int = 8) -> I64:
-        """int64[G + 1]: sentence ranges that one thread handles at a time.
+        """Return int64[G + 1]: the borders of sentence ranges that one thread handles at a time.
 
         They do not depend on the number of threads, nor do the sums over them.
         """
@@ -120,7 +120,7 @@ class LabelTriples(NamedTuple):
     end: F64
 
     def pairs(self) -> F64:
-        """float64[1, L, L]: sums over all positions, by pairs of labels in a row."""
+        """Return float64[1, L, L]: sums over all positions, by pairs of labels in a row."""
         total: F64 = self.begin + self.inner.sum(axis=0)
         return total[None]
 
@@ -137,7 +137,7 @@ def batches(offsets: I64, min_tokens: int) -> Iterator[Batch]:
     """Cut sentences into batches of at least min_tokens tokens (the last one may be smaller).
 
     offsets: int64[n_sentences + 1].
-    ValueError for a sentence without a token, since the kernels would read and write beyond it.
+    Raises ValueError for a sentence without a token: the kernels would read and write beyond it.
     """
     if (np.diff(offsets) <= 0).any():
         raise ValueError(f"sentence {int(np.argmax(np.diff(offsets) <= 0))} has no token")
@@ -151,7 +151,7 @@ def batches(offsets: I64, min_tokens: int) -> Iterator[Batch]:
 
 
 def slot_groups(codes: I32) -> tuple[I32, I64]:
-    """Slots in use int32[<= S], ordered by group, and borders of the groups int64[G + 1].
+    """Return the used slots, int32[<= S], ordered by group, and borders of groups, int64[G + 1].
 
     Slots of different groups share no attribute; the slots of a bag template share theirs.
     codes: int32[S, N].  The attributes of a template have consecutive numbers, so it is enough to

@@ -38,12 +38,12 @@ class BatchEntropy:
 
     @classmethod
     def build(cls, potentials: BatchPotentials, weights: F64) -> BatchEntropy:
-        """Entropies of a batch; weights: float64[s] >= 0 of its sentences.
+        """Compute the entropies of a batch; weights: float64[s] >= 0 of its sentences.
 
         First order: one forward-backward pass on dual numbers, O(T L^2), which overwrites edge
         potentials that depend on the position with their derivatives.  Second order: two passes
         over local conditionals, O(T L^3).
-        InfeasibleSentenceError for a sentence of weight > 0 that has no possible labeling.
+        Raises InfeasibleSentenceError for a sentence of weight > 0 without a possible labeling.
         """
         check_weights(weights, potentials.batch)
         if isinstance(potentials, SecondOrderPotentials):
@@ -85,15 +85,15 @@ class Entropy:
     weights: F64 | None = None
 
     def batch_entropy(self, potentials: BatchPotentials) -> BatchEntropy:
-        """Entropies and derivatives of a batch.  May overwrite potentials.edge."""
+        """Return entropies and derivatives of a batch; may overwrite potentials.edge."""
         batch = potentials.batch
         return BatchEntropy.build(potentials, self.weight * weights_of(self.weights, batch))
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        """Value per sentence and potential gradient.  May overwrite potentials.edge."""
+        """Return values and potential gradient; may overwrite potentials.edge."""
         return self.batch_entropy(potentials).gradient
 
     def n_tokens(self, lengths: F64) -> float:
-        """Tokens that count for the optimizer's tolerances; lengths: float64[S] of sentences."""
+        """Return the number of tokens that the optimizer counts; lengths: float64[S]."""
         total = lengths.sum() if self.weights is None else (lengths * self.weights).sum()
         return self.weight * float(total)

@@ -34,7 +34,7 @@ class FactorFeatures(Protocol):
         """node += sum_k weights[k] h_k, likewise edge (edge float64[n, L, L] if on_edges)."""
 
     def expectation(self, batch: Batch, node: F64, edge: F64) -> F64:
-        """float64[n_weights]: the sum over all factors of potential gradient times h_k.
+        """Return float64[n_weights]: the sum over all factors of potential gradient times h_k.
 
         node, edge: the potential gradient of the batch.
         """

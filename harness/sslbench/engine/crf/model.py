@@ -43,7 +43,7 @@ from sslbench.engine.crf.persist import SavedModel
 from sslbench.engine.crf.terms import Term
 from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout, saved_layout
-from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import AttributeIndex
 from sslbench.engine.types import F64, I32, I64, Arrays, Bool
@@ -65,12 +65,11 @@ class Expectation:
 class ChainCRF(SavedModel):
     """A CRF of order 1 or 2 over `labels`; the flat weights (layout in `layout`) start at zero.
 
-    transition_mask: bool[L+1, L] allowed transitions (row L = START), in training and in decoding;
-    None = all.
-    label_constraint: gives the one possible label of some tokens, likewise; None = all tokens may
-    have all labels.
-    backoff_tags: the tag of each label, for weights of tags beside those of labels in training;
-    None = no such.
+    transition_mask: bool[L+1, L], the transitions allowed in training and in decoding (row L is
+    START); None: all.
+    label_constraint: gives the only possible label of some tokens, in training and in decoding;
+    None: every token may have every label.
+    backoff_tags: the tag of each label, if tags have weights beside those of labels in training.
     """
 
     labels: tuple[str, ...]
@@ -83,14 +82,14 @@ class ChainCRF(SavedModel):
     kind = "chain_crf"
 
     def encode(self, corpus: Corpus, factors: FactorFeatures | None = None) -> EncodedCorpus:
-        """Attributes of a corpus as the engine reads them."""
+        """Return the attributes of a corpus as the engine reads them."""
         forced = None
         if self.label_constraint is not None:
             forced = self.label_constraint.forced_labels(corpus, self.labels)
         return EncodedCorpus.build(self.layout, self.index.encode(corpus), factors, forced)
 
     def reencode(self, data: EncodedCorpus) -> EncodedCorpus:
-        """A corpus that was encoded for another layout over the same attributes."""
+        """Encode for this model a corpus that was encoded for another layout of its attributes."""
         return EncodedCorpus.build(self.layout, data.attributes, data.factors, data.forced_labels)
 
     def train(
@@ -112,12 +111,12 @@ class ChainCRF(SavedModel):
         parts: encoded corpora, each with a term of the objective.
         params: prior variance and, unless `options` are given, the stopping rules.
         l1: weight of the L1 penalty (docs/specs/crf_engine.md, section 9).
-        nonnegative: indices of weights, other than state weights, that are kept >= 0.
+        nonnegative: indices of weights, other than state weights, that must stay at or above 0.
         expected_counts: float64 per weight; adds expected_counts . weights to the objective.
             With a `LogPartition` term per part this is the M-step of EM.
         callback: called with (iteration, loss per token, largest gradient) after each iteration.
-        progress: keeps states of L-BFGS; `RunContext.train` goes on from them. The passes of `dual`
-            before it are made again.
+        progress: stores states of L-BFGS, from which an interrupted training resumes. The passes of
+            `dual` before it are repeated.
 
         Raises InfeasibleSentenceError when labels break the constraints, ArithmeticError when the
         objective or its maximum is not finite, ValueError for arrays of wrong sizes.
@@ -160,7 +159,7 @@ class ChainCRF(SavedModel):
         deduplication: Deduplication,
         expected_counts: F64 | None,
     ) -> Objective:
-        """Of a training: one attribute stands for its copies."""
+        """Return the objective of a training, in which one attribute stands for its copies."""
         if expected_counts is not None:
             check_array(expected_counts, "expected counts", np.float64, (self.layout.size,))
             expected_counts = deduplication.project(expected_counts)
@@ -178,10 +177,10 @@ class ChainCRF(SavedModel):
     def potentials(
         self, data: EncodedCorpus, weights: F64 | None = None, *, batch_tokens: int | None = None
     ) -> Iterator[BatchPotentials]:
-        """Log-potentials of a corpus, batch by batch, under the transition mask and forced labels.
+        """Yield the log-potentials of a corpus by batch, under mask and forced labels.
 
-        weights: flat float64[layout.size] in place of the model's own.
-        batch_tokens: least tokens per batch; None: as training has them.
+        weights: flat float64[layout.size] in place of those of the model.
+        batch_tokens: least number of tokens of a batch; None: the batches of training.
         """
         yield from map(
             self._of_batch(data, self.weights if weights is None else weights),
@@ -195,7 +194,7 @@ class ChainCRF(SavedModel):
         *,
         batch_tokens: int | None = None,
     ) -> Iterator[R]:
-        """function(potentials) of each batch, in order; several threads compute them ahead.
+        """Yield function(potentials) for each batch, in order; several threads compute ahead.
 
         batch_tokens: as in `potentials`.
         """
@@ -204,34 +203,34 @@ class ChainCRF(SavedModel):
         return in_order(lambda batch: function(of_batch(batch)), cut)
 
     def _of_batch(self, data: EncodedCorpus, weights: F64) -> Callable[[Batch], BatchPotentials]:
-        """Log-potentials of any batch of a corpus."""
-        tables = Tables.unpack(self.layout, weights)
+        """Return a function that gives the log-potentials of any batch of a corpus."""
+        tables = WeightTables.unpack(self.layout, weights)
         sums = BundleSums.of_weights(tables, data)
         return lambda batch: batch_potentials(tables, data, batch, self.transition_mask, sums)
 
     def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:
-        """Values of the terms, float64[S], one per sentence of the parts, in order; no prior.
+        """Return the values of the terms without prior: float64[S], sentence by sentence.
 
-        weights: flat float64[layout.size] in place of the model's own.
+        weights: flat float64[layout.size] in place of those of the model.
         """
         weights = self.weights if weights is None else weights
         values = evaluate_terms(self.layout, weights, parts, self.transition_mask, None)
         return np.concatenate([np.empty(0), *values])
 
     def expect(self, parts: Parts, weights: F64 | None = None) -> Expectation:
-        """As `evaluate`, with the derivative of the sum by every weight.
+        """Return the values of `evaluate`, and the derivative of their sum by every weight.
 
         With ``LogPartition(-1.0)`` these are log-partitions and expected feature counts.
         """
         weights = self.weights if weights is None else weights
         counts = np.empty(self.layout.size)
-        accumulator = Tables.gradient(self.layout, counts)
+        accumulator = WeightTables.gradient(self.layout, counts)
         values = evaluate_terms(self.layout, weights, parts, self.transition_mask, accumulator)
         accumulator.pack(counts)
         return Expectation(np.concatenate([np.empty(0), *values]), counts)
 
     def objective(self, parts: Parts, params: TrainingParams) -> float:
-        """Sum of the terms minus the Gaussian prior, at the current weights."""
+        """Return the sum of the terms minus the Gaussian prior, at the current weights."""
         objective = Objective(
             self.layout,
             list(parts),
@@ -242,15 +241,15 @@ class ChainCRF(SavedModel):
         return objective.value_and_gradient(self.weights, np.empty(self.layout.size))
 
     def decode(self, data: EncodedCorpus) -> I32:
-        """Viterbi labels int32[N]; ArithmeticError if a weight is not finite."""
+        """Return Viterbi labels, int32[N]. Raises ArithmeticError if a weight is not finite."""
         self._check_finite()
         paths = self.each(lambda potentials: potentials.viterbi(), data)
         return np.concatenate([np.empty(0, np.int32), *paths])
 
     def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
-        """Node marginals float64[N, L]; extra: float64[N, L], added to the node scores.
+        """Return node marginals, float64[N, L]; extra: float64[N, L], added to the node scores.
 
-        ArithmeticError if a weight is not finite, ValueError for `extra` of another shape.
+        Raises ArithmeticError if a weight is not finite, ValueError for `extra` of another shape.
         """
         self._check_finite()
         if extra is not None:
@@ -273,7 +272,7 @@ class ChainCRF(SavedModel):
             raise ArithmeticError("the model has weights that are not finite")
 
     def transitions_only(self, *, centered: bool = False) -> ChainCRF:
-        """A copy whose state and column weights are zero: the scores of transitions remain.
+        """Return a copy whose state and column weights are zero: transition scores remain.
 
         These are START, transition and stop weights and those of edge attributes and factor
         features. centered: subtract row and column means of the transition weights; START and stop
@@ -286,31 +285,34 @@ class ChainCRF(SavedModel):
 
     @property
     def factor_indices(self) -> I64:
-        """Places of the weights of factor features in the flat vector, int64[n_factors]."""
+        """int64[n_factors]: where the weights of factor features are in the flat vector."""
         return np.arange(self.layout.size - self.layout.n_factors, self.layout.size)
 
     def predict(self, corpus: Corpus) -> I32:
-        """Viterbi labels of a corpus, int32[N] codes in the order of `labels`."""
+        """Return the Viterbi labels of a corpus, int32[N] codes into `labels`."""
         return self.decode(self.encode(corpus))
 
     def predict_marginals(self, corpus: Corpus) -> F64:
-        """Probability of each label for each token of a corpus, float64[N, L]."""
+        """Return the probability of each label for each token of a corpus, float64[N, L]."""
         return self.marginals(self.encode(corpus))
 
     def n_best(self, data: EncodedCorpus, number: int) -> list[NBest]:
-        """The best label sequences of each sentence; UserError for second-order chains."""
+        """Return the best label sequences of each sentence.
+
+        Raises UserError for second-order chains.
+        """
         if self.layout.order != 1:
             raise UserError("several best sequences need a first-order chain", hint="--model crf1")
         self._check_finite()
         return [best for batch in self.potentials(data) for best in n_best(batch, number)]
 
     def predict_n_best(self, corpus: Corpus, number: int) -> list[NBest]:
-        """As `n_best`, of a corpus."""
+        """Return the best label sequences of each sentence of a corpus, as `n_best`."""
         return self.n_best(self.encode(corpus), number)
 
     # -- saving ------------------------------------------------------------------------------
     def arrays(self) -> Saved:
-        """Arrays and JSON-able metadata that `from_arrays` restores the tagger from."""
+        """Return arrays and JSON-able metadata that `from_arrays` restores the tagger from."""
         arrays, metadata = joined(index=self.index.arrays())
         layout = self.layout
         arrays |= {
@@ -334,10 +336,11 @@ class ChainCRF(SavedModel):
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, metadata: dict[str, Any]) -> ChainCRF:
-        """Restore; ValueError when arrays and metadata do not fit together.
+        """Restore a saved model.
 
         A function of dense columns cannot be saved: the caller puts it into ``metadata["dense"]``.
-        ValueError when the model needs one and there is none.
+        Raises ValueError when arrays and metadata do not fit together, or when the model needs such
+        a function and there is none.
         """
         dense = metadata.get("dense")
         if metadata["n_columns"] and not callable(dense):
@@ -360,10 +363,10 @@ class ChainCRF(SavedModel):
 
 
 def best_sequences(scores: F64, offsets: I64, transition_mask: Bool) -> I32:
-    """Labels int32[N] with the largest sum of scores float64[N, L] among the legal sequences.
+    """Return the legal labels, int32[N], with the largest sum of scores float64[N, L].
 
-    offsets: int64[S + 1] of the sentences; transition_mask: bool[L + 1, L], row L = START.
-    ValueError for arrays of other types or shapes.
+    offsets: int64[S + 1] of the sentences; transition_mask: bool[L + 1, L], row L is START.
+    Raises ValueError for arrays of other types or shapes.
     """
     check_array(np.ascontiguousarray(scores), "scores", np.float64, (None, None))
     N, L = scores.shape

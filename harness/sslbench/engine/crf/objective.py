@@ -31,7 +31,7 @@ from sslbench.engine.crf.weights.backoff import BackOff
 from sslbench.engine.crf.weights.bundles import Bundled
 from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout
-from sslbench.engine.crf.weights.tables import Tables
+from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.crf.work import tell_of_work
 from sslbench.engine.types import F32, F64, I32, I64, Bool
 
@@ -44,11 +44,11 @@ VARYING_CELLS = 1 << 17
 
 @dataclass(frozen=True)
 class EncodedCorpus:
-    """Attributes of a corpus as a layout's weights see them; factor features if any.
+    """The attributes of a corpus, numbered as a layout numbers its weights, and factor features.
 
-    number: int32[A + 1] engine code of every attribute id, -1 for id -1; None = the id itself.
-    forced_labels: int32[N] the one label that a token may have, -1 = any; None = any for all.
-    reused: potentials are computed many times, so that `Bundled` is worth the time it takes.
+    number: int32[A + 1], the engine's code of every attribute id, -1 for id -1; None: the ids.
+    forced_labels: int32[N], the only label that a token may have, -1: any; None: any for all.
+    reused: potentials will be computed many times, so that `Bundled` is worth its time.
 
     ValueError for arrays that do not fit the layout or each other: kernels read them unchecked.
     UserError for a sentence too long for the memory.
@@ -62,17 +62,20 @@ class EncodedCorpus:
     reused: bool = False
 
     def __post_init__(self) -> None:
-        layout, found = self.layout, self.attributes
-        check_array(found.node, "node attributes", np.int32, (None, None))
-        n, A = found.node.shape[1], layout.n_node if self.number is None else len(self.number) - 1
-        check_borders(found.offsets, "sentence offsets", n)
-        check_array(found.node, "node attributes", np.int32, (None, n), (-1, A))
-        check_array(found.edge, "edge attributes", np.int32, (None, n), (-1, layout.n_edge))
-        if found.dense is None and layout.n_columns:
+        layout, attributes = self.layout, self.attributes
+        check_array(attributes.node, "node attributes", np.int32, (None, None))
+        n, A = (
+            attributes.node.shape[1],
+            layout.n_node if self.number is None else len(self.number) - 1,
+        )
+        check_borders(attributes.offsets, "sentence offsets", n)
+        check_array(attributes.node, "node attributes", np.int32, (None, n), (-1, A))
+        check_array(attributes.edge, "edge attributes", np.int32, (None, n), (-1, layout.n_edge))
+        if attributes.dense is None and layout.n_columns:
             raise ValueError(f"no dense columns, the model has weights for {layout.n_columns}")
-        if found.dense is not None:
-            check_array(found.dense, "dense columns", np.float64, (n, layout.n_columns))
-            if not np.isfinite(found.dense).all():
+        if attributes.dense is not None:
+            check_array(attributes.dense, "dense columns", np.float64, (n, layout.n_columns))
+            if not np.isfinite(attributes.dense).all():
                 raise ValueError("a value of a dense column is not finite")
         if self.forced_labels is not None:
             forced, L = self.forced_labels, layout.n_labels
@@ -102,7 +105,7 @@ class EncodedCorpus:
             raise ValueError("the corpus was encoded for another model")
 
     def deduplicated(self, deduplication: Deduplication) -> EncodedCorpus:
-        """The same corpus for the reduced layout, to train on."""
+        """Return the same corpus for the reduced layout, on which a training runs."""
         layout, number = deduplication.reduced, deduplication.codes
         return replace(self, layout=layout, number=number, reused=True)
 
@@ -126,7 +129,7 @@ class EncodedCorpus:
 
     @cached_property
     def varying(self) -> bool:
-        """Do transition scores depend on the position?"""
+        """Whether transition scores depend on the position."""
         on_edges = self.factors is not None and self.factors.on_edges
         return on_edges or bool((self.attributes.edge >= 0).any())
 
@@ -139,12 +142,12 @@ class EncodedCorpus:
 
     @cached_property
     def lengths(self) -> F64:
-        """Tokens of each sentence, float64[S]."""
+        """float64[S]: the number of tokens of each sentence."""
         return np.diff(self.offsets).astype(np.float64)
 
 
 class BundleSums(NamedTuple):
-    """Sums of the weights of bundles, or of the slopes of their tokens; the last row is for none.
+    """Sums of the weights of bundles, or of the slopes of their tokens; the last row is of zeros.
 
     node: float64[B + 1, L]; edge: float64[B' + 1, K], of edge attributes.
     """
@@ -153,13 +156,13 @@ class BundleSums(NamedTuple):
     edge: F64
 
     @classmethod
-    def zeros(cls, tables: Tables, data: EncodedCorpus) -> BundleSums:
+    def zeros(cls, tables: WeightTables, data: EncodedCorpus) -> BundleSums:
         n_edges = data.edges.n_bundles if data.varying else 0
         node = np.zeros((data.states.n_bundles + 1, tables.layout.n_labels))
         return cls(node, np.zeros((n_edges + 1, len(tables.edges.transitions))))
 
     @classmethod
-    def of_weights(cls, tables: Tables, data: EncodedCorpus) -> BundleSums:
+    def of_weights(cls, tables: WeightTables, data: EncodedCorpus) -> BundleSums:
         sums = cls.zeros(tables, data)
         node, edge = sums.node[:-1], sums.edge[:-1]
         if len(node):
@@ -169,8 +172,8 @@ class BundleSums(NamedTuple):
             scores.edge_sums(data.edges.members, tables.edges, sums.edge[-1:], edge)
         return sums
 
-    def spread(self, gradient: Tables, data: EncodedCorpus) -> None:
-        """Add the slopes to the gradient of the attributes of each bundle."""
+    def spread(self, gradient: WeightTables, data: EncodedCorpus) -> None:
+        """Add the slopes of each bundle to the gradient of its attributes."""
         node, edge = self.node[:-1], self.edge[:-1]
         if len(node):
             members, none = data.states.members, self.node[-1:]
@@ -180,16 +183,16 @@ class BundleSums(NamedTuple):
 
 
 def batch_potentials(
-    tables: Tables,
+    tables: WeightTables,
     data: EncodedCorpus,
     batch: Batch,
     transition_mask: Bool | None = None,
     sums: BundleSums | None = None,
 ) -> BatchPotentials:
-    """Log-potentials of a batch under the given weights.
+    """Return the log-potentials of a batch under the given weights.
 
-    transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
-    sums: `BundleSums.of_weights`, the same for all batches; None = compute them.
+    transition_mask: bool[L+1, L], the allowed transitions (row L is START); None: all.
+    sums: `BundleSums.of_weights`, the same for all batches; None: compute them here.
     """
     L = tables.layout.n_labels
     data.check_layout(tables.layout)
@@ -222,15 +225,15 @@ def batch_potentials(
 
 
 def force_labels(labels: I32, node: F64) -> None:
-    """Make all other labels of a token impossible: labels int32[n], -1 = none of them."""
+    """Make impossible all labels but the given one: labels int32[n], -1 leaves all possible."""
     at = np.flatnonzero(labels >= 0)
-    kept = node[at, labels[at]]
+    scores_at = node[at, labels[at]]
     node[at] = -np.inf
-    node[at, labels[at]] = kept
+    node[at, labels[at]] = scores_at
 
 
 def add_gradient(
-    gradient: Tables,
+    gradient: WeightTables,
     data: EncodedCorpus,
     batch: Batch,
     by_potential: PotentialGradient,
@@ -239,7 +242,8 @@ def add_gradient(
     """Add to the gradient of the weights: the sum over factors c of omega_c f(c).
 
     by_potential: omega, the derivative of a term with respect to the potentials of a batch.
-    sums: gets the slopes of bundles, to be spread after the last batch.
+    sums: receives the slopes of bundles, which `BundleSums.spread` distributes after the last
+        batch.
     """
     layout, L = gradient.layout, gradient.layout.n_labels
     by_potential.check(batch.n_tokens, L)
@@ -265,14 +269,14 @@ def add_gradient(
 
 
 def _evaluate(
-    tables: Tables,
+    tables: WeightTables,
     data: EncodedCorpus,
     term: Term,
     transition_mask: Bool | None,
     sums: BundleSums,
     batch: Batch,
 ) -> PotentialGradient:
-    """Of one batch; threads do this at the same time if the term is stateless."""
+    """Evaluate a term on one batch; several threads do so at once if the term is stateless."""
     return term.evaluate(batch_potentials(tables, data, batch, transition_mask, sums))
 
 
@@ -281,13 +285,13 @@ def evaluate_terms(
     weights: F64,
     parts: Sequence[tuple[EncodedCorpus, Term]],
     transition_mask: Bool | None,
-    gradient: Tables | None,
+    gradient: WeightTables | None,
 ) -> list[F64]:
-    """Values of the terms, float64[s] per batch, in order.
+    """Return the values of the terms, float64[s] for each batch, in order.
 
-    gradient: accumulator for the derivative of their sum by every weight, or None.
+    gradient: receives the derivative of their sum by every weight; None: it is not computed.
     """
-    tables, values = Tables.unpack(layout, weights), []
+    tables, values = WeightTables.unpack(layout, weights), []
     for data, term in parts:
         if hasattr(term, "survey"):
             options = transition_mask, BundleSums.of_weights(tables, data)
@@ -297,10 +301,10 @@ def evaluate_terms(
         slopes = None if gradient is None else BundleSums.zeros(gradient, data)
         evaluate = partial(_evaluate, tables, data, term, transition_mask, sums)
         each = in_order if getattr(term, "stateless", False) else map
-        for batch, found in zip(data.batches, each(evaluate, data.batches), strict=True):
+        for batch, by_potential in zip(data.batches, each(evaluate, data.batches), strict=True):
             if gradient is not None and slopes is not None:
-                add_gradient(gradient, data, batch, found, slopes)
-            values.append(found.value)
+                add_gradient(gradient, data, batch, by_potential, slopes)
+            values.append(by_potential.value)
         if gradient is not None and slopes is not None:
             slopes.spread(gradient, data)
     return values
@@ -312,19 +316,17 @@ class Objective:
 
     Attributes
     ----------
-    sigma2: prior variance of attribute, transition and stop weights.
-    sigma2_factors: prior variance of the weights of factor features; None = sigma2.
+    sigma2: prior variance of the weights.
     transition_mask: bool[L+1, L], the allowed transitions (row L = START); None = all.
-    copies: float32 per weight, how many identical attributes it is for (`deduplicate`); None = one.
+    copies: float32 per weight, how many identical attributes share it (`deduplicate`); None: one.
     expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
         does with the counts of its E-step.
-    tags: of each label, for weights of tags beside those of labels (`BackOff`); None = no such.
+    tags: the tag of each label, if tags have weights beside those of labels (`BackOff`).
     """
 
     layout: Layout
     parts: list[tuple[EncodedCorpus, Term]]
     sigma2: float
-    sigma2_factors: float | None = None
     transition_mask: Bool | None = None
     copies: F32 | None = None
     expected_counts: F64 | None = None
@@ -343,17 +345,17 @@ class Objective:
         return max(1.0, sum(term.n_tokens(data.lengths) for data, term in self.parts))
 
     def value_and_gradient(self, weights: F64, gradient: F64) -> float:
-        """F(weights); gradient float64[n] is overwritten with dF."""
+        """Return F(weights); gradient float64[n] is overwritten with its derivative."""
         self.evaluations += 1
-        accumulator = Tables.gradient(self.layout, gradient)
+        accumulator = WeightTables.gradient(self.layout, gradient)
         values = evaluate_terms(self.layout, weights, self.parts, self.transition_mask, accumulator)
         accumulator.pack(gradient)
-        factors = self.layout.span("factors").start
-        prior = subtract_prior(*self._precisions, factors, self.weight_copies, weights, gradient)
+        prior = subtract_prior(1.0 / self.sigma2, self.weight_copies, weights, gradient)
         value = math.fsum(chain.from_iterable(values)) - prior
         if self.backoff is not None:
             state = self.layout.span("state")
-            value += self.backoff.add(self.precision[state], weights[state], gradient[state])
+            precision = 1.0 / self.sigma2 / self.weight_copies[state].astype(np.float64)
+            value += self.backoff.add(precision, weights[state], gradient[state])
         if self.expected_counts is not None:
             combine(1.0, gradient, 1.0, self.expected_counts, gradient)
             value += dot(self.expected_counts, weights)
@@ -363,26 +365,13 @@ class Objective:
     def backoff(self) -> BackOff | None:
         return None if self.tags is None else BackOff.build(self.layout, self.tags)
 
-    @property
-    def precision(self) -> F64:
-        """Inverse prior variance of every weight, float64[n], a new array."""
-        plain, of_factors = self._precisions
-        precision = plain / self.weight_copies.astype(np.float64)
-        precision[self.layout.span("factors")] = of_factors
-        return precision
-
-    @property
-    def _precisions(self) -> tuple[float, float]:
-        """Inverse prior variance of weights without copies: of attributes, of factor features."""
-        return 1.0 / self.sigma2, 1.0 / (self.sigma2_factors or self.sigma2)
-
     @cached_property
     def weight_copies(self) -> F32:
-        """`copies`, an array in any case."""
+        """`copies` as an array: ones where it is None."""
         return np.ones(self.layout.size, np.float32) if self.copies is None else self.copies
 
     def scaled_loss(self, weights: F64, gradient: F64) -> float:
-        """-F / n_tokens and its gradient: what the optimizer minimizes."""
+        """Return -F / n_tokens and write its gradient: what the optimizer minimizes."""
         value = self.value_and_gradient(weights, gradient)
         combine(-1.0 / self.n_tokens, gradient, 0.0, gradient, gradient)
         return -value / self.n_tokens

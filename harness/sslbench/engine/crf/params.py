@@ -36,7 +36,7 @@ class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     ] = 1e-4
 
     def options(self, **changes: Any) -> Options:
-        """Stopping rules of the optimizer; `changes` are fields of `Options`."""
+        """Return the stopping rules of the optimizer; `changes` are fields of `Options`."""
         return replace(Options(ftol=self.ftol, max_iterations=self.max_iterations), **changes)
 
 
@@ -54,7 +54,11 @@ class TrainingResult:
 
     @classmethod
     def of(cls, optimum: Result, passes: int, n_tokens: float, size: int) -> TrainingResult:
-        """passes: of `dual`, before L-BFGS; n_tokens: of the objective; size: weights."""
+        """Describe an optimum.
+
+        passes: number of passes of `dual` before L-BFGS; n_tokens: tokens of the objective; size:
+        number of weights.
+        """
         return cls(
             objective=-optimum.value * n_tokens,
             status=optimum.status,
@@ -66,5 +70,5 @@ class TrainingResult:
         )
 
     def record(self) -> dict[str, Any]:
-        """For the run record."""
+        """Return the fields as the run record has them."""
         return dict(vars(self))

@@ -26,14 +26,14 @@ HEADER = "header.json"
 class SavedModel(ABC):
     """What can be written to one file.
 
-    kind: name of the method whose ``restore(arrays, facts)`` reads it.
+    kind: name of the method whose ``restore(arrays, metadata)`` reads it.
     """
 
     kind: str
 
     @abstractmethod
     def arrays(self) -> Saved:
-        """Arrays, and JSON-able facts, that the model is restored from."""
+        """Return arrays, and JSON-able metadata, that the model is restored from."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file (npz and JSON, no pickle)."""
@@ -68,7 +68,7 @@ def add_facts(path: str | os.PathLike[str], metadata: dict[str, Any]) -> None:
 def read_model(path: str | os.PathLike[str]) -> tuple[str, Arrays, dict[str, Any]]:
     """(kind, arrays, metadata) of a saved model.
 
-    UserError if the file is none, or has a format version that is not in `METADATA`.
+    Raises UserError if the file is none, or has a format version that is not in `METADATA`.
     """
     try:
         refuse_packed(path)

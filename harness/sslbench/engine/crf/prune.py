@@ -28,7 +28,7 @@ LEAST = 0.01
 def prune(
     crf: ChainCRF, gold: EncodedCorpus, labels: I32, parts: Iterable[tuple[EncodedCorpus, F64]]
 ) -> ChainCRF:
-    """The CRF with only the kept state weights, and all others; values are unchanged.
+    """Return the CRF with only the kept state weights, and all others; values are unchanged.
 
     crf: with weights for all labels of every attribute; UserError if it is not.
     gold: labeled sentences; labels: int32[N].  parts: texts, each with posteriors float64[n, L].

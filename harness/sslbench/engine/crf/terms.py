@@ -8,8 +8,9 @@ attributes or templates.  Every term is maximized.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from sslbench.engine.crf.first_order import paths
 from sslbench.engine.crf.first_order.batch import (
     BatchPosterior,
     BatchPotentials,
+    InfeasibleSentenceError,
     per_sentence,
 )
-from sslbench.engine.crf.first_order.chain import InfeasibleSentenceError
 from sslbench.engine.crf.second_order.batch import (
     SecondOrderPotentials,
     add_label_triples,
@@ -44,7 +45,7 @@ class PotentialGradient:
     triples: LabelTriples | None = None
 
     def check(self, n: int, L: int) -> None:
-        """ValueError if the derivatives are not those of a batch of n tokens and L labels."""
+        """Raise ValueError if the derivatives do not fit a batch of n tokens and L labels."""
         for array, shapes in ((self.node, [(n, L)]), (self.edge, [(1, L, L), (n, L, L)])):
             if array.shape not in shapes or array.dtype != np.float64:
                 raise ValueError(f"a term gave derivatives {array.dtype} {array.shape}")
@@ -53,7 +54,10 @@ class PotentialGradient:
 
     @classmethod
     def of_log_z(cls, posterior: BatchPosterior, factor: float) -> PotentialGradient:
-        """factor log Z and its derivative, factor times the marginals; overwrites the posterior."""
+        """Return factor log Z, with factor times the marginals as derivatives.
+
+        Overwrites the posterior.
+        """
         triples = None if posterior.triples is None else posterior.triples.times(factor)
         _scale(posterior, factor)
         return cls(factor * posterior.log_z(), posterior.node, posterior.edge, triples)
@@ -62,7 +66,10 @@ class PotentialGradient:
     def difference(
         cls, value: F64, plus: BatchPosterior, minus: BatchPosterior, factor: float = 1.0
     ) -> PotentialGradient:
-        """factor (value, plus - minus): posteriors of one batch; overwrites `plus`."""
+        """Return factor times value, with factor times (plus - minus) as derivatives.
+
+        plus, minus: posteriors of one batch; `plus` is overwritten.
+        """
         triples = None
         if plus.triples is not None and minus.triples is not None:
             triples = plus.triples.plus(minus.triples, -1.0).times(factor)
@@ -92,19 +99,52 @@ class Term(Protocol):
     """
 
     def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
-        """Values and derivatives on one batch; may overwrite ``potentials.edge``."""
+        """Return values and derivatives on one batch; may overwrite ``potentials.edge``."""
         ...
 
     def n_tokens(self, lengths: F64) -> float:
-        """Weighted number of tokens that carry a target; tolerances are per token.
+        """Return the weighted number of tokens that carry a target; tolerances are per token.
 
         lengths: float64[S], tokens of each sentence.
         """
         ...
 
 
+@dataclass
+class Observed:
+    """A term that also adds up statistics of its corpus while it is evaluated.
+
+    observe: takes the potentials of a batch, and returns the values of the term there and
+    statistics of the batch by name (numbers or arrays).
+    sums: each statistic, summed over the batches of the last pass over the corpus.
+    """
+
+    term: Term
+    observe: Callable[[BatchPotentials], tuple[PotentialGradient, dict[str, Any]]]
+    sums: dict[str, Any] = field(default_factory=dict, init=False)
+
+    def evaluate(self, potentials: BatchPotentials) -> PotentialGradient:
+        if potentials.batch.sentence_lo == 0:
+            self.sums = {}
+        gradient, statistics = self.observe(potentials)
+        for name, value in statistics.items():
+            self.sums[name] = self.sums.get(name, 0) + value
+        return gradient
+
+    def n_tokens(self, lengths: F64) -> float:
+        return self.term.n_tokens(lengths)
+
+    @staticmethod
+    def total(terms: Iterable[Observed], name: str) -> Any:
+        """Return the sum of a statistic over terms; 0 where none has been evaluated."""
+        return sum(term.sums.get(name, 0) for term in terms)
+
+
 def weights_of(weights: F64 | None, batch: Batch) -> F64:
-    """float64[s]: those of a batch; None = 1. ValueError unless there is one per sentence."""
+    """Return the weights of a batch, float64[s]; None: ones.
+
+    Raises ValueError unless there is one weight per sentence of the corpus.
+    """
     n = batch.sentence_hi - batch.sentence_lo
     if weights is None:
         return np.ones(n)
@@ -115,7 +155,10 @@ def weights_of(weights: F64 | None, batch: Batch) -> F64:
 
 
 def _rows_of(values: AnyArray, what: str, potentials: BatchPotentials) -> AnyArray:
-    """The rows of a batch of values [N, L]; ValueError if they are not one per token and label."""
+    """Return the rows of a batch of values [N, L].
+
+    Raises ValueError if there is not one value per token and label.
+    """
     own = values[potentials.batch.tokens]
     if own.shape != potentials.node.shape:
         raise ValueError(f"{what} {list(values.shape)} are not one per token and label")
@@ -123,7 +166,7 @@ def _rows_of(values: AnyArray, what: str, potentials: BatchPotentials) -> AnyArr
 
 
 def _weighted(weight: F64, value: F64) -> F64:
-    """weight * value, and 0 where the weight is 0 even if the value is -inf."""
+    """Return weight * value, and 0 where the weight is 0 even if the value is -inf."""
     return np.multiply(weight, value, out=np.zeros_like(value), where=weight != 0)
 
 
@@ -289,23 +332,23 @@ class VirtualEvidence:
         return self.weight * float(lengths.sum())
 
     def posteriors(self, potentials: BatchPotentials) -> tuple[BatchPosterior, BatchPosterior]:
-        """Posteriors with the evidence (clamped) and without (free)."""
+        """Return the posteriors with the evidence (clamped) and without (free)."""
         return self.clamp(potentials).posterior(), potentials.posterior()
 
     def clamp(self, potentials: BatchPotentials) -> BatchPotentials:
-        """Potentials with the evidence added; shares no array that inference overwrites."""
+        """Return potentials with the evidence added, in arrays that inference may overwrite."""
         vertex = self.vertex_of[potentials.batch.tokens]
         node = potentials.node + self.alpha * np.where(vertex[:, None] >= 0, self.q[vertex], 0.0)
         return potentials.with_node(node)
 
     def informed(self) -> int:
-        """Tokens with evidence: whose vertex has a distribution that is not all zero."""
+        """Return the number of tokens whose vertex has a distribution that is not all zero."""
         has = np.append(self.q.any(axis=1), False)
         return int(np.count_nonzero(has[self.vertex_of]))
 
 
 def _dot(target: F64, potential: F64) -> F64:
-    """sum target * potential per token (float64[n]); 0 * -inf = 0."""
+    """Return the sum of target * potential of each token (float64[n]); 0 * -inf is 0."""
     product = np.where(target > 0.0, target * np.where(target > 0.0, potential, 0.0), 0.0)
     total: F64 = product.reshape(len(product), -1).sum(axis=1)
     return total

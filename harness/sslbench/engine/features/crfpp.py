@@ -116,9 +116,9 @@ def _check_identifier(line: str, number: int, line_of: dict[str, int]) -> None:
 
 
 def parse_line(line: str, columns: Sequence[str]) -> list[Template]:
-    """The templates of a line: none for a transition without macros, two for Wapiti's ``*``.
+    """Return the templates of a line: none for a transition without macros, two for Wapiti's ``*``.
 
-    UserError for a line that cannot be parsed or is not supported.
+    Raises UserError for a line that cannot be parsed or is not supported.
     """
     kind = line[0].lower()
     if kind not in "ub*":

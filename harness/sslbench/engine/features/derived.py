@@ -133,19 +133,19 @@ def _pattern(kind: str, expression: str) -> Callable[[str], str]:
     pattern = parse(expression)
 
     def apply(value: str) -> str:
-        found = pattern.first_match(value)
+        match = pattern.first_match(value)
         if kind == "match":
-            return NO_MATCH if found is None else found
-        return "false" if found is None else "true"
+            return NO_MATCH if match is None else match
+        return "false" if match is None else "true"
 
     return apply
 
 
 @lru_cache(maxsize=256)
 def operation(name: str) -> Callable[[str], str]:
-    """The function of an operation such as ``lower`` or ``suffix3``.
+    """Return the function of an operation such as ``lower`` or ``suffix3``.
 
-    UserError for an unknown operation, with similar names in the hint.
+    Raises UserError for an unknown operation, with similar names in the hint.
     """
     if name == "lower":
         return str.lower
@@ -178,10 +178,10 @@ def split_name(name: str, columns: frozenset[str]) -> tuple[str, tuple[str, ...]
 
 
 def coded_column(corpus: Corpus, name: str) -> Column:
-    """The plain or derived column of that name.
+    """Return the plain or derived column of that name.
 
     Corpora that share the vocabulary of the base column share the vocabulary of the derived one.
-    UserError for an unknown column or operation.
+    Raises UserError for an unknown column or operation.
     """
     base, operations = split_name(name, frozenset(corpus.columns))
     column = corpus.column(base)

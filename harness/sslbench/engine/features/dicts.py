@@ -37,7 +37,7 @@ class DictFeatures:
 
     @classmethod
     def fit(cls, sentences: Sequence[Sequence[Features]]) -> DictFeatures:
-        """The keys of a text.
+        """Return the keys of a text.
 
         UserError, with the numbers of sentence and token from 1, for a value of another type, and
         for more than 5,000 keys.
@@ -77,12 +77,12 @@ class DictFeatures:
         }
 
     def dense(self, corpus: Corpus) -> F64:
-        """float64[N, D]: the numbers of a corpus that `columns` made."""
-        found = np.empty((corpus.n_tokens, len(self.numbers)))
+        """Return float64[N, D]: the numbers of a corpus that `columns` made."""
+        values = np.empty((corpus.n_tokens, len(self.numbers)))
         for i in range(len(self.numbers)):
             column = corpus.column(f"n{i}")
-            found[:, i] = _values(column.vocabulary)[column.codes]
-        return found
+            values[:, i] = _values(column.vocabulary)[column.codes]
+        return values
 
 
 def read_sentences(
@@ -91,7 +91,7 @@ def read_sentences(
     features: DictFeatures | None = None,
     vocabularies: dict[str, Vocabulary] | None = None,
 ) -> Corpus:
-    """A corpus of tokens that are texts or, with `features`, dicts.
+    """Return a corpus of tokens that are texts or, with `features`, dicts.
 
     columns, vocabularies: as of `corpus_of`. UserError as there.
     """
@@ -120,7 +120,7 @@ def _flat(token: Features) -> Iterator[tuple[str, Value]]:
 
 
 def _text(value: Value) -> str:
-    """A truth value that does not hold is like a missing feature."""
+    """Return the text of a value; a truth value that does not hold is like a missing feature."""
     if isinstance(value, str):
         return value
     return repr(value) if value else ""

@@ -161,7 +161,7 @@ class AttributeIndex:
 
         min_count: attributes with fewer occurrences get no id.
         dense: as in `TemplateFeaturizer`; it is not saved.
-        UserError for an unknown column and for 2**31 or more attributes.
+        Raises UserError for an unknown column and for 2**31 or more attributes.
         """
         shards = [corpus] if isinstance(corpus, Corpus) else corpus
         templates = tuple(templates)
@@ -184,9 +184,9 @@ class AttributeIndex:
         return cls(streams, node, edge, dense)
 
     def encode(self, corpus: Corpus) -> Attributes:
-        """The attributes of a corpus; labels are not used.
+        """Return the attributes of a corpus; labels are not used.
 
-        UserError for a missing column; ValueError if `dense` does not return float64[N, D].
+        Raises UserError for a missing column; ValueError if `dense` does not return float64[N, D].
         """
         codes = self.streams.encode(corpus)
         node = self._node.encode(self.streams, codes)
@@ -206,7 +206,7 @@ class AttributeIndex:
         return self._node.text(self.streams, attribute)
 
     def edge_text(self, attribute: int) -> str:
-        """An edge attribute as text: ``edge: pos[0]=NN``."""
+        """Return an edge attribute as text: ``edge: pos[0]=NN``."""
         return self._edge.text(self.streams, attribute)
 
     def arrays(self) -> tuple[Arrays, dict[str, Any]]:

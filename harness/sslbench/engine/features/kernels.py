@@ -46,7 +46,7 @@ def unresolved(codes: I32, table: I32) -> I32:
 
 @njit(cache=True, nogil=True)
 def token_positions(offsets: I64, padding: int) -> I64:
-    """int64[N]: the padded position of each token."""
+    """Return int64[N]: the padded position of each token."""
     out = np.empty(offsets[-1], np.int64)
     for s in range(len(offsets) - 1):
         for n in range(offsets[s], offsets[s + 1]):
@@ -97,7 +97,7 @@ def _home(key: int, n_slots: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def fill_slots(keys: I64, size: int, n_slots: int) -> I32:
-    """The slots of keys[:size]; `n_slots` is a power of two above 2 * size."""
+    """Return the slots of keys[:size]; `n_slots` is a power of two above 2 * size."""
     slots = np.full(n_slots, -1, np.int32)
     for i in range(size):
         slot = _home(keys[i], n_slots)
@@ -215,18 +215,18 @@ def slot_rows(
     bag: I8,
     start: I64,
     unknown: int,
-    found: I32,
+    out: I32,
 ) -> None:
     """Write the table row of every slot at every token, see `sslbench.engine.features.SymbolRows`.
 
     codes int32[P, padded]; position int64[n] padded position of the tokens; inside int32[n, 2]
-    tokens to the left and to the right within the sentence; found int32[n, S] out.
+    tokens to the left and to the right within the sentence; out int32[n, S].
     """
     for n in range(begin * _CHUNK, min(position.shape[0], end * _CHUNK)):
         for s in range(stream.shape[0]):
             o = offset[s]
             if bag[s] and (o < -inside[n, 0] or o > inside[n, 1]):
-                found[n, s] = -1
+                out[n, s] = -1
                 continue
             code = codes[stream[s], position[n] + o] + unknown
-            found[n, s] = start[s] + code if code >= 0 else -1
+            out[n, s] = start[s] + code if code >= 0 else -1

@@ -46,7 +46,7 @@ class Pattern:
     at_end: bool
 
     def first_match(self, word: str) -> str | None:
-        """The part of the word that is matched first; None = no match."""
+        """Return the part of the word that is matched first; None = no match."""
         n = len(word)
         ends = [n if self.at_end and j == n else -1 if self.at_end else j for j in range(n + 1)]
         for item in reversed(self.items):
@@ -75,7 +75,7 @@ def _before(item: _Item, word: str, after: list[int]) -> list[int]:
 
 @lru_cache(maxsize=256)
 def parse(text: str) -> Pattern:
-    """The expression of a text; UserError for a repetition of nothing."""
+    """Return the expression of a text; UserError for a repetition of nothing."""
     body = text.removeprefix("^")
     at_end = body.endswith("$") and not _is_escaped(body)
     items, place = [], 0
@@ -98,7 +98,7 @@ def parse(text: str) -> Pattern:
 
 
 def _is_escaped(body: str) -> bool:
-    """Whether the last character follows a backslash that is not escaped itself."""
+    """Return whether the last character follows a backslash that is not escaped itself."""
     before = body[:-1]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 1
 

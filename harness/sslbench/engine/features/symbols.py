@@ -39,7 +39,7 @@ class PaddedPositions:
 
     @classmethod
     def of_corpus(cls, corpus: Corpus, padding: int) -> PaddedPositions:
-        """The positions of a corpus."""
+        """Return the positions of a corpus."""
         offsets = np.ascontiguousarray(corpus.offsets, dtype=np.int64)
         return cls(offsets, padding, kernels.token_positions(offsets, padding))
 
@@ -109,7 +109,7 @@ class ColumnSymbols:
         return table
 
     def merge(self, other: ColumnSymbols) -> I32:
-        """Add the symbols of text that follows, all learned; returns their ids here."""
+        """Add the symbols of text that follows, all learned; return their ids here."""
         pads = int(np.count_nonzero(self.pads >= 0))
         ids = np.arange(len(other), dtype=np.int32)
         for number, text in enumerate(other.texts[pads:], pads):
@@ -201,7 +201,7 @@ class PairSymbols:
         self._learn(pairs, out)
 
     def merge(self, other: PairSymbols, left: I32, right: I32) -> I32:
-        """Add the symbols of text that follows; returns their ids here.
+        """Add the symbols of text that follows; return their ids here.
 
         left, right: ids here of the halves there.
         """
@@ -265,10 +265,10 @@ class PairSymbols:
 
 def _renumbered(keys: I64, left: I32, right: I32) -> I64:
     """Keys of pairs whose halves have new ids."""
-    found: I64 = (left[keys >> 32].astype(np.int64) << 32) | right[keys & 0x7FFFFFFF]
-    return found
+    renumbered: I64 = (left[keys >> 32].astype(np.int64) << 32) | right[keys & 0x7FFFFFFF]
+    return renumbered
 
 
 def renumbering(remaining: Bool) -> I32:
-    """int32[n]: number of each id among the remaining ones, -1 for the others."""
+    """Return int32[n]: number of each id among the remaining ones, -1 for the others."""
     return np.where(remaining, np.cumsum(remaining) - 1, ABSENT).astype(np.int32)

@@ -113,7 +113,7 @@ class Template:
 
     @classmethod
     def parse(cls, text: str, columns: Sequence[str] | None = None) -> Template:
-        """The template of a text, such as ``word[-1]|word[0]`` or ``edge: pos[0]``.
+        """Return the template of a text, such as ``word[-1]|word[0]`` or ``edge: pos[0]``.
 
         `str` of the template gives a text that is parsed as the same template.
 
@@ -190,7 +190,7 @@ def read_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
     Each is a line, without comments, which start with a ``#`` at the beginning of the line or after
     a space. In a file .toml they are the array ``templates``.
 
-    UserError for a file that is missing, not UTF-8, no TOML, or without templates.
+    Raises UserError for a file that is missing, not UTF-8, no TOML, or without templates.
     """
     text = read_text(path, hint="save the file as UTF-8", max_bytes=MAX_FILE)
     if is_toml(path):
@@ -204,7 +204,7 @@ def read_lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
 
 
 def is_toml(path: str | os.PathLike[str]) -> bool:
-    """Whether a template file is in TOML, by the end of its name."""
+    """Return whether a template file is in TOML, by the end of its name."""
     return os.fspath(path).lower().endswith(".toml")
 
 
@@ -214,8 +214,8 @@ def _toml_lines(path: str | os.PathLike[str], text: str) -> list[tuple[int, str]
     try:
         content = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = re.search(r"line (\d+)", str(error))
-        line = int(found[1]) if found else None
+        match = re.search(r"line (\d+)", str(error))
+        line = int(match[1]) if match else None
         raise UserError(f"no TOML: {error}", file=path, line=line, hint=hint) from None
     templates = content.pop("templates", None)
     if content:
@@ -224,10 +224,10 @@ def _toml_lines(path: str | os.PathLike[str], text: str) -> list[tuple[int, str]
         raise UserError("templates is no array of texts", file=path, hint=hint)
     lines, place = list[tuple[int, str]](), 0
     for template in templates:
-        found = re.search(rf"[\"']{re.escape(template)}[\"']", text[place:])
-        place += found.start() if found else 0
+        match = re.search(rf"[\"']{re.escape(template)}[\"']", text[place:])
+        place += match.start() if match else 0
         lines.append((text.count("\n", 0, place) + 1, template.strip()))
-        place += found is not None
+        place += match is not None
     return lines
 
 
@@ -237,7 +237,7 @@ def parse_file(
     *,
     repeats: Literal["refuse", "warn"] = "refuse",
 ) -> tuple[Template, ...]:
-    """The templates of a file, in order.
+    """Return the templates of a file, in order.
 
     parse: gives the templates of a line, given its number and text; its UserError needs no file.
     repeats: what is done about a line that repeats a template.
@@ -262,7 +262,7 @@ def parse_file(
 def load_templates(
     path: str | os.PathLike[str], columns: Sequence[str] | None = None
 ) -> tuple[Template, ...]:
-    """The templates of a file in the project's own form; see `read_lines`.
+    """Return the templates of a file in the project's own form; see `read_lines`.
 
     columns: as in `Template.parse`.
     UserError with file and line for a line that cannot be parsed or repeats a template.

@@ -50,7 +50,7 @@ class _Builder:
                 self._pairs[number] = {}
 
     def symbols(self, template: Template, values: Sequence[Values]) -> list[int]:
-        """The symbol of each tuple of values."""
+        """Return the symbol of each tuple of values."""
         if not template.atoms:
             return [0] * len(values)
         step = self.streams.dictionary_of(template)

@@ -52,14 +52,14 @@ class WordFeatures:
         return tuple(f"{self.column}[{k}]:{d}" for k in self.offsets for d in range(size))
 
     def rows(self, corpus: Corpus) -> I32:
-        """int32[N]: the row of each token's word; -1 for an unknown one."""
+        """Return int32[N]: the row of each token's word; -1 for an unknown one."""
         column = corpus.column(self.column)
         if not self._tables or self._tables[0] is not column.vocabulary:
             self._tables[:] = [column.vocabulary, np.empty(0, np.int32)]
         vocabulary, known = self._tables
         numbers, new = self._numbers, vocabulary.strings[len(known) :]
-        found = (numbers.get(text, numbers.get(text.lower(), -1)) for text in new)
-        self._tables[1] = known = np.append(known, np.fromiter(found, np.int32, len(new)))
+        rows = (numbers.get(text, numbers.get(text.lower(), -1)) for text in new)
+        self._tables[1] = known = np.append(known, np.fromiter(rows, np.int32, len(new)))
         return known[column.codes]
 
     @cached_property
@@ -69,15 +69,15 @@ class WordFeatures:
     @cached_property
     def _columns(self) -> dict[str, tuple[Vocabulary, I32]]:
         """Vocabulary of each class, and the codes of the words, then that of unknown ones."""
-        found = {}
+        columns: dict[str, tuple[Vocabulary, I32]] = {}
         for name, (texts, codes) in self.classes.items():
             vocabulary = Vocabulary()
             table = vocabulary.encode([*texts, self.UNKNOWN])
-            found[name] = vocabulary, table[np.append(codes, len(texts))]
-        return found
+            columns[name] = vocabulary, table[np.append(codes, len(texts))]
+        return columns
 
     def annotate(self, corpus: Corpus) -> Corpus:
-        """The corpus with a column for each class."""
+        """Return the corpus with a column for each class."""
         if not self.classes:
             return corpus
         rows = self.rows(corpus)
@@ -86,7 +86,7 @@ class WordFeatures:
         return corpus
 
     def dense(self, corpus: Corpus) -> F64:
-        """float64[N, offsets D]: the vectors around each token, place by place."""
+        """Return float64[N, offsets D]: the vectors around each token, place by place."""
         vectors = np.empty((0, 0), np.float32) if self.vectors is None else self.vectors
         size = vectors.shape[1]
         rows, sentence = self.rows(corpus), sentence_ids(corpus.offsets)
@@ -110,13 +110,13 @@ class WordFeatures:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> WordFeatures:
-        """Restore; ValueError when arrays and facts do not fit together."""
-        words = [str(word) for word in facts["words"]]
+    def from_arrays(cls, arrays: Arrays, metadata: dict[str, Any]) -> WordFeatures:
+        """Restore; ValueError when arrays and metadata do not fit together."""
+        words = [str(word) for word in metadata["words"]]
         if len(set(words)) != len(words):
             raise ValueError("a word occurs twice")
         classes = {}
-        for name, texts in facts["classes"].items():
+        for name, texts in metadata["classes"].items():
             bounds = (0, len(texts))
             codes = vector(arrays, f"class.{name}", np.int32, len(words), bounds)
             classes[str(name)] = [str(text) for text in texts], codes
@@ -125,5 +125,5 @@ class WordFeatures:
             vectors = table(arrays, "vectors", np.float32, (len(words), None))
             if not np.isfinite(vectors).all():
                 raise ValueError("a word vector is not finite")
-        offsets = tuple(int(k) for k in facts["offsets"])
-        return cls(str(facts["column"]), words, offsets, classes, vectors)
+        offsets = tuple(int(k) for k in metadata["offsets"])
+        return cls(str(metadata["column"]), words, offsets, classes, vectors)

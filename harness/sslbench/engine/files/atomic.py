@@ -59,7 +59,7 @@ def folder_beside(path: Path) -> Iterator[Path]:
 
 
 def temporary_name(path: Path) -> Path:
-    """A hidden name beside `path` that says which process made it."""
+    """Return a hidden name beside `path` that says which process made it."""
     token = f"{_host()}-{os.getpid()}-{secrets.token_hex(8)}"
     return path.with_name(f".{path.stem[:_LONGEST_STEM]}-{token}.tmp")
 
@@ -85,7 +85,7 @@ _LONGEST_STEM = 100  # a name has at most 255 bytes
 
 @cache
 def _host() -> str:
-    """The machine and, on Linux, the name space in which its process numbers are valid."""
+    """Return the machine and, on Linux, the name space in which its process numbers are valid."""
     host = platform.node()
     with suppress(OSError):
         host += os.readlink("/proc/self/ns/pid")

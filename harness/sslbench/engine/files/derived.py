@@ -21,7 +21,7 @@ def keep(path: Path, key: bytes, content: bytes) -> None:
 
 
 def find(path: Path, key: bytes) -> bytes | None:
-    """The content that `keep` wrote with this key, else None.
+    """Return the content that `keep` wrote with this key, else None.
 
     What lies there in its place, such as a damaged file or a folder, is removed.
     """

@@ -49,7 +49,7 @@ def _folder(given: str | os.PathLike[str] | None, variable: str, below: str) -> 
 
 @cache
 def temporary_folder() -> Path:
-    """A folder of this user alone below the system's temporary one.
+    """Return a folder of this user alone below the system's temporary one.
 
     It is the same for all processes of the user, or, where somebody else has made the one of that
     name, of this process. OSError if there is no temporary folder that can be written.

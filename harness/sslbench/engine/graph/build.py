@@ -58,12 +58,12 @@ def build_graph(
     threads: int = 1,
     progress: Progress = silent,
 ) -> Graph:
-    """The similarity graph of a text, the same for any number of threads.
+    """Return the similarity graph of a text, the same for any number of threads.
 
     Parameters
     ----------
     text: all text whose tokens get a vertex, end to end.
-    similarity: of two vertices; `similarity.registered_similarity` finds one by name.
+    similarity: of two vertices.
     column: whose trigrams are the vertices.
     counting_text: more text, used for the statistics of features only; shares the vocabulary
         (docs/specs/graph.md, section 4.1).
@@ -117,7 +117,7 @@ class _Job:
         }
 
     def arrays(self) -> CachedArrays:
-        """The arrays of vertices and edges, and the sizes as JSON."""
+        """Return the arrays of vertices and edges, and the sizes as JSON."""
         vertices = self._vertices()
         excluded = int((vertices.vertex_of < 0).sum())
         if not len(vertices):
@@ -155,7 +155,7 @@ class _Job:
         return ngram_vertices(self.text, self.column, excluded=rare, form=form)
 
     def _neighbors(self, vertices: Vertices) -> NeighborLists:
-        """The neighbor lists: the longest computation, the same for both symmetries."""
+        """Return the neighbor lists: the longest computation, the same for both symmetries."""
         options = {name: x for name, x in self.key["options"].items() if name != "symmetry"}
         key = {**self.key, "options": options}
         digest = self.similarity.neighbor_digest(self.text, vertices)

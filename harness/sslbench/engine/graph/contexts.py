@@ -69,7 +69,6 @@ def context_vectors(
     *,
     counting_text: Corpus | None = None,
     suffixes: Iterable[str] | None = None,
-    clip_negative: bool = False,
 ) -> sparse.csr_array:
     """Normalized context vectors of the vertices, csr float32[V, F], see `Contexts`.
 
@@ -78,17 +77,15 @@ def context_vectors(
     text: what the vertices were made from.
     counting_text: more text that is counted without adding vertices; shares the vocabulary.
     suffixes: the list for "suffix" atoms; None = learned from the words of all counted text.
-    clip_negative: leave out weights below 0.
     """
     counted = count_tokens(text, vertices, templates, counting_text)
-    return weigh(counted, templates.templates, suffixes, clip_negative).unit()
+    return weigh(counted, templates.templates, suffixes).unit()
 
 
 def weigh(
     counted: CountedTokens,
     templates: Sequence[ContextTemplate],
     suffixes: Iterable[str] | None = None,
-    clip_negative: bool = False,
 ) -> Contexts:
     """Weights of all features, template by template; parameters as of `context_vectors`."""
     n_vertices, width = len(counted.totals), 0
@@ -98,9 +95,6 @@ def weigh(
         row, column, joint = _pairs(vertex, feature, n_features)
         marginal = np.bincount(feature, minlength=n_features)
         weight = pmi(joint, counted.totals[row], marginal[column], len(counted.vertex))
-        if clip_negative:
-            positive = weight > 0
-            row, column, weight = row[positive], column[positive], weight[positive]
         squares += np.bincount(row, weights=weight * weight, minlength=n_vertices)
         shared = np.bincount(column, minlength=n_features) > 1
         number, here = np.cumsum(shared) - 1 + width, shared[column]
@@ -117,9 +111,9 @@ def pmi(joint: I64, of_type: I64, of_feature: I64, total: int) -> F64:
 
 
 def excluded_tokens(text: Corpus, column: str, templates: TemplateSet) -> Bool:
-    """bool[N]: the tokens that the template set leaves out of the graph.
+    """Return bool[N]: the tokens that the template set leaves out of the graph.
 
-    UserError if the text lacks the column.
+    Raises UserError if the text lacks the column.
     """
     values, characters = text.column(column), frozenset(templates.excluded_characters)
     if not characters:
@@ -132,7 +126,7 @@ def excluded_tokens(text: Corpus, column: str, templates: TemplateSet) -> Bool:
 def count_tokens(
     text: Corpus, vertices: Vertices, templates: TemplateSet, more: Corpus | None = None
 ) -> CountedTokens:
-    """The tokens of the text, and of `more` text, that are not excluded."""
+    """Return the tokens of the text, and of `more` text, that are not excluded."""
     column = vertices.column
     whole, vertex = one_column(text, column), vertices.vertex_of
     included = vertex >= 0

@@ -26,7 +26,7 @@ HUB_SHARE = 0.001
 
 
 def diagnostics(W: csr_array, labeled: Bool) -> Figures:
-    """All figures that need no gold labels of unlabeled text.
+    """Return all figures that need no gold labels of unlabeled text.
 
     W: symmetric csr[V, V]. labeled: bool[V]. Edges are undirected, the degree of a vertex is its
     number of edges, shares are in [0, 1].
@@ -117,7 +117,7 @@ def purity(W: csr_array, gold: F64, known: Bool) -> Figures:
 
 
 def label_accuracy(q: F64, labeled: Bool, vertex_of: I32, gold: I32) -> Figures:
-    """Accuracy of propagated labels, over tokens with a vertex and a known gold label.
+    """Return the accuracy of propagated labels, over tokens with a vertex and a known gold label.
 
     q: float64[V, K], label distributions. labeled: bool[V]. vertex_of, gold: int32[N] of unlabeled
     text, -1 = no vertex, unknown.
@@ -140,7 +140,7 @@ def _weights(W: csr_array, labeled: Bool) -> Figures:
 
 
 def _lengths(W: csr_array, lengths: F64, sources: Bool) -> F64:
-    """float64[V]: length of the shortest path to the nearest of `sources` bool[V].
+    """Return float64[V]: length of the shortest path to the nearest of `sources` bool[V].
 
     lengths: float64[E], of the entries of W.
     """

@@ -39,7 +39,7 @@ FORMS: MappingProxyType[str, Callable[[str], str]] = MappingProxyType(
 
 
 def form_of(name: str | None) -> Callable[[str], str]:
-    """The normal form of that name, identity for None; UserError if there is none."""
+    """Return the normal form of that name, identity for None; UserError if there is none."""
     if name is None:
         return str
     if name not in FORMS:
@@ -61,7 +61,7 @@ def learned_suffixes(words: Iterable[str]) -> frozenset[str]:
 
 
 def longest_suffix(word: str, suffixes: frozenset[str]) -> str:
-    """The longest listed suffix of length 2 .. len(word) - 1, "" if there is none."""
+    """Return the longest listed suffix of length 2 .. len(word) - 1, "" if there is none."""
     ends = (word[-n:] for n in _lengths(suffixes) if n < len(word))
     return next((end for end in ends if end in suffixes), "")
 
@@ -73,7 +73,7 @@ def _lengths(suffixes: frozenset[str]) -> tuple[int, ...]:
 
 
 def character_type(word: str) -> str:
-    """The type that all characters of a word have: number, punctuation or letter (Latin).
+    """Return the type that all characters of a word have: number, punctuation or letter (Latin).
 
     "other" if they differ or are of another type, and for the empty word. Source: Zeng et al.
     (2013), table 2 (docs/specs/graph.md, section 3).

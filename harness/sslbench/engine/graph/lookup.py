@@ -32,7 +32,7 @@ class NgramLookup:
 
     @classmethod
     def from_text(cls, text: Corpus, vertices: Vertices) -> NgramLookup:
-        """The n-grams of vertices that were made from `text`."""
+        """Return the n-grams of vertices that were made from `text`."""
         words = CodedForms.from_column(text.column(vertices.column)).mapped(form_of(vertices.form))
         windows = Windows.from_sentences(words.codes, text.offsets, vertices.n // 2)
         grams = [windows.at(offset)[vertices.first] for offset in ngram_offsets(vertices.n)]
@@ -43,7 +43,7 @@ class NgramLookup:
         return len(self.grams)
 
     def vertices(self, text: Corpus) -> I32:
-        """int32[N]: the vertex of every token, -1 for an n-gram that is not in the graph.
+        """Return int32[N]: the vertex of every token, -1 for an n-gram that is not in the graph.
 
         The text may have a vocabulary of its own. UserError if it lacks the column.
         """
@@ -64,7 +64,7 @@ class NgramLookup:
         return vertex[codes[V:]]
 
     def arrays(self) -> Saved:
-        """Arrays and JSON-able metadata from which `from_arrays` restores the lookup."""
+        """Return arrays and JSON-able metadata from which `from_arrays` restores the lookup."""
         metadata = {
             "forms": self.forms.strings,
             "n": self.grams.shape[1],
@@ -79,7 +79,7 @@ class NgramLookup:
     ) -> NgramLookup:
         """Restore a lookup.
 
-        ValueError if arrays and metadata do not match, UserError for an unknown normal form.
+        Raises ValueError if arrays and metadata do not match, UserError for an unknown normal form.
         """
         forms, n = Vocabulary(map(str, metadata["forms"])), int(metadata["n"])
         if n < 1:
@@ -103,11 +103,11 @@ class NgramScores:
     scores: F64
 
     def of(self, text: Corpus) -> F64:
-        """float64[N, L]."""
+        """Return float64[N, L]."""
         return self.scores[self.lookup.vertices(text)]
 
     def arrays(self) -> Saved:
-        """Arrays and JSON-able metadata from which `from_arrays` restores the scores."""
+        """Return arrays and JSON-able metadata from which `from_arrays` restores the scores."""
         arrays, metadata = self.lookup.arrays()
         return {**arrays, "offset": self.scores}, {"lookup": metadata}
 

@@ -41,11 +41,11 @@ class Neighbor:
 def neighborhood(
     graph: Graph, words: Sequence[str], label_codes: I32, labels: Sequence[str]
 ) -> list[Neighbor]:
-    """The vertex of an n-gram, then its neighbors, the nearest first.
+    """Return the vertex of an n-gram, then its neighbors, the nearest first.
 
     words: of the n-gram, as in the text.
     label_codes: int32[N_l], of the labeled tokens, with which the text begins; into `labels`.
-    UserError for an n-gram that is no vertex; the hint names similar ones.
+    Raises UserError for an n-gram that is no vertex; the hint names similar ones.
     """
     vertex = find(graph, words)
     indptr, W = graph.W.indptr, graph.W
@@ -65,7 +65,7 @@ def neighborhood(
 
 
 def find(graph: Graph, words: Sequence[str]) -> int:
-    """The vertex of an n-gram; UserError as `neighborhood`."""
+    """Return the vertex of an n-gram; UserError as `neighborhood`."""
     lookup = graph.lookup
     n = lookup.grams.shape[1]
     given = " ".join(words)
@@ -73,14 +73,14 @@ def find(graph: Graph, words: Sequence[str]) -> int:
         raise UserError(f"{given!r} has {len(words)} words", hint=f"vertices have {n} words")
     form, pads = form_of(lookup.form), _pads(n)
     wanted = [pads.index(w) if w in pads else _code(graph, form(w)) for w in words]
-    found = np.flatnonzero((lookup.grams == np.array(wanted)).all(axis=1))
-    if len(found):
-        return int(found[0])
+    rows = np.flatnonzero((lookup.grams == np.array(wanted)).all(axis=1))
+    if len(rows):
+        return int(rows[0])
     raise UserError(f"{given!r} is no vertex of the graph", hint=_hint(graph, wanted, given))
 
 
 def ngram(graph: Graph, vertex: int) -> tuple[str, ...]:
-    """The words of a vertex, in their normal form."""
+    """Return the words of a vertex, in their normal form."""
     lookup = graph.lookup
     pads = _pads(lookup.grams.shape[1])
     forms = lookup.forms.strings
@@ -96,7 +96,7 @@ def _pads(n: int) -> list[str]:
 
 
 def _code(graph: Graph, form: str) -> int:
-    """The code of a form in n-grams, -1 for one that the text lacks."""
+    """Return the code of a form in n-grams, -1 for one that the text lacks."""
     code = graph.lookup.forms.lookup(form)
     return code if code < 0 else code + 2 * (graph.lookup.grams.shape[1] // 2)
 

@@ -53,15 +53,15 @@ class TemplateSet:
         return max(abs(atom.offset) for template in self.templates for atom in template.atoms)
 
     def reads(self, kind: AtomKind) -> bool:
-        """Whether any template has an atom of this kind."""
+        """Return whether any template has an atom of this kind."""
         return any(atom.kind == kind for template in self.templates for atom in template.atoms)
 
 
 def atoms(kind: AtomKind, *offsets: int) -> tuple[ContextAtom, ...]:
-    """Atoms of one kind at several offsets."""
+    """Return atoms of one kind at several offsets."""
     return tuple(ContextAtom(kind, offset) for offset in offsets)
 
 
 def words(name: str, *offsets: int) -> ContextTemplate:
-    """The template of the words at these offsets."""
+    """Return the template of the words at these offsets."""
     return ContextTemplate(name, atoms("form", *offsets))

@@ -15,7 +15,7 @@ def type_means(vertex_of: I32, marginals: F64 | F32, vertices: int) -> tuple[F64
 
     vertex_of: int32[N], -1 = no vertex. marginals: float[N, K]. vertices: V.
 
-    ValueError if the arrays do not match or a vertex is out of range.
+    Raises ValueError if the arrays do not match or a vertex is out of range.
     """
     q, n = np.zeros((vertices, marginals.shape[1])), np.zeros(vertices, dtype=np.int64)
     add_type_sums(vertex_of, marginals, q, n)
@@ -43,7 +43,7 @@ def empirical(vertex_of: I32, labels: I32, vertices: int, n_labels: int) -> tupl
 
     vertex_of, labels: int32[N], -1 = no vertex, no label. vertices: V. n_labels: K.
 
-    ValueError if the arrays do not match or a code is out of range.
+    Raises ValueError if the arrays do not match or a code is out of range.
     """
     if len(labels) != len(vertex_of):
         raise ValueError(f"{len(vertex_of)} tokens, {len(labels)} labels")

@@ -60,7 +60,7 @@ def ngram_vertices(
     excluded: Bool | None = None,
     form: str | None = None,
 ) -> Vertices:
-    """The n-gram types of a text.
+    """Return the n-gram types of a text.
 
     They are in the order of their words, which depends neither on the order of the sentences nor on
     the vocabulary.

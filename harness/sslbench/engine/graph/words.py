@@ -104,7 +104,7 @@ def ngram_offsets(n: int) -> range:
 
 
 def ngrams(words: CodedForms, offsets: I64, n: int) -> I64:
-    """The n-gram around every token as int64[N], dense codes 0, 1, ... in sorted order."""
+    """Return the n-gram around every token as int64[N], dense codes 0, 1, ... in sorted order."""
     windows = Windows.from_sentences(words.codes, offsets, n // 2)
     size = len(words.strings) + 2 * windows.reach
     codes, _ = packed([(windows.at(offset), size) for offset in ngram_offsets(n)])
@@ -135,5 +135,5 @@ def _dense(codes: I64, size: int) -> tuple[I64, int]:
 
 
 def one_column(text: Corpus, column: str) -> Corpus:
-    """The text with that column alone; UserError if it has none."""
+    """Return the text with that column alone; UserError if it has none."""
     return Corpus({column: text.column(column)}, text.offsets)

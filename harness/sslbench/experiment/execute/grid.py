@@ -12,7 +12,7 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.cluster import run_on_dask, run_spread
 from sslbench.experiment.execute.pool import OnStart, StartMethod, run_all
 from sslbench.experiment.execute.saving import Saving
-from sslbench.experiment.identity.staleness import State, states
+from sslbench.experiment.identity.versions import is_current
 from sslbench.experiment.records.claims import Claims
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
@@ -24,12 +24,6 @@ from sslbench.processes import ForkServer
 Records = Iterator[RunRecord]
 Reuse = Literal["current", "verified", "stale"]
 _POLL_SECONDS = 0.5
-#: states of records that are taken from the store
-_REUSED: Mapping[Reuse, tuple[State, ...]] = {
-    "current": ("current",),
-    "verified": ("current", "verified", "canary"),
-    "stale": ("current", "verified", "canary", "stale", "schema 1"),
-}
 
 
 @dataclass
@@ -77,8 +71,8 @@ class GridOptions:
     jobs: runs at a time.
     timeout: seconds per run.  memory: bytes per run; None = a share of the machine's.
     retry: run again what failed earlier.
-    reuse: which records of the store are taken: made by today's code ("current"), or by code that
-        a replay has shown to give the same bits ("verified"), or any ("stale").
+    reuse: which records of the store are taken: those of today's versions of the code ("current",
+        and "verified", its earlier name), or those of any version, too ("stale").
     server: starts the processes of local runs; None = a new one.
     executor: "local", "dask" or "dask:ADDRESS": several runs are shared out among the workers of a
         cluster, a single one spreads its passes over them.
@@ -91,7 +85,7 @@ class GridOptions:
     timeout: float | None = None
     memory: int | None = None
     retry: bool = False
-    reuse: Reuse = "verified"
+    reuse: Reuse = "current"
     executor: str = "local"
     server: ForkServer | None = None
     admit: Callable[[RunTask], bool] = lambda run_task: True
@@ -145,7 +139,6 @@ class _Grid:
         self.result = GridResult()
         self.records: dict[str, RunRecord] = {}
         self.saving = Saving(store)
-        self._all_states: dict[str, State] | None = None
 
     def run(
         self, run_tasks: Sequence[RunTask], start_method: StartMethod, claims: Claims
@@ -179,22 +172,14 @@ class _Grid:
         record = self.store.load(run_id)
         if record is None or (self.options.retry and record.status != "ok"):
             return False
-        if self._state(record) not in _REUSED[self.options.reuse]:
+        current = is_current(record.spec, record.code, self.plugins)
+        if not current and self.options.reuse != "stale":
             return False
         self.records[run_id] = record
         self.options.on_stored(record)
         self.result.stored += 1
         self.result.stored_failed += record.status != "ok"
         return True
-
-    def _state(self, record: RunRecord) -> State:
-        """The state of a record; all others are read only where one may be its verified canary."""
-        state = states([record], self.store, self.plugins)[record.run_id]
-        if state == "stale" and self.options.reuse == "verified":
-            if self._all_states is None:
-                self._all_states = states(self.store.records(), self.store, self.plugins)
-            state = self._all_states.get(record.run_id, state)
-        return state
 
     def _execute(
         self, todo: Mapping[str, RunTask], start_method: StartMethod, claims: Claims

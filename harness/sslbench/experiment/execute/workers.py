@@ -6,7 +6,6 @@ its own folder, and is given the same ones in the next pass.
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import shutil
 import sys
@@ -17,6 +16,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Generator
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,8 +25,8 @@ from sslbench.engine.compilation.threads import set_number_of_threads
 from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import write_atomically
 from sslbench.engine.spread import Pass, WorkerError, pack, pass_named, unpack
+from sslbench.engine.version import VERSION
 from sslbench.experiment.identity.identity import processor
-from sslbench.experiment.identity.sources import core_digest
 
 _POLL = 2.0  # seconds between two looks for workers
 PATIENCE = 60.0  # seconds without a worker until a pass goes on here
@@ -44,13 +44,10 @@ class Answer(NamedTuple):
 
 @cache
 def code() -> str:
-    """A digest of what the results of passes depend on: the code, and versions of libraries."""
-    import numba
-    import numpy
-
-    parts = [core_digest(name) for name in ("engine", "features", "graph")]
-    parts += [platform.python_version(), numpy.__version__, numba.__version__]
-    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:16]
+    """Return the versions that the results of passes depend on, as one text."""
+    names = ("sslbench", "numpy", "numba")
+    parts = [f"engine {VERSION}", f"Python {platform.python_version()}"]
+    return ", ".join([*parts, *(f"{name} {version(name)}" for name in names)])
 
 
 def connect(address: str | None) -> Any:

@@ -1,4 +1,4 @@
-"""Where a result comes from: digests of data, features and code, machine and libraries."""
+"""Where a result comes from: fingerprints of data and files, the machine and its libraries."""
 
 from __future__ import annotations
 
@@ -11,73 +11,18 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import msgspec
 import numpy as np
 
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.errors import UserError
 from sslbench.engine.files import derived
 from sslbench.experiment.data.dataset import Dataset
-from sslbench.experiment.identity.sources import (
-    CORE,
-    CORE_COMPONENTS,
-    core_digest,
-    keep_parsed_sources,
-    plugin_digest,
-    uses_graph,
-)
-from sslbench.experiment.planning.template_file import FILE_PREFIX
-
-if TYPE_CHECKING:
-    from sslbench.experiment.records.record import RunSpec
-    from sslbench.plugins import Registry
 
 #: widest first, by LLVM's names
 _VECTORS = ("avx512f", "avx2", "avx", "sse2", "sve", "neon")
 _LIBRARIES = ("numpy", "scipy", "numba", "llvmlite", "msgspec")
-
-
-def code_digests(
-    spec: RunSpec, plugins: Registry, known: dict[str, str] | None = None
-) -> dict[str, str]:
-    """Digests of the code that can change the result of a run, by component.
-
-    The components of the core, "graph" only for methods that use one, and the plugins of the run:
-    "method", "dataset", "featurizer", "model", "similarity", "guard" (the method that it may keep
-    instead) and, of text features, "with NAME"; those of the core left out. See
-    `sslbench.experiment.identity.sources`. UserError for a plugin that is not installed.
-
-    known: digests by component or target of a plugin, which this adds to; for many runs at once.
-    """
-    method = plugins.method(spec.method).target
-    targets = {
-        "method": method,
-        "model": plugins.model(spec.model).target,
-    }
-    if spec.guard is not msgspec.UNSET:
-        targets["guard"] = plugins.method(spec.guard.method).target
-    if not spec.featurizer.startswith(FILE_PREFIX):  # the templates of a file are in the identity
-        targets["featurizer"] = plugins.featurizer(spec.featurizer).target
-    if spec.data.columns is None:
-        targets["dataset"] = plugins.dataset(spec.dataset).target
-    similarity = spec.params.get("similarity")
-    if similarity in plugins.similarities:
-        targets["similarity"] = plugins.similarity(similarity).target
-    for name in spec.learned:
-        targets[f"with {name}"] = plugins.learner(name).target
-    known = {} if known is None else known
-    graph = "similarity" in targets or uses_graph(method)
-    core = [name for name in CORE_COMPONENTS if graph or name != "graph"]
-    for name in {*core} - {*known}:
-        known[name] = core_digest(name)
-    for target in {*targets.values()} - {*known}:
-        known[target] = plugin_digest(target)
-    digests = {name: known[name] for name in core}
-    digests |= {name: known[target] for name, target in targets.items()}
-    keep_parsed_sources()
-    return {name: digest[:16] for name, digest in digests.items() if digest}
 
 
 def input_hashes(params: Mapping[str, Any], files: Iterable[str]) -> dict[str, str]:
@@ -179,7 +124,7 @@ def environment(threads: int) -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "threads": threads,
         "python": platform.python_version(),
-        "sslbench": _version(CORE),
+        "sslbench": _version("sslbench"),
         "libraries": {name: _version(name) for name in _LIBRARIES},
         "plugins": dict(registry().loaded),
     }

@@ -17,12 +17,12 @@ from sslbench.engine.graph.build import Graph, build_graph
 from sslbench.engine.graph.diagnostics import diagnostics
 from sslbench.engine.graph.lookup import NgramLookup
 from sslbench.engine.graph.options import GraphOptions
-from sslbench.engine.graph.similarity import registered_similarity
 from sslbench.engine.graph.tokens import empirical
 from sslbench.engine.graph.vertices import Vertices
 from sslbench.engine.types import F64, I32, I64, Bool
 from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
+from sslbench.plugins.similarities import registered_similarity
 
 GraphColumn = Annotated[str, msgspec.Meta(description="column whose n-grams are the vertices")]
 GraphSimilarity = Annotated[

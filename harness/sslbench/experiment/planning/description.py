@@ -70,7 +70,7 @@ def learner_description(
 
 
 def featurizer_digest(plugins: Registry, name: str) -> str:
-    """First 16 digits of a hash of the templates; the code of dense columns is a component."""
+    """First 16 digits of a hash of the templates; for dense columns, the version counts."""
 
     def digest() -> str:
         featurizer = plugins.featurizer(name).load()()

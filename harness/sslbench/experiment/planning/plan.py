@@ -25,7 +25,8 @@ from sslbench.experiment.data.userdata import (
     fitting_featurizers,
     load_user_data,
 )
-from sslbench.experiment.identity.identity import code_digests, input_hashes
+from sslbench.experiment.identity.identity import input_hashes
+from sslbench.experiment.identity.versions import code_versions
 from sslbench.experiment.inputs.protocol import folds, labeled_size, resolve_text
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.planning.description import featurizer_digest, method_description
@@ -290,7 +291,7 @@ class _Planner:
             data = msgspec.structs.replace(data, first_draw=first)
         task = _with_protocol(task, text=text)
         spec = msgspec.structs.replace(task.spec, data=data)
-        return msgspec.structs.replace(task, spec=spec, code=code_digests(spec, self.plugins))
+        return msgspec.structs.replace(task, spec=spec, code=code_versions(spec, self.plugins))
 
     def _spec(self, dataset: _PlannedDataset, seed: int, method: str) -> RunSpec:
         request = self.request

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import numpy as np
 
@@ -12,11 +10,7 @@ from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.predictions import Predictions, predictions_sha256
 from sslbench.experiment.records.record import (
     SCHEMA,
-    DataSpec,
-    ProtocolSpec,
     RunRecord,
-    RunSpec,
-    content_id,
     tree_digest,
 )
 
@@ -38,7 +32,7 @@ _BOUNDS = (
 
 
 def decode(data: bytes) -> RunRecord:
-    """Read a record from JSON, of this schema or of schema 1.
+    """Read a record from JSON.
 
     Raises
     ------
@@ -50,11 +44,9 @@ def decode(data: bytes) -> RunRecord:
         if not isinstance(tree, dict):
             raise UserError("not a run record: not a JSON object")
         schema = tree.get("schema")
-        if schema == 1:
-            tree = _from_schema_1(tree)
-        elif schema != SCHEMA:
-            raise UserError(f"schema {schema}, but this version reads schemas 1 and {SCHEMA}")
-        elif tree.get("digest") != tree_digest(tree):
+        if schema != SCHEMA:
+            raise UserError(f"schema {schema}, but this version reads schema {SCHEMA}")
+        if tree.get("digest") != tree_digest(tree):
             raise UserError("its digest is not that of its content: the file was changed")
         record = msgspec.convert(tree, RunRecord)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
@@ -63,47 +55,10 @@ def decode(data: bytes) -> RunRecord:
     return record
 
 
-class _Spec1(msgspec.Struct):
-    """`RunSpec` of schema 1: what the user typed, hashes of files, and a version of the code."""
-
-    method: str
-    dataset: str
-    featurizer: str
-    model: str
-    params: dict[str, Any]
-    protocol: dict[str, Any]
-    data: dict[str, Any]
-    code: str
-
-
-def _from_schema_1(tree: dict[str, Any]) -> dict[str, Any]:
-    """A record of schema 1 as one of this schema; its key "schema" stays 1."""
-    spec = tree.get("spec")
-    if not isinstance(spec, dict) or tree.get("run_id") != content_id(spec):
-        raise UserError("run_id is not that of its spec")
-    old = msgspec.convert(spec, _Spec1)
-    trials = tree.get("tuning") or []
-    tuned = {trial.get("param") for trial in trials if isinstance(trial, dict)}
-    params = {**old.params, **msgspec.convert(tree.get("params"), dict[str, Any])}
-    new = RunSpec(
-        method=old.method,
-        dataset=old.dataset,
-        featurizer=old.featurizer,
-        model=old.model,
-        params={name: value for name, value in params.items() if name not in tuned},
-        protocol=msgspec.convert(old.protocol, ProtocolSpec),
-        data=DataSpec(
-            fingerprint=f"files {content_id(old.data)[:8]}", options=old.data.get("options", {})
-        ),
-        scorer=0,
-    )
-    return {**tree, "spec": msgspec.to_builtins(new), "code": {"all": old.code}}
-
-
 def _check(record: RunRecord) -> None:
     """UserError if parts of a record contradict each other."""
     spec = record.spec
-    if record.schema == SCHEMA and record.run_id != spec.run_id:
+    if record.run_id != spec.run_id:
         raise UserError(f"run_id {record.run_id} is not that of its spec, {spec.run_id}")
     for name in ("method", "dataset", "featurizer", "model"):
         asked = spec.features if name == "featurizer" else getattr(spec, name)

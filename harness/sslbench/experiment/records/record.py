@@ -204,16 +204,16 @@ class RunRecord(msgspec.Struct, kw_only=True):
 
     Attributes
     ----------
-    spec: identity of the run; `run_id` is its hash (in schema 1, the hash of another identity).
+    spec: identity of the run; `run_id` is its hash.
     digest: sha256 of all other fields.
-    code: digests of the code by component, see
-    `sslbench.experiment.identity.identity.code_digests`. params: all parameters of the final
-    training (set by the user, tuned, defaults). protocol: that of `spec`, with the source of
-    development data (key "dev"). metrics: numbers in [0, 1] by split and metric name; None =
-    undefined (no such sentence). counts: by split, the fields of `metrics.SentenceCounts` that
-    apply, a number per sentence. predictions: by split, the predicted labels (see `Predictions`).
-    predictions_sha256: hash of the predicted test labels. sentence_ids: by split whose sentences
-    depend on the seed (draws, folds), the number of each
+    code: versions of the code by component, see `sslbench.experiment.identity.versions`.
+    params: all parameters of the final training (set by the user, tuned, defaults).
+    protocol: that of `spec`, with the source of development data (key "dev").
+    metrics: numbers in [0, 1] by split and metric name; None = undefined (no such sentence).
+    counts: by split, the fields of `metrics.SentenceCounts` that apply, a number per sentence.
+    predictions: by split, the predicted labels (see `Predictions`).
+    predictions_sha256: hash of the predicted test labels.
+    sentence_ids: by split whose sentences depend on the seed (draws, folds), the number of each
         sentence in the corpus that is drawn from, packed (see `pack_numbers`).
     anatomy: by question and part, the number of test tokens and of correct ones, see
         `sslbench.experiment.metrics.anatomy`.

@@ -28,7 +28,7 @@ class Store:
     """A folder of run records (``<run_id>.json``) and tuning trials (``trials/<id>.json``).
 
     Names are hashes of identities, so stores of several machines are merged by copying files. The
-    folder ``claims`` says which runs are in progress, ``verified`` which were replayed.
+    folder ``claims`` says which runs are in progress.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

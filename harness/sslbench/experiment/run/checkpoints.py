@@ -43,7 +43,7 @@ State = Mapping[str, Any]
 class Checkpoints:
     """Where the state of a training is kept.
 
-    folder: of the run.  code: digests of the code by component, as the run was planned.
+    folder: of the run.  code: versions of the code by component.
     training: digest of what is trained, see `of`.
     """
 

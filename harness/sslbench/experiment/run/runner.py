@@ -17,7 +17,7 @@ from sslbench.experiment.checks.audit import duplicates
 from sslbench.experiment.checks.convergence import convergence_warnings
 from sslbench.experiment.checks.guard import guard_warnings
 from sslbench.experiment.checks.score_warnings import score_warnings
-from sslbench.experiment.identity.identity import code_digests, corpus_hash, environment
+from sslbench.experiment.identity.identity import corpus_hash, environment
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.inputs.protocol import folds_in_order, unlabeled_text
 from sslbench.experiment.metrics import Coverage, Scores, SentenceCounts, coverage
@@ -136,17 +136,11 @@ def _origin(run_task: RunTask) -> dict[str, Any]:
     return {**path, **({"files": run_task.files} if run_task.files else {}), **templates}
 
 
-def _check_unchanged(setup: RunSetup, code: dict[str, str], when: str) -> None:
-    """UserError if data or code are not those of the plan: the record would name the wrong ones.
-
-    code: today's digests by component.
-    """
-    planned, run_task = setup.spec.data.fingerprint, setup.run_task
-    hint = "nothing is stored; run the command again"
-    changed = [name for name, digest in run_task.code.items() if code.get(name) != digest]
-    if run_task.code and (changed or code != run_task.code):
-        raise UserError(f"the source code ({', '.join(changed)}) was changed {when}", hint=hint)
-    if planned and planned != data_fingerprint(setup.dataset, run_task, setup.plugins):
+def _check_unchanged(setup: RunSetup, when: str) -> None:
+    """UserError if the data are not those of the plan: the record would name the wrong ones."""
+    planned = setup.spec.data.fingerprint
+    if planned and planned != data_fingerprint(setup.dataset, setup.run_task, setup.plugins):
+        hint = "nothing is stored; run the command again"
         raise UserError(f"the data of {setup.spec.dataset} were changed {when}", hint=hint)
 
 
@@ -154,12 +148,10 @@ def _perform(
     run_task: RunTask, plugins: Registry, timer: RunContext, method: RunMethod
 ) -> RunRecord:
     setup = RunSetup.open(run_task, plugins, timer, method)
-    code = code_digests(setup.spec, plugins)
-    _check_unchanged(setup, code, "since the run was planned")
+    _check_unchanged(setup, "since the run was planned")
     record = _cross_validated(setup) if setup.spec.protocol.folds else _run(setup)[0]
-    record.code = code
     record.warnings += score_warnings(SentenceCounts.from_lists(record.counts["test"]))
-    _check_unchanged(setup, code_digests(setup.spec, plugins), "during the run")
+    _check_unchanged(setup, "during the run")
     return record
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.corpus.encodings import Scheme, Task
 from sslbench.engine.types import I32, I64
+from sslbench.engine.version import VERSION
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.identity.identity import external_hash, fingerprint
-from sslbench.experiment.identity.sources import core_digest, plugin_digest
 from sslbench.experiment.inputs.problem import (
     DecodedTagger,
     Problem,
@@ -52,7 +52,7 @@ class RunTask(msgspec.Struct, frozen=True):
     skip_reason: why the run is skipped (its method does not fit the task or model); None = it runs.
     load_error: why the data could not be loaded when the run was planned: it fails; None = it runs.
     cut: hold out a fifth of train if the user's own data have no test file and there are no folds.
-    code: digests of the code when the run was planned, by component; {} = not checked.
+    code: versions of the code by component, for the record.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
     workers: address of a dask scheduler over whose workers the run spreads its passes; None = none.
     templates: of the featurizer, if it is a file of the user; () for a registered one.
@@ -289,15 +289,15 @@ def data_fingerprint(dataset: Dataset, run_task: RunTask, plugins: Registry) -> 
         return fingerprint(dataset)
     known_as = None
     if run_task.files and spec.data.columns is None and run_task.data_path is None:
-        # Verified files, read by known code, always give the same text.
-        loader = plugin_digest(plugins.dataset(spec.dataset).target)
+        # Verified files, read by code of one version, always give the same text.
+        info = plugins.dataset(spec.dataset)
         known_as = {
             "dataset": spec.dataset,
             "options": spec.data.options,
             "facts": dict(dataset.metadata),  # a file that an option names may change
-            "seed": spec.protocol.seed if plugins.dataset(spec.dataset).draws else 0,
+            "seed": spec.protocol.seed if info.draws else 0,
             "files": run_task.files,
-            "code": [loader, core_digest("features")],
+            "code": [info.version, VERSION],
         }
     cache = DataHome().cache
     return fingerprint(dataset, lambda: external_hash(dataset, known_as, cache))

@@ -14,7 +14,6 @@ from sslbench.engine.corpus import Corpus
 from sslbench.engine.corpus.encodings import Scheme, Task
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
-from sslbench.experiment.identity.identity import code_digests
 from sslbench.experiment.inputs.problem import Problem, predicted, without_labels
 from sslbench.experiment.metrics import Alternatives, SentenceCounts, metrics_from_counts, score
 from sslbench.experiment.planning.space import edge_warning
@@ -100,7 +99,7 @@ class Trials:
         folder = setup.run_task.store
         self.store = None if folder is None else Store(folder)
         self.parts = tuning_parts(setup)
-        self.code = code_digests(setup.spec, setup.plugins)
+        self.code = setup.run_task.code
         self._problems: dict[int, Problem] = {}
         self._first = True
 

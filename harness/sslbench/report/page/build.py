@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -43,10 +43,10 @@ _LEDGER_HEAD = ("table", "row", "column", "printed", "data", "ours", "95 %", "ve
 class Sources:
     """The content of a page besides its board.
 
-    marks: state by run id.  ledger: printed numbers.  summary: a line on the runs.
+    stale: ids of stale runs.  ledger: printed numbers.  summary: a line on the runs.
     """
 
-    marks: Mapping[str, str] = field(default_factory=dict)
+    stale: Collection[str] = ()
     ledger: Sequence[Line] = ()
     summary: str = ""
 
@@ -148,7 +148,7 @@ def _headline(
                     title = f"{line['name']} on {column.dataset}, {column.size} labeled"
                     known = printed_of(place, printed)
                     parts = _parts(board, i, place)
-                    entries = details(column, place, sources.marks, parts, known)
+                    entries = details(column, place, sources.stale, parts, known)
                     places[key] = [printable(title), entries]
     return heads, lines, places
 

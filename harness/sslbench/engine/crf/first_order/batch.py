@@ -12,8 +12,11 @@ import numpy as np
 from sslbench.engine.checked import check_array
 from sslbench.engine.crf.data import Batch, LabelTriples
 from sslbench.engine.crf.first_order import paths, scaled, shared, varying
-from sslbench.engine.crf.first_order.chain import InfeasibleSentenceError
 from sslbench.engine.types import F64, I8, I32, Bool
+
+
+class InfeasibleSentenceError(ValueError):
+    """No label sequence is possible under the constraints: log Z = -inf."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,9 @@ class BatchPotentials:
             raise ValueError(f"edge potentials of {len(self.edge)} positions, for {n} tokens")
 
     def path_scores(self, labels: I32) -> F64:
-        """float64[n]: potential of each factor along the labels int32[n].
+        """Return float64[n]: the potential of each factor along the labels int32[n].
 
-        ValueError unless there is a label of the model for every token.
+        Raises ValueError unless there is a label of the model for every token.
         """
         n, L = self.node.shape
         check_array(labels, "labels", np.int32, (n,), (0, L))
@@ -51,26 +54,26 @@ class BatchPotentials:
         return out
 
     def restrict(self, allowed: Bool) -> BatchPotentials:
-        """The same, with the labels impossible where not allowed (bool[n, L])."""
+        """Return potentials with labels impossible where they are not allowed (bool[n, L])."""
         return self.with_node(np.where(allowed, self.node, -np.inf))
 
     def with_node(self, node: F64) -> BatchPotentials:
-        """The same with other node potentials; shares no array that inference overwrites."""
+        """Return potentials with other node potentials; inference overwrites no shared array."""
         edge = self.edge if self.edge.shape[0] == 1 else self.edge.copy()
         return replace(self, node=node, edge=edge)
 
     def posterior(self, weights: F64 | None = None, *, counted: bool = True) -> BatchPosterior:
-        """Log-partitions, and marginals times the weights of the sentences.
+        """Return log-partitions, and marginals times the weights of the sentences.
 
-        weights: float64[s], None = 1.
+        weights: float64[s]; None: ones.
         counted: False may leave out sums of edge marginals over positions, for callers that read
             none: `edge` is float64[0, L, L] then.
         Edge potentials that depend on the position are overwritten with the edge marginals.
-        InfeasibleSentenceError for a sentence without a possible labeling.
+        Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
         if weights is not None:
             check_weights(weights, self.batch)
-            if (weights != weights[0]).any():  # the sum over all edges knows no sentence weights
+            if (weights != weights[0]).any():  # a sum over all edges cannot be weighted by sentence
                 return self.per_position().posterior().weighted(weights)
             return self.posterior().weighted(weights)
         batch = self.batch
@@ -87,7 +90,7 @@ class BatchPotentials:
         return BatchPosterior(batch, log_scale, mu, edge)
 
     def per_position(self) -> BatchPotentials:
-        """The same with a transition matrix for every position."""
+        """Return the same potentials with a transition matrix for every position."""
         n = self.batch.n_tokens
         if self.edge.shape[0] == n:
             return self
@@ -95,9 +98,9 @@ class BatchPotentials:
         return replace(self, edge=edge)
 
     def viterbi(self) -> I32:
-        """int32[n]: the best label sequence of every sentence; ties go to the smallest labels.
+        """Return int32[n]: the best labels of every sentence; ties go to the smallest labels.
 
-        InfeasibleSentenceError for a sentence without a possible labeling.
+        Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
         path = np.empty(self.batch.n_tokens, np.int32)
         status = np.empty(len(self.batch.offsets) - 1, np.int8)
@@ -128,7 +131,7 @@ class BatchPosterior:
     triples: LabelTriples | None = None
 
     def log_z(self) -> F64:
-        """float64[s]: log-partition of each sentence."""
+        """Return float64[s]: the log-partition of each sentence."""
         return per_sentence(self.log_scale, self.batch)
 
     def weighted(self, weights: F64) -> BatchPosterior:
@@ -146,12 +149,12 @@ class BatchPosterior:
 
 
 def per_sentence(values: F64, batch: Batch) -> F64:
-    """float64[s]: sum of values float64[n] over each sentence."""
+    """Return float64[s]: the sum of values float64[n] over each sentence."""
     return np.add.reduceat(values, batch.offsets[:-1])
 
 
 def check_weights(weights: F64, batch: Batch) -> None:
-    """ValueError unless there is a weight for each sentence of the batch."""
+    """Raise ValueError unless there is a weight for each sentence of the batch."""
     if weights.shape != (len(batch.offsets) - 1,):
         raise ValueError(f"{weights.shape} weights for {len(batch.offsets) - 1} sentences")
 

@@ -42,7 +42,7 @@ from sslbench.engine.crf.first_order.scaled import (
     smallest_positive,
 )
 from sslbench.engine.crf.first_order.varying import prepare_varying
-from sslbench.engine.crf.simd import dual_rows as dual
+from sslbench.engine.crf.simd import dual_numbers as dual
 from sslbench.engine.crf.simd import rows
 from sslbench.engine.types import F64, I8
 
@@ -84,7 +84,7 @@ class _Transitions(NamedTuple):
 
 @kernel
 def _transitions(w: F64) -> _Transitions:
-    """From w float64[L, L]."""
+    """Return the shifted transitions of w float64[L, L]."""
     L = w.shape[0]
     P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
     top, low, zeros = rows.bounds(w.copy().reshape(L * L))
@@ -268,8 +268,10 @@ def _shared_groups(
 
 # -- a transition matrix for every position --------------------------------------------------------
 class _VaryingScratch(NamedTuple):
-    """Of one sentence: potentials float64[T, L, L] and their maxima; messages float64[T, L]; scale
-    = 1 / c and kappa, float64[T].
+    """Arrays of one sentence.
+
+    They are potentials float64[T, L, L] and their maxima, messages float64[T, L], and scale = 1 / c
+    and kappa, float64[T].
     """
 
     score: F64

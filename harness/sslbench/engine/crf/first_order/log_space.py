@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sslbench.engine.compilation.compiled import inline_kernel, kernel
-from sslbench.engine.types import F64, I32, I64
+from sslbench.engine.types import F64, I32
 
 
 @kernel
@@ -119,23 +119,6 @@ def marginals(node: F64, edge: F64, beta: F64, z: F64, mu: F64, xi: F64) -> None
                     xi[0, a, b] += p
         for b in range(L):  # the sum is 1 up to rounding: keep it there on long chains
             mu[t, b] /= total
-
-
-@kernel
-def path_log_probability(node: F64, edge: F64, beta: F64, z: F64, labels: I32 | I64) -> float:
-    """log q_0(y_0) + sum_t log q_t(y_t | y_{t-1}), since S(y) - log Z would cancel.
-
-    labels: int[T].
-    """
-    T = node.shape[0]
-    total = node[0, labels[0]] + beta[0, labels[0]] - z[0, 0]
-    for t in range(1, T):
-        if total == -np.inf:
-            break  # no continuation: the next conditional would be -inf - (-inf)
-        a, b = labels[t - 1], labels[t]
-        e = edge[t if edge.shape[0] > 1 else 0]
-        total += e[a, b] + node[t, b] + beta[t, b] - z[t, a]
-    return float(total)
 
 
 @kernel

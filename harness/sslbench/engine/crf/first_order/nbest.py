@@ -26,10 +26,10 @@ def n_best(potentials: BatchPotentials, number: int) -> list[NBest]:
     """The best sequences of each sentence: `number`, or all possible ones if there are fewer.
 
     Of equal sequences, the first is the one with the smaller labels, read from the end.
-    InfeasibleSentenceError for a sentence without a possible labeling.
+    Raises InfeasibleSentenceError for a sentence without a possible labeling.
     """
     log_z = potentials.with_node(potentials.node.copy()).posterior().log_z()
-    found = []
+    sequences = []
     offsets = potentials.batch.offsets
     for i in range(len(offsets) - 1):
         first, last = int(offsets[i]), int(offsets[i + 1])
@@ -38,8 +38,8 @@ def n_best(potentials: BatchPotentials, number: int) -> list[NBest]:
         labels, scores = np.empty((number, T), np.int32), np.empty(number)
         back = np.empty((T, L, number), np.int32)
         n = _paths(potentials.node[first:last], edge, back, labels, scores)
-        found.append(NBest(labels[:n], scores[:n] - log_z[i]))
-    return found
+        sequences.append(NBest(labels[:n], scores[:n] - log_z[i]))
+    return sequences
 
 
 @kernel

@@ -32,8 +32,8 @@ FLOOR = -1e300
 SMALL, LARGE = 1e-100, 1e300
 
 
-class Scratch(NamedTuple):
-    """Of a pack.
+class PackScratch(NamedTuple):
+    """Arrays of a pack.
 
     x, alpha: float64[T, 8 P] as in `scaled`; beta, mu: float64[1, 8 P], of one token; scale:
     float64[T, 8] sums of alpha; ends: float64[T, 8] 1 / scale at the last token of a lane, else 0.
@@ -47,7 +47,7 @@ class Scratch(NamedTuple):
     ends: F64
 
 
-class Facts(NamedTuple):
+class LaneTotals(NamedTuple):
     """float64[8], of the sentence in each lane.
 
     widest: largest range of the finite potentials of a token; zeros: 1 if some are -inf; tops: sum
@@ -64,17 +64,17 @@ class Facts(NamedTuple):
 
 
 @kernel
-def new_scratch(T: int, P: int) -> tuple[Scratch, Facts]:
-    """For packs of up to T tokens."""
+def new_scratch(T: int, P: int) -> tuple[PackScratch, LaneTotals]:
+    """Return arrays for packs of up to T tokens."""
     W = WIDTH * P
-    return Scratch(
+    return PackScratch(
         rows.aligned(T, W),
         rows.aligned(T, W),
         rows.aligned(1, W),
         rows.aligned(1, W),
         rows.aligned(T, WIDTH),
         rows.aligned(T, WIDTH),
-    ), Facts(
+    ), LaneTotals(
         np.empty(WIDTH),
         np.empty(WIDTH),
         np.empty(WIDTH),
@@ -90,8 +90,8 @@ def pack(
     start: I64,
     length: I64,
     transitions: Transitions,
-    scratch: Scratch,
-    facts: Facts,
+    scratch: PackScratch,
+    totals: LaneTotals,
     mu: F64,
     log_scale: F64,
     pairs: F64,
@@ -112,25 +112,25 @@ def pack(
         for k in range(0, node.shape[1], WIDTH):
             gather(node, place, k, lanes.first(node.shape[1] - k), x, t * x.shape[1] + k * WIDTH)
     for s in range(WIDTH):
-        facts.zeros[s] = transitions.zeros
-    _exponentials(T, node.shape[1], length, facts, x)
-    _forward(T, transitions.E, facts, x, alpha, scale)
+        totals.zeros[s] = transitions.zeros
+    _exponentials(T, node.shape[1], length, totals, x)
+    _forward(T, transitions.E, totals, x, alpha, scale)
     for s in range(WIDTH):
         c = scale[length[s] - 1, s]
         if length[s] > 0 and c > 0.0:
             ends[length[s] - 1, s] = 1.0 / c
-    _backward(T, start, length, place, transitions.ET, facts, scratch, mu)
+    _backward(T, start, length, place, transitions.ET, totals, scratch, mu)
     for s in range(WIDTH):
         last = length[s] - 1
         if last >= 0:
             ends[last, s] = 0.0
             for t in range(last):
                 log_scale[start[s] + t] = 0.0
-            tops = facts.tops[s] + (last * transitions.top if last > 0 else 0.0)
-            log_scale[start[s] + last] = facts.logs[s] + tops
-            zeros = facts.zeros[s] > 0.0
-            safe = is_safe(facts.widest[s] + transitions.span, zeros) and scale[last, s] > 0.0
-            safe &= not zeros or (facts.low[s] >= TINY and facts.high[s] < HUGE)
+            tops = totals.tops[s] + (last * transitions.top if last > 0 else 0.0)
+            log_scale[start[s] + last] = totals.logs[s] + tops
+            zeros = totals.zeros[s] > 0.0
+            safe = is_safe(totals.widest[s] + transitions.span, zeros) and scale[last, s] > 0.0
+            safe &= not zeros or (totals.low[s] >= TINY and totals.high[s] < HUGE)
             status[s] = OK if safe else REDO
             if not safe:
                 _clear(T, s, x, alpha)
@@ -167,8 +167,8 @@ def _lowest(x: F64, t: int, L: int, length: I64, zeros: F64, low: F64) -> None:
 
 
 @kernel
-def _exponentials(T: int, L: int, length: I64, facts: Facts, x: F64) -> None:
-    """x = exp(x - max) at each token; widest, zeros and tops of `facts`."""
+def _exponentials(T: int, L: int, length: I64, totals: LaneTotals, x: F64) -> None:
+    """x = exp(x - max) at each token; widest, zeros and tops of `totals`."""
     widest = tops = lanes.splat(0.0)
     for t in range(T):
         begin = t * x.shape[1]
@@ -177,16 +177,16 @@ def _exponentials(T: int, L: int, length: I64, facts: Facts, x: F64) -> None:
             value = lanes.load(x, i)
             top, low = lanes.maximum(top, value), lanes.minimum(low, value)
         if lanes.smallest(low) == -np.inf:
-            _lowest(x, t, L, length, facts.zeros, facts.low)
-            low = lanes.load(facts.low, 0)
+            _lowest(x, t, L, length, totals.zeros, totals.low)
+            low = lanes.load(totals.low, 0)
         widest = lanes.maximum(widest, lanes.subtract(top, low))
         tops = lanes.add(tops, lanes.where_at_least(top, lanes.splat(0.5 * FLOOR), top))
         for i in range(begin, begin + L * WIDTH, WIDTH):
             lanes.store(x, i, exp_lanes(lanes.subtract(lanes.load(x, i), top)))
         for i in range(begin + L * WIDTH, begin + x.shape[1], WIDTH):
             lanes.store(x, i, lanes.splat(0.0))
-    lanes.store(facts.widest, 0, widest)
-    lanes.store(facts.tops, 0, tops)
+    lanes.store(totals.widest, 0, widest)
+    lanes.store(totals.tops, 0, tops)
 
 
 @kernel
@@ -209,11 +209,11 @@ def _times(v: F64, i: int, M: F64, first: lanes.Vector, out: F64, j: int) -> Non
 
 
 @kernel
-def _forward(T: int, E: F64, facts: Facts, x: F64, alpha: F64, scale: F64) -> None:
+def _forward(T: int, E: F64, totals: LaneTotals, x: F64, alpha: F64, scale: F64) -> None:
     """alpha, its sums, and their logarithms; x is divided by the sum of the token before."""
     L, W, one = E.shape[0], x.shape[1], lanes.splat(1.0)
     inverse = product = one
-    logs, left = facts.logs, facts.low
+    logs, left = totals.logs, totals.low
     for s in range(WIDTH):
         logs[s] = 0.0
     for t in range(T):
@@ -246,14 +246,14 @@ def _backward(
     length: I64,
     place: I64,
     ET: F64,
-    facts: Facts,
-    scratch: Scratch,
+    totals: LaneTotals,
+    scratch: PackScratch,
     mu: F64,
 ) -> None:
-    """Marginals; x is multiplied by beta; low and high of `facts`, if there are zeros."""
+    """Marginals; x is multiplied by beta; low and high of `totals`, if there are zeros."""
     x, alpha, beta, own, _, ends = scratch
     L, W, one = ET.shape[0], x.shape[1], lanes.splat(1.0)
-    low, high, zeros = one, one, np.max(facts.zeros) > 0.0
+    low, high, zeros = one, one, np.max(totals.zeros) > 0.0
     for i in range(0, L * WIDTH, WIDTH):
         lanes.store(beta, i, lanes.load(ends, (T - 1) * WIDTH))
     for t in range(T - 1, -1, -1):
@@ -270,8 +270,8 @@ def _backward(
             scatter(own, k * WIDTH, mu, place, k, lanes.first(L - k))
         if t > 0:
             _times(x, t * W, ET, lanes.load(ends, (t - 1) * WIDTH), beta, 0)
-    lanes.store(facts.low, 0, low)
-    lanes.store(facts.high, 0, high)
+    lanes.store(totals.low, 0, low)
+    lanes.store(totals.high, 0, high)
 
 
 @kernel

@@ -65,7 +65,7 @@ class Live(NamedTuple):
     by_position: F64
 
 
-class Scratch(NamedTuple):
+class ChainScratch(NamedTuple):
     """Padded arrays float64[T, P] of one sentence."""
 
     x: F64
@@ -90,7 +90,7 @@ def smallest_positive(row: F64) -> float:
 
 @kernel
 def is_safe(span: float, zeros: bool) -> bool:
-    """May potentials of this range be scaled?  zeros: some are -inf."""
+    """Return whether potentials of this range may be scaled; zeros: some are -inf."""
     return span <= (SAFE_RANGE_WITH_ZEROS if zeros else SAFE_RANGE)
 
 
@@ -99,7 +99,7 @@ def shared_sentence(
     node: F64,
     transitions: Transitions,
     live: Live | None,
-    scratch: Scratch,
+    scratch: ChainScratch,
     mu: F64,
     log_scale: F64,
     edge_sum: F64,
@@ -215,7 +215,7 @@ def _exponentials(node: F64, span: float, zeros: bool, x: F64, log_scale: F64) -
 
 @kernel
 def log_space_sentence(node: F64, edge: F64, mu: F64, log_scale: F64, xi: F64) -> int:
-    """The reference recursions with the outputs of the fast path; xi as in `marginals`."""
+    """Run the reference recursions for the outputs of the fast path; return a status."""
     T, L = node.shape
     beta = np.empty((T, L))
     z = np.empty((T, L))
@@ -231,7 +231,7 @@ def log_space_sentence(node: F64, edge: F64, mu: F64, log_scale: F64, xi: F64) -
 
 @kernel
 def shifted_transitions(edge: F64) -> Transitions:
-    """From edge float64[1, L, L]."""
+    """Return the shifted transitions of edge float64[1, L, L]."""
     L = edge.shape[1]
     P = (L + rows.WIDTH - 1) // rows.WIDTH * rows.WIDTH
     w = edge[0].copy()

@@ -15,7 +15,7 @@ from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.first_order import packs
 from sslbench.engine.crf.first_order.scaled import (
     REDO,
-    Scratch,
+    ChainScratch,
     Transitions,
     log_space_sentence,
     shared_sentence,
@@ -88,7 +88,7 @@ def _packs(
     L, P = transitions.E.shape
     W = P * lanes.WIDTH
     first = order[groups[begin]]
-    scratch, facts = packs.new_scratch(offsets[first + 1] - offsets[first], P)
+    scratch, totals = packs.new_scratch(offsets[first + 1] - offsets[first], P)
     start, length = np.empty(lanes.WIDTH, np.int64), np.empty(lanes.WIDTH, np.int64)
     own, pairs = np.empty(lanes.WIDTH, np.int8), rows.aligned(P, W)
     for g in range(begin, end):
@@ -107,7 +107,7 @@ def _packs(
                 length,
                 transitions,
                 scratch,
-                facts,
+                totals,
                 mu,
                 log_scale,
                 pairs,
@@ -164,7 +164,7 @@ def _group(
     for i in sentences:
         lo, hi = offsets[i], offsets[i + 1]
         T = hi - lo
-        scratch = Scratch(x[:T], alpha[:T], beta[:T])
+        scratch = ChainScratch(x[:T], alpha[:T], beta[:T])
         status[i] = shared_sentence(
             node[lo:hi], transitions, None, scratch, mu[lo:hi], log_scale[lo:hi], own
         )

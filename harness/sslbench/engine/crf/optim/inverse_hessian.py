@@ -68,7 +68,7 @@ class InverseHessian:
         self._pending = None
 
     def state(self) -> dict[str, Any]:
-        """All that changes, see `restore`; views."""
+        """Return all that changes, see `restore`; views."""
         pairs = {f"pair{row}": self.pairs[row] for row in self._rows}
         own = {"sy": self.sy, "yy": self.yy, "order": self.order, "pending": self._pending}
         return pairs | own

@@ -35,9 +35,10 @@ Status = Literal["gradient", "decrease", "gap", "max_iterations", "line_search"]
 class Options:
     """When to stop, in units of the function as given (that of a training is per token).
 
-    memory: pairs (s, y) kept; gtol: largest absolute value of the gradient (projected onto the
-    bounds) at an optimum; ftol: smallest relative decrease over `window` iterations; share: their
-    smallest share in the decrease since the start. max_evaluations: of one line search.
+    memory: number of pairs (s, y) stored; gtol: largest absolute value of the gradient (projected
+    onto the bounds) at an optimum; ftol: smallest relative decrease over `window` iterations;
+    share: smallest share of these iterations in the decrease since the start; max_evaluations:
+    most evaluations of one line search.
     """
 
     memory: int = 10
@@ -119,7 +120,7 @@ def minimize(
     bound: the minimum is not below it; the search ends at a value that is ftol above, relatively.
     callback(iteration, value, largest absolute gradient) is called before each iteration.
     progress: keeps states, and goes on from one; ValueError or KeyError if that one does not fit.
-    ValueError if both l1 and nonnegative are given.
+    Raises ValueError if both l1 and nonnegative are given.
     """
     if l1 and nonnegative is not None:
         raise ValueError("l1 and nonnegative cannot be combined")
@@ -144,15 +145,8 @@ def minimize(
         if status is None and not iterate.advance(projected):
             status = "line_search"
         if status is not None:
-            return Result(
-                iterate.x,
-                iterate.value,
-                status,
-                iterate.iterations,
-                search.evaluations,
-                size,
-                iterate.history,
-            )
+            counts = iterate.iterations, search.evaluations
+            return Result(iterate.x, iterate.value, status, *counts, size, iterate.history)
 
 
 def _reason_to_stop(
@@ -201,7 +195,7 @@ class _Iterate:
         return len(self.history) - 1
 
     def state(self) -> dict[str, Any]:
-        """For `Progress`."""
+        """Return the state that `Progress` stores."""
         own = {"x": self.x, "gradient": self.gradient, "history": self.history}
         more = {"restarted": self.restarted, "evaluations": self.search.evaluations}
         return own | more | self.inverse_hessian.state()
@@ -265,7 +259,7 @@ class _Search:
         return start
 
     def projected_gradient(self, x: F64, gradient: F64) -> F64:
-        """The gradient, 0 at coordinates that a bound stops; with L1 the pseudo-gradient.
+        """Return the gradient, 0 at coordinates that a bound stops; with L1 the pseudo-gradient.
 
         It may be the gradient itself, or an array that the next call overwrites.
         """

@@ -77,16 +77,14 @@ def _largest(begin: int, end: int, x: F64, partial: F64) -> None:
         partial[c] = top
 
 
-def subtract_prior(
-    plain: float, of_factors: float, factors: int, copies: F32, x: F64, gradient: F64
-) -> float:
+def subtract_prior(precision: float, copies: F32, x: F64, gradient: F64) -> float:
     """gradient -= p * x; return the sum of p * x^2 / 2.  x, gradient: float64[n].
 
-    p: precision, plain / copies (float32[n]) of a weight before the place `factors`, of_factors of
-    others. An array of it would take twice the memory of copies, which the optimizer has anyway.
+    p = precision / copies, float32[n]. An array of p would take twice the memory of copies, which
+    the optimizer has anyway.
     """
     partial = np.empty(chunks(len(x), CHUNK))
-    _subtract(plain, of_factors, factors, copies, x, gradient, partial)
+    _subtract(precision, copies, x, gradient, partial)
     return _in_order(0.5 * partial)
 
 
@@ -94,9 +92,7 @@ def subtract_prior(
 def _subtract(
     begin: int,
     end: int,
-    plain: float,
-    of_factors: float,
-    factors: int,
+    precision: float,
     copies: F32,
     x: F64,
     gradient: F64,
@@ -107,8 +103,7 @@ def _subtract(
         weight, slope, number = x[lo:hi], gradient[lo:hi], copies[lo:hi]
         total = 0.0
         for i in range(hi - lo):
-            precision = plain / np.float64(number[i]) if lo + i < factors else of_factors
-            pull = precision * weight[i]
+            pull = precision / np.float64(number[i]) * weight[i]
             slope[i] -= pull
             total += pull * weight[i]
         partial[c] = total

@@ -18,7 +18,7 @@ from sslbench.engine.crf.first_order.batch import (
     check_feasible,
     check_weights,
 )
-from sslbench.engine.crf.second_order import log_space, scaled, sparse
+from sslbench.engine.crf.second_order import log_space, scaled
 from sslbench.engine.crf.second_order.log_space import BatchMarginals
 from sslbench.engine.types import F64, I8, I32, I64
 
@@ -44,7 +44,7 @@ class SecondOrderPotentials(BatchPotentials):
             check_array(getattr(self.triples, name), f"potentials {name}", np.float64, shape)
 
     def path_scores(self, labels: I32) -> F64:
-        """float64[n]: potential of each factor along the labels int32[n]."""
+        """Return float64[n]: the potential of each factor along the labels int32[n]."""
         out = super().path_scores(labels)
         triples = self.triples
         second, third, last = _positions(self.batch.offsets)
@@ -54,14 +54,14 @@ class SecondOrderPotentials(BatchPotentials):
         return out
 
     def with_node(self, node: F64) -> SecondOrderPotentials:
-        """The same with other node potentials; inference overwrites no potentials."""
+        """Return potentials with other node potentials; inference overwrites none."""
         return replace(self, node=node)
 
     def posterior(self, weights: F64 | None = None, *, counted: bool = True) -> BatchPosterior:
-        """Log-partitions, and marginals times the weights float64[s] of the sentences (None = 1).
+        """Return log-partitions, and marginals times the weights float64[s] of the sentences.
 
-        counted: sums are there in any case.
-        InfeasibleSentenceError for a sentence without a possible labeling.
+        weights: None: ones. counted: sums of edge marginals are computed in any case.
+        Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
         n_sentences = len(self.batch.offsets) - 1
         sentences = self._sentences(np.ones(n_sentences) if weights is None else weights)
@@ -84,16 +84,14 @@ class SecondOrderPotentials(BatchPotentials):
         """Forward-backward when all positions share their transitions."""
         begin, inner, end = self.triples
         w = self.edge[0]
-        chains = self.node, LabelTriples(begin + w, inner + w, end), sentences
-        if sparse.is_faster(allowed := np.isfinite(w)):
-            sparse.shared(allowed, *chains, log_scale, out, status)
-        else:
-            scaled.shared(*chains, self._longest_first(sentences.groups), log_scale, out, status)
+        triples = LabelTriples(begin + w, inner + w, end)
+        order = self._longest_first(sentences.groups)
+        scaled.shared(self.node, triples, sentences, order, log_scale, out, status)
 
     def viterbi(self) -> I32:
-        """int32[n]: the best label sequence of every sentence; ties go to the smallest labels.
+        """Return int32[n]: the best labels of every sentence; ties go to the smallest labels.
 
-        InfeasibleSentenceError for a sentence without a possible labeling.
+        Raises InfeasibleSentenceError for a sentence without a possible labeling.
         """
         path = np.empty(self.batch.n_tokens, np.int32)
         status = np.empty(len(self.batch.offsets) - 1, np.int8)
@@ -102,8 +100,9 @@ class SecondOrderPotentials(BatchPotentials):
         return path
 
     def entropy(self, weights: F64) -> tuple[F64, F64, F64, F64, LabelTriples]:
-        """Entropies H of the sentences and the derivatives of -sum weights H, as `BatchEntropy`:
-        entropy float64[s], node, edge, labels float64[L], triples.
+        """Return the entropies H of the sentences and the derivatives of -sum weights H.
+
+        They are entropy float64[s], node, edge, labels float64[L] and triples of `BatchEntropy`.
         """
         sentences, varying = self._sentences(weights), self.edge.shape[0] != 1
         out, status = self._outputs(sentences, varying), np.empty(len(weights), np.int8)
@@ -117,7 +116,7 @@ class SecondOrderPotentials(BatchPotentials):
         return entropy, out.node, edge, counts.sum(axis=0), triples
 
     def _sentences(self, weights: F64) -> SentenceGroups:
-        """In groups of about GROUP_TOKENS tokens; weights: float64[s] of the sentences."""
+        """Return groups of about GROUP_TOKENS tokens; weights: float64[s] of the sentences."""
         offsets = self.batch.offsets
         check_weights(weights, self.batch)
         cuts = np.searchsorted(offsets, np.arange(0, offsets[-1], GROUP_TOKENS))
@@ -130,13 +129,13 @@ class SecondOrderPotentials(BatchPotentials):
         return BatchMarginals(np.empty((n, L)), edge, sums[0], np.zeros((G, L, L, L)), sums[1])
 
     def _longest_first(self, groups: I64) -> I64:
-        """int64[s]: the sentences, those of a group in descending order of their lengths."""
+        """Return int64[s]: the sentences, those of a group in descending order of their lengths."""
         group = np.repeat(np.arange(len(groups) - 1), np.diff(groups))
         return np.lexsort((-np.diff(self.batch.offsets), group))
 
 
 def _totals(out: BatchMarginals) -> LabelTriples:
-    """Sums over all groups."""
+    """Return the sums over all groups."""
     return LabelTriples(out.begin.sum(axis=0), out.inner.sum(axis=0), out.end.sum(axis=0))
 
 
@@ -151,14 +150,17 @@ def add_label_triples(labels: I32, offsets: I64, weights: F64, out: LabelTriples
 
 
 def _positions(offsets: I64) -> tuple[I64, I64, I64]:
-    """Second tokens; third and later ones; last ones (of sentences of two tokens or more)."""
+    """Return second tokens, third and later ones, and last ones of two tokens or more."""
     place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
     last = (offsets[1:] - 1)[np.diff(offsets) > 1]
     return np.flatnonzero(place == 1), np.flatnonzero(place > 1), last
 
 
 def soft_label_triples(q: F64, offsets: I64, weights: F64) -> LabelTriples:
-    """Expected triples under independent targets q float64[n, L], times the weights float64[s]."""
+    """Return expected triples under independent targets q float64[n, L].
+
+    weights: float64[s] of the sentences.
+    """
     second, third, last = _positions(offsets)
     w = np.repeat(weights, np.diff(offsets))[:, None]
     return LabelTriples(
@@ -169,7 +171,7 @@ def soft_label_triples(q: F64, offsets: I64, weights: F64) -> LabelTriples:
 
 
 def expected_scores(potentials: SecondOrderPotentials, q: F64) -> F64:
-    """float64[n]: expected potential of the triples under independent targets q float64[n, L]."""
+    """Return float64[n]: expected potentials of triples under independent q float64[n, L]."""
     triples = potentials.triples
     second, third, last = _positions(potentials.batch.offsets)
     inner = q[third - 2], q[third - 1], q[third]
@@ -181,9 +183,9 @@ def expected_scores(potentials: SecondOrderPotentials, q: F64) -> F64:
 
 
 def _finite_sum(subscripts: str, *parts: F64) -> F64:
-    """einsum of targets and potentials (the last part), where 0 * -inf = 0.
+    """Return the einsum of targets and potentials (the last part), where 0 * -inf is 0.
 
-    -inf in rows where a target above 0 meets a potential of -inf.
+    It is -inf in rows where a target above 0 meets a potential of -inf.
     """
     potential, targets = parts[-1], parts[:-1]
     total: F64 = np.einsum(

@@ -54,7 +54,7 @@ class Marginals(NamedTuple):
 
 
 class BatchMarginals(NamedTuple):
-    """The same for a batch: node float64[n, L]; edge float64[n or 0, L, L]; begin, end
+    """Marginals or slopes of a batch: node float64[n, L]; edge float64[n or 0, L, L]; begin, end
     float64[G, L, L] and inner float64[G, L, L, L], sums over the sentences of each group.
     """
 
@@ -67,14 +67,14 @@ class BatchMarginals(NamedTuple):
 
 @kernel
 def chain(node: F64, edge: F64, triples: LabelTriples) -> Chain:
-    """With room for the messages."""
+    """Return a chain with room for its messages."""
     T, L = node.shape
     return Chain(node, edge, triples, np.empty((T, L, L)), np.empty(T))
 
 
 @kernel
 def part(out: BatchMarginals, lo: int, hi: int, group: int) -> Marginals:
-    """The part of a sentence, tokens lo:hi."""
+    """Return the part of the sentence with the tokens lo:hi."""
     sums = LabelTriples(out.begin[group], out.inner[group], out.end[group])
     return Marginals(out.node[lo:hi], out.edge[lo:hi], sums)
 
@@ -275,7 +275,7 @@ def _entropy(x: Chain, weight: float, out: Marginals, counts: F64) -> float:
 
 @kernel
 def _rest(x: Chain) -> F64:
-    """float64[T, L, L]: expected sum of log q after each position, by the pair there."""
+    """Return float64[T, L, L]: expected sum of log q after each position, by the pair there."""
     T, L = x.node.shape
     G = np.zeros((T, L, L))
     for t in range(T - 1, 0, -1):
@@ -315,7 +315,7 @@ def varying(
     out: BatchMarginals,
     status: I8,
 ) -> None:
-    """As `scaled.shared`, with edge float64[n, L, L] of every position, all in log space.
+    """Do what `scaled.shared` does in log space, with edge float64[n, L, L] of every position.
 
     out.edge float64[n, L, L]: marginals of the pairs, zero at first tokens.
     """

@@ -36,7 +36,7 @@ from sslbench.engine.crf.second_order import log_space
 from sslbench.engine.crf.second_order.log_space import BatchMarginals, Marginals
 from sslbench.engine.crf.second_order.tiles import (
     QUAD,
-    Tables,
+    TripleTables,
     add_first,
     add_last,
     add_products,
@@ -94,7 +94,7 @@ def _quad(longest: int, L: int) -> _Quad:
 
 
 @kernel
-def _forward(quad: _Quad, tables: Tables, zeros: bool) -> None:
+def _forward(quad: _Quad, tables: TripleTables, zeros: bool) -> None:
     """Fill in alpha; scale x in place; log_scale gets log c_t and the maxima of the transitions."""
     x, alpha, T = quad.x, quad.alpha, quad.lengths
     log_scale, smallest, M2, M3 = quad.log_scale, quad.smallest, tables.begin, tables.forward
@@ -144,7 +144,7 @@ def _note_scale(
 
 
 @kernel
-def _backward(quad: _Quad, tables: Tables, zeros: bool) -> None:
+def _backward(quad: _Quad, tables: TripleTables, zeros: bool) -> None:
     """Fill in g and mu for t >= 1."""
     x, alpha, g, mu, T = quad.x, quad.alpha, quad.g, quad.mu, quad.lengths
     weights, log_scale, smallest = quad.weights, quad.log_scale, quad.smallest
@@ -171,7 +171,7 @@ def _backward(quad: _Quad, tables: Tables, zeros: bool) -> None:
 
 
 @kernel
-def _infer(quad: _Quad, tables: Tables, zeros: bool, begin: F64, end: F64) -> I8:
+def _infer(quad: _Quad, tables: TripleTables, zeros: bool, begin: F64, end: F64) -> I8:
     """Inference on sentences that are safe; marginals of first and last pairs are added.
 
     Returns int8[4]: OK, or REDO, and nothing of the sentence is in any sum.
@@ -194,7 +194,7 @@ def _infer(quad: _Quad, tables: Tables, zeros: bool, begin: F64, end: F64) -> I8
 
 
 @kernel
-def _fill(quad: _Quad, s: int, node: F64, tables: Tables) -> tuple[int, bool]:
+def _fill(quad: _Quad, s: int, node: F64, tables: TripleTables) -> tuple[int, bool]:
     """Put a sentence into place s, if it is safe; its status, and whether it has -inf."""
     x, log_scale = quad.x, quad.log_scale
     widest, zeros = 0.0, False
@@ -211,8 +211,8 @@ def _fill(quad: _Quad, s: int, node: F64, tables: Tables) -> tuple[int, bool]:
 
 
 @kernel
-def single(node: F64, weight: float, mu: F64, log_scale: F64) -> int:
-    """A sentence of one token: mu float64[1, L], log_scale float64[1]; its status."""
+def _single(node: F64, weight: float, mu: F64, log_scale: F64) -> int:
+    """Do a sentence of one token: mu float64[1, L], log_scale float64[1]; return its status."""
     top = rows.bounds(node[0])[0]
     if top == -np.inf:
         return INFEASIBLE
@@ -253,8 +253,8 @@ def _clear(array: F64) -> None:
 
 
 @kernel
-def alone(node: F64, triples: LabelTriples, weight: float, log_scale: F64, out: Marginals) -> int:
-    """A sentence that must be done in log space; its status."""
+def _alone(node: F64, triples: LabelTriples, weight: float, log_scale: F64, out: Marginals) -> int:
+    """Do a sentence that must be done in log space; return its status."""
     L = node.shape[1]
     return log_space.sentence(node, np.zeros((1, L, L)), triples, weight, log_scale, out)
 
@@ -263,7 +263,7 @@ def alone(node: F64, triples: LabelTriples, weight: float, log_scale: F64, out: 
 def _next_quad(
     quad: _Quad,
     node: F64,
-    tables: Tables,
+    tables: TripleTables,
     sentences: SentenceGroups,
     order: I64,
     at: int,
@@ -288,7 +288,7 @@ def _next_quad(
             _clear(mu[lo:hi])
             _clear(log_scale[lo:hi])
         elif hi - lo == 1:
-            status[i] = single(node[lo:hi], weights[i], mu[lo:hi], log_scale[lo:hi])
+            status[i] = _single(node[lo:hi], weights[i], mu[lo:hi], log_scale[lo:hi])
         else:
             status[i], own_zeros = _fill(quad, count, node[lo:hi], tables)
             if status[i] == OK:
@@ -303,7 +303,7 @@ def _next_quad(
 def _group(
     node: F64,
     triples: LabelTriples,
-    tables: Tables,
+    tables: TripleTables,
     sentences: SentenceGroups,
     order: I64,
     group: int,
@@ -330,7 +330,7 @@ def _group(
         if status[i] == REDO:
             lo, hi = offsets[i], offsets[i + 1]
             part = log_space.part(out, lo, hi, group)
-            status[i] = alone(node[lo:hi], triples, weights[i], log_scale[lo:hi], part)
+            status[i] = _alone(node[lo:hi], triples, weights[i], log_scale[lo:hi], part)
     _add_inner(quad.sums, tables.forward, out.inner[group])
 
 
@@ -360,7 +360,7 @@ def _groups(
     end: int,
     sentences: SentenceGroups,
     order: I64,
-    prepared: Tables,
+    prepared: TripleTables,
     node: F64,
     triples: LabelTriples,
     log_scale: F64,

@@ -26,7 +26,7 @@ LEAST = -1e300
 WIDTH = lanes.WIDTH
 
 
-class Tables(NamedTuple):
+class TripleTables(NamedTuple):
     """Exponentials of the potentials of `LabelTriples`, each less its maximum.
 
     begin, end: float64[L, L]; forward: float64[b, a, P of c] and backward: float64[b, c, P of a],
@@ -236,7 +236,7 @@ def padded(n: int, width: int) -> int:
 
 
 @kernel
-def tables(triples: LabelTriples) -> Tables:
+def tables(triples: LabelTriples) -> TripleTables:
     """Tables of the log-potentials."""
     forward, backward, top = _inner_tables(triples.inner)
     begin, first = exponential(triples.begin)
@@ -245,7 +245,7 @@ def tables(triples: LabelTriples) -> Tables:
     three, zeros3 = extent(triples.inner)
     ending, zeros4 = extent(triples.end)
     tops, span = np.array([first, top, last]), max(two, three) + ending
-    return Tables(begin, forward, backward, end, tops, span, zeros2 or zeros3 or zeros4)
+    return TripleTables(begin, forward, backward, end, tops, span, zeros2 or zeros3 or zeros4)
 
 
 @kernel

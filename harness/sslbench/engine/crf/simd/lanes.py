@@ -69,7 +69,7 @@ def _call(builder: Any, name: str, result: Any, args: list[Any]) -> Any:
 
 
 def _spread(builder: Any, scalar: Any, vector: Any) -> Any:
-    """A scalar in all lanes."""
+    """Return a scalar in all lanes."""
     empty = ir.Constant(vector, ir.Undefined)
     one = builder.insert_element(empty, scalar, ir.Constant(_I32, 0))
     return builder.shuffle_vector(one, empty, ir.Constant(_INDEX, [0] * WIDTH))
@@ -225,7 +225,7 @@ def bits(_typing: Any, array: Any, index: Any) -> Any:
 
 @_operation
 def splat(_typing: Any, value: Any) -> Any:
-    """The same number in all lanes."""
+    """Return the same number in all lanes."""
 
     def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return _spread(builder, args[0], _VECTOR)
@@ -271,7 +271,7 @@ def power_of_two(_typing: Any, shifted: Any) -> Any:
 
 @_operation
 def word(_typing: Any, x: Any) -> Any:
-    """The 64 bits of one float, as an integer."""
+    """Return the 64 bits of one float, as an integer."""
 
     def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], ir.IntType(64))
@@ -281,7 +281,7 @@ def word(_typing: Any, x: Any) -> Any:
 
 @_operation
 def number(_typing: Any, word: Any) -> Any:
-    """The float of 64 bits."""
+    """Return the float of 64 bits."""
 
     def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         return builder.bitcast(args[0], _F64)
@@ -325,7 +325,7 @@ def load(_typing: Any, array: Any, index: Any) -> Any:
 
 @_operation
 def load_first(_typing: Any, array: Any, index: Any, mask: Any, fill: Any) -> Any:
-    """As `load` for the lanes of the mask; the others are not read and hold `fill`."""
+    """Load, as `load`, for the lanes of the mask; the others are not read and hold `fill`."""
     _check(array, types.float64, types.float32)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -352,7 +352,7 @@ def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
 
 @_operation
 def store_first(_typing: Any, array: Any, index: Any, mask: Any, value: Any) -> Any:
-    """As `store` for the lanes of the mask only."""
+    """Store, as `store`, for the lanes of the mask only."""
     _check(array, types.float64, types.float32)
 
     def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:

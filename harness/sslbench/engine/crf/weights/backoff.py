@@ -35,7 +35,7 @@ class BackOff:
 
     @classmethod
     def build(cls, layout: Layout, tags: Sequence[str]) -> BackOff:
-        """tags: of each label. Only pairs that have a weight count."""
+        """Group the state weights by attribute and tag; tags: the tag of each label."""
         names = sorted(set(tags))
         tag = np.array([names.index(each) for each in tags], dtype=np.int64)
         if layout.state_start is None or layout.state_label is None:

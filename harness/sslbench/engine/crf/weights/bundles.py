@@ -55,8 +55,8 @@ class TokenSums(NamedTuple):
     @classmethod
     def of(cls, bundles: I32, count: int, own: Occurrences) -> TokenSums:
         """bundles: int32[G, N], below count; -1 = none."""
-        found = np.where(bundles < 0, np.int32(count), bundles)
-        return cls(np.ascontiguousarray(found.T), share_borders(bundles, own.shares), *own)
+        present = np.where(bundles < 0, np.int32(count), bundles)
+        return cls(np.ascontiguousarray(present.T), share_borders(bundles, own.shares), *own)
 
 
 class Bundled(NamedTuple):

@@ -137,14 +137,14 @@ class Deduplication:
 
 
 def _starts(layout: Layout) -> I64:
-    """int64[A + 1]: where the state weights of each attribute begin."""
+    """Return int64[A + 1]: where the state weights of each attribute begin."""
     if layout.state_start is not None:
         return layout.state_start
     return np.arange(layout.n_node + 1, dtype=np.int64) * layout.n_labels
 
 
 def _keys(layout: Layout, corpora: Sequence[Attributes]) -> tuple[AnyArray, I64]:
-    """uint64[A] keys and int64[A] counts of the attributes; copies have equal ones."""
+    """Return uint64[A] keys and int64[A] counts of the attributes; copies have equal ones."""
     rng = np.random.default_rng(KEY_SEED)
     keys = np.zeros(layout.n_node, np.uint64)
     counts = np.zeros(layout.n_node, np.int64)
@@ -172,7 +172,7 @@ def _add_keys(codes: I32, tokens: AnyArray, keys: AnyArray, counts: I64) -> None
 
 
 def _select(layout: Layout, attributes: I64) -> Layout:
-    """The layout with only these node attributes."""
+    """Return the layout with only these node attributes."""
     if layout.state_start is None or layout.state_label is None:
         return replace(layout, n_node=len(attributes))
     sizes = np.diff(layout.state_start)[attributes]

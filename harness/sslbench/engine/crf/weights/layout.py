@@ -98,7 +98,7 @@ class Layout:
         return weights[self.span(part)]
 
     def of_weights(self, values: F64) -> F64:
-        """The value of the node attribute of every state weight; values: float64[n_node]."""
+        """Return the value of the node attribute of every state weight; values: float64[n_node]."""
         if self.state_start is None:
             return np.repeat(values, self.n_labels)
         return np.repeat(values, np.diff(self.state_start))
@@ -113,7 +113,7 @@ class Layout:
         return np.repeat(attributes, np.diff(self.state_start)), self.state_label, values
 
     def same_as(self, other: Layout) -> bool:
-        """Are all weights at the same places?"""
+        """Return whether all weights are at the same places."""
         if self is other:
             return True
         arrays = ("state_start", "state_label", "transition_start", "transition_code")
@@ -163,7 +163,7 @@ class Layout:
 
 @kernel
 def supported_pairs(codes: I32, labels: I32, n_attributes: int, n_labels: int) -> Bool:
-    """bool[A, L]: does the attribute occur with the label?
+    """Return bool[A, L]: whether the attribute occurs with the label.
 
     codes: int32[S, N] attributes; labels: int32[N], -1 = none.
     """
@@ -223,7 +223,7 @@ def build_layout(
 
     labels: int32[N] gold labels, -1 = none.  "observed" keeps the (attribute, label) pairs, or
     (edge attribute, transition) pairs, that occur in the gold labeling; "all" keeps every one.
-    UserError if that takes too many edge weights, ValueError if arrays do not fit together.
+    Raises UserError if that takes too many edge weights, ValueError if arrays do not fit together.
     """
     L, N = n_labels, attributes.node.shape[1]
     check_array(labels, "labels", np.int32, (N,), (-1, L))

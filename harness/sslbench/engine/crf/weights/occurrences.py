@@ -59,7 +59,7 @@ class Occurrences(NamedTuple):
 
         spelled: spell lists out, which is faster for lists of one or two weights. shares: None = as
         many as threads.
-        ValueError if there are more than 2^31 - 1 occurrences.
+        Raises ValueError if there are more than 2^31 - 1 occurrences.
         """
         shares = shares or number_of_threads()
         slots = share_borders(ids, shares)
@@ -81,7 +81,7 @@ class Occurrences(NamedTuple):
 
 
 def share_borders(ids: I32, shares: int) -> I32:
-    """int32[shares + 1]: cut the slots of ids int32[S, N] into runs of about equal work.
+    """Return int32[shares + 1], borders of runs of slots of ids int32[S, N] with about equal work.
 
     Slots that share attributes (those of a bag) stay together.
     """

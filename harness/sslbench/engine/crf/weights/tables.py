@@ -29,19 +29,19 @@ class SecondOrder(NamedTuple):
 
     @classmethod
     def view(cls, flat: F64, L: int) -> SecondOrder:
-        """Of the part "second_order" of L labels."""
+        """View the part "second_order" of a flat vector for L labels."""
         cut = np.cumsum([(L + 1) * (L + 1) * L, (L + 1) * L])
         w2, skip, e2 = np.split(flat, cut)
         return cls(w2.reshape(L + 1, L + 1, L), skip.reshape(L + 1, L), e2.reshape(L + 1, L))
 
     def potentials(self) -> LabelTriples:
-        """Log-potentials of the first two labels, three in a row and the last two."""
+        """Return the log-potentials of the first two labels, three in a row and the last two."""
         L = self.w2.shape[2]
         begin = self.w2[L, :L] + self.skip[L]
         return LabelTriples(begin, self.w2[:L, :L] + self.skip[:L, None], self.e2[:L].copy())
 
     def first(self) -> F64:
-        """float64[L]: scores of the first label after START START."""
+        """Return float64[L]: the scores of the first label after START START."""
         L = self.w2.shape[2]
         return self.w2[L, L] + self.skip[L]
 
@@ -69,10 +69,10 @@ class SecondOrder(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tables:
+class WeightTables:
     """Weights, or a gradient, unpacked for the kernels; views of the flat vector where possible.
 
-    table: float64[D, L] dense rows and lists: float64[K] of the state weights (`RowTable`).
+    table: float64[D, L], dense rows, and lists: float64[K], of the state weights (`RowTable`).
     columns: float64[n_columns, L]; transitions: float64[L+1, L], row L START; stop: float64[L];
     second: of second-order models; edges: of edge attributes; factors: float64[n_factors].
     """
@@ -88,18 +88,18 @@ class Tables:
     factors: F64
 
     @classmethod
-    def unpack(cls, layout: Layout, flat: F64) -> Tables:
-        """Of flat weights."""
+    def unpack(cls, layout: Layout, flat: F64) -> WeightTables:
+        """Unpack flat weights."""
         tables = cls._build(layout, flat, RowTable.unpack)
         if tables.second is None or (layout.use_start and layout.use_stop):
             return tables
-        own = SecondOrder(*(part.copy() for part in tables.second))
-        own.switch_off(layout.use_start, layout.use_stop)
-        return replace(tables, second=own)
+        second = SecondOrder(*(part.copy() for part in tables.second))
+        second.switch_off(layout.use_start, layout.use_stop)
+        return replace(tables, second=second)
 
     @classmethod
-    def gradient(cls, layout: Layout, flat: F64) -> Tables:
-        """Accumulators of a flat gradient, all zero; call `pack` when done."""
+    def gradient(cls, layout: Layout, flat: F64) -> WeightTables:
+        """Set a flat gradient to zero and unpack it, to be added to; call `pack` when done."""
         check_array(flat, "the gradient", np.float64, (layout.size,))
         flat[:] = 0.0
         return cls._build(layout, flat, lambda rows, _: rows.zeros())
@@ -107,7 +107,7 @@ class Tables:
     @classmethod
     def _build(
         cls, layout: Layout, flat: F64, split: Callable[[RowTable, F64], tuple[F64, F64]]
-    ) -> Tables:
+    ) -> WeightTables:
         L = layout.n_labels
         check_array(flat, "weights", np.float64, (layout.size,))
         state = layout.part(flat, "state")

@@ -68,7 +68,7 @@ def harmonic_descent(
     max_steps: int = 3000,
     tolerance: float = 1e-4,
 ) -> F64:
-    """Approximates `harmonic` by gradient steps from uniform, as the authors' program does.
+    """Approximate `harmonic` by gradient steps from uniform, as the authors' program does.
 
     Rows are clipped at 0 and normalized after each step. Descent stops at a relative change of
     trace(q' L q) below `tolerance`, or after `max_steps`. A constant `rate` converges if below

@@ -37,7 +37,7 @@ class Edges:
 
     @classmethod
     def from_matrix(cls, W: csr_array, vertices: int) -> Edges:
-        """The arrays of W; ValueError unless it is a valid csr[vertices, vertices]."""
+        """Return the arrays of W; ValueError unless it is a valid csr[vertices, vertices]."""
         if W.format != "csr" or W.shape != (vertices, vertices):
             raise ValueError(f"W must be csr[{vertices}, {vertices}], got {W.format}{W.shape}")
         W.check_format(full_check=True)
@@ -66,7 +66,7 @@ def as_rows(array: F64, vertices: int, name: str, columns: Sequence[int] = ()) -
 
 
 def on_lines(array: F64) -> F64:
-    """A copy of float64[V, K] as float64[V, P], 0 in the columns from K on.
+    """Return a copy of float64[V, K] as float64[V, P], 0 in the columns from K on.
 
     The first row starts on a line of the cache. Rows of 9 to 16 columns are padded to two lines, so
     that no register is in two of them: a neighbor's row, anywhere in memory, then takes half the
@@ -79,12 +79,12 @@ def on_lines(array: F64) -> F64:
 
 
 def width_on_lines(columns: int) -> int:
-    """The columns of rows of `on_lines`."""
+    """Return the columns of rows of `on_lines`."""
     return 2 * LINE if LINE < columns <= 2 * LINE else columns
 
 
 def from_line(space: F64) -> F64:
-    """A float64 array from the first line of the cache that begins in it."""
+    """Return a float64 array from the first line of the cache that begins in it."""
     return space[-(space.ctypes.data // space.itemsize) % LINE :]
 
 

@@ -1,0 +1,1 @@
+"""Golden predictions of small runs: they force versions to be raised when predictions change."""
