@@ -51,16 +51,16 @@ def _read(path: Path) -> _Page:
 
 def problems(site: Path) -> list[str]:
     """What is wrong, one line each."""
-    found: list[str] = []
+    lines: list[str] = []
     for path in sorted(site.rglob("*.html")):
         if path.name == "404.html":  # its links are absolute
             continue
         page, name = _read(path), path.relative_to(site)
-        found += [
+        lines += [
             f"{name}: {why}" for t, loaded in page.targets if (why := _wrong(path, t, loaded))
         ]
-        found += [f"{name}: formula {m}" for m in _MARKS.findall("".join(page.text))]
-    return found
+        lines += [f"{name}: formula {m}" for m in _MARKS.findall("".join(page.text))]
+    return lines
 
 
 def _wrong(path: Path, target: str, loaded: bool) -> str:

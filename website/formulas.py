@@ -16,11 +16,11 @@ _found: dict[str, list[str]] = {}
 
 def take_out(text: str, page: str) -> str:
     """The text with marks in place of formulas."""
-    kept = _found.setdefault(page, [])
+    formulas = _found.setdefault(page, [])
 
     def keep(tex: str, display: str) -> str:
-        kept.append(convert(" ".join(_SIZE.sub("", tex).split()), display=display))
-        return _MARK.format(len(kept) - 1)
+        formulas.append(convert(" ".join(_SIZE.sub("", tex).split()), display=display))
+        return _MARK.format(len(formulas) - 1)
 
     text = _DISPLAY.sub(lambda match: keep(match[1], "block"), text)
     return _INLINE.sub(lambda match: keep(match[1], "inline"), text)

@@ -36,9 +36,9 @@ Row = dict[str, str]
 @cache
 def names() -> list[str]:
     """The built-in methods in the order of their registration; a warning for one without code."""
-    found, names = registry(), list[str]()
-    for name, info in found.methods.items():
-        if found.origins["methods", name].distribution != "sslbench":
+    plugins, names = registry(), list[str]()
+    for name, info in plugins.methods.items():
+        if plugins.origins["methods", name].distribution != "sslbench":
             continue
         try:
             info.load()
@@ -51,7 +51,7 @@ def names() -> list[str]:
 def pages() -> dict[str, str]:
     """Text of each page by its path."""
     methods = {name: registry().methods[name] for name in names()}
-    found = {f"methods/{name}.md": _page(info) for name, info in methods.items()}
+    by_name = {f"methods/{name}.md": _page(info) for name, info in methods.items()}
     lines = ["# Methods", ""]
     lines += _table(
         ("method", "", "rows better", "worse", "open"),
@@ -65,7 +65,7 @@ def pages() -> dict[str, str]:
         "Rows of the [leaderboard](../../leaderboards/standard.md) that are better or worse than"
         " the baseline, by the 95 % interval of the difference, with any parameters.",
     ]
-    return {"methods/index.md": "\n".join(lines), **found}
+    return {"methods/index.md": "\n".join(lines), **by_name}
 
 
 def _page(info: MethodInfo) -> str:
@@ -105,26 +105,26 @@ def _sections(text: str) -> Iterable[str]:
     """The sections of docs/specs that a text cites, each under its page's name."""
     for page, numbers in dict.fromkeys(_SECTIONS.findall(text)):
         for number in re.findall(_NUMBER, numbers):
-            if (found := _section(page, number)) is None:
+            if (section := _section(page, number)) is None:
                 continue  # the tests of citations tell it
-            title, body = found
+            title, body = section
             yield f"### {title}"
             yield f"[{page}](../specs/{page}.md), section {number}."
             yield body
 
 
 def _section(page: str, number: str) -> tuple[str, str] | None:
-    """Title and text of a section, with its own headings one level lower; None = there is none."""
+    """Title and text of a section, with its headings one level lower; None = there is none."""
     path = SPECS / f"{page}.md"
     text = path.read_text("utf-8") if path.is_file() else ""
     headings = list(_HEADING.finditer(text))
-    place = next((i for i, found in enumerate(headings) if found[2] == number), None)
+    place = next((i for i, each in enumerate(headings) if each[2] == number), None)
     if place is None:
         return None
-    found = headings[place]
-    ends = (h.start() for h in headings[place + 1 :] if len(h[1]) <= len(found[1]))
-    body = text[found.end() : next(ends, len(text))].strip("\n")  # code is indented
-    return found[3], _HEADING.sub(r"#### \3", body)
+    heading = headings[place]
+    ends = (h.start() for h in headings[place + 1 :] if len(h[1]) <= len(heading[1]))
+    body = text[heading.end() : next(ends, len(text))].strip("\n")  # code is indented
+    return heading[3], _HEADING.sub(r"#### \3", body)
 
 
 def _page_of(name: str) -> str | None:

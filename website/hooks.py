@@ -30,7 +30,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     pages = [p for p in places().values() if p.endswith(".md")]
     replications = sorted(p for p in pages if p.startswith("replications/"))
     results = ["board.md", "leaderboard/index.md", *replications, "performance.md"]
-    project = ["architecture.md", "glossary.md", "contributing.md", "changelog.md"]
+    releases = sorted((p for p in pages if p.startswith("releases/")), reverse=True)
+    project = ["architecture.md", "glossary.md", "contributing.md", "changelog.md", *releases]
     placed = {"index.md", *results, *project}
     guides = [p for p in pages if "/" not in p and p not in placed]
     tutorials = sorted(p for p in pages if p.startswith(("tutorials/", "notebooks/")))
@@ -66,8 +67,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Rewrite links, link citations of specifications, and take out formulas."""
-    own = next((s for s, t in places().items() if t == page.file.src_uri), None)
-    source = own or f"docs/{page.file.src_uri}"  # generated pages write links as pages of docs/ do
+    moved_from = next((s for s, t in places().items() if t == page.file.src_uri), None)
+    source = (
+        moved_from or f"docs/{page.file.src_uri}"
+    )  # generated pages write links as pages of docs/ do
     here = posixpath.dirname(page.file.src_uri)
 
     def moved(match: re.Match[str]) -> str:

@@ -21,5 +21,5 @@ def _cell(cell: dict[str, Any]) -> str:
 
 
 def _printed(output: dict[str, Any]) -> list[str]:
-    found: list[str] = output.get("text") or output.get("data", {}).get("text/plain", [])
-    return found
+    lines: list[str] = output.get("text") or output.get("data", {}).get("text/plain", [])
+    return lines

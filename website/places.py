@@ -27,21 +27,21 @@ ELSEWHERE = {
 @cache
 def places() -> dict[str, str]:
     """Path on the site of each file of the repository that the site has."""
-    found = dict(ELSEWHERE)
+    files = dict(ELSEWHERE)
     for path in sorted((ROOT / "replications").rglob("*")):
         if path.suffix in {".md", ".svg"}:
             name = path.relative_to(ROOT).as_posix()
-            found[name] = name
+            files[name] = name
     boards = ROOT / "leaderboards"
     for path in sorted([*boards.glob("*.svg"), *boards.glob("*.html")]):
-        found[f"leaderboards/{path.name}"] = f"leaderboard/{path.name}"
+        files[f"leaderboards/{path.name}"] = f"leaderboard/{path.name}"
     for path in sorted((ROOT / "docs").rglob("*")):
         name = path.relative_to(ROOT / "docs").as_posix()
         if path.suffix in {".md", ".svg"}:
-            found[f"docs/{name}"] = "specs/index.md" if name == "specs/README.md" else name
+            files[f"docs/{name}"] = "specs/index.md" if name == "specs/README.md" else name
         elif path.suffix == ".ipynb":
-            found[f"docs/{name}"] = str(Path(name).with_suffix(".md"))
-    return found
+            files[f"docs/{name}"] = str(Path(name).with_suffix(".md"))
+    return files
 
 
 def target(source: str, link: str) -> str:

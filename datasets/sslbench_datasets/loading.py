@@ -41,18 +41,18 @@ OwnText = Annotated[
 
 
 class TextOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Option of datasets whose unlabeled text may be the user's own."""
+    """Option of datasets whose unlabeled text may be a file of the user."""
 
     unlabeled: OwnText = ""
 
 
-def text_metadata(own: str, home: DataHome) -> dict[str, str]:
+def text_metadata(user_file: str, home: DataHome) -> dict[str, str]:
     """The sha256 of the user's file, if there is one: its path does not say what is in it."""
-    return {"sha256_unlabeled": home.sha256(Path(own).expanduser())} if own else {}
+    return {"sha256_unlabeled": home.sha256(Path(user_file).expanduser())} if user_file else {}
 
 
 class CheckOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Option of datasets that are read from the user's own files."""
+    """Option of datasets that are read from files of the user."""
 
     check: Annotated[
         bool, Meta(description="stop if the counts of your files differ from the published ones")
@@ -60,7 +60,7 @@ class CheckOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FolderOptions(CheckOptions, frozen=True, forbid_unknown_fields=True):
-    """Options of datasets that are read from the user's own folder."""
+    """Options of datasets that are read from a folder of the user."""
 
     path: Annotated[str, Meta(description="your folder; default: the one of --data")] = ""
 

@@ -23,9 +23,9 @@ class Upstream:
     Attributes
     ----------
     folder: below the data home.
-    url: of the folder upstream, without a slash at the end.
-    licence: of the files.
-    agreement: as in `RemoteFile`.
+    url: address of the folder upstream, without a slash at the end.
+    licence: licence of the files.
+    agreement: see `RemoteFile`.
     """
 
     folder: str

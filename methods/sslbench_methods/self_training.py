@@ -85,7 +85,7 @@ class SelfTraining(CRFMethod):
                 (data, hard_targets(labels, data.lengths, weight))
                 for data, labels in zip(text.unlabeled, guesses, strict=True)
             ]
-            # few changed labels leave little to gain, of which a larger share is as little
+            # If few labels changed, little can be gained: stop earlier.
             options = params.options(share=min(0.5, params.share / changed))
             with run.phase("train"):
                 result = run.train(crf, [text.labeled, *targets], params, options=options)

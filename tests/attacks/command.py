@@ -39,18 +39,18 @@ class Result:
 
     def problems(self) -> list[str]:
         """What no command may do."""
-        found = []
+        result = []
         if "Traceback" in self.err + self.out:
-            found.append("traceback")
+            result.append("traceback")
         if "internal error" in self.err:
-            found.append("internal error")
+            result.append("internal error")
         if self.status == _HANGS:
-            found.append("hangs")
+            result.append("hangs")
         elif self.status not in (0, 1, 2):
-            found.append(f"status {self.status}")
+            result.append(f"status {self.status}")
         if self.status and not self.err.strip():
-            found.append("silent")
-        return found
+            result.append("silent")
+        return result
 
 
 class Process:

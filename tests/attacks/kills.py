@@ -157,26 +157,26 @@ def results(store: Path, names: Iterable[str] | None = None) -> Results:
 
     names: of the runs; None = all.
     """
-    found: Results = {}
+    result: Results = {}
     paths = store.glob("*.json") if names is None else [store / f"{name}.json" for name in names]
     for path in paths:
         tree = json.loads(path.read_bytes())
         keys = ("status", "params", "metrics", "counts", "predictions", "predictions_sha256")
         tuning = [(trial["params"], trial["score"]) for trial in tree["tuning"]]
-        found[path.stem] = {**{key: tree[key] for key in keys}, "tuning": tuning}
-    return found
+        result[path.stem] = {**{key: tree[key] for key in keys}, "tuning": tuning}
+    return result
 
 
 def damaged(store: Path) -> list[str]:
     """Records that are not whole."""
-    found = []
+    result = []
     for path in store.glob("*.json"):
         try:
             if decode(path.read_bytes()).run_id != path.stem:
-                found.append(f"{path.name} has another name")
+                result.append(f"{path.name} has another name")
         except Exception as error:
-            found.append(f"{path.name}: {error}")
-    return found
+            result.append(f"{path.name}: {error}")
+    return result
 
 
 if __name__ == "__main__":

@@ -156,8 +156,8 @@ def executed(place: Place, expected: Results, named: bool) -> tuple[str, list[st
     problems += more
     if result.status != 0:
         problems.append(f"status {result.status}: {result.err!r}")
-    found = results(place.store, expected)
-    if found != expected:
+    actual = results(place.store, expected)
+    if actual != expected:
         problems.append("another record")
     if named:
         problems += [

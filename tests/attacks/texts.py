@@ -263,8 +263,8 @@ def main(number: int) -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind in DAMAGE:
-            found = [outcome(damaged(kind, i), folder / "train.conll") for i in range(number)]
-            _show(kind, found, total)
+            actual = [outcome(damaged(kind, i), folder / "train.conll") for i in range(number)]
+            _show(kind, actual, total)
         files = [damaged_template(i) for i in range(5 * number)]
         _show("templates", [template_outcome(f, folder / "t.crfpp") for f in files], total)
         runs = [

@@ -77,9 +77,9 @@ def in_process(call: Callable[..., Any], *args: Any) -> Any:
 
 def show_brown(numbers: list[int]) -> None:
     print("| clusters | words | tokens | CPU s | more MB |\n|---|---|---|---|---|")
-    found = [in_process(brown, number) for number in numbers]
-    print("\n".join(lines[0] for lines in found))
-    print("\n" + "\n".join(found[0][1:]))
+    outputs = [in_process(brown, number) for number in numbers]
+    print("\n".join(lines[0] for lines in outputs))
+    print("\n" + "\n".join(outputs[0][1:]))
 
 
 def show_peer() -> None:

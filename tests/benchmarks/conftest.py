@@ -20,10 +20,10 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Text:
 @pytest.fixture(scope="session")
 def figures(text: Text) -> Iterator[dict[str, Any]]:
     """name -> {unit, ours, peer, ...}; written to SSLBENCH_BENCH_OUT at the end."""
-    found: dict[str, Any] = {}
-    yield found
+    result: dict[str, Any] = {}
+    yield result
     if OUT:
-        Path(OUT).write_text(json.dumps({"text": text.source, "figures": found}))
+        Path(OUT).write_text(json.dumps({"text": text.source, "figures": result}))
 
 
 @pytest.fixture

@@ -29,14 +29,14 @@ Points = list[tuple[float, float, float]]
 
 def distances() -> dict[float, list[list[float]]]:
     """By eta, for each draw the distances of its rounds."""
-    found: dict[float, list[list[float]]] = defaultdict(list)
+    result: dict[float, list[list[float]]] = defaultdict(list)
     for cell, record in done_cells(SUITE):
         spec = cell.spec
         place = (spec.dataset, spec.method, spec.protocol.labeled, str(spec.protocol.unlabeled))
         if place == (CORPUS, "jess_cm", LABELED, TEXT) and spec.params["sign"] == "nonneg":
             rounds = record.trace["rounds"]
-            found[float(spec.params["eta"])].append([each["distance"] for each in rounds])
-    return dict(sorted(found.items()))
+            result[float(spec.params["eta"])].append([each["distance"] for each in rounds])
+    return dict(sorted(result.items()))
 
 
 def points(draws: list[list[float]]) -> Points:
@@ -52,10 +52,10 @@ def points(draws: list[list[float]]) -> Points:
 
 def main() -> None:
     """Print the table, draw the figure."""
-    found = distances()
-    lines = {f"eta = {eta:g}": points(draws) for eta, draws in found.items()}
+    by_eta = distances()
+    lines = {f"eta = {eta:g}": points(draws) for eta, draws in by_eta.items()}
     print("| eta | rounds | distance after rounds 1, 2, ... |\n|---|---:|---|")
-    for (eta, draws), each in zip(found.items(), lines.values(), strict=True):
+    for (eta, draws), each in zip(by_eta.items(), lines.values(), strict=True):
         shown = ", ".join(f"{10**mean:.2g}" for _, mean, _ in each)
         print(f"| {eta:g} | {np.mean([len(draw) for draw in draws]):.1f} | {shown} |")
     Path(sys.argv[1]).write_text(drawn(lines), encoding="utf-8")

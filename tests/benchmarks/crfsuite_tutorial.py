@@ -31,11 +31,11 @@ def features(words: list[str], tags: list[str]) -> Sentence:
 
 def token(words: list[str], tags: list[str], i: int) -> dict[str, Any]:
     word = words[i]
-    found = {"bias": 1.0, **about("", word, tags[i])}
-    found |= {"word[-3:]": word[-3:], "word[-2:]": word[-2:], "word.isdigit()": word.isdigit()}
-    found |= about("-1:", words[i - 1], tags[i - 1]) if i else {"BOS": True}
+    result = {"bias": 1.0, **about("", word, tags[i])}
+    result |= {"word[-3:]": word[-3:], "word[-2:]": word[-2:], "word.isdigit()": word.isdigit()}
+    result |= about("-1:", words[i - 1], tags[i - 1]) if i else {"BOS": True}
     last = i == len(words) - 1
-    return found | ({"EOS": True} if last else about("+1:", words[i + 1], tags[i + 1]))
+    return result | ({"EOS": True} if last else about("+1:", words[i + 1], tags[i + 1]))
 
 
 def about(place: str, word: str, tag: str) -> dict[str, Any]:
@@ -62,9 +62,9 @@ def peer(X: list[Sentence], y: list[list[str]], test: list[Sentence]) -> list[li
         return [tagger.tag(pycrfsuite.ItemSequence(sentence)) for sentence in test]
 
 
-def report(name: str, began: float, found: list[list[str]], gold: list[list[str]]) -> None:
+def report(name: str, began: float, result: list[list[str]], gold: list[list[str]]) -> None:
     seconds = time.perf_counter() - began
-    ours, theirs = (list(chain.from_iterable(rows)) for rows in (found, gold))
+    ours, theirs = (list(chain.from_iterable(rows)) for rows in (result, gold))
     labels = sorted(set(theirs) - {"O"})
     score = f1_score(theirs, ours, labels=labels, average="weighted", zero_division=0)
     print(f"{name}: F1 {100 * score:.2f}, {seconds:.1f} s of training and tagging")

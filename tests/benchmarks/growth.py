@@ -54,8 +54,8 @@ def problem(sentences: int, unlabeled: int = 1) -> tuple[Problem, WithPos]:
     labels = tuple(labeled.column("label").vocabulary.strings)
     none = CorpusShards(labeled.drop("label").between(0, 0))
     featurizer = registry().featurizer("chunk39").load()()
-    found = Problem("tagging", None, labels, labeled, none, None, featurizer, ChainModel())
-    return found, WithPos(dataset.external())
+    result = Problem("tagging", None, labels, labeled, none, None, featurizer, ChainModel())
+    return result, WithPos(dataset.external())
 
 
 def train(own: Problem) -> Work:
@@ -124,8 +124,8 @@ def table(axis: str, sizes: list[int]) -> None:
     rows: list[dict[str, float]] = []
     for size in sizes:
         command = [sys.executable, __file__, "--child", axis, str(size)]
-        found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        rows.append(json.loads(found.stdout))
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        rows.append(json.loads(result.stdout))
         numbers = "{cpu:.2f} | {mb:.0f} | {all:.0f}".format(**rows[-1])
         last = size == sizes[-1] and len(rows) > 1
         powers = (f"{exponent(rows, name):.2f}" if last else "" for name in ("cpu", "mb"))

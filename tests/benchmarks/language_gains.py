@@ -27,7 +27,7 @@ Scores = dict[str, dict[str, F64]]
 
 def scores() -> tuple[Scores, dict[str, float]]:
     """Accuracies, and the mean number of words by language, of text and test alike."""
-    found: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    result: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
     words: dict[str, list[int]] = defaultdict(list)
     for cell, record in done_cells(SUITE):
         spec = cell.spec
@@ -35,22 +35,22 @@ def scores() -> tuple[Scores, dict[str, float]]:
         ours = options.get("draws") and options.get("size") == 100 and not spec.protocol.folds
         if ours and cell.line == spec.method in (METHOD, *BASELINES):
             accuracy = 100 * record.metrics["test"]["accuracy"]
-            found[spec.dataset][spec.method][cell.seed] = accuracy
+            result[spec.dataset][spec.method][cell.seed] = accuracy
             words[spec.dataset].append(record.data["tokens"]["test"])
     ordered = {
         language: {m: np.array([by[s] for s in sorted(by)]) for m, by in methods.items()}
-        for language, methods in sorted(found.items())
+        for language, methods in sorted(result.items())
     }
     return ordered, {language: float(np.mean(words[language])) for language in ordered}
 
 
 def main() -> None:
     """Print the table and the correlations."""
-    found, words = scores()
+    by_language, words = scores()
     above = draws = 0
     gains, errors = [], []
     print("| language | best baseline | gain | words |\n|---|---|---:|---:|")
-    for language, methods in found.items():
+    for language, methods in by_language.items():
         best = max(BASELINES, key=lambda name: methods[name].mean())
         gain = methods[METHOD] - methods[best]
         print(f"| {language} | {best} | {gain.mean():+.2f} | {words[language]:,.0f} |")

@@ -82,9 +82,11 @@ def main() -> None:
     digest = hashlib.sha256(tagger.crf.weights.tobytes())
     for table in tagger.models.tables.values():
         digest.update(table)
-    found = {"tokens": text.n_tokens, "seconds": run.timing, "spent": run.spent(), "mb": peak_mb()}
+    result = {"tokens": text.n_tokens, "seconds": run.timing, "spent": run.spent(), "mb": peak_mb()}
     rows = [len(table) for table in tagger.models.tables.values()]
-    print(json.dumps(found | {"workers": workers, "rows": rows, "sha256": digest.hexdigest()[:16]}))
+    print(
+        json.dumps(result | {"workers": workers, "rows": rows, "sha256": digest.hexdigest()[:16]})
+    )
 
 
 if __name__ == "__main__":

@@ -61,9 +61,9 @@ def fastest(work: Callable[[Any], object], make: Callable[[], Any]) -> float:
 def test_the_term_alone(figure: Figure, labels: int, per_position: bool) -> None:
     tokens = min(TOKENS, 256) if per_position else TOKENS
     make = potentials(batch(24, tokens), labels, per_position)
-    plain, found = LogPartition().evaluate(make()), Entropy().evaluate(make())
-    assert found.node.shape == plain.node.shape
-    assert found.edge.shape == plain.edge.shape
+    plain, result = LogPartition().evaluate(make()), Entropy().evaluate(make())
+    assert result.node.shape == plain.node.shape
+    assert result.edge.shape == plain.edge.shape
     times = [fastest(term.evaluate, make) for term in (LogPartition(), Entropy())]
     n, kind = make().batch.n_tokens, "transitions per position" if per_position else "transitions"
     figure(

@@ -38,10 +38,10 @@ def handwriting(n: int) -> Any:
         for dy, dx in rng.integers(-1, 2, (24, 2)):
             y, x = int(np.clip(y + dy, 1, 13)), int(np.clip(x + dx, 1, 6))
             shape[y, x : x + 2] = True
-    found = shapes[rng.integers(0, 26, n)]
+    pixels = shapes[rng.integers(0, 26, n)]
     moves = rng.integers(-1, 2, (n, 2))
-    found = np.stack([np.roll(a, move, (0, 1)) for a, move in zip(found, moves, strict=True)])
-    return found ^ (rng.random(found.shape) < 0.03)
+    pixels = np.stack([np.roll(a, move, (0, 1)) for a, move in zip(pixels, moves, strict=True)])
+    return pixels ^ (rng.random(pixels.shape) < 0.03)
 
 
 def strings(images: Any) -> list[str]:
@@ -65,12 +65,12 @@ def pairs(images: Any, n: int) -> Any:
 
 
 def by_assignment(P: Any, Q: Any) -> list[float]:
-    found = []
+    result = []
     for p, q in zip(P.reshape(len(P), -1), Q.reshape(len(Q), -1), strict=True):
         a, b = np.flatnonzero(p & ~q), np.flatnonzero(q & ~p)
         cost = _GROUND[np.ix_(a, b)]
-        found.append(cost[linear_sum_assignment(cost)].sum() + 3.0 * abs(len(a) - len(b)))
-    return found
+        result.append(cost[linear_sum_assignment(cost)].sum() + 3.0 * abs(len(a) - len(b)))
+    return result
 
 
 def timed(benchmark: Any, work: Any) -> float:
@@ -87,8 +87,8 @@ def test_distances_ours(benchmark: Any, figure: Figure, images: Any) -> None:
 def test_distances_peer(benchmark: Any, figure: Figure, images: Any) -> None:
     P, Q = pairs(images, PEER_PAIRS)
     figure(DISTANCES, "us", peer=timed(benchmark, lambda: by_assignment(P, Q)) / PEER_PAIRS * 1e6)
-    found = emd(*(image_bits(strings(side)) for side in (P, Q)))
-    np.testing.assert_allclose(found, by_assignment(P, Q), rtol=0, atol=1e-10)
+    actual = emd(*(image_bits(strings(side)) for side in (P, Q)))
+    np.testing.assert_allclose(actual, by_assignment(P, Q), rtol=0, atol=1e-10)
 
 
 def test_neighbors(benchmark: Any, figure: Figure, images: Any) -> None:

@@ -20,8 +20,8 @@ def run(file: Path, repeats: int) -> dict[str, float]:
         text=True,
         check=True,
     )
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
 
 
 def test_memory_does_not_grow_with_the_unlabeled_text(text: Text, figure: Figure) -> None:
@@ -30,5 +30,5 @@ def test_memory_does_not_grow_with_the_unlabeled_text(text: Text, figure: Figure
     assert tenfold["peak_mb"] == pytest.approx(once["peak_mb"], rel=0.25)
     name = "JESS-CM: one pass, 1x and 10x the text"
     figure(f"{name}, peak memory", "MB", ours=once["peak_mb"], tenfold=tenfold["peak_mb"])
-    pace = [1e6 * found["seconds"] / found["tokens"] for found in (once, tenfold)]
+    pace = [1e6 * result["seconds"] / result["tokens"] for result in (once, tenfold)]
     figure(f"{name}, wall time", "us/token", ours=pace[0], tenfold=pace[1])

@@ -9,10 +9,10 @@ from trials import SETTINGS, mixtures
 @pytest.mark.parametrize("method", SETTINGS)
 def test_eight_trials_are_eight_settings(method: str) -> None:
     settings = SETTINGS[method]
-    found = mixtures(settings, 8)
-    assert len({tuple(sorted(setting.items())) for setting in found}) == 8
-    assert found[:2] == settings[:2]
-    for setting in found:
+    result = mixtures(settings, 8)
+    assert len({tuple(sorted(setting.items())) for setting in result}) == 8
+    assert result[:2] == settings[:2]
+    for setting in result:
         assert all(
             value in [each.get(name) for each in settings] for name, value in setting.items()
         )

@@ -35,25 +35,25 @@ Runs = dict[tuple[str, str, str], list[RunRecord]]
 
 def runs() -> Runs:
     """The records of figure 3, draws in order."""
-    found: Runs = defaultdict(list)
+    result: Runs = defaultdict(list)
     for cell, record in sorted(done_cells(SUITE), key=lambda pair: pair[0].seed):
         protocol, data = cell.spec.protocol, cell.spec.data
         plain = cell.line == cell.spec.method and not protocol.tune
         plain = plain and data.options.get("month", "all") == "all"
         if protocol.labeled == LABELED and plain:
-            found[cell.spec.dataset, cell.spec.method, str(protocol.unlabeled)].append(record)
-    return found
+            result[cell.spec.dataset, cell.spec.method, str(protocol.unlabeled)].append(record)
+    return result
 
 
-def differences(found: Runs) -> dict[str, list[tuple[int, F64]]]:
+def differences(runs: Runs) -> dict[str, list[tuple[int, F64]]]:
     """By corpus, for each amount its words and float64[draws, sentences] with the gain as mean."""
     gains: dict[str, list[tuple[int, F64]]] = defaultdict(list)
-    for (corpus, method, cap), records in found.items():
+    for (corpus, method, cap), records in runs.items():
         if method == "jess_cm":
             words = int(np.mean([record.data["tokens"]["unlabeled"] for record in records]))
             own, theirs = (
                 100 * values(count_table(each, "test"), records[0].primary_metric)
-                for each in (records, found[corpus, "supervised", cap])
+                for each in (records, runs[corpus, "supervised", cap])
             )
             gains[corpus.removesuffix("_months")].append((words, own - theirs))
     return {corpus: sorted(each, key=lambda pair: pair[0]) for corpus, each in gains.items()}

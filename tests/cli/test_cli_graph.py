@@ -58,17 +58,17 @@ def stats(*arguments: str) -> dict[str, Any]:
     words = ["graph", "stats", "--dataset", "synth", "--threads", "1", "--format", "json"]
     result = CliRunner().invoke(cli, [*words, *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    actual: dict[str, Any] = json.loads(result.stdout)
+    return actual
 
 
 def train() -> Corpus:
-    found: Corpus = load_target("sslbench_datasets.synth.load:load", "test")(None).splits["train"]
-    return found
+    actual: Corpus = load_target("sslbench_datasets.synth.load:load", "test")(None).splits["train"]
+    return actual
 
 
 def test_labeled_and_the_rest_of_train(build: FakeBuild) -> None:
-    found = stats("--labeled", "30", "--seed", "3", "--unlabeled", "50")
+    actual = stats("--labeled", "30", "--seed", "3", "--unlabeled", "50")
     text, all_of_it = build.text, train()
     assert text is not None
     assert text.n_sentences == 80
@@ -77,26 +77,26 @@ def test_labeled_and_the_rest_of_train(build: FakeBuild) -> None:
     assert text.column("word").strings() == chosen.column("word").strings()
     assert set(text.columns) == {"word"}  # no label comes near the graph
     labeled = all_of_it.select(np.sort(order[:30])).column("word").strings()
-    assert found["labeled"] == len(set(labeled)) < len(set(text.column("word").strings()))
-    assert found["gold_edges"] > 0
+    assert actual["labeled"] == len(set(labeled)) < len(set(text.column("word").strings()))
+    assert actual["gold_edges"] > 0
     # gold labels of the unlabeled part count: words paired at random agree now and then
-    table = np.zeros((found["vertices"], 99))
+    table = np.zeros((actual["vertices"], 99))
     np.add.at(table, (chosen.column("word").codes, chosen.column("label").codes), 1)
     top, seen = table.argmax(axis=1), table.sum(axis=1) > 0
     pairs = [u for u in range(0, len(top) - 1, 2) if seen[u] and seen[u + 1]]
-    assert found["gold_edges"] == len(pairs)
-    assert found["edge_purity"] == pytest.approx(np.mean([top[u] == top[u + 1] for u in pairs]))
-    assert 0 < found["propagated_accuracy_new"] < found["propagated_accuracy"] < 1
+    assert actual["gold_edges"] == len(pairs)
+    assert actual["edge_purity"] == pytest.approx(np.mean([top[u] == top[u + 1] for u in pairs]))
+    assert 0 < actual["propagated_accuracy_new"] < actual["propagated_accuracy"] < 1
 
 
 def test_text_of_its_own_has_no_gold_labels(build: FakeBuild) -> None:
-    found = stats("--unlabeled", "25")
+    actual = stats("--unlabeled", "25")
     assert build.text is not None
     assert build.text.n_sentences == 425
     words = set(train().column("word").strings())
-    assert found["labeled"] == len(words) <= found["vertices"]
-    assert found["gold_edges"] <= len(words) // 2
-    assert found["propagated_accuracy"] is None
+    assert actual["labeled"] == len(words) <= actual["vertices"]
+    assert actual["gold_edges"] <= len(words) // 2
+    assert actual["propagated_accuracy"] is None
 
 
 def test_the_graph_that_is_built_is_the_one_described(
@@ -104,7 +104,7 @@ def test_the_graph_that_is_built_is_the_one_described(
 ) -> None:
     """Nothing stands in here: vertices counted by hand, kept the second time."""
     monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path))
-    found = stats("--labeled", "40", "--unlabeled", "60", "--k", "3")
+    actual = stats("--labeled", "40", "--unlabeled", "60", "--k", "3")
     order = np.random.default_rng([0, 0x6C61626C]).permutation(400)
     parts = [train().select(np.sort(part)) for part in (order[:40], order[40:100])]
     types = []
@@ -112,13 +112,13 @@ def test_the_graph_that_is_built_is_the_one_described(
         sentences = [part.sentence(i, "word") for i in range(part.n_sentences)]
         padded = [["<", *words, ">"] for words in sentences]
         types.append({tuple(p[i : i + 3]) for p in padded for i in range(len(p) - 2)})
-    assert found["vertices"] == len(types[0] | types[1])
-    assert found["labeled"] == len(types[0])
-    assert found["degree_mean"] == pytest.approx(2 * found["edges"] / found["vertices"])
-    assert found["edges"] <= 3 * found["vertices"]
+    assert actual["vertices"] == len(types[0] | types[1])
+    assert actual["labeled"] == len(types[0])
+    assert actual["degree_mean"] == pytest.approx(2 * actual["edges"] / actual["vertices"])
+    assert actual["edges"] <= 3 * actual["vertices"]
     kept = sorted(path.name for path in tmp_path.rglob("*.npz"))
     assert kept
-    assert stats("--labeled", "40", "--unlabeled", "60", "--k", "3") == found
+    assert stats("--labeled", "40", "--unlabeled", "60", "--k", "3") == actual
     assert sorted(path.name for path in tmp_path.rglob("*.npz")) == kept
 
 
@@ -191,9 +191,9 @@ def test_neighbors_of_a_vertex(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert near
     label = train().sentence(0, "label")[0]
     assert f"{label} " in own
-    found = json.loads(CliRunner().invoke(cli, [*command, ngram, "--format", "json"]).stdout)
-    assert [f"{each['weight']:.4f}" for each in found] == [line[:6] for line in (own, *near)]
-    assert found[0]["labels"][label] >= 1
+    actual = json.loads(CliRunner().invoke(cli, [*command, ngram, "--format", "json"]).stdout)
+    assert [f"{each['weight']:.4f}" for each in actual] == [line[:6] for line in (own, *near)]
+    assert actual[0]["labels"][label] >= 1
     failed = CliRunner().invoke(cli, [*command, "no such words"])
     assert failed.exit_code == 2
     assert "no vertex" in failed.stderr

@@ -192,8 +192,8 @@ def made_up(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
         "test": sentences(words, "a b", "a b", "b a", "c"),
     }
     text = CorpusShards(sentences(words, "d", "e", "x y z").drop("label"))
-    found = Dataset("mine", "spans", "f1", None, splits, external=lambda: text)
-    module = SimpleNamespace(load=lambda home: found)
+    actual = Dataset("mine", "spans", "f1", None, splits, external=lambda: text)
+    module = SimpleNamespace(load=lambda home: actual)
     monkeypatch.setitem(sys.modules, "made_up_data", module)  # type: ignore[arg-type]
 
 
@@ -203,8 +203,8 @@ def test_the_audit_counts_sentences_that_stand_in_several_splits(data: Data) -> 
     assert "duplicates" not in data("info", "mine").stdout
     result = data("info", "--audit", "mine")
     assert result.exit_code == 0
-    found = [line.split(maxsplit=1) for line in result.stdout.splitlines()[-10:]]
-    assert found == [
+    actual = [line.split(maxsplit=1) for line in result.stdout.splitlines()[-10:]]
+    assert actual == [
         ["train", "4 sentences, 5 tokens"],
         ["dev", "2 sentences, 4 tokens"],
         ["test", "4 sentences, 7 tokens"],

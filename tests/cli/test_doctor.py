@@ -21,10 +21,10 @@ def findings() -> tuple[int, dict[str, tuple[str, str]]]:
 
 
 def test_everything_is_looked_at() -> None:
-    status, found = findings()
-    assert status == any(state == "wrong" for state, _ in found.values())
-    assert {"sslbench", "libraries", "machine", "isolation", "cache", "plugins"} <= found.keys()
-    assert "synth" in found["datasets"][1]
+    status, actual = findings()
+    assert status == any(state == "wrong" for state, _ in actual.values())
+    assert {"sslbench", "libraries", "machine", "isolation", "cache", "plugins"} <= actual.keys()
+    assert "synth" in actual["datasets"][1]
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_without_an_installation_nothing_is_said(monkeypatch: pytest.MonkeyPatch
 def test_a_folder_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "file" / "below"))
-    status, found = findings()
-    state, text = found["cache"]
+    status, actual = findings()
+    state, text = actual["cache"]
     assert (status, state) == (1, "wrong")
     assert "SSLBENCH_CACHE names another one" in text

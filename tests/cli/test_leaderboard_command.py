@@ -74,6 +74,10 @@ def test_two_runs_are_a_comparison_of_taggers(store: Path) -> None:
     assert "these taggers: 95 % interval" in output
     assert "the methods: one draw" in output
     status, output = run("compare", *ids, "--store", str(store), "--format", "json")
-    found = json.loads(output[output.index('{"runs') :])
-    assert (found["question"], found["n_sentences"], found["n_draws"]) == ("these taggers", 40, 1)
-    assert found["difference"] == pytest.approx(found["scores"][0] - found["scores"][1])
+    actual = json.loads(output[output.index('{"runs') :])
+    assert (actual["question"], actual["n_sentences"], actual["n_draws"]) == (
+        "these taggers",
+        40,
+        1,
+    )
+    assert actual["difference"] == pytest.approx(actual["scores"][0] - actual["scores"][1])

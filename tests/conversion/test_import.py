@@ -85,15 +85,15 @@ class TextModel:
         L, T = len(LABELS), len(sentence)
         node = [sum(self._cells(t, sentence, i, L) for t in TEMPLATES) for i in range(T)]
         edge = [sum(self._cells(t, sentence, i, L * L) for t in BIGRAMS) for i in range(T)]
-        found, total = np.zeros((T, L)), 0.0
+        actual, total = np.zeros((T, L)), 0.0
         for path in product(range(L), repeat=T):
             score = sum(node[i][y] for i, y in enumerate(path))
             score += sum(edge[i][path[i - 1] * L + path[i]] for i in range(1, T))
             p = np.exp(self.factor * score)
             total += p
             for i, y in enumerate(path):
-                found[i, y] += p
-        return found / total
+                actual[i, y] += p
+        return actual / total
 
 
 def sentences(n: int, seed: int) -> list[Sentence]:

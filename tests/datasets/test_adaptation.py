@@ -260,8 +260,8 @@ def test_the_featurizer_has_the_templates_of_the_specification() -> None:
     corpus = Corpus.from_sentences({"word": [["IL-2", "ABC", "Abc", "abc", "1990\u20131"]]})
     expected = {"has_digit": "10001", "has_dash": "10001", "all_upper": "01000"}
     for test, values in {**expected, "first_upper": "11100"}.items():
-        found = coded_column(corpus, f"word.{test}").strings()
-        assert "".join(str(int(value == "true")) for value in found) == values, test
+        actual = coded_column(corpus, f"word.{test}").strings()
+        assert "".join(str(int(value == "true")) for value in actual) == values, test
 
 
 def test_the_registration_is_light_and_fits_its_loader() -> None:

@@ -67,19 +67,19 @@ def test_chosen_sentences_keep_their_words() -> None:
 
 def test_spaced_words() -> None:
     """CRLF, a byte order mark, blank lines, spaces at the ends; full-width forms stay."""
-    found = read_spaced(text("\ufeff中国  １７％  \r\n\r\n \r\nＡＢ   。"))
-    assert found == SegmentedText(["中国", "１７％", "ＡＢ", "。"], [""] * 4, [2, 2])
+    actual = read_spaced(text("\ufeff中国  １７％  \r\n\r\n \r\nＡＢ   。"))
+    assert actual == SegmentedText(["中国", "１７％", "ＡＢ", "。"], [""] * 4, [2, 2])
 
 
 def test_word_and_tag() -> None:
-    found = read_word_tag(text("第六_OD 章_M\n__PU ａ_b_NN\n"))
-    assert found == SegmentedText(["第六", "章", "_", "ａ_b"], ["OD", "M", "PU", "NN"], [2, 2])
+    actual = read_word_tag(text("第六_OD 章_M\n__PU ａ_b_NN\n"))
+    assert actual == SegmentedText(["第六", "章", "_", "ａ_b"], ["OD", "M", "PU", "NN"], [2, 2])
 
 
 def test_ud_columns() -> None:
     lines = ["1\tNew York\t_\tPROPN\tNNP" + "\t_" * 5, "2\t#\t_\tPUNCT\t," + "\t_" * 5]
-    found = read_ud(text("\n".join([*lines, "", lines[1], ""])))
-    assert found == SegmentedText(["New York", "#", "#"], ["PROPN", "PUNCT", "PUNCT"], [2, 1])
+    actual = read_ud(text("\n".join([*lines, "", lines[1], ""])))
+    assert actual == SegmentedText(["New York", "#", "#"], ["PROPN", "PUNCT", "PUNCT"], [2, 1])
 
 
 TREES = (
@@ -90,8 +90,8 @@ TAGS = {"Neu": "NUM", "Nac": "NOUN", "DE": "X", "V_11": "VERB"}
 
 
 def test_sinica_leaves() -> None:
-    found = read_sinica(text(TREES), TAGS)
-    assert found == SegmentedText(
+    actual = read_sinica(text(TREES), TAGS)
+    assert actual == SegmentedText(
         ["一", "鵝掌形", "的", "是"], ["NUM", "NOUN", "X", "VERB"], [1, 3]
     )
 
@@ -165,8 +165,8 @@ def test_a_segmented_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_raw_text_in_ascii_forms(tmp_path: Path) -> None:
     home, vocabulary = tiny(tmp_path, SXU | RAW), Vocabulary()
     corpus = next(iter(raw_text(RAW_TEXT, home, vocabulary, forms=chinese.GSD_FORMS)))
-    found = ["".join(corpus.sentence(i, "word")) for i in range(corpus.n_sentences)]
-    assert found == ["17%.", "中国人.", "中国人"]
+    actual = ["".join(corpus.sentence(i, "word")) for i in range(corpus.n_sentences)]
+    assert actual == ["17%.", "中国人.", "中国人"]
 
 
 def test_wrong_counts_are_told(tmp_path: Path) -> None:
@@ -258,8 +258,8 @@ def test_real_corpora(name: str) -> None:
         labels = [corpus.sentence(i, "label") for i in range(min(corpus.n_sentences, 2_000))]
         spans = [spans_of(tags, "BMES") for tags in labels]
         assert all(
-            sum(end - start for start, end, _ in found) == len(t)
-            for found, t in zip(spans, labels, strict=True)
+            sum(end - start for start, end, _ in actual) == len(t)
+            for actual, t in zip(spans, labels, strict=True)
         )
         if len(labels) == corpus.n_sentences:
             assert sum(map(len, spans)) == dataset.metadata[f"{split}_words"]

@@ -108,16 +108,16 @@ def altered_model(model: bytes, draw: st.DrawFn) -> bytes:
 def test_models_that_contradict_themselves(model: bytes, tmp_path: Path) -> None:
     reader = model_reader(model)
     path = tmp_path / reader.name
-    found = []
+    actual = []
 
     @fixed(120)
     @given(st.data())
     def try_one(data: st.DataObject) -> None:
         path.write_bytes(data.draw(st.composite(lambda draw: altered_model(model, draw))()))
-        found.append(check(reader, path))
+        actual.append(check(reader, path))
 
     try_one()
-    assert sum(map(bool, found)) > 60
+    assert sum(map(bool, actual)) > 60
 
 
 def matlab_files(trap: Trap) -> Iterator[bytes]:
@@ -168,10 +168,10 @@ def test_cells_are_those_that_scipy_reads(compressed: bool, tmp_path: Path) -> N
     cells = read_cells((tmp_path / "f.mat").read_bytes(), "c")
     assert cells is not None
     expected = loadmat(tmp_path / "f.mat")["c"][0]
-    for found, other in zip(cells, expected, strict=True):
-        assert found.shape == other.shape
-        assert found.tolist() == other.tolist()
-        assert other.dtype == found.dtype
+    for actual, other in zip(cells, expected, strict=True):
+        assert actual.shape == other.shape
+        assert actual.tolist() == other.tolist()
+        assert other.dtype == actual.dtype
     assert read_cells((tmp_path / "f.mat").read_bytes(), "x") is None
     assert read_cells((tmp_path / "f.mat").read_bytes(), "y") is None
 

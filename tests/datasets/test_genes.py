@@ -145,8 +145,8 @@ def test_genetag_has_its_alternative_answers(
 ) -> None:
     data = genes.load_genetag(small)
     for split in data.splits:
-        found = data.alternatives[split]
-        assert (found.first.tolist(), found.last.tolist()) == ([2, 2, 9, 12], [2, 5, 10, 13])
+        actual = data.alternatives[split]
+        assert (actual.first.tolist(), actual.last.tolist()) == ([2, 2, 9, 12], [2, 5, 10, 13])
         assert f"sha256_alternatives_{split}" in data.metadata
     assert not genes.load_bc2gm(small).alternatives
     monkeypatch.setitem(genes.ALTERNATIVES_COUNTS, "dev", (5,))

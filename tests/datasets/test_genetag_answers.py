@@ -26,8 +26,8 @@ def answers(text: str) -> Alternatives:
     return read_alternatives(RawBytes("answers.txt", text.encode()), names, offsets)
 
 
-def places(found: Alternatives) -> list[tuple[int, int]]:
-    return list(zip(found.first.tolist(), found.last.tolist(), strict=True))
+def places(actual: Alternatives) -> list[tuple[int, int]]:
+    return list(zip(actual.first.tolist(), actual.last.tolist(), strict=True))
 
 
 def test_alternative_answers_are_places_in_the_corpus() -> None:
@@ -73,7 +73,7 @@ ANSWER_FACTS = {
 def test_real_alternative_answers(split: str) -> None:
     home = real_home({**GENETAG, **ALTERNATIVES}.values())
     data = genes.load_genetag(home)
-    corpus, found = data.splits[split], data.alternatives[split]
+    corpus, actual = data.splits[split], data.alternatives[split]
     lines = home.locate(ALTERNATIVES[split]).read_text(encoding="ascii").splitlines()
     names = sentence_names(home.locate(GENETAG[split]))
     starts = dict(zip(names, corpus.offsets.tolist(), strict=False))
@@ -86,7 +86,7 @@ def test_real_alternative_answers(split: str) -> None:
             listed.add((first, last))
             if " ".join(words[first : last + 1]).lower() != text.strip().lower():
                 other_texts.append(text)
-    assert listed == set(places(found))  # the places are those of tokens, from 0, both inside
+    assert listed == set(places(actual))  # the places are those of tokens, from 0, both inside
     with_other, without_name = set(), 0
     owner = np.full(corpus.n_tokens, -1)
     gold = [(a, b - 1) for a, b, _ in whole_spans(corpus)]
@@ -132,7 +132,7 @@ def test_real_scores_are_those_of_counting_the_files(split: str) -> None:
     data = genes.load_genetag(home)
     corpus, rng = data.splits[split], np.random.default_rng(8)
     tags: list[str] = []
-    found, false, skipped = 0, 0, []
+    actual, false, skipped = 0, 0, []
     for number, name in enumerate(sentence_names(home.locate(GENETAG[split]))):
         labels = corpus.sentence(number, "label")
         text = [(start, end - 1) for start, end, _ in spans_of(labels, "IOB2")]
@@ -143,14 +143,14 @@ def test_real_scores_are_those_of_counting_the_files(split: str) -> None:
             taken = []
         tags += from_spans(taken, len(labels), "IOB2")
         sums = count_answers(own, [(a, b - 1) for a, b, _ in taken], listed)
-        found, false = found + sums[0], false + sums[1]
+        actual, false = actual + sums[0], false + sums[1]
     assert skipped == (["@@91827073408"] if split == "dev" else [])
     scores = score_tags(data, split, tags)
     n_gold = genes.GENETAG_COUNTS[split][2]
     counts = scores.counts.to_lists()
-    assert (sum(counts["correct_alternatives"]), sum(counts["false_positives"])) == (found, false)
-    assert n_gold / 2 < found < n_gold
-    expected = 2 * found / (n_gold + found + false)
+    assert (sum(counts["correct_alternatives"]), sum(counts["false_positives"])) == (actual, false)
+    assert n_gold / 2 < actual < n_gold
+    expected = 2 * actual / (n_gold + actual + false)
     assert scores.metrics["alt_f1"] == pytest.approx(expected)
     assert scores.metrics["alt_f1"] > scores.metrics["f1"]
 

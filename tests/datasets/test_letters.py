@@ -190,9 +190,9 @@ def places(home: DataHome, corpus: Corpus) -> np.ndarray:
     """The place of each word of a corpus in the file."""
     order: dict[str, int] = {}
     for part in ("train", "test"):
-        found = letters.read_words(home.locate(LETTERS), part)
-        texts = letters.image_strings(found.pixels)
-        for a, b in zip(found.offsets, found.offsets[1:], strict=False):
+        actual = letters.read_words(home.locate(LETTERS), part)
+        texts = letters.image_strings(actual.pixels)
+        for a, b in zip(actual.offsets, actual.offsets[1:], strict=False):
             order[" ".join(texts[a:b])] = len(order)
     return np.array([order[word.split(" ", 1)[1]] for word in words_of(corpus)])
 
@@ -287,9 +287,9 @@ def test_pixels_are_those_that_were_written() -> None:
     shapes[..., 0] = CORNER
     texts = letters.image_strings(shapes)
     order = [3, 0, 4, 4, 1, 2, 0]  # repeats, and not in the order of the codes
-    found = images(corpus_of(*(texts[i] for i in order)))
-    assert found.dtype == np.float64
-    assert found.reshape(-1, 16, 8).tolist() == [shapes[..., i].tolist() for i in order]
+    actual = images(corpus_of(*(texts[i] for i in order)))
+    assert actual.dtype == np.float64
+    assert actual.reshape(-1, 16, 8).tolist() == [shapes[..., i].tolist() for i in order]
     assert images(corpus_of()).shape == (0, 128)
 
 
@@ -358,8 +358,8 @@ def test_the_real_file() -> None:
             rows = shapes[:128].T.reshape(-1, 8, 16).transpose(0, 2, 1).reshape(-1, 128)
             bits = ["".join(map(str, row)) for row in rows.tolist()]
             expected[" ".join([text, *(f"{int(b, 2):032x}" for b in bits)])] += 1
-    for found in (data, draws[0]):
-        train, test = found.splits["train"], found.splits["test"]
+    for actual in (data, draws[0]):
+        train, test = actual.splits["train"], actual.splits["test"]
         assert Counter(words_of(train) + words_of(test)) == expected
     factors = []
     for draw in draws:  # seven transition features a letter and a word's end, by lit pixels

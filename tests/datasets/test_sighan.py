@@ -169,8 +169,8 @@ def test_the_widths_of_the_real_test_texts(tmp_path: Path) -> None:
     def digits(text: str) -> tuple[int, int]:
         return len(re.findall("[0-9]", text)), len(re.findall("[０-９]", text))
 
-    found = {b.name: digits(text_of(real(b, tmp_path).splits["test"])) for b in BAKEOFFS}
-    assert found == {"msr": (0, 4_903), "pku": (5_925, 17)}
+    actual = {b.name: digits(text_of(real(b, tmp_path).splits["test"])) for b in BAKEOFFS}
+    assert actual == {"msr": (0, 4_903), "pku": (5_925, 17)}
     narrow = real(PKU, tmp_path, narrow=True).splits["test"]
     assert digits(text_of(narrow)) == (5_942, 0)
 

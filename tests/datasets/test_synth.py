@@ -48,10 +48,10 @@ def test_posteriors_equal_enumeration() -> None:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     emissions = rng.random((offsets[-1], 3))
     emissions[2, 1] = 0.0
-    found = posteriors(chain, emissions, offsets)
+    actual = posteriors(chain, emissions, offsets)
     for first, last in itertools.pairwise(offsets):
         expected = enumerated(chain, emissions[first:last])
-        np.testing.assert_allclose(found[first:last], expected, rtol=1e-12)
+        np.testing.assert_allclose(actual[first:last], expected, rtol=1e-12)
 
 
 def test_posteriors_of_the_language_itself_equal_enumeration() -> None:
@@ -71,8 +71,8 @@ def test_long_sentences_do_not_underflow() -> None:
     lang = language()
     sample = lang.sample(1, np.random.default_rng(3))
     repeated = np.tile(sample.words, 500)
-    found = posteriors(lang.chain, lang.emissions(repeated), np.array([0, len(repeated)]))
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    actual = posteriors(lang.chain, lang.emissions(repeated), np.array([0, len(repeated)]))
+    np.testing.assert_allclose(actual.sum(axis=1), 1.0)
 
 
 def test_probabilities_are_normalized() -> None:

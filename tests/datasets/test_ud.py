@@ -174,10 +174,10 @@ def test_seventeen_tags_become_twelve() -> None:
     assert len(set(ud.UNIVERSAL_TAGS)) == 12
     corpus = read(text_of([[("w", name) for name in expected]]), tags=ud.TAG_OF)
     labels = Vocabulary(ud.UNIVERSAL_TAGS)
-    found = ud.with_universal_tags(corpus, labels)
-    assert found.sentence(0, "label") == list(expected.values())
-    assert found.column("label").vocabulary is labels
-    assert set(found.columns) == {"word", "label"}
+    actual = ud.with_universal_tags(corpus, labels)
+    assert actual.sentence(0, "label") == list(expected.values())
+    assert actual.column("label").vocabulary is labels
+    assert set(actual.columns) == {"word", "label"}
 
 
 def little_treebank(root: Path, monkeypatch: pytest.MonkeyPatch, **sizes: int) -> Treebank:
@@ -239,8 +239,8 @@ def test_draws_are_disjoint_and_the_rest_is_test_and_text(
         assert len(train) == 100
         assert not seen & set(train)
         seen |= set(train)
-        for split, found in (("train", train), ("test", test)):
-            for number, word in zip(data.sentence_ids[split].tolist(), found, strict=True):
+        for split, actual in (("train", train), ("test", test)):
+            for number, word in zip(data.sentence_ids[split].tolist(), actual, strict=True):
                 assert numbers.setdefault(number, word) == word
         assert len(set(train) | set(test)) == len(train) + len(test) == 1050
         (shard,) = unlabeled_text(data, ProtocolSpec(labeled="all", text="external"))

@@ -40,16 +40,16 @@ EXPLAINED = {Path("docs/specs/README.md"), Path("tests/docs/test_citations.py")}
 @cache
 def numbers_of(page: str) -> dict[str, set[str]]:
     """The numbers of sections, errata and oracles on a page, by the first letter of their kind."""
-    found: dict[str, set[str]] = {"s": set(), "e": set(), "o": set()}
+    actual: dict[str, set[str]] = {"s": set(), "e": set(), "o": set()}
     kind = ""
     for line in (PAGES / f"{page}.md").read_text(encoding="utf-8").splitlines():
         if heading := re.match(r"#{2,3} (\d+(?:\.\d+)*)\.? (.*)", line):
-            found["s"].add(heading[1])
+            actual["s"].add(heading[1])
             titles = {"e": heading[2].startswith("Errata"), "o": heading[2] == "Oracles"}
             kind = next((letter for letter, here in titles.items() if here), "")
         elif kind and (item := re.match(r"(?:(\d+)\. |\* \*\*([A-Z]\d+)\*\*)", line)):
-            found[kind].add(item[1] or item[2])
-    return found
+            actual[kind].add(item[1] or item[2])
+    return actual
 
 
 def troubles(text: str, own_page: str | None = None) -> Iterator[tuple[int, str]]:
@@ -91,9 +91,9 @@ def _line(text: str, match: re.Match[str]) -> int:
 
 def files() -> list[Path]:
     """Sources and pages of the repository, by relative path."""
-    found = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
-    found += ROOT.glob("*.md")
-    return sorted(p.relative_to(ROOT) for p in found if p.suffix in (".py", ".md"))
+    actual = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
+    actual += ROOT.glob("*.md")
+    return sorted(p.relative_to(ROOT) for p in actual if p.suffix in (".py", ".md"))
 
 
 def test_every_citation_resolves() -> None:
@@ -103,8 +103,8 @@ def test_every_citation_resolves() -> None:
             continue
         text = (ROOT / path).read_text(encoding="utf-8")
         own_page = path.stem if path.parent == Path("docs/specs") else None
-        found = [*troubles(text, own_page), *unnamed(text)]
-        wrong += [f"{path}:{line}: {message}" for line, message in found]
+        actual = [*troubles(text, own_page), *unnamed(text)]
+        wrong += [f"{path}:{line}: {message}" for line, message in actual]
     assert not wrong, "\n".join(wrong)
 
 
@@ -119,8 +119,8 @@ def test_numbers_of_the_pages() -> None:
         assert numbers["s"]
         assert numbers["o"], page
         for kind in "eo":
-            found = sorted(int(number.lstrip("GPSV")) for number in numbers[kind])
-            assert found == list(range(1, len(found) + 1)), page
+            actual = sorted(int(number.lstrip("GPSV")) for number in numbers[kind])
+            assert actual == list(range(1, len(actual) + 1)), page
 
 
 @pytest.mark.parametrize(

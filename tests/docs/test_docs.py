@@ -18,6 +18,7 @@ from sslbench.plugins.registrations import Registration
 
 TOP = Path(__file__).parents[2]
 README = (TOP / "README.md").read_text(encoding="utf-8")
+REFERENCE = (TOP / "docs" / "reference.md").read_text(encoding="utf-8")
 PLUGINS = (TOP / "docs" / "plugins.md").read_text(encoding="utf-8")
 ARCHITECTURE = (TOP / "docs" / "architecture.md").read_text(encoding="utf-8")
 
@@ -43,16 +44,16 @@ def test_every_key_of_a_record_is_documented() -> None:
     assert all(f"`{key}`" in ARCHITECTURE for key in RunRecord.__struct_fields__)
 
 
-def test_every_command_and_built_in_name_is_in_the_readme() -> None:
-    assert all(f"`sslbench {name}" in README for name in COMMANDS)
-    found = registry()
+def test_every_command_and_built_in_name_is_in_the_reference() -> None:
+    assert all(f"`sslbench {name}" in REFERENCE for name in COMMANDS)
+    plugins = registry()
     for kind in ("methods", "datasets", "featurizers"):
-        for name in found.of_kind(kind):
-            if found.origins[kind, name].distribution == "sslbench":
-                assert f"`{name}`" in README, name
+        for name in plugins.of_kind(kind):
+            if plugins.origins[kind, name].distribution == "sslbench":
+                assert f"`{name}`" in REFERENCE, name
 
 
-@pytest.mark.parametrize("text", [README, PLUGINS, ARCHITECTURE])
+@pytest.mark.parametrize("text", [README, REFERENCE, PLUGINS, ARCHITECTURE])
 def test_files_that_are_named_exist(text: str) -> None:
     for path in re.findall(r"`((?:tests|docs|crf|harness|\.ci)/[\w./]+)`", text):
         places = [TOP / path, TOP / "harness" / "sslbench" / path]
@@ -64,6 +65,6 @@ def test_files_that_are_named_exist(text: str) -> None:
 def test_the_two_commands_come_first_and_are_what_ci_runs() -> None:
     commands = re.findall(r"^```sh\n(python3 -m venv .*?)\n```$", README, re.M)
     assert len(commands) == 2
-    assert README.index(commands[1]) < README.index("## What there is")
+    assert README.index(commands[1]) < README.index("## Compare")
     assert commands[0].endswith("sslbench suite run smoke && .venv/bin/sslbench suite report smoke")
     assert commands[1].endswith("pytest -rs -n auto")

@@ -9,7 +9,10 @@ import sslbench
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGES = {path.parent.name for path in Path(sslbench.__file__).parent.glob("*/__init__.py")}
-OTHERS = {"attacks", "benchmarks", "canaries", "datasets", "docs", "methods", "plugins", "support"}
+OTHERS = {
+    *("attacks", "benchmarks", "canaries", "datasets", "docs", "methods", "plugins"),
+    *("studies", "support"),
+}
 
 
 def test_folders_are_those_of_the_packages() -> None:
@@ -18,14 +21,14 @@ def test_folders_are_those_of_the_packages() -> None:
 
 
 def test_no_test_module_imports_another() -> None:
-    found = [
+    actual = [
         f"{path.relative_to(TESTS)}: {module}"
         for path in TESTS.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         for module in imported(node)
         if any(part.startswith("test_") for part in module.split("."))
     ]
-    assert found == []
+    assert actual == []
 
 
 def imported(node: ast.AST) -> list[str]:

@@ -26,7 +26,7 @@ from sslbench.experiment.checks.forecast import (
     held_out,
     summary,
 )
-from sslbench.experiment.checks.foretold import foretold
+from sslbench.experiment.checks.recorded_forecast import recorded_forecast
 from sslbench.experiment.inputs.problem import without_labels
 from sslbench.experiment.inputs.protocol import folds
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
@@ -140,14 +140,21 @@ def test_what_is_not_clear_is_called_so() -> None:
 def test_labels_that_are_less_often_right_are_harm_whatever_their_agreement() -> None:
     known = {"agreement": 0.1, "error": 0.02, "model_right": 0.8}
     for taught, value in ((0.9, 0.1), (0.8, 0.1), (0.7, -0.5), (0.1, -1.0)):
-        found = foretold({"forecast": {**known, "taught_right": taught}})
+        found = recorded_forecast({"forecast": {**known, "taught_right": taught}})
         assert found is not None
         assert found.value == pytest.approx(value)
-    worse = foretold({"forecast": {**known, "agreement": -0.9, "taught_right": 0.7}})
+    worse = recorded_forecast({"forecast": {**known, "agreement": -0.9, "taught_right": 0.7}})
     assert worse is not None
     assert worse.value == -0.9
-    assert foretold({"forecast": "of another kind"}) is None
-    assert foretold({}) is None
+    assert recorded_forecast({"forecast": "of another kind"}) is None
+    assert recorded_forecast({}) is None
+
+
+def test_the_line_of_a_forecast_has_both_shares() -> None:
+    recorded = {"agreement": 0.17, "error": 0.04, "taught_right": 0.792, "model_right": 0.761}
+    (line,) = forecast_lines({"forecast": recorded}, "graph_lift")
+    shares = "right on held-out tokens: 79.2 %, supervised 76.1 %"
+    assert line == f"forecast: graph_lift +0.17 +- 0.04 (-1 to 1; {shares}): a gain is expected"
 
 
 # --- the folds -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A method from another distribution, the README's own: it runs, is saved, and ranks."""
+"""A method from another distribution, that of the tutorial: it runs, is saved, and ranks."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ import pytest
 
 from support.plugin_site import Site
 
-README = Path(__file__).parents[2] / "README.md"
+TOP = Path(__file__).parents[2]
+TUTORIAL = TOP / "docs" / "tutorials" / "method.md"
 
 
-def readme_blocks(language: str) -> list[str]:
-    """The code blocks of the README in this language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), re.M | re.S)
+def blocks_of(page: Path, language: str) -> list[str]:
+    """The code blocks of a page in this language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.M | re.S)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    """The README's method, and a distribution beside it that cannot be imported."""
+    """The method of the tutorial, and a distribution beside it that cannot be imported."""
     folder = tmp_path_factory.mktemp("site")
     site = Site(folder)
-    for block in readme_blocks("python"):
+    for block in blocks_of(TUTORIAL, "python"):
         name = block.splitlines()[0].removeprefix("# ")
         (folder / name).write_text(block)
-    (entry_points,) = readme_blocks("toml")
+    (entry_points,) = blocks_of(TUTORIAL, "toml")
     site.metadata("my-method", entry_points.replace("project.entry-points.", "").replace('"', ""))
     site.install("broken-plugin", "broken", "raise RuntimeError('two\\nlines')")
     return site
 
 
-def test_the_method_of_the_readme_runs_and_ranks(site: Site, tmp_path: Path) -> None:
+def test_the_method_of_the_tutorial_runs_and_ranks(site: Site, tmp_path: Path) -> None:
     store, out = str(tmp_path / "runs"), tmp_path / "boards"
     done = site.python(
         "-m",
@@ -112,12 +113,17 @@ def test_show_tells_its_parameters_and_origin(site: Site) -> None:
 
 def code_lines() -> list[str]:
     """Lines of the example that are not comments or closing brackets."""
-    lines = "".join(readme_blocks("python")).splitlines()
+    lines = "".join(blocks_of(TUTORIAL, "python")).splitlines()
     return [line for line in lines if line.strip(" )]") and not line.startswith("#")]
 
 
 def test_the_example_stays_short() -> None:
     assert len(code_lines()) <= 20
+
+
+def test_the_readme_has_the_same_method() -> None:
+    (shown,) = blocks_of(TOP / "README.md", "python")
+    assert blocks_of(TUTORIAL, "python")[0] == f"# my_method.py\n{shown}"
 
 
 def test_the_example_type_checks_strictly(site: Site) -> None:

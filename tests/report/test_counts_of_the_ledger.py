@@ -20,8 +20,8 @@ Lines = Mapping[tuple[str, str, str], Line]
 
 @pytest.fixture(scope="module")
 def lines() -> Lines:
-    found = [line for line in read_ledger(LEDGER) if line.metric == "count" and line.ours]
-    return {(line.table, line.row, line.column): line for line in found}
+    actual = [line for line in read_ledger(LEDGER) if line.metric == "count" and line.ours]
+    return {(line.table, line.row, line.column): line for line in actual}
 
 
 def dataset(name: str) -> tuple[DataHome, Dataset]:

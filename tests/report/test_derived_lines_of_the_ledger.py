@@ -82,8 +82,8 @@ def size(data: Mapping[str, Mapping[str, int]], unit: str, part: str) -> int:
 
 def of_a_record(line: Line) -> float:
     (run,) = line.run_ids[0]
-    found = record(run)
-    graph, data, name = found["trace"].get("graph"), found["data"], f"{line.row} {line.column}"
+    actual = record(run)
+    graph, data, name = actual["trace"].get("graph"), actual["data"], f"{line.row} {line.column}"
     unit = "sentences" if "sentences" in name else "tokens"
     if line.row.startswith("vertices"):
         return float(graph["vertices"]) / (1e6 if "millions" in line.row else 1)
@@ -95,7 +95,7 @@ def of_a_record(line: Line) -> float:
     if line.row == "mean path length":
         return float(graph["mean_hops"])
     if line.row == "unknown-word rate, %":
-        parts: Mapping[str, Sequence[int]] = found["anatomy"]["words"]
+        parts: Mapping[str, Sequence[int]] = actual["anatomy"]["words"]
         sizes = {text: words for text, (words, _) in parts.items()}
         return 100 * (1 - sizes["labeled text"] / sum(sizes.values()))
     if line.column == "labels":
@@ -106,7 +106,7 @@ def of_a_record(line: Line) -> float:
         return size(data, unit, "unlabeled") / 1e6
     if line.column == "OOV rate":
         return float(
-            sum(found["counts"][line.row]["oov_words"]) / data["facts"][f"{line.row}_words"]
+            sum(actual["counts"][line.row]["oov_words"]) / data["facts"][f"{line.row}_words"]
         )
     if line.table == "table 3" and line.column == "words":
         return float(data["facts"][f"{line.row}_words"])

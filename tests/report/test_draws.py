@@ -110,12 +110,12 @@ def test_values_have_the_metric_as_mean_and_the_derivative_as_spread() -> None:
     gold = rng.integers(0, 5, size=400)
     right = rng.binomial(gold, 0.8)
     rows = np.stack([np.full(400, 9), gold, right + rng.binomial(2, 0.2, 400), right], axis=-1)
-    found = values(CountTable(FIELDS, rows), "f1")
+    actual = values(CountTable(FIELDS, rows), "f1")
     f1 = 2 * right.sum() / (gold.sum() + rows[:, 2].sum())
-    assert found.mean() == pytest.approx(f1)
+    assert actual.mean() == pytest.approx(f1)
     # d F1 / d (weight of a sentence), the delta method.
     slope = 400 * (2 * right - f1 * (gold + rows[:, 2])) / (gold.sum() + rows[:, 2].sum())
-    assert found - f1 == pytest.approx(slope, abs=0.02)
+    assert actual - f1 == pytest.approx(slope, abs=0.02)
 
 
 def test_sentences_that_a_draw_lacks_add_nothing() -> None:
@@ -127,10 +127,10 @@ def test_sentences_that_a_draw_lacks_add_nothing() -> None:
         rows[s, s * n : (s + 1) * n, 0] = 10
         rows[s, s * n : (s + 1) * n, 1] = rng.binomial(10, 0.5 + 0.1 * s, size=n)
     table = CountTable(("n_tokens", "correct_tokens"), rows)
-    found = values(table, "accuracy")
+    actual = values(table, "accuracy")
     scores = ratio(rows.sum(axis=1), table.fields, "accuracy")
-    assert found.mean(axis=1) == pytest.approx(scores)
-    parts = crossed(found)
+    assert actual.mean(axis=1) == pytest.approx(scores)
+    parts = crossed(actual)
     assert parts.draws == pytest.approx(scores.var(ddof=1) / S)
     within = np.mean([row[row != 0].var() for row in rows[..., 1] / 10.0])
     assert parts.sentences == pytest.approx(within / (S * n), rel=0.3)

@@ -32,8 +32,8 @@ def errors(supervised: str, evidence: str) -> dict[tuple[str, str | None], tuple
     store = str(ROOT / "leaderboards/runs")
     words = [supervised, evidence, "--store", store, "--format", "json"]
     done = CliRunner().invoke(command, words, catch_exceptions=False)
-    found = json.loads(done.stdout)["patterns"]
-    return {(row["gold"], row["predicted"]): (row["units"], *row["errors"]) for row in found}
+    actual = json.loads(done.stdout)["patterns"]
+    return {(row["gold"], row["predicted"]): (row["units"], *row["errors"]) for row in actual}
 
 
 def value(line: Line) -> tuple[float, float, float]:

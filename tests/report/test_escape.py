@@ -45,24 +45,24 @@ class Tags(html.parser.HTMLParser):
 
 
 def test_no_format_of_a_table_lets_a_name_act() -> None:
-    found = files(hostile_records())
-    page = found["leaderboard.html"].decode()
+    actual = files(hostile_records())
+    page = actual["leaderboard.html"].decode()
     parser = Tags()
     parser.feed(page)
     assert parser.count["script"] == 2  # the details as JSON, and the page's own
     assert parser.count["a"] == 4  # the contents
     assert "&lt;script&gt;alert(1)" in page
-    text = found["leaderboard.md"].decode()
+    text = actual["leaderboard.md"].decode()
     for line in text.split("\n"):
         plain_line = re.sub(r"\\.", "", line)
         assert not re.search(r"[<>`~@$]|\]\((?!curve)|://|www\.", plain_line), line
     rows = [line for line in text.split("\n") if line.startswith("|")]
     assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
-    for name, data in found.items():
+    for name, data in actual.items():
         assert not acts_on_a_terminal(data.decode()), name
         if name.endswith(".svg"):
             assert ElementTree.fromstring(data).tag.endswith("svg")
-    assert any(name.endswith(".svg") for name in found)
+    assert any(name.endswith(".svg") for name in actual)
     assert not acts_on_a_terminal(plain(boards(hostile_records())))
 
 

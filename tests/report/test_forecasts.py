@@ -37,8 +37,8 @@ def foreseen(method: str, agreement: float, seed: int = 0, **changes: object) ->
 def random_cells(n: int, seed: int = 0) -> list[Cell]:
     """With ties of agreement."""
     rng = np.random.default_rng(seed)
-    found = zip(rng.integers(-5, 6, n) / 10, rng.normal(size=n), strict=True)
-    return [Cell("mine", float(a), float(g)) for a, g in found]
+    actual = zip(rng.integers(-5, 6, n) / 10, rng.normal(size=n), strict=True)
+    return [Cell("mine", float(a), float(g)) for a, g in actual]
 
 
 # --- numbers -------------------------------------------------------------------------------------
@@ -114,17 +114,17 @@ def test_guarded_failed_and_plain_runs_are_no_cells() -> None:
 
 
 def foreseen_records() -> list[RunRecord]:
-    found = []
+    result = []
     for dataset in ("one", "two", "three"):
         for seed in range(2):
-            found += [
+            result += [
                 record("supervised", seed, dataset=dataset),
                 foreseen("better", 0.2 + 0.1 * seed, seed, dataset=dataset),
                 foreseen("worse", -0.2, seed, dataset=dataset),
             ]
-    for made in found:
+    for made in result:
         made.data["task"] = "tagging"
-    return found
+    return result
 
 
 def test_the_page_shows_them() -> None:

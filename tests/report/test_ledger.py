@@ -61,11 +61,11 @@ def test_values_come_from_the_runs(tmp_path: Path) -> None:
     runs = [record("better", seed) for seed in range(5)]
     known = {run.run_id: run for run in runs}
     ids = " ".join(known)
-    found = filled(line(runs=ids, metric="1-accuracy"), known)
+    actual = filled(line(runs=ids, metric="1-accuracy"), known)
     mean = np.mean([run.score for run in runs])
-    assert float(found.ours) == pytest.approx(100 - 100 * mean, abs=0.005)
-    assert float(found.low) < float(found.ours) < float(found.high)
-    assert found.verdict == "differs"
+    assert float(actual.ours) == pytest.approx(100 - 100 * mean, abs=0.005)
+    assert float(actual.low) < float(actual.ours) < float(actual.high)
+    assert actual.verdict == "differs"
     others = [record("supervised", seed) for seed in range(5)]
     known |= {run.run_id: run for run in others}
     gain = filled(line(runs=f"{ids} - {' '.join(run.run_id for run in others)}"), known)
@@ -74,11 +74,11 @@ def test_values_come_from_the_runs(tmp_path: Path) -> None:
     one = filled(line(runs=runs[0].run_id), known)
     assert float(one.low) < float(one.ours) < float(one.high)
     path = tmp_path / "ledger.csv"
-    path.write_text(ledger_text([found, msgspec.structs.replace(gain, row="gain")]))
+    path.write_text(ledger_text([actual, msgspec.structs.replace(gain, row="gain")]))
     assert wrong_lines(read_ledger(path), known) == []
-    doctored = msgspec.structs.replace(found, ours="21.00")
+    doctored = msgspec.structs.replace(actual, ours="21.00")
     assert wrong_lines([doctored], known) == ["A 2000, , , : other value"]
-    assert "no record" in wrong_lines([found], {})[0]
+    assert "no record" in wrong_lines([actual], {})[0]
 
 
 def test_metrics_of_parts_and_counts() -> None:
@@ -120,9 +120,9 @@ def test_runs_on_several_datasets_have_the_mean_over_datasets() -> None:
     for run, value in zip([*runs, *bases], (0.7, 0.9, 0.6, 1.0, 0.5, 0.5, 0.4, 0.3), strict=True):
         run.metrics["test"]["unseen_accuracy"] = value
     ids, others = (" ".join(run.run_id for run in side) for side in (runs, bases))
-    found = filled(line(runs=f"{ids} - {others}", metric="unseen_accuracy"), known)
+    actual = filled(line(runs=f"{ids} - {others}", metric="unseen_accuracy"), known)
     # gains 30, 20, 70; sd 26.46 points; t quantile of 2 degrees of freedom 4.303
-    assert (found.ours, found.low, found.high) == ("40.00", "-25.72", "105.72")
+    assert (actual.ours, actual.low, actual.high) == ("40.00", "-25.72", "105.72")
     with pytest.raises(UserError, match="different datasets"):
         filled(line(runs=f"{ids} - {bases[0].run_id}"), known)
 
@@ -191,6 +191,6 @@ def test_the_summary_counts_the_lines_of_the_ledger() -> None:
         for each in read_ledger(ROOT / "replications/ledger.csv")
     )
     for paper in {paper for paper, _ in counts}:
-        found = [counts[paper, name] for name in ("same", "stand-in", "none")]
+        actual = [counts[paper, name] for name in ("same", "stand-in", "none")]
         row = next(line for line in text.splitlines() if line.startswith(f"| {paper} | "))
-        assert [int(cell) for cell in row.strip("|").split("|")[2:]] == [sum(found), *found]
+        assert [int(cell) for cell in row.strip("|").split("|")[2:]] == [sum(actual), *actual]

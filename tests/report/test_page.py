@@ -26,6 +26,7 @@ from sslbench.report.board import Board
 from sslbench.report.gains import gain_parts, labels_worth
 from sslbench.report.ledger import COLUMNS, Line
 from sslbench.report.overview import (
+    Overview,
     critical_svg,
     front,
     overview,
@@ -42,7 +43,7 @@ VOID = {"meta", "input", "br", "path", "circle", "polyline"}
 
 
 def records(*datasets: str, sizes: tuple[int, ...] = (100, 500)) -> list[RunRecord]:
-    found = []
+    result = []
     for dataset in datasets:
         for size in sizes:
             for method in SKILL:
@@ -50,8 +51,8 @@ def records(*datasets: str, sizes: tuple[int, ...] = (100, 500)) -> list[RunReco
                     made = record(method, seed, labeled=size, dataset=dataset)
                     made.data["task"] = "tagging"
                     made.cpu_s = {"supervised": 1.0, "better": 10.0, "worse": 5.0}[method]
-                    found.append(made)
-    return found
+                    result.append(made)
+    return result
 
 
 class Outline(html.parser.HTMLParser):
@@ -88,9 +89,9 @@ def outline(text: str) -> Outline:
 
 
 def places(text: str) -> dict[str, tuple[str, list[tuple[str, str | list[str]]]]]:
-    found = re.search(r'id="places">(.*?)</script>', text, re.S)
-    assert found is not None
-    data = json.loads(found[1])
+    actual = re.search(r'id="places">(.*?)</script>', text, re.S)
+    assert actual is not None
+    data = json.loads(actual[1])
 
     def told(value: Any) -> Any:
         return data["texts"][value] if isinstance(value, int) else [told(part) for part in value]
@@ -105,15 +106,15 @@ def shown() -> Board:
 
 def test_it_is_one_file_that_loads_nothing(shown: Board) -> None:
     text = page(shown, Sources(summary="all"))
-    found = outline(text)
-    assert len(found.ids) == len(set(found.ids))
-    for tag, attributes in found.tags:
+    actual = outline(text)
+    assert len(actual.ids) == len(set(actual.ids))
+    for tag, attributes in actual.tags:
         assert tag not in ("link", "img", "iframe", "object"), tag
         assert "src" not in attributes
         assert (attributes.get("href") or "#").startswith("#")
         assert all(not name.startswith("on") for name in attributes)
-    targets = {link["href"] for link in found.all("a")}
-    assert {f"#{name}" for name in found.ids} >= targets
+    targets = {link["href"] for link in actual.all("a")}
+    assert {f"#{name}" for name in actual.ids} >= targets
     assert "default-src 'none'" in text
     assert "url(" not in text
     assert len(text) < 3_000_000
@@ -122,15 +123,15 @@ def test_it_is_one_file_that_loads_nothing(shown: Board) -> None:
 
 def test_it_can_be_read_without_a_mouse_or_eyes_on_any_screen(shown: Board) -> None:
     text = page(shown, Sources())
-    found = outline(text)
-    assert found.all("html") == [{"lang": "en"}]
-    assert any(each.get("name") == "viewport" for each in found.all("meta"))
+    actual = outline(text)
+    assert actual.all("html") == [{"lang": "en"}]
+    assert any(each.get("name") == "viewport" for each in actual.all("meta"))
     assert len(re.findall(r"<table", text)) == len(re.findall(r"<caption>", text))
-    assert all("scope" in each for each in found.all("th"))
-    pictures = found.all("svg")
+    assert all("scope" in each for each in actual.all("th"))
+    pictures = actual.all("svg")
     assert len(pictures) == 2 * 2 + len(DATASETS)  # ranks and cost by size, curves
     assert all(each.get("aria-label") and each["role"] == "img" for each in pictures)
-    assert all("tabindex" in each or "pictures" in text for each in found.all("div"))
+    assert all("tabindex" in each or "pictures" in text for each in actual.all("div"))
     css = (resources.files("sslbench.report.page") / "page.css").read_text()
     assert "prefers-color-scheme: dark" in css
     assert "max-width: 40em" in css
@@ -171,39 +172,46 @@ def test_a_line_that_lacks_a_score_has_no_mean() -> None:
 
 
 def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
-    found = overview(shown, "100")
-    assert found.lines == ("better", "supervised", "worse")
+    view = overview(shown, "100")
+    better, base, worse = view.lines
+    names = [line.name for line in view.lines]
+    assert names == ["better", "supervised", "worse"]
     means = [
-        [row_of(t, name).mean or 0 for t in shown.tables if t.labeled == 100]
-        for name in found.lines
+        [row_of(t, name).mean or 0 for t in shown.tables if t.labeled == 100] for name in names
     ]
-    ranks = 1 + np.array([[sum(o > own for o in c) for own in c] for c in zip(*means, strict=True)])
-    assert found.ranks == pytest.approx(ranks.mean(axis=0))
-    assert found.gains[0] == pytest.approx(100 * np.mean(np.subtract(means[0], means[1])))
-    assert found.groups == ("a", "b", "c")  # seven datasets, always in the same order
-    assert found.cpu_s == pytest.approx((10.0, 1.0, 5.0))
-    assert [found.lines[i] for i in front(found)] == ["supervised", "better"]
-    head, rows = pairs_table(found)
+    ranks = 1 + np.array(
+        [[sum(o > each for o in c) for each in c] for c in zip(*means, strict=True)]
+    )
+    assert [line.rank for line in view.lines] == pytest.approx(ranks.mean(axis=0))
+    assert better.gain == pytest.approx(100 * np.mean(np.subtract(means[0], means[1])))
+    assert [line.group for line in view.lines] == ["a", "b", "c"]  # always in the same order
+    assert (better.cpu_s, base.cpu_s, worse.cpu_s) == pytest.approx((10.0, 1.0, 5.0))
+    assert front(view) == ["supervised", "better"]
+    head, rows = pairs_table(view)
     assert head == ["method", "better", "supervised", "worse"]
-    n = len(found.columns)
-    assert rows[0][1:3] == ["", f"{found.gains[0]:+.2f}* ({n}:0)"]
-    assert rows[2][2] == f"{found.gains[2]:+.2f}* (0:{n})"
-    assert "better 1.00" in critical_svg(found)
-    assert "worse" in pareto_svg(found)
+    n = len(view.columns)
+    assert rows[0][1:3] == ["", f"{better.gain:+.2f}* ({n}:0)"]
+    assert rows[2][2] == f"{worse.gain:+.2f}* (0:{n})"
+    assert "better 1.00" in critical_svg(view)
+    assert "worse" in pareto_svg(view)
     few = overview(board(records("set0", "set1", sizes=(100,))), "100")
     assert critical_svg(few) == ""
-    assert len(set("".join(few.groups))) == 1  # two datasets tell nothing apart
+    assert len({line.group for line in few.lines}) == 1  # two datasets tell nothing apart
     assert "*" not in "".join(map("".join, pairs_table(few)[1]))
 
 
 def test_lines_far_below_are_named_beside_the_picture(shown: Board) -> None:
-    found = replace(overview(shown, "100"), gains=(2.0, 0.0, -7.0))
-    picture = pareto_svg(found)
+    def with_gains(*gains: float) -> Overview:
+        view = overview(shown, "100")
+        lines = [replace(line, gain=gain) for line, gain in zip(view.lines, gains, strict=True)]
+        return replace(view, lines=tuple(lines))
+
+    picture = pareto_svg(with_gains(2.0, 0.0, -7.0))
     assert picture.count("<circle") == 2 + 2  # two lines, which are the front too
     assert "far below: worse -7.0" in picture
-    near = replace(found, gains=(2.0, 0.0, -6.0))
+    near = with_gains(2.0, 0.0, -6.0)
     assert "far below" not in pareto_svg(near)
-    two = replace(found, lines=found.lines[1:], gains=(0.0, -7.0), cpu_s=found.cpu_s[1:])
+    two = replace(near, lines=with_gains(2.0, 0.0, -7.0).lines[1:])
     assert "far below" not in pareto_svg(two)  # one line alone is no picture
 
 
@@ -218,12 +226,12 @@ def test_labels_of_points_at_one_place_do_not_overlap() -> None:
 
 
 def test_gains_by_task_and_the_lowest_one() -> None:
-    found = records(*DATASETS[:4], sizes=(100,))
-    for made in found:
+    actual = records(*DATASETS[:4], sizes=(100,))
+    for made in actual:
         made.data["task"] = "spans" if made.dataset == DATASETS[2] else "tagging"
-    shown = board(found)
+    shown = board(actual)
     view = overview(shown, "100")
-    i = view.lines.index("worse")
+    i, worse = next((i, line) for i, line in enumerate(view.lines) if line.name == "worse")
     gains = {}
     for column in shown.columns:
         assert column.table is not None
@@ -231,18 +239,18 @@ def test_gains_by_task_and_the_lowest_one() -> None:
         gains[column.dataset] = 100 * (own - base)
     assert view.tasks == ("tagging", "spans")
     spans = gains.pop(DATASETS[2])
-    assert view.by_task[i] == pytest.approx((np.mean(list(gains.values())), spans))
+    assert worse.by_task == pytest.approx((np.mean(list(gains.values())), spans))
     gains[DATASETS[2]] = spans
     lowest = min(gains, key=gains.__getitem__)
-    assert view.lowest[i] == (pytest.approx(gains[lowest]), lowest)
+    assert worse.lowest == (pytest.approx(gains[lowest]), lowest)
     head, rows = overview_table(view)
     assert head[3:7] == ["mean gain", "tagging", "spans", "lowest gain"]
     assert rows[i][4:7] == [
-        f"{view.by_task[i][0]:+.2f}",
+        f"{worse.by_task[0]:+.2f}",
         f"{spans:+.2f}",
         f"{gains[lowest]:+.2f} {lowest}",
     ]
-    without = replace(view, gains=())
+    without = replace(view, lines=tuple(replace(line, gain=None) for line in view.lines))
     assert overview_table(without)[0][3:] == ["better", "worse", "CPU s"]
     assert {len(row) for row in overview_table(without)[1]} == {6}
     one_task = overview(board(records(*DATASETS[:3], sizes=(100,))), "100")
@@ -294,8 +302,8 @@ def test_printed_numbers_stand_beside_ours() -> None:
     assert '<tr class="v-agrees">' in text
     assert "&lt;because&gt;" in text
     entries = [dict(entry) for _, entry in places(text).values()]
-    found = [entry["in the paper"] for entry in entries if "in the paper" in entry]
-    assert found == ["80.0 (A 2000, , , ; same data): agrees"]
+    actual = [entry["in the paper"] for entry in entries if "in the paper" in entry]
+    assert actual == ["80.0 (A 2000, , , ; same data): agrees"]
 
 
 def test_it_stays_small_with_many_methods_and_datasets() -> None:
@@ -404,10 +412,10 @@ def test_a_block_of_gains_has_the_test_of_the_methods(shown: Board, tmp_path: Pa
     better = rows["better"]
     assert better is not None
     assert better.paired is not None
-    found = [
+    actual = [
         100 * each for each in (better.paired.difference, better.paired.low, better.paired.high)
     ]
-    gain = "{:+.2f} ({:+.2f} to {:+.2f})".format(*found)
+    gain = "{:+.2f} ({:+.2f} to {:+.2f})".format(*actual)
     assert f"| better | {100 * (better.mean or 0):.2f} | {gain} |" in lines
     report.write_text(text.replace("labeled 100*", "labeled *"))
     text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
@@ -433,9 +441,9 @@ def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: P
     blocks = ["<!-- suite toy 100 means -->\nold\n<!-- end -->"]
     blocks.append("<!-- suite toy 100 scores -->\n<!-- end -->")
     readme.write_text("before\n\n" + "\n".join(blocks) + "\nafter\n")
-    (found,) = with_blocks(shown, "toy", [], [readme], tmp_path / "out").items()
-    assert found[0] == "../README.md"
-    text = found[1].decode()
+    (actual,) = with_blocks(shown, "toy", [], [readme], tmp_path / "out").items()
+    assert actual[0] == "../README.md"
+    text = actual[1].decode()
     assert text.startswith("before\n\n<!-- suite toy 100 means -->\n| method | mean rank |")
     assert "old" not in text
     assert text.endswith("<!-- end -->\nafter\n")
@@ -447,3 +455,19 @@ def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: P
     readme.write_text(text.replace("toy 100", "toy 200"))
     with pytest.raises(UserError, match=r"README\.md:3: no size 200; 100, 500"):
         with_blocks(shown, "toy", [], [readme], tmp_path)
+
+
+def test_a_summary_has_the_named_lines_in_four_columns(shown: Board, tmp_path: Path) -> None:
+    page = tmp_path / "README.md"
+    page.write_text("<!-- suite toy 100 summary worse better -->\nold\n<!-- end -->\n")
+    text = with_blocks(shown, "toy", [], [page], tmp_path)["README.md"].decode()
+    better = overview(shown, "100").lines[0]
+    assert text.splitlines()[1:4] == [
+        "| method | mean gain | group | CPU s |",
+        "| :--- | ---: | ---: | ---: |",
+        f"| better | {better.gain:+.2f} | a | 10.0 |",
+    ]
+    assert "supervised" not in text
+    page.write_text(text.replace("summary worse", "summary nobody"))
+    with pytest.raises(UserError, match=r"README\.md:1: no means of nobody at 100 labeled"):
+        with_blocks(shown, "toy", [], [page], tmp_path)

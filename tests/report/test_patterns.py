@@ -32,8 +32,8 @@ OFFSETS = np.array([0, 4, 8])
 def test_words_that_are_not_found_and_words_that_are_called_otherwise() -> None:
     one = codes("S-N S-N S-N S-V B-N M-N E-N S-V")  # [ab] lost, V called N, last N called V
     two = codes("B-V E-V S-V S-V B-N E-N S-N S-N")  # [ab] called V, the long word lost
-    found = patterns((LABELS, GOLD), [(LABELS, one), (LABELS, two)], OFFSETS, "BMES")
-    assert found == [
+    actual = patterns((LABELS, GOLD), [(LABELS, one), (LABELS, two)], OFFSETS, "BMES")
+    assert actual == [
         Pattern("N", None, 3, (1, 1)),
         Pattern("N", "V", 3, (1, 1)),
         Pattern("V", "N", 2, (1, 0)),
@@ -44,12 +44,12 @@ def test_words_that_are_not_found_and_words_that_are_called_otherwise() -> None:
 def test_tokens_are_a_table_of_confusions(pairs: list[tuple[int, int]]) -> None:
     names, others = ("a", "b", "c", "d"), ("b", "e", "a")  # the system has its own labels
     gold, system = (np.array(column, np.int32) for column in zip(*pairs, strict=True))
-    found = patterns((names, gold), [(others, system)], np.array([0, len(pairs)]), None)
+    actual = patterns((names, gold), [(others, system)], np.array([0, len(pairs)]), None)
     wanted = Counter((names[g], others[s]) for g, s in pairs if names[g] != others[s])
-    assert {(row.gold, row.predicted): row.errors[0] for row in found} == dict(wanted)
+    assert {(row.gold, row.predicted): row.errors[0] for row in actual} == dict(wanted)
     sizes = Counter(names[g] for g, _ in pairs)
-    assert all(row.units == sizes[row.gold] for row in found)
-    counts = [row.errors[0] for row in found]
+    assert all(row.units == sizes[row.gold] for row in actual)
+    counts = [row.errors[0] for row in actual]
     assert counts == sorted(counts, reverse=True)
 
 

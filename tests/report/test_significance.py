@@ -95,11 +95,11 @@ def test_difference_is_the_mean_of_the_seeds_differences() -> None:
     assert swapped.low == pytest.approx(-paired.high)
 
 
-def test_swaps_that_are_not_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_swaps_that_are_not_cached_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     a, b = (table(counts(rng, 3000, skill)) for skill in (0.8, 0.79))
     kept = compare_taggers(a, b, "f1")
-    monkeypatch.setattr("sslbench.report.significance._KEPT_CELLS", 0)
+    monkeypatch.setattr("sslbench.report.significance._CACHED_CELLS", 0)
     assert compare_taggers(a, b, "f1") == kept
 
 

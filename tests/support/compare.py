@@ -5,6 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 
-def close(found: object, wanted: object, atol: float = 1e-10) -> None:
+def close(actual: object, wanted: object, atol: float = 1e-10) -> None:
     """Equal to an absolute tolerance: by default to ten digits."""
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
+    np.testing.assert_allclose(actual, wanted, rtol=0, atol=atol)

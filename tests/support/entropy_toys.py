@@ -57,8 +57,8 @@ class Params(Strict, EntropyRegularization.Params, frozen=True, kw_only=True):
     restarts: int = 0
 
 
-def close(found: object, wanted: object, atol: float = 1e-9) -> None:
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
+def close(actual: object, wanted: object, atol: float = 1e-9) -> None:
+    np.testing.assert_allclose(actual, wanted, rtol=0, atol=atol)
 
 
 def toy(weights: F64 | None = None) -> ChainCRF:
@@ -176,5 +176,5 @@ def one_bias() -> Layout:
 
 def maximum(parts: Parts, sigma2: float, start: F64) -> tuple[float, F64]:
     objective = Objective(parts[0][0].layout, parts, sigma2)
-    found = lbfgs.minimize(objective.scaled_loss, start, STRICT)
-    return -found.value * objective.n_tokens, found.weights
+    actual = lbfgs.minimize(objective.scaled_loss, start, STRICT)
+    return -actual.value * objective.n_tokens, actual.weights

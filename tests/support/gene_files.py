@@ -35,9 +35,9 @@ def sentences(corpus: Corpus, column: str = "label") -> list[list[str]]:
 
 def gold_names(path: Path) -> dict[str, set[tuple[int, int]]]:
     """Sentence name -> (first, last) token of its names, from a Gold.format file."""
-    found: dict[str, set[tuple[int, int]]] = {}
+    result: dict[str, set[tuple[int, int]]] = {}
     for line in path.read_text(encoding="ascii").splitlines():
         name, places, *_ = line.replace("|11 11OCT-1", "|11 11|OCT-1").split("|")
         first, last = map(int, places.split())
-        found.setdefault(name, set()).add((first, last))
-    return found
+        result.setdefault(name, set()).add((first, last))
+    return result

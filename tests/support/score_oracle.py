@@ -11,11 +11,11 @@ Spans = list[tuple[int, int]]  # first and last token in the sentence
 
 def count_answers(gold: Spans, predicted: Spans, others: Spans) -> tuple[int, int]:
     """Names found and false positives of a sentence: upstream's scorer, in sets."""
-    found = sum(
+    result = sum(
         any(p == g or (p in others and p[0] <= g[1] and g[0] <= p[1]) for p in predicted)
         for g in gold
     )
-    return found, sum(p not in gold and p not in others for p in predicted)
+    return result, sum(p not in gold and p not in others for p in predicted)
 
 
 Sentences = list[list[str]]

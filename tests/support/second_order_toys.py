@@ -105,18 +105,18 @@ def chains(potentials: SecondOrderPotentials) -> list[Chain]:
     return [Chain(n, e, potentials.triples) for n, e in zip(nodes, edges, strict=True)]
 
 
-def close(found: object, wanted: object, tolerance: float = 1e-10) -> None:
-    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+def close(actual: object, wanted: object, tolerance: float = 1e-10) -> None:
+    np.testing.assert_allclose(actual, wanted, rtol=tolerance, atol=tolerance)
 
 
 def check_sums(
-    found: BatchPosterior, potentials: SecondOrderPotentials, values: list[F64], weights: F64
+    actual: BatchPosterior, potentials: SecondOrderPotentials, values: list[F64], weights: F64
 ) -> None:
     """Labels, edges and triples of a posterior, against weighted sums over all paths."""
     parts = [c.expected(w * v) for c, v, w in zip(chains(potentials), values, weights, strict=True)]
-    close(found.node, np.concatenate([node for node, _, _ in parts]))
+    close(actual.node, np.concatenate([node for node, _, _ in parts]))
     edges = np.concatenate([edge for _, edge, _ in parts])
-    close(found.edge, edges if len(potentials.edge) > 1 else edges.sum(axis=0, keepdims=True))
-    assert found.triples is not None
-    for k, part in enumerate(found.triples):
+    close(actual.edge, edges if len(potentials.edge) > 1 else edges.sum(axis=0, keepdims=True))
+    assert actual.triples is not None
+    for k, part in enumerate(actual.triples):
         close(part, sum(triples[k] for _, _, triples in parts))

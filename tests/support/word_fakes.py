@@ -30,10 +30,10 @@ def sentence(rng: np.random.Generator) -> list[tuple[str, str]]:
             return "大" + any_of(TAILS, 2), "NR"
         return any_of(HEADS, 1) + any_of(TAILS, 1), "NN"
 
-    found = []
+    result = []
     for _ in range(rng.integers(1, 4)):
-        found += [noun(), (any_of(VERBS, 1), "VV")]
-    return [*found, ("。", "PU")]
+        result += [noun(), (any_of(VERBS, 1), "VV")]
+    return [*result, ("。", "PU")]
 
 
 def sentences(n: int, seed: int) -> list[list[tuple[str, str]]]:
@@ -41,12 +41,12 @@ def sentences(n: int, seed: int) -> list[list[tuple[str, str]]]:
     return [sentence(rng) for _ in range(n)]
 
 
-def as_words(found: Sequence[Sequence[tuple[str, str]]], *, tags: bool = True) -> SegmentedText:
-    pairs = [pair for one in found for pair in one]
+def as_words(sentences: Sequence[Sequence[tuple[str, str]]], *, tags: bool = True) -> SegmentedText:
+    pairs = [pair for one in sentences for pair in one]
     return SegmentedText(
         [word for word, _ in pairs],
         [tag if tags else "" for _, tag in pairs],
-        [len(one) for one in found],
+        [len(one) for one in sentences],
     )
 
 

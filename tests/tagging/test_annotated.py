@@ -63,12 +63,12 @@ def test_spans_with_the_lowest_probability_in_them(tagger: SavedTagger) -> None:
 
 def test_alternatives_are_all_sequences_by_probability(tagger: SavedTagger) -> None:
     """Two tokens have nine sequences; their probabilities sum to one and to the marginals."""
-    (found,) = annotated(tagger, [["New", "York"]], marginals=True, n_best=20)
-    assert len(found.alternatives) == len(list(product(tagger.labels, repeat=2)))
-    probabilities = [other.probability for other in found.alternatives]
+    (actual,) = annotated(tagger, [["New", "York"]], marginals=True, n_best=20)
+    assert len(actual.alternatives) == len(list(product(tagger.labels, repeat=2)))
+    probabilities = [other.probability for other in actual.alternatives]
     assert probabilities == sorted(probabilities, reverse=True)
     assert sum(probabilities) == pytest.approx(1.0)
-    assert found.alternatives[0].labels == found.labels
+    assert actual.alternatives[0].labels == actual.labels
 
 
 def test_columns_repeat_the_last_sequence(tagger: SavedTagger) -> None:

@@ -23,8 +23,8 @@ def test_offsets_count_characters_of_the_text() -> None:
     form = Standoff(text)
     first = sentence(["日本", "is", "far"], [Span(0, 1, "a b", 0.5)], ["B", "O", "O"])
     second = sentence(["so", "New", "York"], [Span(1, 3, "", None)], ["O", "B", "I"])
-    found = form.body([first]) + form.body([second])
-    assert found.decode() == (
+    actual = form.body([first]) + form.body([second])
+    assert actual.decode() == (
         "T1\ta_b 0 2\t日本\n#1\tAnnotatorNotes T1\tconfidence 0.5000\nT2\tchunk 13 21\tNew York\n"
     )
     assert text.getvalue().decode() == "日本 is far\nso New York\n"
@@ -32,8 +32,8 @@ def test_offsets_count_characters_of_the_text() -> None:
 
 def test_labels_without_spans_are_spans_of_one_token() -> None:
     form = Standoff(io.BytesIO())
-    found = form.body([sentence(["a", "b"], None, ["N", "V"])])
-    assert found == b"T1\tN 0 1\ta\nT2\tV 2 3\tb\n"
+    actual = form.body([sentence(["a", "b"], None, ["N", "V"])])
+    assert actual == b"T1\tN 0 1\ta\nT2\tV 2 3\tb\n"
 
 
 def test_the_command_writes_both_files(tmp_path: Path) -> None:

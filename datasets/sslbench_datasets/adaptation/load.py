@@ -176,7 +176,7 @@ def find_biotrees(folder: str) -> list[Path]:
     """All .mrg files below the user's folder, by path; UserError if there are none."""
     hint = "give the folder of LDC2008T20 or LDC2008T21 with --set pennbioie.path=FOLDER"
     if not folder:
-        raise UserError("dataset pennbioie needs a licence holder's own copy", hint=hint)
+        raise UserError("dataset pennbioie needs the copy of a licence holder", hint=hint)
     root = Path(folder).expanduser()
     if not root.is_dir():
         raise UserError("no such folder", file=root, hint=hint)

@@ -43,7 +43,7 @@ class SegmentedText:
 
     Attributes
     ----------
-    words, tags: by word, for all sentences together; a tag is "" where the corpus has none.
+    words, tags: words and tags of all sentences together; a tag is "" where the corpus has none.
     lengths: words by sentence.
     """
 
@@ -190,7 +190,7 @@ def read_tag_map(source: Source) -> dict[str, str]:
 def characters(text: SegmentedText, vocabularies: dict[str, Vocabulary]) -> Corpus:
     """One token per character, columns word and label (BMES, with "-tag" where there are tags).
 
-    vocabularies: by column, used and extended, so that splits share them.
+    vocabularies: vocabularies by column; they are extended, so that splits share them.
     """
     word = vocabularies.setdefault("word", Vocabulary())
     label = vocabularies.setdefault("label", Vocabulary())
@@ -222,7 +222,7 @@ def segmentation_dataset(
     """The dataset of segmented splits; its task is "joint" if the words of train have tags.
 
     external: makes the external text, given the vocabulary of characters.
-    metadata: in addition to the words of each split.
+    metadata: further entries beside the words of each split.
     """
     vocabularies: dict[str, Vocabulary] = {}
     splits = {split: characters(text, vocabularies) for split, text in texts.items()}
@@ -248,8 +248,8 @@ def raw_text(
 ) -> Shards:
     """The characters of segmented files as column word, coded by `vocabulary`.
 
-    files: registered ones, or the user's own.
-    forms: characters to replace (code point -> code point), as in the dataset's own text.
+    files: registered ones, or those of the user.
+    forms: characters to replace (code point -> code point), as in the text of the dataset.
     UserError for a file that is missing and cannot be downloaded.
     """
     codes: list[I32] = []

@@ -1,10 +1,10 @@
 """``ctb7``: joint word segmentation and tagging of the Chinese Treebank 7.0, by characters.
 
 Source: N. Xue et al., Chinese Treebank 7.0, LDC2010T07, 2010, for licence holders. Its folder
-data/utf-8 holds the same text twice: postagged/chtb_0001.nw.pos, one sentence per line of word_TAG,
+data/utf-8 has the same text twice: postagged/chtb_0001.nw.pos, one sentence per line of word_TAG,
 and bracketed/chtb_0001.nw, trees. The tagged files are used if both are there. Depending on the
 genre, sentences are in <S ID=1> or <seg id="1"> elements, after <su id=1A>, or without markup;
-markup has its own lines.
+markup is on separate lines.
 
 Split by file number: Y. Wang et al., Improving Chinese word segmentation and POS tagging with
 semi-supervised methods using large auto-analyzed data, IJCNLP 2011. Zeng et al. (2013) have splits
@@ -50,7 +50,7 @@ from sslbench_datasets.upstream import SPLITS
 
 _PARENTS = ("data/utf-8", "utf-8", ".")  # where the folders of the formats may be
 _HINT = (
-    "give the folder of LDC2010T07, which holds data/utf-8/postagged with files chtb_NNNN.*.pos,"
+    "give the folder of LDC2010T07, with data/utf-8/postagged with files chtb_NNNN.*.pos,"
     " with --data FOLDER or --set ctb7.path=FOLDER"
 )
 
@@ -104,10 +104,10 @@ def load(home: DataHome, **options: object) -> Dataset:
         counts = len(files), sum(len(text.lengths) for text in texts.values())
         hint = without_check("ctb7")
         check_counts("the treebank", counts, COUNTS, ("files", "sentences"), root, hint)
-    own, home = settings.unlabeled, settings.text_home(home)
+    unlabeled, home = settings.unlabeled, settings.text_home(home)
     form = {"sha256": digest.hexdigest(), "form": text_format.folder}
-    external = partial(raw_text, [Path(own).expanduser()] if own else RAW_TEXT, home)
-    metadata = {**form, **text_metadata(own, home)}
+    external = partial(raw_text, [Path(unlabeled).expanduser()] if unlabeled else RAW_TEXT, home)
+    metadata = {**form, **text_metadata(unlabeled, home)}
     return segmentation_dataset("ctb7", texts, external, metadata)
 
 

@@ -32,7 +32,7 @@ def read_tagged(source: Source, vocabularies: dict[str, Vocabulary]) -> Corpus:
     Each line is a sentence: @@number, then items word/TAG, split at the last slash. A run of one of
     the two name tags is a name. A tag may be empty (one in round1 is).
 
-    vocabularies: by column, used and extended, so that splits share them.
+    vocabularies: vocabularies by column; they are extended, so that splits share them.
     UserError with the line for: a byte that is not ASCII, a sentence name that is missing or
     repeated, a sentence without a word, an item that is not word/TAG, a tag that resembles the name
     tags; without line for a file without sentences.
@@ -100,7 +100,7 @@ def read_alternatives(source: Source, names: Sequence[str], offsets: I64) -> Alt
     Repeated answers count once. Answers in sentences that the corpus lacks (one in train) are left
     out. Of two entries on one line (once in train) only the first is read.
 
-    names, offsets: of the sentences of the corpus.
+    names, offsets: names and borders of the sentences of the corpus.
     UserError with the line for another format or a position outside of the sentence.
     """
     file = source_name(source)

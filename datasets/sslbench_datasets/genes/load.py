@@ -81,7 +81,7 @@ def load_genetag(home: DataHome) -> Dataset:
 
 
 def load_genetag_jiao(home: DataHome, *, seed: int = 0, **options: object) -> Dataset:
-    """Sample GENETAG's train; seed: of the sets A to E; `options` are those of `JiaoOptions`.
+    """Sample GENETAG's train; seed: seed of the sets A to E; `options` are those of `JiaoOptions`.
 
     UserError for a bad option, a missing or malformed file, or unexpected counts.
     """
@@ -91,7 +91,7 @@ def load_genetag_jiao(home: DataHome, *, seed: int = 0, **options: object) -> Da
 
 
 def load_bc2gm_jiao(home: DataHome, *, seed: int = 0, **options: object) -> Dataset:
-    """Sample BC2GM's train; seed: of the sets A to E; `options` are those of `JiaoOptions`.
+    """Sample BC2GM's train; seed: seed of the sets A to E; `options` are those of `JiaoOptions`.
 
     UserError for a bad option, a missing or malformed file, or unexpected counts.
     """

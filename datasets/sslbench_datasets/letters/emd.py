@@ -160,7 +160,7 @@ def at_least(p0: np.uint64, p1: np.uint64, q0: np.uint64, q1: np.uint64) -> floa
 # -- assignment ------------------------------------------------------------------------------------
 @njit(cache=True, nogil=True)
 def scratch() -> Scratch:
-    """A `Scratch` for `distance`; each thread needs its own."""
+    """A `Scratch` for `distance`; one for each thread."""
     half = PIXELS // 2
     return Scratch(
         np.empty(half * half),

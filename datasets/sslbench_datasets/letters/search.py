@@ -59,18 +59,18 @@ def _quick(v: VertexImages, side: int, i: int, j: int, closeness: F64) -> float:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _total(left: float, own: float, right: float, weight: float) -> float:
-    return OWN_WEIGHT * own + weight * (left + right)
+def _total(left: float, middle: float, right: float, weight: float) -> float:
+    return OWN_WEIGHT * middle + weight * (left + right)
 
 
 @njit(cache=True, nogil=True)
 def _bound(v: VertexImages, i: int, j: int, weight: float, closeness: F64) -> float:
     """Upper bound on the similarity, 0 if it is 0."""
-    own = _quick(v, _OWN, i, j, closeness)
-    if own == 0.0:
+    middle = _quick(v, _OWN, i, j, closeness)
+    if middle == 0.0:
         return 0.0
     left, right = _quick(v, _LEFT, i, j, closeness), _quick(v, _RIGHT, i, j, closeness)
-    return _total(left, own, right, weight)
+    return _total(left, middle, right, weight)
 
 
 @njit(cache=True, nogil=True)

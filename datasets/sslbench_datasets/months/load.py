@@ -52,7 +52,7 @@ def load(home: DataHome, **options: object) -> Dataset:
 def month_text(home: DataHome, train: Corpus, month: Month) -> StoredShards:
     """The stories of a month, tagged as those of conll03 are; see `tagged_text`.
 
-    train: of conll03.
+    train: the train split of conll03.
     """
     key = {"files": [file.sha256 for file in FILES], "tokenizer": tokenizer.VERSION}
     words = home.derived("newswire-months", {**key, "newswire": VERSION, "month": month})
@@ -63,14 +63,14 @@ def month_text(home: DataHome, train: Corpus, month: Month) -> StoredShards:
 
 def month_words(paths: Iterable[Path], month: Month) -> str:
     """The sentences of a month's stories: a word per line, a blank line after each sentence."""
-    found = []
+    texts = []
     for path in paths:
         # The distribution is ASCII except for a few stray bytes; Latin-1 decodes any byte.
         for story in read_bytes(path).decode("latin-1").split(_STORY)[1:]:
             if month in ("all", month_of(story)):
                 for body in bodies(story):
-                    found += ["\n".join(sentence) + "\n" for sentence in sentences(body)]
-    return "\n".join(found)
+                    texts += ["\n".join(sentence) + "\n" for sentence in sentences(body)]
+    return "\n".join(texts)
 
 
 def month_of(story: str) -> str:

@@ -1,7 +1,7 @@
 """The case of words by their document: two columns for features of named entities.
 
 Headlines are in capitals, and the first word of a sentence has one anyway. How the same word is
-written elsewhere in the document tells whether it is a name.
+written elsewhere in the document shows whether it is a name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def with_case(corpus: Corpus, vocabularies: dict[str, Vocabulary]) -> Corpus:
     The first word of a sentence has no choice, nor have words of headlines: sentences of two
     letters or more that are all capitals. Labels are not read.
 
-    vocabularies: by column, used and extended.
+    vocabularies: vocabularies by column; they are extended.
     """
     sentences = zip(corpus.sentences("document"), corpus.sentences("word"), strict=True)
     case, cased = [], []
@@ -39,8 +39,8 @@ def with_case(corpus: Corpus, vocabularies: dict[str, Vocabulary]) -> Corpus:
             pairs = list(document.restored(sentence))
             case.append([kind for kind, _ in pairs])
             cased.append([form for _, form in pairs])
-    own = {name: vocabularies.setdefault(name, Vocabulary()) for name in ("case", "cased")}
-    made = Corpus.from_sentences({"case": case, "cased": cased}, own)
+    shared = {name: vocabularies.setdefault(name, Vocabulary()) for name in ("case", "cased")}
+    made = Corpus.from_sentences({"case": case, "cased": cased}, shared)
     return Corpus({**corpus.columns, **made.columns}, corpus.offsets)
 
 
@@ -48,7 +48,7 @@ def with_case(corpus: Corpus, vocabularies: dict[str, Vocabulary]) -> Corpus:
 class Document:
     """The sentences of a document, and how its words are written where there is a choice.
 
-    forms: by the word in lower case.
+    forms: spellings by the word in lower case.
     """
 
     sentences: list[Words]

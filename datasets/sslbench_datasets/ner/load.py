@@ -38,9 +38,9 @@ class SharedTask:
 
     Attributes
     ----------
-    columns: of the files.
-    scheme: of the label column of the files.
-    files: by split.
+    columns: names of the columns of the files.
+    scheme: scheme of their label column.
+    files: files by split.
     counts: (sentences, tokens) by split, without document marks.
     """
 

@@ -141,36 +141,41 @@ class TaggedShards:
 
 
 def tokenized_text(
-    home: DataHome, vocabularies: dict[str, Vocabulary], own: str = ""
+    home: DataHome, vocabularies: dict[str, Vocabulary], user_file: str = ""
 ) -> StoredShards:
     """The tokenized stories, column word; cached.
 
-    vocabularies: by column, used and extended.
-    own: the user's file of words in place of the stories.
+    vocabularies: vocabularies by column; they are extended.
+    user_file: the user's file of words in place of the stories.
     UserError for a file that is missing and cannot be downloaded, or is malformed.
     """
-    folder = home.derived("newswire-words", _text_key(home, own))
+    folder = home.derived("newswire-words", _text_key(home, user_file))
     if not folder.exists():
-        paths = [home.path(file) for file in REUTERS] if not own else []
-        corpus = read_conll(Path(own).expanduser(), ("word",)) if own else read_stories(paths)
+        paths = [home.path(file) for file in REUTERS] if not user_file else []
+        corpus = (
+            read_conll(Path(user_file).expanduser(), ("word",))
+            if user_file
+            else read_stories(paths)
+        )
         write_shards(folder, CorpusShards(corpus, _SHARD_TOKENS))
     return StoredShards(folder, vocabularies)
 
 
-def tagged_text(home: DataHome, train: Corpus, sha256: str, own: str = "") -> StoredShards:
+def tagged_text(home: DataHome, train: Corpus, sha256: str, user_file: str = "") -> StoredShards:
     """The stories with columns word and pos, which share the vocabularies of `train`; cached.
 
     The tags are predictions of a first-order CRF with the templates of TAGGER_FEATURIZER, trained
     on columns word and pos of `train`.
 
-    sha256: of the file of `train`.  own: as in `tokenized_text`, whose errors it raises.
+    sha256: digest of the file of `train`.
+    user_file: see `tokenized_text`, whose errors are raised.
     """
     vocabularies = {name: train.column(name).vocabulary for name in ("word", "pos")}
-    folder = home.derived("newswire-tagged", _tagged_key(sha256, _text_key(home, own)))
+    folder = home.derived("newswire-tagged", _tagged_key(sha256, _text_key(home, user_file)))
     if not folder.exists():
         from sslbench.experiment.inputs.column_tagger import train_tagger
 
-        words = tokenized_text(home, vocabularies, own)
+        words = tokenized_text(home, vocabularies, user_file)
         templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
         tagger = train_tagger(train.drop("label"), "pos", templates)
         write_shards(folder, TaggedShards(words, tagger.tag))
@@ -179,9 +184,9 @@ def tagged_text(home: DataHome, train: Corpus, sha256: str, own: str = "") -> St
     return StoredShards(folder, vocabularies)
 
 
-def _text_key(home: DataHome, own: str) -> dict[str, object]:
-    if own:
-        return {"own": home.sha256(Path(own).expanduser()), "shard_tokens": _SHARD_TOKENS}
+def _text_key(home: DataHome, user_file: str) -> dict[str, object]:
+    if user_file:
+        return {"own": home.sha256(Path(user_file).expanduser()), "shard_tokens": _SHARD_TOKENS}
     return {
         "files": [file.sha256 for file in REUTERS],
         "tokenizer": tokenizer.VERSION,

@@ -8,7 +8,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
     DatasetInfo(
         name="synth",
         summary="a generated language with a known Bayes-optimal accuracy; needs no file",
-        reference="sslbench's own generator (sslbench_datasets/synth/language.py)",
+        reference="generator of sslbench (sslbench_datasets/synth/language.py)",
         target="sslbench_datasets.synth.load:load",
         licence="none needed: generated from a seed",
         task="tagging",

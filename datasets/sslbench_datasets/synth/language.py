@@ -5,7 +5,7 @@ decoding under the generating model maximizes the expected number of correct tok
 
 A word is one of
 - a closed-class word: a short list per tag; some words are in two lists;
-- a lexicon word: a stem of its own plus a suffix that its main tag prefers. Frequencies are
+- a lexicon word: a unique stem plus a suffix that its main tag prefers. Frequencies are
   Zipfian, and a share of the words has a second tag. Rare words do not occur in a small sample:
   their tag follows from morphology and context, or from unlabeled text;
 - a nonce word: a stem that no other word has, plus a suffix drawn from the suffix distribution of
@@ -87,7 +87,7 @@ class Language:
 
     Attributes
     ----------
-    chain: of the tags.
+    chain: the Markov chain of the tags.
     closed: float64[C, T], P(closed-class word | tag).
     lexicon: float64[L, T], P(lexicon word | tag); columns of open tags sum to 1 - `rare`.
     lexicon_suffix: int64[L], index of the suffix of each lexicon word.
@@ -259,8 +259,8 @@ def _suffix_table(noise: float) -> F64:
     """P(suffix | tag), float64[n_suffixes, T]."""
     table = np.zeros((len(_SUFFIXES), N_TAGS))
     for tag, preferred in _PREFERRED.items():
-        own = np.array([preferred.get(suffix, 0) for suffix in _SUFFIXES], dtype=np.float64)
-        table[:, tag] = (1 - noise) * own / own.sum() + noise / len(_SUFFIXES)
+        shares = np.array([preferred.get(suffix, 0) for suffix in _SUFFIXES], dtype=np.float64)
+        table[:, tag] = (1 - noise) * shares / shares.sum() + noise / len(_SUFFIXES)
     return table
 
 

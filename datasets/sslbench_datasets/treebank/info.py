@@ -49,7 +49,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         featurizer="pos47",
         protocol=(
             f"{_sizes('files', SAMPLE_FILES, SAMPLE_COUNTS)}; no official split, this one is"
-            f" sslbench's own; {_LEAVES}; {WORDS}"
+            f" that of sslbench; {_LEAVES}; {WORDS}"
         ),
         files=(SAMPLE, *REUTERS),
         options="sslbench_datasets.loading:TextOptions",

@@ -4,7 +4,7 @@ Source: M. Marcus, B. Santorini, M. A. Marcinkiewicz, Building a large annotated
 the Penn Treebank, 1993. Words and tags are the leaves of the trees, as in M. Collins,
 Discriminative training methods for hidden Markov models, 2002; Suzuki & Isozaki (2008) use the same
 sections. The tagged files (.pos) are split into other sentences (in the sample 94,200 tokens
-instead of 94,084, and quotes that end a sentence are sentences of their own).
+instead of 94,084, and quotes that end a sentence are separate sentences).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PARENTS = (
     *("parsed/mrg/wsj", "treebank_3/parsed/mrg/wsj"),
 )
 _HINT = (
-    "give the folder of the Penn Treebank's combined trees, which holds wsj/00 to wsj/24 with"
+    "give the folder of the Penn Treebank's combined trees, with wsj/00 to wsj/24 with"
     " .mrg files, with {flags} (tagged .pos files will not do)"
 )
 _FLAGS = "--data FOLDER or --set ptb.path=FOLDER"
@@ -102,8 +102,8 @@ def read_sections(
     """Read sections of a licence holder's Penn Treebank.
 
     ranges: first and last section of each corpus.
-    vocabularies: by column, used and extended.
-    flags: with which the user gives the folder, for messages.
+    vocabularies: vocabularies by column; they are extended.
+    flags: the options that name the folder, for messages.
     Returns the corpora, and the sha256 of the bytes of all files read, in order.
     UserError for a missing folder or section or a malformed file.
     """
@@ -120,7 +120,7 @@ def read_sections(
 def find_sections(root: Path, flags: str = _FLAGS) -> dict[int, list[Path]]:
     """The .mrg files of each of the sections 0 to 24, by name.
 
-    flags: as in `read_sections`.
+    flags: see `read_sections`.
     UserError for a missing folder, a folder without sections, and a missing section.
     """
     hint = _HINT.format(flags=flags)
@@ -144,9 +144,9 @@ def tree_files(folder: Path) -> list[Path]:
 
 
 def _dataset(
-    name: str, splits: Mapping[str, Corpus], sha256: str, own: str, home: DataHome
+    name: str, splits: Mapping[str, Corpus], sha256: str, user_file: str, home: DataHome
 ) -> Dataset:
-    """own: file of external text of the user, or "".  home: of the external text."""
+    """user_file: external text of the user, or "".  home: data home of the external text."""
     words = {"word": splits["train"].column("word").vocabulary}
     return Dataset(
         name=name,
@@ -154,6 +154,6 @@ def _dataset(
         metric="accuracy",
         encoding=None,
         splits=splits,
-        external=partial(tokenized_text, home, words, own),
-        metadata={"sha256": sha256, **text_metadata(own, home)},
+        external=partial(tokenized_text, home, words, user_file),
+        metadata={"sha256": sha256, **text_metadata(user_file, home)},
     )

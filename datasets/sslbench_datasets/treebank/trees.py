@@ -2,7 +2,7 @@
 
 Source: A. Bies et al., Bracketing guidelines for Treebank II style Penn Treebank project, 1995.
 ``( (S (NP (DT the) (NN board)) ...) )``: the outermost bracket may lack a label, white space is
-free, a file holds any number of trees. A leaf is ``(TAG word)``, brackets in the text are -LRB- and
+free, a file has any number of trees. A leaf is ``(TAG word)``, brackets in the text are -LRB- and
 -RRB-. Each outermost bracket is one sentence. Words are not normalized (``1\\/2``).
 """
 
@@ -37,7 +37,8 @@ def read_trees(
     Leaves tagged EMPTY are left out, and trees without other leaves. Of an ambiguous tag
     (``JJ|NN``: the annotators did not decide) the first is used.
 
-    vocabularies: by column, used and extended; splits share those of one dict. Default: new ones.
+    vocabularies: vocabularies by column; they are extended, so that splits share them. Default:
+        new ones.
     skip: outermost labels of trees to leave out.
     UserError with file and line for: a byte that is not UTF-8, NUL, a bracket that is not closed
     (the line where its tree starts) or not opened, a word without tag or a tag without word, text

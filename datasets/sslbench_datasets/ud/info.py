@@ -1,6 +1,6 @@
 """Registrations of ten Universal Dependencies treebanks, tagged with 12 universal tags.
 
-The languages are those of He, Gillenwater & Taskar (2013); their own treebanks (CoNLL-X,
+The languages are those of He, Gillenwater & Taskar (2013); their treebanks (CoNLL-X,
 CoNLL-2007, Penn) are licensed.
 """
 
@@ -59,8 +59,8 @@ class Treebank:
 
     Attributes
     ----------
-    code: of the language.
-    files: by split, in the order in which `ud.load.load_treebank` pools them.
+    code: code of the language.
+    files: files by split, in the order in which `ud.load.load_treebank` pools them.
     counts: (sentences, syntactic words) by split.
     """
 

@@ -108,21 +108,21 @@ def describe(spec: Any) -> str:
 
 
 def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
-    """What `sslbench.experiment.checks.forecast` says in one line; [] without a forecast."""
-    from sslbench.experiment.checks.foretold import foretold
+    """The forecast of harm of a method in one line; [] without a forecast."""
+    from sslbench.experiment.checks.recorded_forecast import recorded_forecast
 
-    found = foretold(trace)
-    if found is None:
+    forecast = recorded_forecast(trace)
+    if forecast is None:
         return []
-    taught, known = (f"{100 * share:.1f} %" for share in (found.taught_right, found.model_right))
-    expected = "a gain is expected" if found.value > 0 else "harm is expected"
-    if abs(found.value) <= 2 * found.error:
+    method_right, model_right = (
+        f"{100 * share:.1f} %" for share in (forecast.taught_right, forecast.model_right)
+    )
+    expected = "a gain is expected" if forecast.value > 0 else "harm is expected"
+    if abs(forecast.value) <= 2 * forecast.error:
         expected = "neither gain nor harm is clear"
-    return [
-        f"forecast: {printable(method)} {found.value:+.2f} +- {found.error:.2f} (-1 to 1: what it"
-        f" teaches, against held-out labels; right: {taught}, of the model's own {known}):"
-        f" {expected}"
-    ]
+    number = f"{forecast.value:+.2f} +- {forecast.error:.2f}"
+    right = f"right on held-out tokens: {method_right}, supervised {model_right}"
+    return [f"forecast: {printable(method)} {number} (-1 to 1; {right}): {expected}"]
 
 
 def _finished(record: RunRecord) -> str:

@@ -30,7 +30,7 @@ _JOBS = click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs
 
 @click.group("suite")
 def command() -> None:
-    """Run all that a board consists of, by one file, and make its tables and page.
+    """Run a leaderboard from a TOML file: status and cost, missing runs, page.
 
     FILE is a suite file, or the name of one in leaderboards/suites.
     """
@@ -41,7 +41,7 @@ def command() -> None:
 @_JOBS
 @click.option("--cells", "each", is_flag=True, help="A line for every cell, in the order of runs.")
 def show(file: str, jobs: int, each: bool) -> None:
-    """Show the cells, which of them there are, and what the others will cost."""
+    """List the cells: done, missing, estimated cost."""
     from sslbench.experiment.planning.price import Prices
     from sslbench.suite.cells import in_order
 
@@ -102,9 +102,9 @@ def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
 @click.option("--retry", is_flag=True, help="Run again what failed earlier.")
 @click.pass_context
 def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **given: Any) -> None:
-    """Run the cells that are missing or stale: a draw of everything before the next of anything.
+    """Run missing and stale cells, one seed at a time across all cells.
 
-    Within a draw the cheap ones come first. Stopped at any moment, the same command goes on.
+    Within a seed the cheap ones come first. Safe to interrupt; run it again to resume.
     """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.cli.run import run_shown, summary
@@ -184,7 +184,7 @@ def report(
 def _board(
     suite: Suite, cells: Sequence[Cell], records: Sequence[RunRecord]
 ) -> tuple[Board, Sources, list[str]]:
-    """The board, what its page tells besides, and what `--check` has to complain of."""
+    """The board, extra page content, and problems that `--check` reports."""
     from sslbench.experiment.identity.versions import stale_runs
     from sslbench.plugins import registry
     from sslbench.report.ledger import read_ledger, wrong_lines

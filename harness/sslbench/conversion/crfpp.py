@@ -97,8 +97,8 @@ def read_text_model(lines: Lines, columns: Sequence[str] | None) -> Dump:
 
 
 def _pair(line: str, separator: str) -> tuple[str, str]:
-    name, found, rest = line.partition(separator)
-    if not found:
+    name, colon, rest = line.partition(separator)
+    if not colon:
         raise UserError(f"{line!r} is no 'name{separator} value'")
     return name.strip(), rest.strip()
 
@@ -118,13 +118,13 @@ def _feature(line: str) -> tuple[int, str]:
 
 def _template(line: str, columns: Sequence[str]) -> _Line:
     """The line B has no values: its weights are those of all transitions."""
-    found = parse_line(line, columns)
-    if not found:
+    templates = parse_line(line, columns)
+    if not templates:
         if "%" in line:
             raise UserError(f"cannot read the template {line!r}")
         return _Line(Template(()), line, (), "")
     start, *separators = _between(line)
-    return _Line(found[0], start, tuple(separators[:-1]), separators[-1] if separators else "")
+    return _Line(templates[0], start, tuple(separators[:-1]), separators[-1] if separators else "")
 
 
 def _between(line: str) -> list[str]:

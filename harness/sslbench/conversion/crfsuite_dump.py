@@ -21,10 +21,10 @@ _ARROW = " --> "
 def read_dump(lines: Lines, columns: Sequence[str] | None) -> Dump:
     """The model of a dump whose attributes are named ``column[offset]|...=value|...``.
 
-    These are the names that ``sslbench convert`` writes, and those of CRFsuite's own examples.
+    These are the names that ``sslbench convert`` writes, and those of the examples of CRFsuite.
     Weights have the six decimals of the dump.
 
-    columns: that the tagger reads; None = those of the attributes, in their order.
+    columns: names of the columns that the tagger reads; None = those of the attributes, in order.
     UserError for a file that is none, and for attributes with other names.
     """
     for _ in lines.until("}"):  # the header
@@ -42,11 +42,11 @@ def read_dump(lines: Lines, columns: Sequence[str] | None) -> Dump:
         dump.transitions[label_of[source], label_of[target]] = weight
     dump.start, dump.stop = np.zeros(len(dump.labels)), np.zeros(len(dump.labels))
     for source, target, weight in _weights(lines, "STATE_FEATURES = {", parsed, label_of):
-        found = parsed[source]
-        if found is None:
+        ways_of = parsed[source]
+        if ways_of is None:
             (dump.start if source == FIRST else dump.stop)[label_of[target]] = weight
             continue
-        template, ways = found
+        template, ways = ways_of
         for values in ways:
             dump.states[template][values][label_of[target]] += weight
     return dump
@@ -61,10 +61,10 @@ def _begin(lines: Lines, title: str) -> None:
 def _names(lines: Lines, title: str) -> Iterator[str]:
     _begin(lines, title)
     for number, line in enumerate(lines.until("}")):
-        found = _NAMED.fullmatch(line)
-        if not found or int(found[1][:12]) != number:
+        entry = _NAMED.fullmatch(line)
+        if not entry or int(entry[1][:12]) != number:
             raise UserError(f"{line!r} is not number {number} and a name")
-        yield found[2]
+        yield entry[2]
 
 
 def _weights(
@@ -88,7 +88,7 @@ def _weights(
 
 def _attribute(name: str, columns: Sequence[str] | None) -> tuple[Template, list[Values]]:
     """Template and values of an attribute."""
-    text, found, value = name.partition("=")
+    text, equals, value = name.partition("=")
     try:
         template = Template.parse(text, columns)
     except UserError as problem:
@@ -98,6 +98,6 @@ def _attribute(name: str, columns: Sequence[str] | None) -> tuple[Template, list
         ) from None
     if not template.atoms:
         return template, [()]
-    if not found:
+    if not equals:
         raise UserError(f"attribute {name!r} has no value")
     return template, splits(value, ["|"] * (len(template.atoms) - 1))

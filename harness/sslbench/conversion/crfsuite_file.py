@@ -92,7 +92,7 @@ def _chunk(name: bytes, count: int, data: bytes) -> bytes:
 def _references(name: bytes, counts: I64, first: int, offset: int) -> bytes:
     """A chunk of numbers of features: counts[i] consecutive ones for item i, from `first` on.
 
-    offset: of the chunk in the file.
+    offset: offset of the chunk in the file.
     """
     n, total = len(counts), int(counts.sum())
     starts = np.cumsum(counts + 1) - (counts + 1)  # a count before the numbers of each item

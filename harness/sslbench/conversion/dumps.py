@@ -30,9 +30,9 @@ def _weights() -> defaultdict[Template, dict[Values, dict[int, float]]]:
 class Dump:
     """A first-order CRF as text.
 
-    states: by template and values, the weight by label.  edges: likewise by code a*L + b of a
+    states: weight by label, by template and values.  edges: weight by code a*L + b of a
     transition.  start, stop: float64[L], weights of the first and of the last label; None = none.
-    columns: that the templates read.
+    columns: names of the columns that the templates read.
     """
 
     labels: list[str]
@@ -56,7 +56,7 @@ class Dump:
 class Lines:
     """The lines of a dump, read once, with the place for errors.
 
-    number: of the last line read, from 1.
+    number: number of the last line read, from 1.
 
     UserError, from the constructor, for a file that is missing, too large, binary or not UTF-8.
     """

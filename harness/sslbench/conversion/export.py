@@ -1,4 +1,4 @@
-"""A saved tagger as a model of CRFsuite, and the attributes that the model knows of a text."""
+"""Write a saved tagger as a model of CRFsuite, and a text as attributes of that model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.run.saved import SavedTagger
 
 FIRST, LAST = "__BOS__", "__EOS__"
-"""Attributes of the first and of the last token of a sentence, as CRFsuite's own templates."""
+"""Attributes of the first and of the last token of a sentence, as in the templates of CRFsuite."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class Exported:
     @cached_property
     def names(self) -> list[str]:
         """The text of each attribute; of equal ones, such as a|b, c and a, b|c, with a number."""
-        found: dict[str, None] = dict.fromkeys((FIRST, LAST))
+        names: dict[str, None] = dict.fromkeys((FIRST, LAST))
         for number in range(self.crf.index.n_node):
             name = self.crf.index.node_text(number)
-            while name in found:
+            while name in names:
                 name += f"#{number}"
-            found[name] = None
-        return list(found)[2:]
+            names[name] = None
+        return list(names)[2:]
 
     def attributes(self, corpus: Corpus) -> list[list[str]]:
         """The names of the attributes of each token; those that the model lacks are left out."""

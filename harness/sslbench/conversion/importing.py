@@ -35,13 +35,13 @@ def import_dump(path: Path, out: Path, columns: Sequence[str] | None = None) -> 
     crf.save(out)
     scheme = detect_scheme([dump.labels])
     is_spans = scheme == "IOB2" and any("-" in label for label in dump.labels)
-    facts = TrainingCorpus(
+    corpus = TrainingCorpus(
         (*dump.columns, "label"),
         "spans" if is_spans else "tagging",
         "IOB2" if is_spans else None,
         "IOB2" if is_spans else None,
     )
-    add_facts(out, {"corpus": msgspec.to_builtins(facts)})
+    add_facts(out, {"corpus": msgspec.to_builtins(corpus)})
     return crf
 
 

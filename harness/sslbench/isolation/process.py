@@ -230,7 +230,7 @@ class MethodProcess:
                 raise MemoryError(found.message)
             raise MethodError(found.message, found.lines)
         if not isinstance(found, answer):
-            raise MethodError("the method's process gave another answer than it was asked for")
+            raise MethodError("unexpected reply from the method's process")
         return found
 
 

@@ -18,9 +18,9 @@ class Column:
 
     Attributes
     ----------
-    dataset, task, metric: of the dataset.  size: of the labeled sample, as text.
-    protocol: all of it, in words.
-    table: the runs; None = there are none yet.
+    dataset, task, metric: name, task and primary metric of the dataset.
+    size: size of the labeled sample as text.  protocol: the whole protocol in words.
+    table: the table of the runs; None = there are no runs.
     """
 
     dataset: str
@@ -37,10 +37,10 @@ class Place:
 
     Attributes
     ----------
-    row: of the table; None = no run.
-    gap: why the place has no score, in few words; "" = it has one.
+    row: the row of the table; None = there is no run.
+    gap: the reason why there is no score, in a few words; "" = there is one.
     stale: whether a run is of an earlier version of the code.
-    command: makes the runs.
+    command: the command that makes the runs.
     """
 
     row: Row | None
@@ -55,10 +55,12 @@ class Board:
 
     Attributes
     ----------
-    title, about: for the reader.
-    lines: names, the baselines first.  baselines: those of them that others are compared with.
-    places: by line and number of the column; a missing key = the method is not for the task.
-    gaps: what is missing, stale or failed, a line each.
+    title, about: texts for the reader.
+    lines: names of the lines, the baselines first.
+    baselines: the lines that others are compared with.
+    places: the places by line and number of the column; without a key the method does not support
+        the task.
+    gaps: missing, stale and failed runs, a line for each line in a column.
     """
 
     title: str

@@ -163,10 +163,10 @@ def baseline_of(row: Row, rows: Sequence[Row], baselines: Collection[str]) -> Ro
 
 def pair_p_values(rows: Sequence[Row], comparer: Comparer) -> dict[Pair, float] | None:
     """p of the methods for all pairs of ranked rows; None if a pair cannot be tested."""
-    found = {}
+    p_values = {}
     for a, b in pairs_of(sum(row.rank is not None for row in rows)):
         test = comparer.methods(run_pairs(rows[a], rows[b]))
         if test is None:
             return None
-        found[a, b] = test.p_value
-    return found
+        p_values[a, b] = test.p_value
+    return p_values

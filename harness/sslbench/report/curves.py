@@ -71,7 +71,7 @@ class Curve:
 
 def curves(tables: Sequence[Table]) -> list[Curve]:
     """A curve for each dataset, protocol and axis with at least two sizes."""
-    found = []
+    joined_curves = []
     for axis in (LABELED, UNLABELED):
         groups: dict[_Key, list[Table]] = defaultdict(list)
         for table in tables:
@@ -80,8 +80,8 @@ def curves(tables: Sequence[Table]) -> list[Curve]:
             joined = groups[dataset, data, protocol, metric]
             lines = curve_lines(joined, axis)
             if len({size for points in lines.values() for size, _, _ in points}) >= 2:
-                found.append(Curve(dataset, protocol, metric, axis, tuple(joined), lines))
-    return found
+                joined_curves.append(Curve(dataset, protocol, metric, axis, tuple(joined), lines))
+    return joined_curves
 
 
 def curve_lines(tables: Sequence[Table], axis: Axis = LABELED) -> dict[str, list[_Point]]:

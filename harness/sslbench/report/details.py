@@ -1,4 +1,4 @@
-"""What a page tells about one line in one column: a list of names and texts."""
+"""The details of one line in one column of a page: a list of names and texts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sslbench.engine.errors import printable
-from sslbench.experiment.checks.foretold import foretold
+from sslbench.experiment.checks.recorded_forecast import recorded_forecast
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Column, Place, cost, good_records
-from sslbench.report.gains import Parts, common
+from sslbench.report.gains import Parts
 from sslbench.report.ledger import Line
 from sslbench.report.rows import Row
 from sslbench.report.wording import all_notes, interval, p_text, percent
@@ -36,7 +36,7 @@ def details(
     if place.row is not None:
         row = place.row
         entries += [*_result(row, column), *_made(row), *_cost(row)]
-        entries += [(f"gain by {name}", _parts(found)) for name, found in parts.items() if found]
+        entries += [(f"gain by {name}", _parts(each)) for name, each in parts.items() if each]
         entries += _origin(row, stale)
     entries += [("in the paper", _printed(line)) for line in printed]
     entries.append(("command", place.command))
@@ -75,19 +75,23 @@ def _mean(records: Sequence[RunRecord], name: str) -> float | None:
 
 
 def _made(row: Row) -> Iterator[Entry]:
-    yield "parameters", [f"{name} = {value}" for name, value in common(row).items()]
     records = good_records(row)
+    names = sorted({name for record in records for name in record.params})
+    by_name = {name: [_short(record.params.get(name), 6) for record in records] for name in names}
+    for name, texts in by_name.items():
+        by_name[name] = texts[:1] if len(set(texts)) == 1 else texts
+    yield "parameters", [f"{name} = {', '.join(texts)}" for name, texts in by_name.items()]
     trials = records[0].tuning if records else []
     shown = []
     for trial in trials[:_TRIALS]:
-        values = ", ".join(f"{k} {_short(v)}" for k, v in trial.get("params", {}).items())
+        values = ", ".join(f"{k} {_short(v, 4)}" for k, v in trial.get("params", {}).items())
         score = trial.get("score")
         shown.append(f"{values}: {'failed' if score is None else percent(score)}")
     more = len(trials) - len(shown)
     yield "tuning trials", [*shown, *([f"and {more} more"] if more > 0 else [])]
     rounds = [len(r.trace["rounds"]) for r in records if isinstance(r.trace.get("rounds"), list)]
     yield "rounds", ", ".join(map(str, rounds))
-    forecasts = [told.value for r in records if (told := foretold(r.trace)) is not None]
+    forecasts = [each.value for r in records if (each := recorded_forecast(r.trace)) is not None]
     yield "forecast", ", ".join(f"{value:+.2f}" for value in forecasts)
     yield (
         "sentences",
@@ -98,8 +102,8 @@ def _made(row: Row) -> Iterator[Entry]:
     )
 
 
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def _short(value: object, digits: int) -> str:
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def _cost(row: Row) -> Iterator[Entry]:
@@ -115,7 +119,7 @@ def _cost(row: Row) -> Iterator[Entry]:
         for name, seconds in record.timing.items():
             if name not in ("tune_stored", "compile"):  # not spent in this run
                 phases.setdefault(name, []).append(seconds)
-    medians = {name: statistics.median(found) for name, found in phases.items()}
+    medians = {name: statistics.median(each) for name, each in phases.items()}
     longest = sorted(medians, key=lambda name: -medians[name])[:_PHASES]
     yield "phases", ", ".join(f"{name} {medians[name]:.2f} s" for name in longest)
 
@@ -142,9 +146,9 @@ def _origin(row: Row, stale: Collection[str]) -> Iterator[Entry]:
     )
     code = {name: version for run in runs for name, version in run.code.items()}
     yield "code", ", ".join(f"{name} {version[:8]}" for name, version in sorted(code.items()))
-    found = runs[0].environment if runs else {}
+    machine = runs[0].environment if runs else {}
     parts = ("cpu", "processor", "system")
-    yield "machine", ", ".join(str(found[name]) for name in parts if name in found)
+    yield "machine", ", ".join(str(machine[name]) for name in parts if name in machine)
     duplicates = runs[0].audit.get("duplicates", {}) if runs else {}
     yield "duplicates", ", ".join(f"{name} {count}" for name, count in duplicates.items() if count)
     lines = dict.fromkeys(line for run in runs for line in run.warnings)

@@ -7,7 +7,7 @@ residual, each divided by S n. They are unbiased for any distribution of D if dr
 are exchangeable (Hoeffding's decomposition).
 
 The half width of the interval is the modified large-sample one (Graybill and Wang 1980; Burdick and
-Graybill 1992), where each mean square has the t quantile of its own degrees of freedom:
+Graybill 1992), where each mean square has the t quantile of its degrees of freedom:
 
     h^2 = max(t_draws^2 a - c t^2 e, 0) + t_sentences^2 b,    c = 1 + (2 / (S - 1))^2
 
@@ -63,7 +63,9 @@ class Components:
 
 @dataclass(frozen=True)
 class MethodsTest(Paired):
-    """Comparison of two methods. seen: the smallest difference that is found four times in five."""
+    """Comparison of two methods. seen: the smallest difference that the test detects four times in
+    five.
+    """
 
     seen: float
 

@@ -1,7 +1,7 @@
-"""Texts from outside in each format of output: names, paths, labels and messages.
+"""Escape names, paths, labels and messages from outside for each format of output.
 
-`sslbench.engine.errors.printable` is that of terminals, of HTML (before the characters of markup
-are escaped) and of curves.
+`sslbench.engine.errors.printable` does so for terminals, HTML (before its markup is escaped) and
+curves.
 """
 
 from __future__ import annotations

@@ -9,29 +9,11 @@ import msgspec
 
 from sslbench.experiment.records.record import RunRecord
 
-_FIXED = (
-    "run_id",
-    "status",
-    "method",
-    "dataset",
-    "featurizer",
-    "model",
-    "params",
-    "labeled",
-    "unlabeled",
-    "seed",
-    "tune",
-    "tune_cpu",
-    "guard",
-    "primary_metric",
-    "wall_s",
-    "cpu_s",
-    "peak_rss_mb",
-    "error",
-)
-
-
 _PROTOCOL = ("labeled", "unlabeled", "seed", "tune", "tune_cpu")
+_FIXED = (
+    *("run_id", "status", "method", "dataset", "featurizer", "model", "params", *_PROTOCOL),
+    *("guard", "primary_metric", "wall_s", "cpu_s", "peak_rss_mb", "error"),
+)
 
 
 def flat_rows(records: Sequence[RunRecord]) -> tuple[list[str], list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Do forecasts tell the sign of the gain? The forecasts of runs against what came out.
+"""Do forecasts predict the sign of the gain? Forecasts of runs beside their gains.
 
 A cell is a run with a forecast and the run of the baseline on the same draw. Over the cells, a
 forecast is a good one if those with a gain have larger forecasts than those without: the area
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from sslbench.experiment.checks.foretold import foretold
+from sslbench.experiment.checks.recorded_forecast import recorded_forecast
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Board
 from sslbench.report.rows import successful
@@ -37,7 +37,7 @@ _SIDE, _LEFT, _TOP = 240.0, 60.0, 24.0  # of a panel, in pixels
 
 @dataclass(frozen=True)
 class Cell:
-    """forecast: see `Foretold`.  gain: over the baseline on the same draw, in points."""
+    """forecast: see `RecordedForecast`.  gain: over the baseline on the same draw, in points."""
 
     method: str
     forecast: float
@@ -46,15 +46,15 @@ class Cell:
 
 def board_cells(board: Board) -> list[Cell]:
     """The cells of a board, line by line."""
-    found: list[Cell] = []
+    cells: list[Cell] = []
     for name in board.lines:
         for number in range(len(board.columns)):
             row = board.score(name, number)
             rows = (board.score(other, number) for other in board.baselines)
             base = next((other for other in rows if other is not None), None)
             if row is not None and base is not None and row is not base:
-                found += cells_of(name, row.cells, base.cells)
-    return found
+                cells += cells_of(name, row.cells, base.cells)
+    return cells
 
 
 def cells_of(
@@ -66,12 +66,12 @@ def cells_of(
     """
     for seed in sorted(set(ours) & set(theirs)):
         run, base = ours[seed], theirs[seed]
-        found = foretold(run.trace)
-        if found is None or not (successful(run) and successful(base)):
+        forecast = recorded_forecast(run.trace)
+        if forecast is None or not (successful(run) and successful(base)):
             continue
         gain = 100 * ((run.score or 0.0) - (base.score or 0.0))
         if gain and "guard" not in run.trace:
-            yield Cell(name, found.value, gain)
+            yield Cell(name, forecast.value, gain)
 
 
 def auc(cells: Sequence[Cell]) -> float | None:
@@ -88,11 +88,11 @@ def roc(cells: Sequence[Cell]) -> list[tuple[float, float]]:
     """The curve: by threshold, from none to all cells, the share of losses and that of gains whose
     forecast reaches it.
     """
-    found = np.array([cell.forecast for cell in cells])
+    forecasts = np.array([cell.forecast for cell in cells])
     gains = np.array([cell.gain > 0 for cell in cells], dtype=bool)
     points = [(0.0, 0.0)]
-    for threshold in np.unique(found)[::-1]:
-        above = found >= threshold
+    for threshold in np.unique(forecasts)[::-1]:
+        above = forecasts >= threshold
         points.append((float(above[~gains].mean()), float(above[gains].mean())))
     return points
 

@@ -1,4 +1,4 @@
-"""Where a gain comes from, and how many labels it is worth."""
+"""Split a gain by kinds of tokens, and convert it to a number of labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, UNSEEN, added
-from sslbench.report.board import good_records
 from sslbench.report.rows import Row
 
 Parts = dict[str, tuple[float, float]]
@@ -16,8 +15,9 @@ Parts = dict[str, tuple[float, float]]
 def gain_parts(row: Row, base: Row, question: str) -> Parts:
     """By part: its share of the tokens, and what it adds to the gain in token accuracy, in points.
 
-    question: of `anatomy`. Over the seeds that both have. The parts add up to the gain; {} without
-    counts, or with other tokens.
+    question: a key of `anatomy`.
+    The parts are over the seeds that both rows have, and add up to the gain. Return {} without
+    counts, or if the test sets differ.
     """
     seeds = sorted(set(row.seeds) & set(base.seeds))
     records = [[each.cells[seed] for seed in seeds] for each in (row, base)]
@@ -62,19 +62,3 @@ def labels_worth(score: float, curve: Sequence[tuple[int, float]]) -> tuple[floa
             share = (score - low) / (high - low)
             return math.exp(math.log(size) + share * math.log(next_size / size)), ""
     return curve[-1][0], ">"
-
-
-def common(row: Row) -> dict[str, str]:
-    """The final parameters that all runs of a row share, and the others by seed."""
-    records = good_records(row)
-    names = sorted({name for record in records for name in record.params})
-    shown = {}
-    for name in names:
-        values = [_short(record.params.get(name)) for record in records]
-        same = len(set(values)) == 1
-        shown[name] = values[0] if same else ", ".join(values)
-    return shown
-
-
-def _short(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -37,7 +37,7 @@ def interval_of_metric(
 ) -> tuple[float, float, float]:
     """Mean of a metric over runs, less its mean over others, with the ends of its interval.
 
-    theirs: one for each of `ours`, of the same draw. Runs on several datasets have the mean over
+    theirs: a run for each of `ours`, on the same draw. Runs on several datasets have the mean over
     datasets and an interval over these. UserError without the metric, or if there is one number in
     all.
     """
@@ -69,20 +69,20 @@ def metric_values(records: Sequence[RunRecord], metric: str) -> F64:
         sums: F64 = counts * counts.shape[1]
         return sums
     try:
-        found = values(table, name)
+        values_of = values(table, name)
     except KeyError:
         scores = [record.metrics[split].get(name) for record in records]
         if None in scores:
             raise UserError(f"no metric {name!r} in the records") from None
-        found = np.array(scores, np.float64)[:, None]
-    percent: F64 = 100 * (1 - found) if metric.startswith("1-") else 100 * found
+        values_of = np.array(scores, np.float64)[:, None]
+    percent: F64 = 100 * (1 - values_of) if metric.startswith("1-") else 100 * values_of
     return percent
 
 
 def _mean(records: Sequence[RunRecord], dataset: str, metric: str) -> float:
     """Over the runs on a dataset."""
-    own = [record for record in records if record.spec.dataset == dataset]
-    return float(metric_values(own, metric).mean())
+    runs = [record for record in records if record.spec.dataset == dataset]
+    return float(metric_values(runs, metric).mean())
 
 
 def _of_mean(D: F64) -> tuple[float, float, float]:
@@ -118,7 +118,7 @@ def _of_shares(sides: Sequence[RunRecord], metric: str) -> tuple[float, float, f
     """
     split, _, name = metric.removeprefix("1-").rpartition(".")
     metrics = [record.metrics[split or "test"] for record in sides]
-    shares = np.array([found[name] for found in metrics], dtype=np.float64)
+    shares = np.array([each[name] for each in metrics], dtype=np.float64)
     if metric.startswith("1-"):
         shares = 1 - shares
     variance = sum(shares * (1 - shares) / [_sentences(record, metric) for record in sides])

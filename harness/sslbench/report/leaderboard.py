@@ -20,16 +20,17 @@ class Table:
 
     Attributes
     ----------
-    options: of the dataset, as text; see `leaderboard`.
-    protocol: as text.
+    options: the options of the dataset as text; see `leaderboard`.
+    protocol: the protocol as text.
     curve: the protocol without the labeled sample: tables that share it form a learning curve.
-    text_curve: the protocol without the amount of unlabeled text: likewise.
-    unlabeled_sentences: available to every method.
+    text_curve: the protocol without the amount of unlabeled text, for curves over it.
+    unlabeled_sentences: how many are available to every method.
     metric: the primary metric.
     data: hash of the data.
-    task: of the dataset.  labeled: size of the labeled sample, as it was asked for.
-    seeds: that the ranked rows share.
-    baselines: methods that others are compared with.
+    task: the task of the dataset.
+    labeled: the requested size of the labeled sample.
+    seeds: the seeds that all ranked rows have.
+    baselines: the methods that others are compared with.
     """
 
     dataset: str
@@ -62,11 +63,11 @@ def leaderboard(
 
     Of several runs of one cell (same row and seed) the newest counts.
 
-    baselines: methods that the others are compared with, the most wanted one first.
+    baselines: methods that the others are compared with, the preferred one first.
     stale: ids of the runs that are not of today's versions of the code.
-    wanted: by run id, the seeds that each row of its table should have; None = those over which
+    wanted: the seeds that each row of a table should have, by run id; None = those over which
         most runs can be compared.
-    options: those of a run's dataset that the heading of its table has; None = all.
+    options: selects the options of the dataset for the heading of a table; None = all.
     """
     shown = options or (lambda spec: spec.data.options)
     groups: dict[_TableKey, list[RunRecord]] = defaultdict(list)

@@ -2,8 +2,8 @@
 
     python -m sslbench.report.ledger replications/ledger.csv leaderboards/runs
 
-fills in the values, intervals and verdicts of the lines that name runs. A test holds each value to
-its records.
+fills in the values, intervals and verdicts of the lines that name runs. A test compares each
+value with its records.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    paper, table, row, column: where it stands.  printed: as printed.
+    paper, table, row, column: its place.  printed: its text.
     data: same = as in the paper; stand-in = other data in its place; licensed = the paper's, which
         may not be passed on.
-    metric: of our runs; "" = the primary one on test, "dev.f1" = of another part, "1-accuracy" =
-        one minus a metric, "predicted_chunks" = the sum of a count, "sd accuracy" = the standard
-        deviation over draws, "count" = a number that needs the files of a corpus. In percent, or as
-        a share where the paper prints one (.50, without % in the name of the column).
-    runs: ids of our runs, apart by a space; "A - B" = the mean of A less that of B.
+    metric: the metric of our runs; "" = the primary one on test, "dev.f1" = that of another part,
+        "1-accuracy" = one minus a metric, "predicted_chunks" = the sum of a count, "sd accuracy" =
+        the standard deviation over draws, "count" = a number that needs the files of a corpus. In
+        percent, or as a share where the paper prints one (.50, without % in the column).
+    runs: ids of our runs, separated by spaces; "A - B" = the mean of A less that of B.
     ours, low, high: our value and its 95 % interval, in the unit of the paper.
     margin: the largest difference that counts as none.
-    reason: one sentence.
+    reason: of the verdict, in one sentence.
     """
 
     paper: str
@@ -148,15 +148,15 @@ def filled(line: Line, records: Mapping[str, RunRecord]) -> Line:
     metric = line.metric.removeprefix(_SD)
     sides = [[records[run_id] for run_id in ids] for ids in (ours, theirs) if ids]
     if metric != line.metric:
-        found = np.array(interval_of_sd(metric_values(sides[0], metric)))
+        interval = np.array(interval_of_sd(metric_values(sides[0], metric)))
     else:
-        found = np.array(interval_of_metric(metric, *sides))
+        interval = np.array(interval_of_metric(metric, *sides))
     count = metric.rpartition(".")[2] in COUNTS
-    if not theirs:  # the normal approximation knows no bounds
-        found = np.clip(found, 0, None if count else 100)
+    if not theirs:  # the normal approximation has no bounds
+        interval = np.clip(interval, 0, None if count else 100)
     share = line.printed.startswith(".") and "%" not in line.column
     digits = 1 if count else 3 if share else 2
-    shown = [f"{value / 100 if share else value:.{digits}f}" for value in found]
+    shown = [f"{value / 100 if share else value:.{digits}f}" for value in interval]
     line = msgspec.structs.replace(line, ours=shown[0], low=shown[1], high=shown[2])
     return msgspec.structs.replace(line, verdict=verdict(line))
 
@@ -197,8 +197,8 @@ def _read_unchecked(path: Path) -> list[Line]:
     """Lines whose values and verdicts are about to be replaced."""
     rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
     blank = {"ours": "", "low": "", "high": "", "verdict": "open"}
-    kept = [row | blank if row["runs"] and row["metric"] != COUNT else row for row in rows]
-    return [msgspec.convert(row, Line) for row in kept]
+    cleared = [row | blank if row["runs"] and row["metric"] != COUNT else row for row in rows]
+    return [msgspec.convert(row, Line) for row in cleared]
 
 
 if __name__ == "__main__":

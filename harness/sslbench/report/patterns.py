@@ -40,7 +40,7 @@ def patterns(
     """All patterns that occur, sorted by the errors of the first system, descending.
 
     gold, systems: (label names, int[N] codes into them) each.  offsets: int64[S + 1].
-    encoding: of the labels; None = every token is a unit.
+    encoding: scheme of the labels; None = every token is a unit.
     """
     kinds = Vocabulary()
     units = _units(gold, offsets, encoding, kinds)

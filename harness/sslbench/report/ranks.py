@@ -47,8 +47,8 @@ def ranked(rows: Sequence[Row]) -> list[Row]:
 def with_groups(rows: Sequence[Row], p_values: Mapping[Pair, float]) -> list[Row]:
     """Rows with rank intervals and letters.
 
-    p_values: of all pairs of ranked rows; corrected here by Holm's method, so that with probability
-    95 % all rank intervals contain the ranks of the expected scores.
+    p_values: p by pair, for all pairs of ranked rows; they are corrected here by Holm's method, so
+        that with probability 95 % all rank intervals contain the ranks of the expected scores.
     """
     pairs = sorted(p_values)
     corrected = holm([p_values[pair] for pair in pairs])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sslbench.engine.errors import printable
+from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import write_atomically
 from sslbench.report.board import Board
 from sslbench.report.escape import csv_cell, latex_text, markdown_text
@@ -19,19 +19,18 @@ from sslbench.report.rows import Row
 from sslbench.report.wording import (
     HEADINGS,
     LEGEND,
-    NUMERIC,
-    SHORT,
-    WRAPPED,
     about,
     cells,
     head,
     heading,
     notes,
+    percent,
     power,
     remarks,
-    short_cells,
-    short_head,
 )
+
+#: columns of a summary, as in `overview_table`
+SUMMARY = ("method", "mean gain", "group", "CPU s")
 
 
 def board_files(board: Board, name: str, sources: Sources) -> dict[str, bytes]:
@@ -69,15 +68,13 @@ def markdown(board: Board, summary: str = "") -> str:
     lines = [f"# {markdown_text(board.title)}", ""]
     lines += [f"{markdown_text(text)}\n" for text in (board.about, summary) if text]
     for size in board.sizes:
-        names, _ = grid(board, size)
-        if len(names) > 1:
+        if sum(column.size == size for column in board.columns) > 1:
             lines += [f"## {markdown_text(size)} labeled", ""]
             lines += [*means(board, size), "", *scores(board, size), ""]
     for table in board.tables:
         lines += [f"## {markdown_text(heading(table))}", "", markdown_text(about(table)), ""]
-        lines.append(_line([markdown_text(cell) for cell in head(table)]))
-        lines.append(_line(["---:" if i in NUMERIC else ":---" for i in range(len(HEADINGS))]))
-        lines += [_line([markdown_text(cell) for cell in cells(row, table)]) for row in table.rows]
+        numeric = [each.numeric for each in HEADINGS]
+        lines += markdown_table(head(table), [cells(row, table) for row in table.rows], numeric)
         lines += ["", markdown_text(power(table)), ""]
     lines += [f"- {markdown_text(line)}" for line in [*board.gaps, *LEGEND]]
     return "\n".join(lines) + "\n"
@@ -85,8 +82,19 @@ def markdown(board: Board, summary: str = "") -> str:
 
 def means(board: Board, size: str) -> list[str]:
     """The means over datasets at a size as lines of Markdown."""
-    found = overview(board, size)
-    return markdown_table(*overview_table(found)) if len(found.columns) > 1 else []
+    view = overview(board, size)
+    return markdown_table(*overview_table(view)) if len(view.columns) > 1 else []
+
+
+def summary(board: Board, size: str, names: Sequence[str]) -> list[str]:
+    """The means of some lines in four columns of Markdown; UserError for a line without means."""
+    headings, rows = overview_table(overview(board, size))
+    unknown = set(names) - {row[0] for row in rows}
+    if unknown:
+        raise UserError(f"no means of {', '.join(sorted(unknown))} at {size} labeled")
+    shown = [headings.index(name) for name in SUMMARY if name in headings]
+    texts = [[row[i] for i in shown] for row in rows if row[0] in names]
+    return markdown_table([headings[i] for i in shown], texts)
 
 
 def scores(board: Board, size: str) -> list[str]:
@@ -95,10 +103,18 @@ def scores(board: Board, size: str) -> list[str]:
     return markdown_table(["method", *names], rows)
 
 
-def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of Markdown; all columns but the first are numbers."""
-    lines = [_line(list(map(markdown_text, names))), _line([":---", *["---:"] * (len(names) - 1)])]
-    return [*lines, *(_line(list(map(markdown_text, row))) for row in rows)]
+def markdown_table(
+    names: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] = ()
+) -> list[str]:
+    """Lines of Markdown. numeric: which columns are numbers; () = all but the first."""
+    right = numeric or [False, *[True] * (len(names) - 1)]
+    rule = _line(["---:" if each else ":---" for each in right])
+    escaped = [_line([markdown_text(text) for text in row]) for row in [names, *rows]]
+    return [escaped[0], rule, *escaped[1:]]
+
+
+def _line(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(texts) + " |"
 
 
 def grid(board: Board, size: str) -> tuple[list[str], list[list[str]]]:
@@ -107,13 +123,13 @@ def grid(board: Board, size: str) -> tuple[list[str], list[list[str]]]:
     with_mean = len(view.columns) > 1
     names = ["mean rank"] * with_mean + [board.columns[i].dataset for i in view.columns]
     rows = []
-    for line in board.lines:
-        found = [board.score(line, i) for i in view.columns]
-        if not any((line, i) in board.places for i in view.columns):
-            continue
-        mean = f"{view.ranks[view.lines.index(line)]:.2f}" if line in view.lines else ""
-        texts = ["" if row is None else f"{100 * (row.mean or 0):.2f}" for row in found]
-        rows.append([line, *[mean] * with_mean, *texts])
+    for name in board.lines:
+        if any((name, i) in board.places for i in view.columns):
+            means_of = view.line(name)
+            mean = "" if means_of is None else f"{means_of.rank:.2f}"
+            cells_of = [board.score(name, i) for i in view.columns]
+            texts = ["" if row is None else percent(row.mean or 0) for row in cells_of]
+            rows.append([name, *[mean] * with_mean, *texts])
     return names, rows
 
 
@@ -142,10 +158,12 @@ def plain(tables: Sequence[Table], width: int = 100) -> str:
 
 
 def _plain_table(table: Table, width: int) -> str:
-    given = [short_head(table), *(short_cells(row, table) for row in table.rows)]
+    shown = [i for i, each in enumerate(HEADINGS) if each.short]
+    heads = [HEADINGS[i].short.format(metric=table.metric) for i in shown]
+    given = [heads, *([cells(row, table)[i] for i in shown] for row in table.rows)]
     rows = [list(map(printable, row)) for row in given]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    name = SHORT.index(WRAPPED[0])
+    name = heads.index("method")
     others = sum(widths) - widths[name] + 2 * len(widths)
     widths[name] = max(12, min(widths[name], width - others))
     lines = textwrap.wrap(printable(heading(table)), width)
@@ -213,7 +231,3 @@ def _flat(table: Table, row: Row) -> dict[str, Any]:
         values |= {"low_taggers": row.taggers.low, "high_taggers": row.taggers.high}
         values["p_taggers"] = row.taggers.p_value
     return values
-
-
-def _line(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(texts) + " |"

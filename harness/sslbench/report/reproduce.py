@@ -29,7 +29,8 @@ class Commands:
     ) -> str:
         """`sslbench run` for these seeds.
 
-        path: of the data, if they are the user's own.  text: the source of the text is known.
+        path: of the user's files; None = a registered dataset.
+        text: whether to name the source of the unlabeled text.
         """
         protocol = spec.protocol
         words = ["sslbench", "run", "--method", spec.method]
@@ -53,11 +54,11 @@ class Commands:
         return shlex.join([*words, "--featurizer", spec.featurizer, "--model", spec.model])
 
     def _data(self, spec: RunSpec, path: str | None) -> list[str]:
-        own = ["--data", path] if path else []
+        files = ["--data", path] if path else []
         if spec.data.columns is not None:
-            return [*own, "--columns", ",".join(spec.data.columns)]
+            return [*files, "--columns", ",".join(spec.data.columns)]
         settings = self._settings(f"{spec.dataset}.", changed_options(spec, self._plugins), {})
-        return ["--dataset", spec.dataset, *own, *settings]
+        return ["--dataset", spec.dataset, *files, *settings]
 
     def _defaults(self, method: str) -> dict[str, Any]:
         try:

@@ -22,8 +22,9 @@ _HASHED = (("featurizer_digest", "templates"), ("search", "search space"), ("gua
 
 
 class RowKey(NamedTuple):
-    """What makes two runs one row; params: names and values as JSON, ascending by name.
+    """Runs with equal keys are one row.
 
+    params: names and values as JSON, ascending by name.
     featurizer_digest, search: see `RunSpec`.  guard: hash of the guard; "" = none.
     """
 
@@ -43,22 +44,25 @@ class Row:
     Attributes
     ----------
     name: the method, with what distinguishes it from other rows of the table.
-    params: as text, ascending by name.
-    mean, sd: of the primary metric over `counted`, in [0, 1]; None without enough runs.
-    seeds: with a successful run.  scores: primary metric of each.
+    params: the parameters as text, ascending by name.
+    mean, sd: mean and standard deviation of the primary metric over `counted`, in
+        [0, 1]; None without enough runs.
+    seeds: the seeds with a successful run.  scores: the primary metric of each.
     counted: the seeds that mean, sd, rank and comparison rest on.
     repeats: number of runs that are the same as another one and not counted.
     missing: seeds that the ranked rows share and this one lacks.  failed: number of failed runs.
     wall_s, cpu_s, peak_rss_mb: medians over successful runs, in seconds and MiB.
-    labeled_sentences: of the labeled sample.  codes: hashes of the code of its runs.
+    labeled_sentences: size of the labeled sample.  codes: hashes of the code of its runs.
     trials, tune_cpu_s: tuning trials of all runs (shared ones once), their CPU seconds.
-    notes: what a reader should know.  stale: whether a run is of an earlier version
-        of the code.
+    notes: remarks for the reader.
+    stale: whether a run is of an earlier version of the code.
     rank: 1 = best of the rows with all shared seeds; None = not one of these.
-    rank_low, rank_high: the ranks that pairwise tests leave open; None without them.
-    group: rows with a letter in common cannot be told apart; "" without pairwise tests.
-    paired: the methods, compared with the baseline on common seeds.  p_holm: corrected for the
-        table.  taggers, taggers_holm: likewise for these taggers.  draws: of the comparison.
+    rank_low, rank_high: lowest and highest rank that pairwise tests allow; None without them.
+    group: rows with a letter in common do not differ significantly; "" without pairwise tests.
+    paired: test of the methods against the baseline on common seeds.
+    p_holm: its p, corrected for the table.
+    taggers, taggers_holm: the same for these taggers.
+    draws: number of draws in the comparison.
     """
 
     name: str
@@ -143,7 +147,7 @@ def row_names(keys: Collection[RowKey]) -> dict[RowKey, str]:
     """Short names of rows.
 
     The method, "guarded" if it is; featurizer and model if they differ among `keys`; the parameters
-    that differ among the keys of the method; hashes if nothing else tells two rows apart.
+    that differ among the keys of the method; hashes if nothing else distinguishes two rows.
     """
     varied = [part for part in ("featurizer", "model") if len({getattr(k, part) for k in keys}) > 1]
     methods: dict[str, list[RowKey]] = defaultdict(list)
@@ -185,8 +189,8 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row
     """A row without rank and comparison; shared: the seeds of the ranked rows."""
     good = {seed: cells[seed] for seed in sorted(cells) if successful(cells[seed])}
     missing = tuple(seed for seed in shared if seed not in good)
-    own = [seed for seed in good if seed in shared] if not missing else list(good)
-    counted = distinct([(seed, fingerprint(good[seed])) for seed in own])
+    usable = [seed for seed in good if seed in shared] if not missing else list(good)
+    counted = distinct([(seed, fingerprint(good[seed])) for seed in usable])
     scores = {seed: record.score or 0.0 for seed, record in good.items()}
     values = [scores[seed] for seed in counted]
     sizes = [record.data.get("sentences", {}).get("labeled") for record in good.values()]
@@ -201,7 +205,7 @@ def make_row(name: str, key: RowKey, cells: Cells, shared: Sequence[int]) -> Row
         seeds=tuple(good),
         scores=tuple(scores.values()),
         counted=counted,
-        repeats=len(own) - len(counted),
+        repeats=len(usable) - len(counted),
         missing=missing,
         failed=sum(record.status != "ok" for record in cells.values()),
         wall_s=_median(record.wall_s for record in good.values()),
@@ -257,9 +261,10 @@ def _notes(
         same = [seed for seed in good if fingerprint(good[seed]) is not None]
         if len(same) > 1:
             notes.append(f"{len(same)} identical runs counted once")
-    kept = [s for s, record in good.items() if _guard_kept(record) == "baseline"]
-    if kept:
-        notes.append(f"the guard kept the baseline: seeds {', '.join(map(str, kept))}")
+    baseline = [s for s, record in good.items() if _guard_chose(record) == "baseline"]
+    if baseline:
+        seeds = ", ".join(map(str, baseline))
+        notes.append(f"the guard kept the baseline: seeds {seeds}")
     if any(record.tuned.status == "untuned" for record in good.values()):
         notes.append("untuned")
     if any(record.audit.get("dev_labels") for record in good.values()):
@@ -269,10 +274,10 @@ def _notes(
     return tuple(notes)
 
 
-def _guard_kept(record: RunRecord) -> str | None:
-    """What the guard kept; None without one, or with one for each fold."""
-    kept: str | None = record.trace.get("guard", {}).get("kept")
-    return kept
+def _guard_chose(record: RunRecord) -> str | None:
+    """The choice of the guard; None without one, or with one for each fold."""
+    choice: str | None = record.trace.get("guard", {}).get("kept")
+    return choice
 
 
 def marked(row: Row, stale: Collection[str]) -> Row:

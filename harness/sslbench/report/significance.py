@@ -26,7 +26,7 @@ RANDOMIZATIONS = 9_999
 RANDOM_SEED = 20_080_615  # fixed: equal records give equal tables
 LEVEL = 0.05
 _BLOCK_CELLS = 2**22  # entries of random swaps that are float64 at a time
-_KEPT_CELLS = 2**27  # most entries that are kept for the next comparison, as int8
+_CACHED_CELLS = 2**27  # most entries that are cached for the next comparison, as int8
 _ROUNDING = 1e-12  # sums of counts are exact, their ratios are rounded: the tolerance is for ties
 
 
@@ -50,9 +50,9 @@ class Paired:
 def count_table(records: Sequence[RunRecord], split: str = "test") -> CountTable:
     """The counts of the records, rows int64[seeds, sentences, k].
 
-    Where seeds have test sentences of their own, the sentences are those of all seeds, and the
-    counts of a seed are 0 for those that it lacks: they change no sum. `RunRecord.sentence_ids`
-    tells which ones are the same; without it, the sentences of different test sets all differ.
+    Where test sentences depend on the seed, the sentences are those of all seeds, and the counts
+    of a seed are 0 for those that it lacks: they change no sum. `RunRecord.sentence_ids` says
+    which ones are the same; without it, the sentences of different test sets all differ.
     UserError if the records differ in fields, or have other sentences than they should.
     """
     tables = [SentenceCounts.from_lists(record.counts[split]).table() for record in records]
@@ -82,11 +82,11 @@ def _aligned(tables: Sequence[CountTable], numbers: Sequence[I64]) -> list[Count
     """The tables with a row for each sentence of any of them, in the order of their numbers."""
     everything = np.unique(np.concatenate(numbers))
     aligned = []
-    for table, own in zip(tables, numbers, strict=True):
-        if len(own) != len(table.rows):
+    for table, order in zip(tables, numbers, strict=True):
+        if len(order) != len(table.rows):
             raise UserError("the runs have different sentences or counts")
         rows = np.zeros((len(everything), table.rows.shape[1]), dtype=np.int64)
-        rows[np.searchsorted(everything, own)] = table.rows
+        rows[np.searchsorted(everything, order)] = table.rows
         aligned.append(CountTable(table.fields, rows))
     return aligned
 
@@ -96,7 +96,7 @@ def compare_taggers(
 ) -> Paired:
     """Paired approximate randomization test (Noreen 1989), and the interval that it gives.
 
-    a, b: int64[seeds, sentences, k], the seeds and sentences of both in the same order.
+    a, b: counts int64[seeds, sentences, k] with seeds and sentences in the same order.
 
     Under the null hypothesis A and B may be swapped on any sentence, in all its seeds at once.
     p = (1 + number of swaps with |difference| >= observed) / (1 + number of swaps). The hypothesis
@@ -190,13 +190,13 @@ def _difference(sums_a: F64 | I64, sums_b: F64 | I64, fields: Sequence[str], met
 
 def _random_swaps(n_swaps: int, n_sentences: int) -> Iterable[NDArray[np.int8]]:
     """Which sentences each swap changes, int8[swaps, sentences] in blocks of rows."""
-    if n_swaps * n_sentences <= _KEPT_CELLS:
-        return _kept_swaps(n_swaps, n_sentences)
+    if n_swaps * n_sentences <= _CACHED_CELLS:
+        return _cached_swaps(n_swaps, n_sentences)
     return _new_swaps(n_swaps, n_sentences)
 
 
 @lru_cache(maxsize=1)
-def _kept_swaps(n_swaps: int, n_sentences: int) -> list[NDArray[np.int8]]:
+def _cached_swaps(n_swaps: int, n_sentences: int) -> list[NDArray[np.int8]]:
     """For the next comparison: those of a table mostly have the same number of sentences."""
     return list(_new_swaps(n_swaps, n_sentences))
 

@@ -21,9 +21,9 @@ _SHOWN = ("done", "stale", "failed")
 def suite_board(
     suite: Suite, cells: Sequence[Cell], stale: Collection[str], plugins: Registry
 ) -> Board:
-    """Ranks are over all draws that the file asks for: a row that lacks one has neither.
+    """Make the board of a suite. A row that lacks a draw of the file has no rank.
 
-    cells: with their records.  stale: run ids.
+    cells: the cells with their records.  stale: ids of stale runs.
     """
     by_run = {cell.record.run_id: cell for cell in cells if cell.record is not None}
     shown = [cell.record for cell in cells if cell.record is not None and cell.state in _SHOWN]
@@ -50,7 +50,7 @@ def suite_board(
 
 
 def _named(table: Table, by_run: Mapping[str, Cell]) -> Table:
-    """The table with the names of lines for its rows, where they tell rows apart."""
+    """The table with the names of lines for its rows, where they distinguish rows."""
 
     def line(row: Row) -> str:
         return by_run[next(iter(row.cells.values())).run_id].line

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from sslbench.engine.errors import printable
 
-#: Okabe and Ito's colors, which color-blind readers can tell apart; further series are dashed
+#: Okabe and Ito's colors, which color-blind readers can distinguish; further series are dashed
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a7a00", "#56b4e9", "#e69f00", "#7f7f7f")
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:var(--ink,#222)}"
@@ -34,7 +34,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
 
 
 def picture(width: float, height: float, parts: Sequence[str], title: str) -> str:
-    """A graphic of its own; title: for those who do not see it."""
+    """A complete graphic; title: its description for those who do not see it."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"'
         f' width="{width:.0f}" role="img" aria-label={quoteattr(printable(title))}>'
@@ -55,9 +55,9 @@ class Plot:
 
     Attributes
     ----------
-    xs, ys: values that the axes reach over.  x_name, y_name: what they are.
-    ticks: of the horizontal axis; () = powers of ten and their double and fivefold.
-    names: of the ticks; () = their values.
+    xs, ys: values that the axes cover.  x_name, y_name: names of the axes.
+    ticks: ticks of the horizontal axis; () = powers of ten and their double and fivefold.
+    names: names of the ticks; () = their values.
     """
 
     xs: Sequence[float]
@@ -160,8 +160,8 @@ def _range(values: Sequence[float], least: float) -> tuple[float, float]:
 
 def _powers(low: float, high: float) -> list[float]:
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    found = [factor * 10.0**e for e in exponents for factor in (1, 2, 5)]
-    inside = [value for value in found if low / 1.2 <= value <= high * 1.2]
+    values = [factor * 10.0**e for e in exponents for factor in (1, 2, 5)]
+    inside = [value for value in values if low / 1.2 <= value <= high * 1.2]
     return inside[:: 1 + len(inside) // 8] or [low]
 
 

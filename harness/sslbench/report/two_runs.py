@@ -14,14 +14,16 @@ from sslbench.report.significance import compare_taggers, count_table
 class RunComparison:
     """A paired test of two taggers on the same test sentences (docs/statistics.md).
 
-    It says nothing on the methods: whether they differ is a question for several draws.
+    It says nothing about the methods: whether they differ is a question for several draws.
 
     Attributes
     ----------
-    runs: the two run ids.  metric: its name.  scores: of the two runs, in [0, 1].
-    difference: first minus second.  low, high: 95 % interval.  p_value: of no difference.
-    n_sentences: of the test.
-    warnings: what else differs between the runs.
+    runs: the two run ids.  metric: name of the compared metric.
+    scores: the metric of the two runs, in [0, 1].
+    difference: first score minus second.  low, high: its 95 % interval.
+    p_value: p under the hypothesis of no difference.
+    n_sentences: number of test sentences.
+    warnings: further differences between the runs.
     """
 
     runs: tuple[str, str]

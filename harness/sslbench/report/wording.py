@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sslbench.report.leaderboard import Table
 from sslbench.report.rows import Row
 from sslbench.report.significance import Paired
 
-HEADINGS = (
-    *("rank", "ranks", "group", "method", "{metric} (%)", "sd", "seeds"),
-    *("vs {baseline}", "95 % interval", "p", "p (Holm)"),
-    *("taggers: 95 % interval", "taggers: p (Holm)"),
-    *("tuning", "wall s", "CPU s", "peak MB", "failed", "notes"),
-)
-NUMERIC = (0, 4, 5, 6, 7, 9, 10, 12, 14, 15, 16, 17)
-WRAPPED = (3, 18)
-SHORT = (0, 3, 4, 5, 6, 7, 8, 10, 12)  # of a terminal
-SHORT_HEADINGS = ("rank", "method", "{metric} %", "sd", "seeds", "vs base", "95 % interval")
-SHORT_P = ("p Holm", "taggers")
 FEW_DRAWS = 4
 
 LEGEND = (
     "Scores and differences are percentages on the test split; mean and standard deviation (sd)"
-    " are over seeds. Each seed draws its own labeled sample, the same for every method.",
+    " are over seeds. Each seed draws another labeled sample, the same for every method.",
     "The methods: differences, 95 % interval and p are for other draws and other sentences of the"
     " same kind. These taggers: the trained models are fixed, other sentences might have come"
     " (approximate randomization test). An interval excludes 0 exactly if its p is at most 0.05;"
     " intervals are not corrected. Holm: corrected for the comparisons of the table.",
     "ranks: those that remain possible when all ranked rows are compared in pairs (the methods,"
-    " Holm). group: rows with a letter in common cannot be told apart.",
+    " Holm). group: rows with a letter in common do not differ significantly.",
     "Ranks are over the seeds that the ranked rows share. Rows below them, without a rank, lack a"
-    " successful run for one of these seeds; their mean is over their own seeds.",
+    " successful run for one of these seeds; their mean is over the seeds that they have.",
     "Identical runs, where there is nothing to draw, are counted once.",
     "tuning: trials and their CPU seconds, of all seeds, or of the draw that all are tuned on."
     " untuned: the method has nothing to search in a table with a tuning budget.",
@@ -95,54 +85,72 @@ def _baseline(table: Table) -> str:
     return table.baselines[0] if len(table.baselines) == 1 else "baseline"
 
 
+@dataclass(frozen=True)
+class Heading:
+    """A column of a table.
+
+    text: "{metric}" and "{baseline}" stand for those of the table.
+    short: on a terminal; "" = the column is not shown there.
+    cell: the text of a row.
+    """
+
+    text: str
+    short: str
+    cell: Callable[[Row, Table], str]
+    numeric: bool = True
+    wrapped: bool = False
+
+
+def _rank(row: Row, _: Table) -> str:
+    return "" if row.rank is None else f"{row.rank}{'*' * row.stale}"
+
+
+def _ranks(row: Row, _: Table) -> str:
+    low, high = row.rank_low, row.rank_high
+    return "" if low is None else f"{low}" if low == high else f"{low}-{high}"
+
+
+def _difference(row: Row, _: Table) -> str:
+    test = row.paired or row.taggers
+    return "" if test is None else f"{100 * test.difference:+.2f}"
+
+
+def _interval(row: Row, _: Table) -> str:
+    return interval(row.paired) if row.paired or not row.taggers else "one draw"
+
+
+HEADINGS = (
+    Heading("rank", "rank", _rank),
+    Heading("ranks", "", _ranks, numeric=False),
+    Heading("group", "", lambda row, _: row.group, numeric=False),
+    Heading("method", "method", lambda row, _: row.name, numeric=False, wrapped=True),
+    Heading("{metric} (%)", "{metric} %", lambda row, _: percent(row.mean)),
+    Heading("sd", "sd", lambda row, _: percent(row.sd)),
+    Heading("seeds", "seeds", lambda row, table: seeds(row, table)),
+    Heading("vs {baseline}", "vs base", _difference),
+    Heading("95 % interval", "95 % interval", _interval, numeric=False),
+    Heading("p", "", lambda row, _: p_text(row.paired.p_value if row.paired else None)),
+    Heading("p (Holm)", "p Holm", lambda row, _: p_text(row.p_holm)),
+    Heading("taggers: 95 % interval", "", lambda r, _: interval(r.taggers), numeric=False),
+    Heading("taggers: p (Holm)", "taggers", lambda row, _: p_text(row.taggers_holm)),
+    Heading("tuning", "", lambda row, _: tuning(row), numeric=False),
+    Heading("wall s", "", lambda row, _: _number(row.wall_s, 1)),
+    Heading("CPU s", "", lambda row, _: _number(row.cpu_s, 1)),
+    Heading("peak MB", "", lambda row, _: _number(row.peak_rss_mb, 0)),
+    Heading("failed", "", lambda row, _: str(row.failed or "")),
+    Heading("notes", "", lambda row, _: notes(row), numeric=False, wrapped=True),
+)
+
+
 def head(table: Table) -> list[str]:
-    """The column names."""
+    """The names of the columns."""
     base = _baseline(table) if table.baselines else "baseline"
-    return [text.format(metric=table.metric, baseline=base) for text in HEADINGS]
+    return [each.text.format(metric=table.metric, baseline=base) for each in HEADINGS]
 
 
 def cells(row: Row, table: Table) -> list[str]:
-    """The cells of a row as text, in the order of `HEADINGS`."""
-    compared = row.paired or row.taggers
-    mark = "*" if row.stale else ""
-    ranks = (
-        ""
-        if row.rank_low is None
-        else f"{row.rank_low}" + (f"-{row.rank_high}" if row.rank_high != row.rank_low else "")
-    )
-    return [
-        "" if row.rank is None else f"{row.rank}{mark}",
-        ranks,
-        row.group,
-        row.name,
-        percent(row.mean),
-        percent(row.sd),
-        seeds(row, table),
-        "" if compared is None else f"{100 * compared.difference:+.2f}",
-        interval(row.paired) if row.paired or not row.taggers else "one draw",
-        "" if row.paired is None else p_text(row.paired.p_value),
-        "" if row.p_holm is None else p_text(row.p_holm),
-        interval(row.taggers),
-        "" if row.taggers_holm is None else p_text(row.taggers_holm),
-        tuning(row),
-        _number(row.wall_s, 1),
-        _number(row.cpu_s, 1),
-        _number(row.peak_rss_mb, 0),
-        str(row.failed) if row.failed else "",
-        notes(row),
-    ]
-
-
-def short_head(table: Table) -> list[str]:
-    """The column names on a terminal."""
-    names = [*SHORT_HEADINGS, *SHORT_P]
-    return [text.format(metric=table.metric) for text in names]
-
-
-def short_cells(row: Row, table: Table) -> list[str]:
-    """The cells of a row on a terminal; p are corrected by Holm's method."""
-    every = cells(row, table)
-    return [every[i] for i in SHORT]
+    """The texts of a row, in the order of `HEADINGS`."""
+    return [each.cell(row, table) for each in HEADINGS]
 
 
 def seeds(row: Row, table: Table) -> str:
@@ -191,9 +199,9 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.2f}"
 
 
-def p_text(value: float) -> str:
-    """A p-value with three digits."""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
+def p_text(value: float | None) -> str:
+    """A p-value with three digits; "" for None."""
+    return "" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _number(value: float | None, digits: int) -> str:

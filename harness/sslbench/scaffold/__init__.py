@@ -1,4 +1,4 @@
-"""Write a small plugin package to start from: it installs, runs and passes its own tests.
+"""Write a small plugin package that installs, runs and passes its tests.
 
 The templates are the files below ``templates``: those of "common" and those of the kind.
 """
@@ -31,7 +31,7 @@ def write_package(kind: Kind, name: str, parent: Path) -> Path:
 
     Parameters
     ----------
-    kind: of the plugin.
+    kind: kind of the plugin.
     name: what users will type; the Python package is called ``sslbench_NAME``.
 
     UserError when the name cannot be used, is taken, or the folder exists.

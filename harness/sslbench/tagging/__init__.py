@@ -1,1 +1,1 @@
-"""Use of a saved tagger on text: raw text, what is told of each sentence, forms of output."""
+"""Use a saved tagger on text: raw text, results for each sentence, output formats."""

@@ -1,4 +1,4 @@
-"""What is told of tagged sentences: labels, spans, probabilities, further label sequences."""
+"""Results for tagged sentences: labels, spans, probabilities, further label sequences."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Alternative(NamedTuple):
 class Sentence:
     """A tagged sentence of n tokens.
 
-    labels: in the scheme of the training file; with attributes, as the model has them.
+    labels: labels in the scheme of the training file; with attributes, those of the model.
     spans: None for labels that are no chunk tags.
     marginals: float64[n, L] over `names`, and confidence: of the label of each token; None = not
         asked for.
     alternatives: the best label sequences, () = not asked for.
-    attributes: of each token, as CRFsuite takes them; None = not asked for.
+    attributes: attributes of each token in the form of CRFsuite; None = not requested.
     """
 
     tokens: list[str]
@@ -97,7 +97,7 @@ class Annotator:
     def sentences(self, corpus: Corpus, codes: I32) -> Iterator[Sentence]:
         """The sentences of a corpus with predicted labels.
 
-        codes: int32[N], of `SavedTagger.tag`.
+        codes: int32[N] from `SavedTagger.tag`.
         UserError if the tagger gives no probabilities, or one label sequence only.
         """
         done = 0
@@ -131,7 +131,7 @@ class Annotator:
             return None
         kinds, offsets = Vocabulary(), corpus.offsets
         chunks = find_chunks((self.tagger.labels, codes), offsets, self._encoding, kinds)
-        found: list[list[Span]] = [[] for _ in range(corpus.n_sentences)]
+        spans: list[list[Span]] = [[] for _ in range(corpus.n_sentences)]
         sentence = np.searchsorted(offsets, chunks.start, side="right") - 1
         for i, start, last, kind in zip(
             sentence.tolist(),
@@ -143,11 +143,11 @@ class Annotator:
             lowest = None if confidence is None else float(confidence[start : last + 1].min())
             begin = int(offsets[i])
             span = Span(start - begin, last + 1 - begin, kinds.strings[kind], lowest)
-            found[i].append(span)
-        return found
+            spans[i].append(span)
+        return spans
 
     def _alternatives(self, corpus: Corpus) -> list[list[Alternative]]:
-        found: list[list[Alternative]] = [[] for _ in range(corpus.n_sentences)]
+        alternatives: list[list[Alternative]] = [[] for _ in range(corpus.n_sentences)]
         best = predicted_n_best(self.tagger.tagger, corpus, self.n_best) if self.n_best else []
         for rank in range(self.n_best):
             have = [i for i, one in enumerate(best) if rank < len(one.labels)]
@@ -158,8 +158,8 @@ class Annotator:
             for i in have:
                 labels = list(islice(texts, best[i].labels.shape[1]))
                 probability = float(np.exp(best[i].log_probability[rank]))
-                found[i].append(Alternative(labels, probability))
-        return found
+                alternatives[i].append(Alternative(labels, probability))
+        return alternatives
 
 
 def _tokens(corpus: Corpus) -> list[str]:

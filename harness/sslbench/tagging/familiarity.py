@@ -1,4 +1,4 @@
-"""Whether a text is of the kind that a tagger knows: the share of its words that are unknown."""
+"""How far a text differs from the training text: the share of its words that are unknown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Familiarity:
 
     @classmethod
     def of(cls, saved: SavedTagger) -> Familiarity | None:
-        """None for a tagger that does not tell which words it knows, or dropped rare ones."""
+        """None for a tagger without a list of its words, or that dropped rare ones."""
         inner = saved.tagger
         while hasattr(inner, "tagger"):  # under a label codec, or with learned features
             inner = inner.tagger
@@ -58,8 +58,8 @@ class Familiarity:
     def add(self, corpus: Corpus) -> None:
         """Count the words of some text."""
         column = corpus.column(self.column)
-        found = np.bincount(column.codes, minlength=len(column.vocabulary))
-        words = zip(column.vocabulary.strings, found.tolist(), strict=True)
+        counts = np.bincount(column.codes, minlength=len(column.vocabulary))
+        words = zip(column.vocabulary.strings, counts.tolist(), strict=True)
         self.unknown += sum(n for word, n in words if n and word not in self.known)
         self.tokens += corpus.n_tokens
 

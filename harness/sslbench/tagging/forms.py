@@ -84,21 +84,21 @@ class JsonLines:
 
 
 def _plain(sentence: Sentence) -> dict[str, Any]:
-    found: dict[str, Any] = {"tokens": sentence.tokens, "labels": sentence.labels}
+    fields: dict[str, Any] = {"tokens": sentence.tokens, "labels": sentence.labels}
     if sentence.confidence is not None and sentence.marginals is not None:
-        found["confidence"] = sentence.confidence
+        fields["confidence"] = sentence.confidence
         rows = sentence.marginals.tolist()
-        found["marginals"] = [dict(zip(sentence.names, row, strict=True)) for row in rows]
+        fields["marginals"] = [dict(zip(sentence.names, row, strict=True)) for row in rows]
     if sentence.spans is not None:
-        found["spans"] = [_plain_span(span, sentence.tokens) for span in sentence.spans]
+        fields["spans"] = [_plain_span(span, sentence.tokens) for span in sentence.spans]
     if sentence.alternatives:
-        found["alternatives"] = [other._asdict() for other in sentence.alternatives]
-    return found
+        fields["alternatives"] = [other._asdict() for other in sentence.alternatives]
+    return fields
 
 
 def _plain_span(span: Span, tokens: list[str]) -> dict[str, Any]:
-    found = {name: value for name, value in span._asdict().items() if value is not None}
-    return {**found, "tokens": tokens[span.start : span.end]}
+    fields = {name: value for name, value in span._asdict().items() if value is not None}
+    return {**fields, "tokens": tokens[span.start : span.end]}
 
 
 class Page:

@@ -31,8 +31,8 @@ _CLITIC = re.compile(r"(?i)(.+?)(n['’]t|['’](?:s|m|d|re|ve|ll))")
 def _english(line: str) -> list[str]:
     tokens: list[str] = []
     for token in _RULES.findall(line):
-        found = _CLITIC.fullmatch(token)
-        tokens += found.groups() if found else [token]
+        parts = _CLITIC.fullmatch(token)
+        tokens += parts.groups() if parts else [token]
     return tokens
 
 
@@ -53,8 +53,8 @@ def raw_parts(blocks: Iterable[bytes], split: str, name: str) -> Iterator[list[l
     """The sentences of a text, some at a time. Lines without a token are left out.
 
     split: a key of `SPLITS`.
-    name: of the file, for the UserError with the line of a byte that is not UTF-8, of NUL or of
-        more than 10 MiB.
+    name: name of the file, for the UserError with the line of a byte that is not UTF-8, of NUL or
+        of more than 10 MiB.
     """
     cut = SPLITS[split]
     for number, lines in _lines(blocks, name):

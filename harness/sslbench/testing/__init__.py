@@ -1,7 +1,7 @@
 """Checks that a plugin keeps the rules of the harness: from a test, or by ``sslbench check``.
 
 ``check_method("name")`` runs all checks of a registered method and raises `CheckFailure` with a
-line for each one that fails. In pytest, each check can be a test of its own::
+line for each one that fails. In pytest, each check can be a separate test::
 
     @pytest.mark.parametrize("check", method_checks("name"), ids=str)
     def test_check(check: Check) -> None:

@@ -113,17 +113,17 @@ class Fitted:
         Predictions on the splits that are scored, the trace, and the arrays of the saved tagger.
         """
         splits = self.setup.dataset.splits
-        found: dict[str, Any] = {
+        evidence: dict[str, Any] = {
             f"the predictions for {name}": self.predicted(corpus)
             for name, corpus in splits.items()
             if name != "train"
         }
-        found["run.trace"] = jsonable(self.trained.run.trace)
+        evidence["run.trace"] = jsonable(self.trained.run.trace)
         arrays = self.saved_arrays()
-        return found | {f"the saved array {name!r}": array for name, array in arrays.items()}
+        return evidence | {f"the saved array {name!r}": array for name, array in arrays.items()}
 
     def saved_arrays(self) -> dict[str, Any]:
-        """The arrays that the tagger's own ``save`` writes; {} when it cannot be saved.
+        """The arrays that ``save`` of the tagger writes; {} when it cannot be saved.
 
         That is no failure here: the check save_restore is about it.
         """
@@ -155,7 +155,7 @@ class MethodCase:
     Attributes
     ----------
     params: values that replace defaults of the method's `Params`.
-    datasets: to check it on, in addition to the generated ones.
+    datasets: datasets for the checks, in addition to the generated ones.
     """
 
     info: MethodInfo
@@ -200,9 +200,9 @@ class MethodCase:
     ) -> Fitted:
         """Train as ``sslbench run`` does, in this process.
 
-        labeled, unlabeled, seed: as on the command line.
-        cache: folder for derived data; None: nothing is kept.
-        inside: a context for the method's own `fit`; before: is shown the problem first.
+        labeled, unlabeled, seed: the options of the command line.
+        cache: folder for derived data; None: nothing is stored.
+        inside: a context for `fit` of the method; before: is shown the problem first.
         """
         text = resolve_text(dataset, labeled, unlabeled, None)
         protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, text=text, seed=seed)
@@ -285,13 +285,13 @@ def raw_prediction(tagger: Any, corpus: Corpus) -> Any:
     return tagger.predict(without_labels(corpus))
 
 
-def require_same(found: Mapping[str, Any], expected: Mapping[str, Any], when: str) -> None:
+def require_same(actual: Mapping[str, Any], expected: Mapping[str, Any], when: str) -> None:
     """CheckFailure naming the first thing that differs; when: e.g. "with 2 threads"."""
-    missing = set(expected) ^ set(found)
+    missing = set(expected) ^ set(actual)
     if missing:
         raise CheckFailure(f"{when}, {min(missing)} is there only once")
     for name, value in expected.items():
-        difference = _difference(found[name], value)
+        difference = _difference(actual[name], value)
         if difference:
             raise CheckFailure(f"{when}, {name}{difference}")
 

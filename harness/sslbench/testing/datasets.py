@@ -86,9 +86,9 @@ def check_load(case: DatasetCase) -> None:
     if not isinstance(dataset, Dataset):
         raise CheckFailure(f"load() gives {type(dataset).__name__} and not a Dataset")
     for name in ("name", "task", "metric"):
-        found, expected = getattr(dataset, name), getattr(case.info, name)
-        if found != expected:
-            raise CheckFailure(f"{name} is {found!r}, but the registration says {expected!r}")
+        value, expected = getattr(dataset, name), getattr(case.info, name)
+        if value != expected:
+            raise CheckFailure(f"{name} is {value!r}, but the registration says {expected!r}")
     json.dumps(jsonable(dataset.metadata))
 
 
@@ -116,7 +116,7 @@ def check_columns(case: DatasetCase) -> None:
             raise CheckFailure(f"the columns of {name!r} are not those of 'train'")
         for key, column in corpus.columns.items():
             if column.vocabulary is not train.columns[key].vocabulary:
-                raise CheckFailure(f"the column {key!r} of {name!r} has a vocabulary of its own")
+                raise CheckFailure(f"the column {key!r} of {name!r} has a separate vocabulary")
             _require_in_range(f"the column {key!r} of {name!r}", column.codes, column.vocabulary)
 
 
@@ -166,7 +166,7 @@ def check_files(case: DatasetCase) -> None:
     watch = Watch.of_module(case.info.target.partition(":")[0], case.home)
     watch.allow(case.home.cache, *map(case.home.locate, case.info.files))
     if case.info.own:
-        raise CheckSkipped("its files are the user's own")
+        raise CheckSkipped("its files are those of the user")
     try:
         with watched(watch):
             case.load()
@@ -263,7 +263,7 @@ def check_featurizer(case: DatasetCase) -> None:
 
 
 def check_codec(case: DatasetCase) -> None:
-    """The label codec decodes what it encodes, and obeys its own transition mask."""
+    """The label codec decodes what it encodes, and obeys its transition mask."""
     dataset = case.loaded()
     if dataset.codec is None:
         raise CheckSkipped("it has no label codec")
@@ -328,7 +328,7 @@ def dataset_checks(
     ----------
     dataset: its registered name, or a registration.
     data: folder of its files, instead of the data home.
-    options: of ``load``, instead of the defaults.
+    options: arguments of ``load`` in place of its defaults.
     only, skip: names of checks.
     seconds: time limit of each check.
 
@@ -361,7 +361,7 @@ def require_texts(info: Any, names: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class _Gold:
-    """A tagger that knows the gold labels of one corpus."""
+    """A tagger with the gold labels of one corpus."""
 
     labels: tuple[str, ...]
     codes: I32

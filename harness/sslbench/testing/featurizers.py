@@ -1,4 +1,4 @@
-"""Checks of featurizers: attributes are a function of a sentence's own columns alone."""
+"""Checks of featurizers: attributes are a function of the columns of a sentence alone."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class FeaturizerCase:
         try:
             self.make().index(generated).encode(generated)
         except UserError as error:
-            found = self._dataset_text()
-            if found is None:
+            text = self._dataset_text()
+            if text is None:
                 message = f"it refuses generated text: {error.message}; give a dataset"
                 raise CheckSkipped(message) from error
-            return found
+            return text
         return _generated(self.info.columns)  # a wrong featurizer may have changed the other
 
     def _dataset_text(self) -> Corpus | None:
@@ -121,8 +121,8 @@ def check_labels(case: FeaturizerCase) -> None:
     rng = np.random.default_rng(3)
     column = Column(Vocabulary("ABC"), rng.integers(0, 3, text.n_tokens, np.int32))
     labeled = text.with_column("label", column)
-    found = _rows(case.make().index(labeled), labeled)
-    _require_same(found, _rows(case.index(), text), "with another label column")
+    rows = _rows(case.make().index(labeled), labeled)
+    _require_same(rows, _rows(case.index(), text), "with another label column")
 
 
 def check_arity(case: FeaturizerCase) -> None:
@@ -139,9 +139,9 @@ def check_sentence_order(case: FeaturizerCase) -> None:
     order = np.random.default_rng(4).permutation(text.n_sentences)
     shuffled = text.select(order)
     expected = _by_sentence(_rows(case.index(), text), text)
-    found = _by_sentence(_rows(case.make().index(shuffled), shuffled), shuffled)
+    rows = _by_sentence(_rows(case.make().index(shuffled), shuffled), shuffled)
     for position, sentence in enumerate(order.tolist()):
-        _require_same(found[position], expected[sentence], "in another order of sentences")
+        _require_same(rows[position], expected[sentence], "in another order of sentences")
 
 
 def check_other_sentences(case: FeaturizerCase) -> None:
@@ -158,8 +158,8 @@ def check_vocabulary_order(case: FeaturizerCase) -> None:
     text = case.text()
     columns = {name: _renumbered(column) for name, column in text.columns.items()}
     other = Corpus(columns, text.offsets)
-    found = _rows(case.make().index(other), other)
-    _require_same(found, _rows(case.index(), text), "with another numbering of words")
+    rows = _rows(case.make().index(other), other)
+    _require_same(rows, _rows(case.index(), text), "with another numbering of words")
 
 
 def check_unseen_words(case: FeaturizerCase) -> None:
@@ -265,20 +265,20 @@ def _generated(columns: Sequence[str]) -> Corpus:
     odd = ("1998", "IL-2", "U.S.", "x", "Ab3", "--", "ÄÖ", "“")
     words = [odd[i // 9 % len(odd)] if i % 9 == 8 else word for i, word in enumerate(words)]
     lengths = np.concatenate([part.lengths for part in parts])
-    found = {}
+    made = {}
     for number, name in enumerate(columns):
         values = words if name == "word" else [f"{name}{(len(w) + number) % 5}" for w in words]
         vocabulary = Vocabulary()
-        found[name] = Column(vocabulary, vocabulary.encode(values))
-    return Corpus(found, np.cumsum([0, *lengths]))
+        made[name] = Column(vocabulary, vocabulary.encode(values))
+    return Corpus(made, np.cumsum([0, *lengths]))
 
 
 def _rows(index: AttributeIndex, corpus: Corpus) -> list[tuple[object, ...]]:
     """Per token its node and edge attributes as text, slot by slot, and its dense values."""
-    found = index.encode(corpus)
-    dense = np.empty((corpus.n_tokens, 0)) if found.dense is None else found.dense
-    node = [["" if i < 0 else index.node_text(i) for i in row] for row in found.node.tolist()]
-    edge = [["" if i < 0 else index.edge_text(i) for i in row] for row in found.edge.tolist()]
+    attributes = index.encode(corpus)
+    dense = np.empty((corpus.n_tokens, 0)) if attributes.dense is None else attributes.dense
+    node = [["" if i < 0 else index.node_text(i) for i in row] for row in attributes.node.tolist()]
+    edge = [["" if i < 0 else index.edge_text(i) for i in row] for row in attributes.edge.tolist()]
     return [
         (*(slot[n] for slot in node), *(slot[n] for slot in edge), dense[n].tobytes())
         for n in range(corpus.n_tokens)
@@ -290,10 +290,10 @@ def _by_sentence(rows: list[tuple[object, ...]], corpus: Corpus) -> list[list[tu
     return [rows[a:b] for a, b in pairwise(borders)]
 
 
-def _require_same(found: list[Any], expected: list[Any], when: str) -> None:
-    if len(found) != len(expected):
-        raise CheckFailure(f"{when}, {len(found)} tokens have attributes and not {len(expected)}")
-    for number, (a, b) in enumerate(zip(found, expected, strict=True)):
+def _require_same(rows: list[Any], expected: list[Any], when: str) -> None:
+    if len(rows) != len(expected):
+        raise CheckFailure(f"{when}, {len(rows)} tokens have attributes and not {len(expected)}")
+    for number, (a, b) in enumerate(zip(rows, expected, strict=True)):
         if a != b:
             pair = next((pair for pair in zip(a, b, strict=False) if pair[0] != pair[1]), None)
             if pair is None or isinstance(pair[0], bytes):
@@ -302,8 +302,12 @@ def _require_same(found: list[Any], expected: list[Any], when: str) -> None:
 
 
 def _shape(index: AttributeIndex, corpus: Corpus) -> tuple[int, int, int]:
-    found = index.encode(corpus)
-    return len(found.node), len(found.edge), 0 if found.dense is None else found.dense.shape[1]
+    attributes = index.encode(corpus)
+    return (
+        len(attributes.node),
+        len(attributes.edge),
+        0 if attributes.dense is None else attributes.dense.shape[1],
+    )
 
 
 def _pieces(text: Corpus) -> list[Corpus]:

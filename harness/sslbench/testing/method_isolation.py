@@ -35,14 +35,16 @@ def check_hidden_labels(case: MethodCase) -> None:
         labeled = "all" if dataset.transductive else LABELED
         fitted = case.fit(dataset, labeled=labeled)
         other = with_hidden_permuted(dataset, fitted.setup.drawn.hidden)
-        found = case.fit(other, labeled=labeled)
-        require_same(found.evidence, fitted.evidence, f"with hidden labels permuted{_on(dataset)}")
+        changed_fit = case.fit(other, labeled=labeled)
+        require_same(
+            changed_fit.evidence, fitted.evidence, f"with hidden labels permuted{_on(dataset)}"
+        )
 
 
 def check_files(case: MethodCase) -> None:
     """`fit` and `predict` read only files that parameters name, no dataset, and no network.
 
-    Code, the method's own package, ``run.cache`` and files written in the same training may be
+    Code, the package of the method, ``run.cache`` and files written in the same training may be
     read, too.
     """
     watch = Watch.of_module(case.cls.__module__, DataHome())
@@ -56,7 +58,7 @@ def check_files(case: MethodCase) -> None:
             fitted = case.fit(case.toy(), cache=Path(folder), inside=partial(_closed, watch))
             with _closed(watch):
                 fitted.predicted(fitted.setup.dataset.splits["test"])
-        except Exception as problem:  # whatever a refused file leads to; the watch knows why
+        except Exception as problem:  # whatever a refused file leads to; the watch has the reason
             error = problem
     if watch.refused:
         raise CheckFailure(f"the method {'; '.join(watch.refused)}") from error
@@ -70,15 +72,15 @@ def check_threads(case: MethodCase) -> None:
     one, two = (case.fit(dataset, labeled=40, threads=threads) for threads in (1, 2))
     require_same(two.evidence, one.evidence, "with 2 threads instead of 1")
     if numba.config.NUMBA_NUM_THREADS < 2:  # type: ignore[attr-defined]  # set when imported
-        raise CheckSkipped("numba's own loops had one thread: start with NUMBA_NUM_THREADS=2")
+        raise CheckSkipped("the loops of numba had one thread: start with NUMBA_NUM_THREADS=2")
 
 
 def check_seed(case: MethodCase) -> None:
     """The same seed gives the same bits again, also when derived data is in the cache."""
     with tempfile.TemporaryDirectory() as folder:
         for when in ("with the same seed again", "with a filled cache"):
-            found = case.fit(case.toy(), cache=Path(folder))
-            require_same(found.evidence, case.base().evidence, when)
+            changed_fit = case.fit(case.toy(), cache=Path(folder))
+            require_same(changed_fit.evidence, case.base().evidence, when)
 
 
 def check_global_random_state(case: MethodCase) -> None:
@@ -98,8 +100,8 @@ def check_global_random_state(case: MethodCase) -> None:
             random.setstate(before[0])
             np.random.set_state(before[1])  # noqa: NPY002
 
-    found = case.fit(case.toy(), inside=seeded)
-    require_same(found.evidence, case.base().evidence, "with other global random states")
+    changed_fit = case.fit(case.toy(), inside=seeded)
+    require_same(changed_fit.evidence, case.base().evidence, "with other global random states")
     ((before, after),) = states
     for name, a, b in zip(("random", "numpy.random"), before, after, strict=True):
         if a != b:
@@ -123,10 +125,12 @@ def check_sentence_order(case: MethodCase) -> None:
     for ids in (order, order[::-1]):
         shuffled = CorpusShards(text.select(ids))
         other = replace(dataset, external=partial(_same, shuffled))
-        found = case.fit(other, labeled="all")
-        _require_nearly_same(found.predicted(text), expected.predicted(text), "the unlabeled text")
+        changed_fit = case.fit(other, labeled="all")
+        _require_nearly_same(
+            changed_fit.predicted(text), expected.predicted(text), "the unlabeled text"
+        )
         test = dataset.splits["test"]
-        _require_nearly_same(found.predicted(test), expected.predicted(test), "test")
+        _require_nearly_same(changed_fit.predicted(test), expected.predicted(test), "test")
 
 
 def check_inputs_unchanged(case: MethodCase) -> None:
@@ -171,8 +175,8 @@ def _random_state() -> tuple[str, str]:
     return repr(random.getstate()), repr((kind, np.asarray(keys).tobytes(), rest))
 
 
-def _require_nearly_same(found: list[str], expected: list[str], what: str) -> None:
-    changed = sum(a != b for a, b in zip(found, expected, strict=True))
+def _require_nearly_same(actual: list[str], expected: list[str], what: str) -> None:
+    changed = sum(a != b for a, b in zip(actual, expected, strict=True))
     if changed > ROUNDING * len(expected):
         raise CheckFailure(
             f"with the unlabeled sentences in another order, {changed} of {len(expected)}"

@@ -90,7 +90,7 @@ def check_label_constraint(case: MethodCase) -> None:
 def check_transition_mask(case: MethodCase) -> None:
     """No two neighboring labels that are predicted form a forbidden transition.
 
-    A tagger that labels each token on its own declares ``decodes_sequences = False``.
+    A tagger that labels each token separately declares ``decodes_sequences = False``.
     """
     if "spans" not in case.tasks:
         raise CheckSkipped("the method is not for spans, where labels have a transition mask")
@@ -116,8 +116,8 @@ def check_save_restore(case: MethodCase) -> None:
     except UserError as error:
         raise CheckFailure(str(error)) from error
     for name, corpus in texts.items():
-        expected, found = fitted.predicted(corpus), predicted_labels(restored, corpus)
-        changed = sum(a != b for a, b in zip(found, expected, strict=True))
+        expected, labels = fitted.predicted(corpus), predicted_labels(restored, corpus)
+        changed = sum(a != b for a, b in zip(labels, expected, strict=True))
         if changed:
             raise CheckFailure(
                 f"after it was restored, {changed} of {len(expected)} labels of {name} differ"
@@ -189,4 +189,4 @@ def _not_finite(value: Any, place: str) -> str:
         return "" if np.isfinite(value).all() else place
     else:
         return ""
-    return next((found for key, item in items if (found := _not_finite(item, place + key))), "")
+    return next((problem for key, item in items if (problem := _not_finite(item, place + key))), "")

@@ -1,4 +1,4 @@
-"""Named checks: run one by one within a time limit, each with a result of its own."""
+"""Named checks: run one by one within a time limit, each with a result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECONDS = 120.0
 Status = Literal["ok", "failed", "skipped"]
 
 
-class CheckFailure(AssertionError):  # noqa: N818 (a finding, no mistake of the caller)
+class CheckFailure(AssertionError):  # noqa: N818 (a test result, not a caller error)
     """The plugin breaks the rule that a check tests; the message is one line."""
 
 
@@ -29,12 +29,12 @@ class CheckSkipped(unittest.SkipTest):
 
 
 class _TimeIsUp(BaseException):
-    """Raised inside a check; no Exception, so that the plugin's own handlers do not catch it."""
+    """Raised inside a check; no Exception, so that handlers of the plugin do not catch it."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What one check found. message: why it failed or was skipped, "" when it is ok."""
+    """The result of one check. message: why it failed or was skipped, "" when it is ok."""
 
     check: str
     status: Status

@@ -1,4 +1,4 @@
-"""Small generated problems of every task, for checks and for an author's own tests."""
+"""Small generated problems of every task, for checks and for tests of authors."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _sentence(task: str, rng: np.random.Generator, unseen: float) -> Sentence:
 
 
 def _tagged(rng: np.random.Generator, unseen: float) -> Sentence:
-    """Words whose last letter tells N, V or D in nine cases of ten; V mostly follows N."""
+    """Words whose last letter predicts N, V or D in nine cases of ten; V mostly follows N."""
     sentence: Sentence = []
     previous = "P"
     for _ in range(int(rng.integers(1, 6))):

@@ -120,7 +120,7 @@ class GraphPR(_Regularized):
             ),
         ] = 0.02
         presets: ClassVar[Presets] = {"paper": {**PAPER, "em_iters": 20, "m_share": 0.0}}
-        # J goes on to rise while labels get worse, where the graph is wrong often enough
+        # With a poor graph, J keeps rising while accuracy falls.
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *RegularizationParams.search,
             SearchAxis("em_iters", low=1, high=40, log=True, integer=True),

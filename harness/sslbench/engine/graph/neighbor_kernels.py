@@ -114,7 +114,7 @@ def best_first(sims: F64, ids: I32, size: int) -> None:
 def _add(index: Index, f: int, v: float, acc: F64, touched: I32, n: int) -> int:
     """acc += v * column f; rows that were untouched join `touched`, whose length is returned.
 
-    Without a branch per entry, of which the processor would predict many wrong.
+    Branch-free: the branches would be unpredictable.
     """
     for p in range(index.start[f], index.start[f + 1]):
         j = np.uint32(index.row[p])  # a signed number might count from the end

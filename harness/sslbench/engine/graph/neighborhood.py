@@ -105,7 +105,7 @@ def _hint(graph: Graph, wanted: Sequence[int], given: str) -> str:
     """Similar n-grams: of those with the most words in common, the most alike."""
     common = (graph.lookup.grams == np.array(wanted)).sum(axis=1)
     if not common.max(initial=0):
-        return "none of its words stands at such a place"
+        return "none of its words occurs in this position"
     best = np.flatnonzero(common == common.max())
     frequent = best[np.argsort(-graph.vertices.count[best], kind="stable")][:1000]
     names = [" ".join(ngram(graph, v)) for v in frequent.tolist()]

@@ -1,4 +1,4 @@
-"""What a method is handed: labeled sentences, unlabeled text, nothing that it must not see."""
+"""The input of a method: labeled sentences and unlabeled text, without hidden labels."""
 
 from __future__ import annotations
 

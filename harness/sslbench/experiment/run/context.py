@@ -130,7 +130,7 @@ class RunContext:
         notes: dict[str, Any] | None = None,
         **options: Any,
     ) -> TrainingResult:
-        """`crf.train`, which a killed run goes on with where it was, to the same bits.
+        """`crf.train` with checkpoints; a resumed run gives identical results.
 
         options: of `crf.train`.  notes: JSON-able, filled by a callback, and kept with the state of
         the optimizer.

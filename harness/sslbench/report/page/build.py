@@ -11,12 +11,13 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from sslbench.engine.errors import printable
-from sslbench.report.board import Board, Column, Place, cost
+from sslbench.report.board import Board, Place, cost
 from sslbench.report.curves import LABELED, Curve, curves
 from sslbench.report.details import details
 from sslbench.report.forecasts import FORECAST_TEXT, board_cells, forecast_rows, forecast_svg
 from sslbench.report.forecasts import HEADINGS as FORECASTS
 from sslbench.report.gains import Parts, gain_parts, labels_worth
+from sslbench.report.leaderboard import Table
 from sslbench.report.ledger import Line
 from sslbench.report.overview import (
     LEAST_DATASETS,
@@ -29,15 +30,18 @@ from sslbench.report.overview import (
     pareto_svg,
 )
 from sslbench.report.rows import Row
-from sslbench.report.wording import LEGEND, NUMERIC, WRAPPED, about, cells, head, heading, power
+from sslbench.report.wording import HEADINGS, LEGEND, about, cells, head, heading, percent, power
 
+_GAP = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
 QUESTIONS = ("words", "labels", "length")
+#: functions that the template calls
+_FUNCTIONS = (about, cells, forecast_rows, head, heading, overview_table, pairs_table, power)
 _LEDGER_HEAD = ("table", "row", "column", "printed", "data", "ours", "95 %", "verdict", "reason")
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What a page tells besides its board.
+    """The content of a page besides its board.
 
     stale: ids of stale runs.  ledger: printed numbers.  summary: a line on the runs.
     """
@@ -53,6 +57,8 @@ def page(board: Board, sources: Sources) -> str:
 
     views = [overview(board, size) for size in board.sizes]
     heads, lines, places = _headline(board, views, sources)
+    pictures = [(view, critical_svg(view) + pareto_svg(view)) for view in views]
+    forecasts = board_cells(board)
     files = resources.files(__package__)
     css, script, template = (
         (files / name).read_text(encoding="utf-8") for name in ("page.css", "page.js", "page.html")
@@ -60,26 +66,30 @@ def page(board: Board, sources: Sources) -> str:
     data = json.dumps(_numbered(places), separators=(",", ":")).replace("<", "\\u003c")
     environment = Environment(autoescape=True, finalize=_shown)
     environment.filters["breakable"] = _breakable
+    environment.globals |= {each.__name__: each for each in _FUNCTIONS}
     return environment.from_string(template).render(
-        title=board.title,
-        about=board.about,
+        board=board,
         summary=sources.summary,
         css=Markup(css),
         script=Markup(script),
         places=Markup(data),
         tasks=sorted({column.task for column in board.columns if column.task}),
-        sizes=board.sizes,
         heads=heads,
         lines=lines,
-        left_out=_left_out(views),
-        gaps=board.gaps,
-        **_forecasts(board),
-        overviews=[part for view in views if (part := _overview(view))],
+        views=views,
+        overviews=[(view, Markup(picture)) for view, picture in pictures if picture],
+        least_datasets=LEAST_DATASETS,
+        least_lines=LEAST_LINES,
+        forecasts=forecasts,
+        forecast_svg=Markup(forecast_svg(forecasts)),
+        forecast_head=FORECASTS,
+        forecast_text=FORECAST_TEXT,
         datasets=_datasets(board),
         legend=LEGEND,
-        numeric=NUMERIC,
-        wrapped=WRAPPED,
-        **_ledger(sources.ledger),
+        headings=HEADINGS,
+        ledger=sources.ledger,
+        papers=_papers(sources.ledger),
+        ledger_head=_LEDGER_HEAD,
     )
 
 
@@ -118,8 +128,8 @@ def _headline(
         for run_id in line.run_ids[0]:
             printed.setdefault(run_id, []).append(line)
     heads: list[Any] = []
-    best = next((view.lines for view in views if len(view.columns) > 1), ())
-    names = [*best, *(name for name in board.lines if name not in best)]
+    ranked = next((view.lines for view in views if len(view.columns) > 1), ())
+    names = list(dict.fromkeys([*(line.name for line in ranked), *board.lines]))
     lines: list[Any] = [{"name": name, "cells": []} for name in names]
     places: dict[str, Any] = {}
     for view in views:
@@ -137,16 +147,17 @@ def _headline(
                 if place is not None:
                     title = f"{line['name']} on {column.dataset}, {column.size} labeled"
                     known = printed_of(place, printed)
-                    found = details(column, place, sources.stale, _parts(board, i, place), known)
-                    places[key] = [printable(title), found]
+                    parts = _parts(board, i, place)
+                    entries = details(column, place, sources.stale, parts, known)
+                    places[key] = [printable(title), entries]
     return heads, lines, places
 
 
 def printed_of(place: Place, printed: Mapping[str, list[Line]]) -> list[Line]:
     """The lines of the ledger that name a run of the place."""
     runs = [] if place.row is None else place.row.cells.values()
-    found = {id(line): line for run in runs for line in printed.get(run.run_id, ())}
-    return list(found.values())
+    lines = {id(line): line for run in runs for line in printed.get(run.run_id, ())}
+    return list(lines.values())
 
 
 def _parts(board: Board, column: int, place: Place) -> dict[str, Parts]:
@@ -162,28 +173,31 @@ def _base(board: Board, column: int) -> Row | None:
     return next((row for row in rows if row is not None), None)
 
 
+def _value(number: float | None, digits: int) -> str:
+    return "" if number is None else f"{number:.{digits}f}"
+
+
 def _cell(place: Place | None, key: str) -> dict[str, Any]:
-    blank = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
     if place is None:
-        return blank
+        return _GAP
     row = place.row
     if row is None or place.gap:
-        return {**blank, "place": key, "texts": (place.gap, "", "", "")}
+        return {**_GAP, "place": key, "texts": (place.gap, "", "", "")}
     spent = cost(row)
+    seconds = None if spent is None else spent.train_s
     gain = None if row.paired is None else 100 * row.paired.difference
     return {
         "kind": " ".join(_kinds(row, place)),
-        "score": f"{row.mean or 0:.6f}",
-        "gain": "" if gain is None else f"{gain:.4f}",
-        "cost": "" if spent is None else f"{spent.train_s:.2f}",
+        "score": _value(row.mean or 0, 6),
+        "gain": _value(gain, 4),
+        "cost": _value(seconds, 2),
         "place": key,
-        "texts": (
-            f"{100 * (row.mean or 0):.2f}",
-            _ranks(row),
-            _gain(row),
-            "" if spent is None else f"{spent.train_s:.0f} s",
-        ),
+        "texts": (percent(row.mean or 0), _ranks(row), _gain(row), _seconds(seconds)),
     }
+
+
+def _seconds(number: float | None) -> str:
+    return "" if number is None else f"{number:.0f} s"
 
 
 def _kinds(row: Row, place: Place) -> Iterator[str]:
@@ -216,75 +230,21 @@ def _gain(row: Row) -> str:
 
 def _mean_cell(name: str, view: Overview) -> dict[str, Any]:
     """Mean rank, gain and cost of a line over the columns of a size, if it has all of them."""
-    blank = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
-    if name not in view.lines:
-        return blank
-    i = view.lines.index(name)
-    gain, seconds = view.gains[i] if view.gains else None, view.cpu_s[i]
-    texts = (
-        f"{view.ranks[i]:.2f}",
-        view.groups[i],
-        "" if gain is None else f"{gain:+.2f}",
-        "" if seconds is None else f"{seconds:.0f} s",
-    )
+    line = view.line(name)
+    if line is None:
+        return _GAP
+    gain = "" if line.gain is None else f"{line.gain:+.2f}"
     return {
         "kind": "total",
-        "score": f"{view.ranks[i]:.4f}",
-        "gain": "" if gain is None else f"{gain:.4f}",
-        "cost": "" if seconds is None else f"{seconds:.2f}",
+        "score": _value(line.rank, 4),
+        "gain": _value(line.gain, 4),
+        "cost": _value(line.cpu_s, 2),
         "place": None,
-        "texts": texts,
+        "texts": (f"{line.rank:.2f}", line.group, gain, _seconds(line.cpu_s)),
     }
-
-
-def _left_out(views: Sequence[Overview]) -> list[str]:
-    """Which lines have no mean, and what they lack."""
-    return [
-        f"{view.size} labeled, no mean for lack of a score: "
-        + "; ".join(f"{name} ({lacking})" for name, lacking in view.left_out)
-        for view in views
-        if view.left_out and len(view.columns) > 1
-    ]
 
 
 # --- pictures and sections -----------------------------------------------------------------------
-
-
-def _overview(view: Overview) -> dict[str, Any] | None:
-    pictures = critical_svg(view) + pareto_svg(view)
-    if not pictures:
-        return None
-    n = len(view.columns)
-    text = (
-        "Gains are means over the datasets, all and by task; the lowest one is that of a dataset."
-        " Gain against cost: the line joins those that no other beats in both."
-    )
-    if n >= LEAST_DATASETS and len(view.lines) >= LEAST_LINES:
-        text = (
-            "Better, worse: on how many datasets the test of the methods finds a gain or a loss"
-            " beside the baseline. Mean ranks: a bar joins methods that Wilcoxon's signed-rank test"
-            f" over datasets (Holm) does not set apart. {text}"
-        )
-    title = f"{view.size} labeled, {n} dataset{'s' * (n > 1)}"
-    empty: tuple[list[str], list[list[str]]] = ([], [])
-    return {
-        "title": title,
-        "text": text,
-        "means": overview_table(view) if n > 1 else empty,
-        "pairs": pairs_table(view) if n >= LEAST_DATASETS else empty,
-        "pictures": Markup(pictures),
-    }
-
-
-def _forecasts(board: Board) -> dict[str, Any]:
-    """What forecasts told of the gains; an empty picture without enough of them."""
-    found = board_cells(board)
-    return {
-        "forecast_svg": Markup(forecast_svg(found)),
-        "forecast_head": FORECASTS,
-        "forecast_rows": forecast_rows(found),
-        "forecast_text": FORECAST_TEXT,
-    }
 
 
 def _datasets(board: Board) -> list[dict[str, Any]]:
@@ -292,15 +252,16 @@ def _datasets(board: Board) -> list[dict[str, Any]]:
     every = curves(board.tables)
     sections = []
     for number, name in enumerate(names):
-        own = [(i, c) for i, c in enumerate(board.columns) if c.dataset == name and c.table]
-        tables = {id(column.table) for _, column in own}
-        joined = [curve for curve in every if any(id(table) in tables for table in curve.tables)]
+        columns = [(i, c.table) for i, c in enumerate(board.columns) if c.dataset == name]
+        tables = [(i, table) for i, table in columns if table is not None]
+        ids = {id(table) for _, table in tables}
+        joined = [curve for curve in every if any(id(table) in ids for table in curve.tables)]
         sections.append(
             {
                 "id": f"d{number}",
                 "name": name,
                 "curves": [_curve(curve, board) for curve in joined],
-                "tables": [_table(board, i, column) for i, column in own],
+                "tables": [_table(board, i, table) for i, table in tables],
             }
         )
     return sections
@@ -330,27 +291,17 @@ def _curve(curve: Curve, board: Board) -> dict[str, Any]:
     return {"svg": svg, "title": title, "caption": caption, "sizes": sizes, "lines": lines}
 
 
-def _table(board: Board, number: int, column: Column) -> dict[str, Any]:
-    table = column.table
-    if table is None:
-        return {}
+def _table(board: Board, number: int, table: Table) -> dict[str, Any]:
+    """A table, and where the gains over the baseline come from."""
     base = _base(board, number)
-    found: list[tuple[str, Parts]] = []
-    if base is not None:
-        found = [
-            (row.name, gain_parts(row, base, "words")) for row in table.rows if row is not base
-        ]
-    names = list(dict.fromkeys(name for _, parts in found for name in parts))
-    return {
-        "heading": table.protocol,
-        "about": f"{heading(table)}. {about(table)}",
-        "power": power(table),
-        "head": head(table),
-        "rows": [(row, cells(row, table)) for row in table.rows],
-        "base": base.name if base else "",
-        "part_names": names,
-        "parts": [(line, *_part_texts(parts, names)) for line, parts in found if parts],
-    }
+    gains = (
+        {}
+        if base is None
+        else {row.name: gain_parts(row, base, "words") for row in table.rows if row is not base}
+    )
+    names = list(dict.fromkeys(name for parts in gains.values() for name in parts))
+    lines = [(line, *_part_texts(parts, names)) for line, parts in gains.items() if parts]
+    return {"table": table, "base": base, "part_names": names, "parts": lines}
 
 
 def _part_texts(parts: Parts, names: Sequence[str]) -> list[str]:
@@ -358,17 +309,9 @@ def _part_texts(parts: Parts, names: Sequence[str]) -> list[str]:
     return [*(f"{parts[n][1]:+.2f}" if n in parts else "" for n in names), f"{total:+.2f}"]
 
 
-def _ledger(lines: Sequence[Line]) -> dict[str, Any]:
-    papers: dict[str, list[dict[str, Any]]] = {}
+def _papers(lines: Sequence[Line]) -> dict[str, list[Line]]:
+    """The lines of the ledger by paper."""
+    papers: dict[str, list[Line]] = {}
     for line in lines:
-        shown = f"{line.low} to {line.high}" if line.low else ""
-        entry = {name: getattr(line, name) for name in line.__struct_fields__}
-        papers.setdefault(line.paper, []).append({**entry, "interval": shown})
-    verdicts = ("agrees", "undecided", "differs", "open")
-    counts = [f"{sum(line.verdict == v for line in lines)} {v}" for v in verdicts]
-    text = (
-        f"{len(lines)} numbers: {', '.join(counts)}. agrees: our 95 % interval lies within the"
-        " margin of the line around the printed number; differs: outside;"
-        " undecided: across; open: no run."
-    )
-    return {"ledger": list(papers.items()), "ledger_text": text, "ledger_head": _LEDGER_HEAD}
+        papers.setdefault(line.paper, []).append(line)
+    return papers

@@ -1,6 +1,6 @@
 """A null hypothesis from real runs: one method against itself, with other draws.
 
-    python -m sslbench.report.exchange STORE
+    PYTHONPATH=tests python -m studies.exchange STORE
 
 The seeds of a method are cut at random into two sets of S, which are compared as if they belonged
 to two methods. Samples and training noise are real, and there is nothing to find. Comparisons share
@@ -60,12 +60,12 @@ def exchanged(
 
 def cells(records: Sequence[RunRecord]) -> dict[tuple[str, str, RowKey], list[RunRecord]]:
     """Successful runs that differ in their seeds alone, by dataset, protocol and row."""
-    found: dict[tuple[str, str, RowKey], list[RunRecord]] = defaultdict(list)
+    result: dict[tuple[str, str, RowKey], list[RunRecord]] = defaultdict(list)
     for record in records:
         if record.status == "ok":
             place = record.dataset, record.spec.protocol.describe(), row_key(record)
-            found[place].append(record)
-    return {place: sorted(runs, key=_seed) for place, runs in sorted(found.items())}
+            result[place].append(record)
+    return {place: sorted(runs, key=_seed) for place, runs in sorted(result.items())}
 
 
 def _seed(record: RunRecord) -> int:

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.report.draws import compare_methods, values
-from sslbench.report.exchange import cells, exchanged, main
 from sslbench.report.significance import count_table
+from studies.exchange import cells, exchanged, main
 from support.board_records import record
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 @pytest.fixture
 def runs() -> list[RunRecord]:
-    (found,) = cells([record("better", seed) for seed in range(8)]).values()
-    return found
+    (actual,) = cells([record("better", seed) for seed in range(8)]).values()
+    return actual
 
 
 def test_the_share_is_that_of_comparisons_of_disjoint_sets(runs: list[RunRecord]) -> None:

@@ -1,7 +1,7 @@
 """The level of the test of the methods under normal distributions and many sentences.
 
-``python -m sslbench.report.levels`` prints, by number of draws, the lowest and the highest share of
-true null hypotheses that are rejected at 0.05, over all ratios of the variances.
+``PYTHONPATH=tests python -m studies.levels`` prints, by number of draws, the lowest and the highest
+share of true null hypotheses that are rejected at 0.05, over all ratios of the variances.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def extremes(n_draws: int, ratios: Sequence[float] = tuple(_RATIOS)) -> tuple[fl
 @click.command()
 def main() -> None:
     """Print a Markdown table of the lowest and highest levels."""
-    found = [extremes(n_draws) for n_draws in DRAWS]
+    shares = [extremes(n_draws) for n_draws in DRAWS]
     click.echo(f"| draws | {' | '.join(map(str, DRAWS))} |")
     click.echo("|---|" + "---:|" * len(DRAWS))
     for name, side in (("lowest level", 0), ("highest level", 1)):
-        click.echo(f"| {name} | {' | '.join(f'{pair[side]:.3f}' for pair in found)} |")
+        click.echo(f"| {name} | {' | '.join(f'{pair[side]:.3f}' for pair in shares)} |")
 
 
 if __name__ == "__main__":

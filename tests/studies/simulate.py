@@ -1,7 +1,8 @@
 """How often the tests of the leaderboard are wrong: comparisons of made-up taggers.
 
-``python -m sslbench.report.simulate`` prints a line of a Markdown table for every null hypothesis,
-metric, number of draws and size of the test set. docs/statistics.md has the model and the results.
+``PYTHONPATH=tests python -m studies.simulate`` prints a line of a Markdown table for every null
+hypothesis, metric, number of draws and size of the test set. docs/statistics.md has the model and
+the results.
 """
 
 from __future__ import annotations
@@ -167,9 +168,9 @@ def simulate(cell: Cell, world: World, n: int, taggers: bool = True) -> Result:
         counts = comparisons(cell, world, size, rng)
         parts = values(CountTable(fields, counts), cell.metric)
         scores = ratio(counts.sum(axis=-2), fields, cell.metric).mean(axis=2)
-        found = _methods(parts[:, 0] - parts[:, 1])
+        actual = _methods(parts[:, 0] - parts[:, 1])
         p_values = [_taggers(pair, fields, cell.metric) for pair in counts] if taggers else []
-        columns.append((scores[:, 1], scores[:, 0] - scores[:, 1], *found, np.array(p_values)))
+        columns.append((scores[:, 1], scores[:, 0] - scores[:, 1], *actual, np.array(p_values)))
     scores, difference, width, draws, sentences, p = map(np.concatenate, zip(*columns, strict=True))
     return Result(scores, difference, width, p, float(draws.mean()), float(sentences.mean()))
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from sslbench.report.simulate import NULLS, WORLDS, Cell, comparisons, main, simulate
+from studies.simulate import NULLS, WORLDS, Cell, comparisons, main, simulate
 
 USUAL = WORLDS["usual"]
 
@@ -28,9 +28,9 @@ def test_counts_are_possible_and_the_two_sides_equal_on_average(null: str, metri
 
 
 def test_planted_effects_have_their_size() -> None:
-    found = simulate(Cell("shared", "accuracy", 3, 400, effect=0.2), USUAL, 100, taggers=False)
-    errors = 1 - found.scores.mean()
-    assert found.difference.mean() == pytest.approx(0.2 * errors, rel=0.05)
+    actual = simulate(Cell("shared", "accuracy", 3, 400, effect=0.2), USUAL, 100, taggers=False)
+    errors = 1 - actual.scores.mean()
+    assert actual.difference.mean() == pytest.approx(0.2 * errors, rel=0.05)
 
 
 def test_equal_arguments_give_equal_lines() -> None:
@@ -52,9 +52,9 @@ def test_equal_arguments_give_equal_lines() -> None:
 def test_the_level_of_both_questions(null: str, metric: str) -> None:
     """With three draws: the limits that docs/statistics.md states, for 1,000 comparisons."""
     n = 1_000
-    found = simulate(Cell(null, metric, 3, 300), USUAL, n, taggers=null == "swapped")
-    assert 0.012 * n <= n * found.rejected() <= stats.binom.ppf(0.999, n, 0.06)
-    assert found.coverage(0.0) == pytest.approx(1 - found.rejected())
+    actual = simulate(Cell(null, metric, 3, 300), USUAL, n, taggers=null == "swapped")
+    assert 0.012 * n <= n * actual.rejected() <= stats.binom.ppf(0.999, n, 0.06)
+    assert actual.coverage(0.0) == pytest.approx(1 - actual.rejected())
     if null == "swapped":
-        level = (found.taggers <= 0.05).mean()
+        level = (actual.taggers <= 0.05).mean()
         assert stats.binom.ppf(0.001, n, 0.05) <= n * level <= stats.binom.ppf(0.999, n, 0.05)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sslbench.report.draws import crossed
-from sslbench.report.levels import extremes, level
+from studies.levels import extremes, level
 
 
 @pytest.mark.parametrize(
