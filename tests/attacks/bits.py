@@ -10,7 +10,8 @@ from pathlib import Path
 
 from attacks.command import SMALL, Table, main, sslbench
 from sslbench.engine.errors import UserError
-from sslbench.experiment.records.store import Store, StoreWarning
+from sslbench.experiment.records.files import StoreWarning
+from sslbench.experiment.records.store import Store
 
 Change = Callable[[bytearray, random.Random], None]
 _EVERY = 50  # attacks of which one is also looked at by the command line, which takes a second

@@ -39,7 +39,7 @@ def done_cells(path: Path) -> Iterator[tuple[Cell, RunRecord]]:
     """The cells of a suite with their records; ends the program if one has none of today's code."""
     suite, plugins = read_suite(str(path)), registry()
     store = Store(suite.store)
-    for cell in with_records(suite_cells(suite, plugins), store.records(), plugins):
+    for cell in with_records(suite_cells(suite, plugins), store, plugins):
         if cell.record is None or cell.record.score is None or cell.state != "done":
             sys.exit(f"no current record of {cell.line} on {cell.spec.dataset}, draw {cell.seed}")
         yield cell, cell.record

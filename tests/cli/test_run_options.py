@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 from sslbench.cli import cli
 from sslbench.cli.options import SeedRange, named
 from sslbench.cli.run import _warnings
+from sslbench.experiment.planning import published
 from sslbench.experiment.planning.settings import combinations
 from sslbench.plugins import registry
 
@@ -71,18 +73,31 @@ def test_a_grid_of_values_and_seeds(tmp_path: Path) -> None:
     ]
 
 
-def test_a_dry_run_runs_nothing_and_tells_the_price(tmp_path: Path) -> None:
+def test_a_dry_run_runs_nothing_and_tells_the_price(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("--method", "supervised", "--seeds", "0-2")
+    monkeypatch.setattr(published, "published_folder", lambda: tmp_path)  # which has no results
     before = run(*words, "--dry-run", store=tmp_path)
     assert before.exit_code == 0, before.output
-    assert before.stdout.endswith("3 runs: 0 s of CPU, without 3 runs like no stored one\n")
+    assert before.stdout.endswith("3 runs: 0 s of CPU, without 3 runs of unknown price\n")
     assert not list(tmp_path.glob("*.json"))
     run("--method", "supervised", store=tmp_path)
     after = run(*words, "--dry-run", store=tmp_path)
     row = after.stdout.splitlines()[1].split()
     assert row[:3] == ["supervised", "synth", "20"]
     assert row[-3:-1] == ["3", "1"]
-    assert "like no stored one" not in after.stdout
+    assert "unknown price" not in after.stdout
+    assert "~" not in after.stdout
+    other_size = ["--labeled", "30", "--store", str(tmp_path), "--dry-run"]
+    other = CliRunner().invoke(cli, ["run", "--method", "supervised", *SMALL, *other_size])
+    assert "~: by runs on other data or of other sizes" in other.stdout
+
+
+def test_a_dry_run_without_records_has_the_prices_of_the_published_results(tmp_path: Path) -> None:
+    shown = run("--method", "supervised", "--dry-run", store=tmp_path)
+    assert re.search(r"supervised .* ~[0-9]+$", shown.stdout, re.M)
+    assert "unknown price" not in shown.stdout
 
 
 def test_all_methods(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from sslbench.experiment.execute import grid, saving
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.saving import Saving
 from sslbench.experiment.records import store as store_module
+from sslbench.experiment.records.files import StoreWarning
 from sslbench.experiment.records.record import RunRecord
-from sslbench.experiment.records.store import Store, StoreWarning
+from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute, failed
 from sslbench.experiment.run.training import RunTask
 from sslbench.isolation.start import isolated

@@ -12,7 +12,7 @@ from sslbench.experiment.records.store import Store
 from sslbench.plugins import registry
 from sslbench.suite.cells import in_order
 from sslbench.suite.execute import Budget, planned, wall_seconds
-from support.suite_fakes import TOY, made, opened, suite_file
+from support.suite_fakes import TOY, Made, made, opened, suite_file
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 
@@ -66,11 +66,12 @@ def test_a_draw_of_everything_before_the_next_of_anything_and_cheap_before_dear(
     path = suite_file(tmp_path)
     _, cells = opened(path)
     costs = {"majority": 30.0, "peeking": 3.0}
-    prices = Prices([made(cell, cpu_s=costs[cell.spec.method]) for cell in cells if cell.seed == 0])
+    first = [made(cell, cpu_s=costs[cell.spec.method]) for cell in cells if cell.seed == 0]
+    prices = Prices(Made(first))
     shuffled = random.Random(0).sample(cells, len(cells))
     order = [(cell.seed, cell.spec.method) for cell in in_order(shuffled, prices)]
     assert order == [(s, m) for s in range(3) for m in ("peeking",) * 2 + ("majority",) * 2]
-    unknown = Prices([made(cell) for cell in cells if cell.spec.method == "majority"])
+    unknown = Prices(Made([made(cell) for cell in cells if cell.spec.method == "majority"]))
     assert [cell.spec.method for cell in in_order(cells, unknown)][:4] == [
         *("majority", "majority", "peeking", "peeking")
     ]
@@ -82,11 +83,11 @@ def test_prices_count_the_trials_of_the_draw_that_is_tuned_on(tmp_path: Path) ->
     )
     _, cells = opened(suite_file(tmp_path, text))
     record = made(cells[0], cpu_s=10.0)  # of draw 0, with its trials in the store
-    prices = [Prices([record]).of(cell.spec) for cell in cells[:3]]
+    prices = [Prices(Made([record])).of(cell.spec) for cell in cells[:3]]
     # A trial trains on four fifths of the sample five times.
     assert [price.cpu_s for price in prices if price] == [10.0, 10.0 * (1 + 5 * 4), 10.0]
     assert not any(price.guess for price in prices if price)
-    other = Prices([record]).of(cells[-1].spec)
+    other = Prices(Made([record])).of(cells[-1].spec)
     assert other is not None
     assert other.guess
 
@@ -115,7 +116,7 @@ def test_what_is_left_is_planned_with_the_settings_of_all(tmp_path: Path) -> Non
     suite, cells = opened(suite_file(tmp_path, text))
     left = [cell for cell in cells if cell.spec.method == "peeking" and cell.seed < 2]
     store = Store(suite.store)
-    tasks = planned(left, Prices([]), store, registry(), jobs=1, notice=lambda text: None)
+    tasks = planned(left, Prices(), store, registry(), jobs=1, notice=lambda text: None)
     assert [(t.spec.dataset, t.spec.protocol.seed) for t in tasks] == [
         *[("toy", 0), ("drawn", 0), ("toy", 1), ("drawn", 1)]
     ]

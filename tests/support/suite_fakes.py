@@ -10,6 +10,7 @@ import numpy as np
 
 from sslbench.experiment.identity.versions import code_versions
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
+from sslbench.experiment.records.cost import cost_keys, has_dev, training_cpu_s
 from sslbench.experiment.records.record import RunRecord, TuningSpent
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import failed
@@ -41,7 +42,7 @@ def opened(path: Path) -> tuple[Suite, list[Cell]]:
     suite = read_suite(str(path))
     store = Store(suite.store)
     found = suite_cells(suite, registry())
-    return suite, with_records(found, store.records(), registry())
+    return suite, with_records(found, store, registry())
 
 
 def made(cell: Cell, skill: float = 0.8, cpu_s: float = 5.0, data: str = "f") -> RunRecord:
@@ -67,6 +68,20 @@ def made(cell: Cell, skill: float = 0.8, cpu_s: float = 5.0, data: str = "f") ->
     record.data = {"task": "tagging", "test_sha256": "t", "sentences": {"labeled": size}}
     record.code = code_versions(spec, registry())
     return record
+
+
+class Made:
+    """What made-up runs took, see `Costs`."""
+
+    def __init__(self, records: Sequence[RunRecord]) -> None:
+        self._records = records
+
+    def training_cpu_s(self, key: str) -> list[float]:
+        seconds = [training_cpu_s(r) for r in self._records if key in cost_keys(r.spec)]
+        return [each for each in seconds if each is not None]
+
+    def has_dev(self, dataset: str) -> bool | None:
+        return next((has_dev(r) for r in self._records if r.dataset == dataset), None)
 
 
 def fill(path: Path, skills: dict[str, float], leave: Sequence[tuple[str, int]] = ()) -> list[Cell]:

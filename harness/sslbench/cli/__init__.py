@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
     "suite": ("sslbench.cli.suite", "Run all that a board consists of, and make its page."),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
+    "results": ("sslbench.cli.archive", "Pack finished records, and fetch published ones."),
     "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
     "verify": ("sslbench.cli.verify", "Replay records on today's code, bit for bit."),
     "errors": ("sslbench.cli.errors", "Show the errors of a run, or of two side by side."),

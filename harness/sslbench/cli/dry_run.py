@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sslbench.cli.text import counted, duration, echo, table
+from sslbench.experiment.planning.price import Price
 
 if TYPE_CHECKING:
     from sslbench.experiment.records.record import RunSpec
     from sslbench.experiment.run.training import RunTask
+
+_STORED = Price(0.0, guess=False)
 
 
 def show_price(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> None:
@@ -19,25 +22,26 @@ def show_price(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> None:
     """
     from sslbench.experiment.execute.grid import GridOptions, is_stored
     from sslbench.experiment.planning.price import Prices
+    from sslbench.experiment.planning.published import PublishedCosts
     from sslbench.experiment.records.store import Store
 
     store = Store(given["store"])
     options = GridOptions(retry=given["retry"], reuse=given["reuse"])
-    prices = Prices(store.records())
-    groups: dict[tuple[str, ...], list[float | None]] = {}
+    prices = Prices(store, PublishedCosts())
+    groups: dict[tuple[str, ...], list[Price | None]] = {}
     for task in run_tasks:
         if task.skip_reason is None:
-            found = prices.of(task.spec)
-            price = None if found is None or found.guess else found.cpu_s
-            stored = is_stored(task, store, options)
-            groups.setdefault(_group(task.spec), []).append(0.0 if stored else price)
+            price = _STORED if is_stored(task, store, options) else prices.of(task.spec)
+            groups.setdefault(_group(task.spec), []).append(price)
     head = ("method", "dataset", "labeled", "tuning", "runs", "stored", "CPU s")
     echo(table([head, *(_row(group, each) for group, each in groups.items())], indent=""))
     each_run = [price for group in groups.values() for price in group]
-    unknown = sum(price is None for price in each_run)
-    note = f", without {counted(unknown, 'run')} like no stored one" if unknown else ""
-    total = sum(price for price in each_run if price is not None)
-    echo(f"{counted(len(each_run), 'run')}: {duration(total)} of CPU{note}")
+    known = [price for price in each_run if price is not None]
+    total = f"{_about(known)}{duration(sum(price.cpu_s for price in known))}"
+    note = "; ~: by runs on other data or of other sizes" if _about(known) else ""
+    if len(known) < len(each_run):
+        note = f", without {counted(len(each_run) - len(known), 'run')} of unknown price{note}"
+    echo(f"{counted(len(each_run), 'run')}: {total} of CPU{note}")
 
 
 def _group(spec: RunSpec) -> tuple[str, ...]:
@@ -45,7 +49,12 @@ def _group(spec: RunSpec) -> tuple[str, ...]:
     return spec.title, spec.dataset, str(protocol.labeled), protocol.tuning()
 
 
-def _row(group: tuple[str, ...], prices: Sequence[float | None]) -> tuple[str, ...]:
+def _about(prices: Sequence[Price]) -> str:
+    return "~" if any(price.guess for price in prices) else ""
+
+
+def _row(group: tuple[str, ...], prices: Sequence[Price | None]) -> tuple[str, ...]:
     known = [price for price in prices if price is not None]
-    text = f"{sum(known):.0f}" if len(known) == len(prices) else "?"
-    return (*group, str(len(prices)), str(sum(price == 0.0 for price in prices)), text)
+    text = f"{_about(known)}{sum(price.cpu_s for price in known):.0f}"
+    stored = sum(price is _STORED for price in prices)
+    return (*group, str(len(prices)), str(stored), text if len(known) == len(prices) else "?")

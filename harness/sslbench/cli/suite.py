@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from sslbench.experiment.planning.price import Prices
-    from sslbench.experiment.records.record import RunRecord
+    from sslbench.experiment.records.store import Store
     from sslbench.report.board import Board
     from sslbench.report.page.build import Sources
     from sslbench.suite.cells import Cell, CellState
@@ -32,7 +32,7 @@ _JOBS = click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs
 def command() -> None:
     """Run a leaderboard from a TOML file: status and cost, missing runs, page.
 
-    FILE is a suite file, or the name of one in leaderboards/suites.
+    FILE is a suite file, or the name of one in leaderboards/suites or of the package.
     """
 
 
@@ -42,11 +42,14 @@ def command() -> None:
 @click.option("--cells", "each", is_flag=True, help="A line for every cell, in the order of runs.")
 def show(file: str, jobs: int, each: bool) -> None:
     """List the cells: done, missing, estimated cost."""
+    from sslbench.cli.messages import plain_warnings
     from sslbench.experiment.planning.price import Prices
+    from sslbench.experiment.planning.published import PublishedCosts
     from sslbench.suite.cells import in_order
 
-    suite, cells, records = _opened(file)
-    prices = Prices(records)
+    with plain_warnings():
+        suite, cells, store = _opened(file)
+    prices = Prices(store, PublishedCosts())
     if each:
         for cell in in_order(cells, prices):
             found = prices.of(cell.spec)
@@ -109,17 +112,17 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.cli.run import run_shown, summary
     from sslbench.experiment.planning.price import Prices
-    from sslbench.experiment.records.store import Store
+    from sslbench.experiment.planning.published import PublishedCosts
     from sslbench.plugins import registry
     from sslbench.suite.execute import Budget, planned
 
     with plain_warnings():
-        suite, cells, records = _opened(file)
-        prices = Prices(records)
+        suite, cells, store = _opened(file)
+        prices = Prices(store, PublishedCosts())
         skip = ("done",) if given["retry"] else ("done", "failed")
         todo = [cell for cell in cells if cell.state not in skip]
         tell(_price_line(cells, prices, jobs))
-        tasks = planned(todo, prices, Store(suite.store), registry(), jobs=jobs, notice=tell)
+        tasks = planned(todo, prices, store, registry(), jobs=jobs, notice=tell)
         found = {task.spec.run_id: prices.of(task.spec) for task in tasks}
         known = {run_id: price.cpu_s for run_id, price in found.items() if price is not None}
         limit = Budget(float("inf") if budget is None else budget, known)
@@ -159,11 +162,11 @@ def report(
     from sslbench.report.render import board_files, changed_files, grid, write_files
 
     with plain_warnings():
-        suite, cells, records = _opened(file)
+        suite, cells, store = _opened(file)
     cells = [c for c in cells if _wanted(c.spec.dataset, datasets) and _wanted(c.line, methods)]
     if not cells:
         raise UserError("no cell has such a dataset and method", file=suite.path)
-    board, sources, wrong = _board(suite, cells, records)
+    board, sources, wrong = _board(suite, cells, store)
     files = board_files(board, suite.name, sources)
     folder = Path(os.path.normpath(out or suite.out))
     if out is None:
@@ -181,9 +184,7 @@ def report(
     ctx.exit(1 if check and (changed or wrong) else 0)
 
 
-def _board(
-    suite: Suite, cells: Sequence[Cell], records: Sequence[RunRecord]
-) -> tuple[Board, Sources, list[str]]:
+def _board(suite: Suite, cells: Sequence[Cell], store: Store) -> tuple[Board, Sources, list[str]]:
     """The board, extra page content, and problems that `--check` reports."""
     from sslbench.experiment.identity.versions import stale_runs
     from sslbench.plugins import registry
@@ -193,9 +194,11 @@ def _board(
 
     ledger = [] if suite.ledger is None else read_ledger(suite.ledger)
     ledger = [line for line in ledger if suite.paper in ("", line.paper)]
+    records = [cell.record for cell in cells if cell.record is not None]
     stale = stale_runs(records, registry())
     board = suite_board(suite, cells, stale, registry())
-    wrong = wrong_lines(ledger, {record.run_id: record for record in records})
+    named = {run_id for line in ledger for ids in line.run_ids for run_id in ids}
+    wrong = wrong_lines(ledger, {record.run_id: record for record in store.records(named)})
     return board, Sources(stale, ledger, _summary_line(cells)), [*board.gaps, *wrong]
 
 
@@ -212,8 +215,8 @@ def _summary_line(cells: Sequence[Cell]) -> str:
     return f"{counted(len(cells), 'run')}: {counts}; {spent / 3600:.2f} CPU hours."
 
 
-def _opened(file: str) -> tuple[Suite, list[Cell], list[RunRecord]]:
-    """The suite, its cells with their records, and all records of its store."""
+def _opened(file: str) -> tuple[Suite, list[Cell], Store]:
+    """The suite, its cells with their records, and its store."""
     from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
     from sslbench.suite.cells import suite_cells, with_records
@@ -223,6 +226,4 @@ def _opened(file: str) -> tuple[Suite, list[Cell], list[RunRecord]]:
     warn_of_problems(plugins)
     suite = read_suite(file)
     store = Store(suite.store)
-    records = store.records()
-    cells = with_records(suite_cells(suite, plugins), records, plugins)
-    return suite, cells, records
+    return suite, with_records(suite_cells(suite, plugins), store, plugins), store

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sslbench.experiment.planning.price import made_cpu_s
+from sslbench.experiment.records.cost import made_cpu_s
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.leaderboard import Table
 from sslbench.report.rows import Row, successful

@@ -233,7 +233,7 @@ def fingerprint(record: RunRecord) -> str | None:
     if record.spec.protocol.labeled != "all":
         return None
     splits = {name: (p.labels, p.packed) for name, p in record.predictions.items()}
-    return content_id([record.spec.data, record.counts, splits, record.predictions_sha256])
+    return content_id([record.spec.data, dict(record.counts), splits, record.predictions_sha256])
 
 
 def distinct(runs: Sequence[tuple[int, str | None]]) -> tuple[int, ...]:

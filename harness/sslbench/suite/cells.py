@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -13,7 +14,8 @@ from sslbench.experiment.identity.versions import is_current
 from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.planning.settings import Setting, parse_settings
-from sslbench.experiment.records.record import RunRecord, RunSpec, content_id
+from sslbench.experiment.records.record import RunRecord, RunSpec, content_id, spec_key
+from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Registry
 from sslbench.suite.file import Block, Suite
@@ -53,25 +55,19 @@ class Cell:
         return self.spec.protocol.seed
 
     @property
+    def by_text(self) -> bool:
+        """Whether the file names the source of the unlabeled text; else the data decide on it."""
+        return self.request.text is not None
+
+    @cached_property
     def key(self) -> str:
         """See `spec_key`."""
-        return spec_key(self.spec, self.request.text is not None)
+        return spec_key(self.spec, self.by_text)
 
     def describe(self) -> str:
         """In one phrase."""
         protocol = self.spec.protocol
         return f"{self.line} on {self.spec.dataset}, {protocol.describe()}, seed {protocol.seed}"
-
-
-def spec_key(spec: RunSpec, by_text: bool) -> str:
-    """Equal for a run and its cell: the identity without the fingerprint of the data.
-
-    by_text: the source of the unlabeled text counts; else the data decide on it.
-    """
-    data = msgspec.structs.replace(spec.data, fingerprint="", first_draw="")
-    text = spec.protocol.text if by_text else "rest"
-    protocol = msgspec.structs.replace(spec.protocol, text=text)
-    return content_id(msgspec.structs.replace(spec, data=data, protocol=protocol))
 
 
 def suite_cells(suite: Suite, plugins: Registry) -> list[Cell]:
@@ -118,17 +114,16 @@ def _column(spec: RunSpec) -> str:
     return content_id([spec.dataset, spec.data.options, protocol])
 
 
-def with_records(
-    cells: Sequence[Cell], records: Sequence[RunRecord], plugins: Registry
-) -> list[Cell]:
+def with_records(cells: Sequence[Cell], store: Store, plugins: Registry) -> list[Cell]:
     """The cells with their newest records and states."""
-    newest: dict[tuple[bool, str], RunRecord] = {}
-    for record in sorted(records, key=_age):
-        for by_text in (False, True):
-            newest[by_text, spec_key(record.spec, by_text)] = record
+    keys = [(cell.by_text, cell.key) for cell in cells]
+    newest = {
+        by_text: store.newest({key for its, key in keys if its == by_text}, by_text)
+        for by_text in {by_text for by_text, _ in keys}
+    }
     filled = []
-    for cell in cells:
-        found = newest.get((cell.request.text is not None, cell.key))
+    for cell, (by_text, key) in zip(cells, keys, strict=True):
+        found = newest[by_text].get(key)
         state = "missing" if found is None else _state(found, plugins)
         filled.append(replace(cell, record=found, state=state))
     data: dict[str, RunRecord] = {}  # the newest run by column

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from sslbench.experiment.planning.plan import Request, plan
 from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.planning.settings import parse_settings
+from sslbench.experiment.records.record import spec_key
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Registry
-from sslbench.suite.cells import Cell, in_order, spec_key
+from sslbench.suite.cells import Cell, in_order
 
 
 def planned(

@@ -15,12 +15,15 @@ from msgspec import Meta
 from sslbench.engine.errors import UserError
 from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
 from sslbench.experiment.planning.plan import Request
+from sslbench.experiment.planning.published import published_folder
 from sslbench.experiment.planning.settings import combinations
 from sslbench.experiment.records.record import TextSource
 from sslbench.plugins import Registry
 
-#: where a suite is looked for that is given by its name
+#: where a suite is looked for that is given by its name, before those of the package
 FOLDER = Path("leaderboards/suites")
+#: folders of the records and of the report of a suite of the package
+OWN_STORE, OWN_OUT = Path("runs"), Path("runs/leaderboard")
 _SIZE = Annotated[int, Meta(ge=1, le=10**15)]
 _SEED = Annotated[int, Meta(ge=0, le=2**62)]
 _AT = re.compile(r" \(at line (\d+), column \d+\)$")
@@ -135,13 +138,14 @@ class Suite(msgspec.Struct, frozen=True):
 
 
 def read_suite(given: str) -> Suite:
-    """Read a suite file; given: its path, or the name of one in ``leaderboards/suites``.
+    """Read a suite file.
+
+    given: its path, or the name of one in ``leaderboards/suites`` or of the package. One of the
+    package has records and report in the current folder.
 
     UserError, with file and line, for what is no TOML, an unknown key, or a wrong value.
     """
-    path = Path(given)
-    if not path.suffix and not path.exists():
-        path = FOLDER / f"{given}.toml"
+    path, own = _located_file(given)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -155,15 +159,25 @@ def read_suite(given: str) -> Suite:
         name=stem,
         title=found.title,
         about=found.about,
-        store=path.parent / found.store,
-        out=path.parent / found.out,
-        ledger=path.parent / found.ledger if found.ledger else None,
+        store=OWN_STORE if own else path.parent / found.store,
+        out=OWN_OUT if own else path.parent / found.out,
+        ledger=path.parent / found.ledger if found.ledger and not own else None,
         paper=found.paper,
-        include=tuple(path.parent / name for name in found.include),
+        include=() if own else tuple(path.parent / name for name in found.include),
         timeout=found.timeout,
         blocks=[_beside(block, path.parent) for block in found.cells],
         lines=[_line(text, i, None) for i in range(len(found.cells))],
     )
+
+
+def _located_file(given: str) -> tuple[Path, bool]:
+    """The path of a suite, and whether it is one that comes with the package."""
+    path = Path(given)
+    if path.suffix or path.exists():
+        return path, False
+    here, published = FOLDER / f"{given}.toml", published_folder() / "suites" / f"{given}.toml"
+    own = not here.exists() and len(path.parts) == 1 and published.is_file()
+    return (published if own else here), own
 
 
 def _beside(block: Block, folder: Path) -> Block:

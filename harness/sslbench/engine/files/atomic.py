@@ -33,10 +33,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, target)
+        _sync_folder(target.parent)
     except BaseException:
         with suppress(OSError):
             os.unlink(name)
         raise
+
+
+def _sync_folder(folder: Path) -> None:
+    """Flush the names of a folder to disk, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -193,7 +192,7 @@ class _Grid:
                     return
                 if not claims.claim(run_id):
                     elsewhere[run_id] = run_task
-                elif os.path.exists(self.store.path(run_id)) and self.stored(run_id):
+                elif self.store.has(run_id) and self.stored(run_id):
                     claims.release(run_id)  # another process has finished it since
                 else:
                     yield run_task

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from sslbench.engine.files.folders import cache_folder
+from sslbench.experiment.records.files import StoreWarning
 from sslbench.experiment.records.record import RunRecord
-from sslbench.experiment.records.store import Store, StoreWarning
+from sslbench.experiment.records.store import Store
 
 #: pauses before a record is written again, of the first one that cannot be
 _PAUSES = (0.2, 1.0)

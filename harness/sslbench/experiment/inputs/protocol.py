@@ -13,13 +13,11 @@ from sslbench.engine.corpus import ChainedShards, CorpusShards, HeadShards, Head
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.records.record import ProtocolSpec, TextSource
+from sslbench.experiment.records.record import TUNING_FOLDS, ProtocolSpec, TextSource
 
 # Makes the sample's random numbers independent of the others of a seed. It is part of the protocol:
 # changing it changes every labeled sample.
 SAMPLE_STREAM = 0x6C61626C
-#: parts into which the labeled sample is cut for tuning where there is no development split
-TUNING_FOLDS = 5
 
 DevSource = Literal["own", "folds", "none"]
 #: sentences to train on, sentences held out; int64, ascending

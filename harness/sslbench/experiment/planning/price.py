@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import cache
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from sslbench.experiment.inputs.protocol import TUNING_FOLDS
-from sslbench.experiment.records.record import RunRecord, RunSpec
-
-#: trainings that a trial is worth where it trains on all folds of the labeled sample but one each
-_TRIAL_ON_FOLDS = TUNING_FOLDS - 1.0
+from sslbench.experiment.records.cost import cost_keys, trainings
+from sslbench.experiment.records.record import RunSpec
 
 
 class Price(NamedTuple):
@@ -23,21 +20,28 @@ class Price(NamedTuple):
     guess: bool
 
 
-class Prices:
-    """Prices by stored runs: the median of one training, times the trainings of the run."""
+class Costs(Protocol):
+    """What finished runs took: those of a store, or those that are published."""
 
-    def __init__(self, records: Iterable[RunRecord]) -> None:
-        self._known: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-        self._has_dev: dict[str, bool] = {}
-        for record in records:
-            if record.status == "ok" and record.cpu_s:
-                has_dev = record.protocol.get("dev") == "own"
-                self._has_dev[record.dataset] = has_dev
-                one = record.cpu_s / _trainings(
-                    record.spec, record.tuned.trials * _made(record), has_dev
-                )
-                for key in _keys(record.spec):
-                    self._known[key].append(one)
+    def training_cpu_s(self, key: str) -> Sequence[float]:
+        """CPU seconds of a training, of each run with this key (see `cost_keys`)."""
+        ...
+
+    def has_dev(self, dataset: str) -> bool | None:
+        """Whether the dataset has a development split; None if no run tells."""
+        ...
+
+
+class Prices:
+    """Prices by finished runs: the median of one training, times the trainings of the run.
+
+    sources: of equally near runs, those of the first one count.
+    """
+
+    def __init__(self, *sources: Costs) -> None:
+        self._sources = sources
+        self._median = cache(self._median_of)
+        self._has_dev = cache(self._first_has_dev)
 
     def of(self, spec: RunSpec) -> Price | None:
         """The price of a run; None if there is no run of its method.
@@ -47,37 +51,20 @@ class Prices:
         protocol = spec.protocol
         own = protocol.tune_seed in (msgspec.UNSET, protocol.seed)
         n_trials = protocol.tune if own and spec.search else 0
-        trainings = _trainings(spec, n_trials, self._has_dev.get(spec.dataset, False))
-        for level, key in enumerate(_keys(spec)):
-            if key in self._known:
-                return Price(median(self._known[key]) * trainings, level > 0)
+        factor = trainings(spec, n_trials, self._has_dev(spec.dataset))
+        for level, key in enumerate(cost_keys(spec)):
+            one = self._median(key)
+            if one is not None:
+                return Price(one * factor, level > 0)
         return None
 
+    def _median_of(self, key: str) -> float | None:
+        for source in self._sources:
+            seconds = source.training_cpu_s(key)
+            if seconds:
+                return median(seconds)
+        return None
 
-def _keys(spec: RunSpec) -> list[tuple[Any, ...]]:
-    """Runs that share a key cost about as much, those with the first one most nearly so."""
-    p = spec.protocol
-    system = (spec.method, spec.dataset, spec.features, spec.model)
-    return [
-        (*system, p.labeled, p.unlabeled, p.text),
-        system,
-        (spec.method, *spec.learned, spec.model),
-    ]
-
-
-def _trainings(spec: RunSpec, n_trials: float, has_dev: bool) -> float:
-    """In units of the final one. has_dev: else each trial trains on folds of the sample."""
-    per_trial = 1.0 if has_dev else _TRIAL_ON_FOLDS
-    guard = 0 if spec.guard is msgspec.UNSET else spec.guard.folds
-    return (1 + n_trials * per_trial + guard) * max(1, spec.protocol.folds)
-
-
-def _made(record: RunRecord) -> float:
-    """The share of the tuning of a run that it did itself: the rest was found in the store."""
-    stored, seconds = record.timing.get("tune_stored", 0.0), record.tuned.seconds
-    return max(0.0, 1 - stored / seconds) if seconds else 0.0
-
-
-def made_cpu_s(record: RunRecord) -> float:
-    """CPU seconds of the tuning trials that the run did itself."""
-    return record.tuned.cpu_s * _made(record)
+    def _first_has_dev(self, dataset: str) -> bool:
+        answers = (source.has_dev(dataset) for source in self._sources)
+        return next((answer for answer in answers if answer is not None), False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import numpy as np
 
@@ -39,6 +41,11 @@ def decode(data: bytes) -> RunRecord:
     UserError: not JSON, another schema, a wrong type (the message has its path), a digest or
         `run_id` that is not that of the content, metrics that are not those of the counts.
     """
+    return checked(decode_tree(data))
+
+
+def decode_tree(data: bytes) -> dict[str, Any]:
+    """Read a record as plain values, the digest of which is right; UserError otherwise."""
     try:
         tree = msgspec.json.decode(data)
         if not isinstance(tree, dict):
@@ -48,8 +55,16 @@ def decode(data: bytes) -> RunRecord:
             raise UserError(f"schema {schema}, but this version reads schema {SCHEMA}")
         if tree.get("digest") != tree_digest(tree):
             raise UserError("its digest is not that of its content: the file was changed")
-        record = msgspec.convert(tree, RunRecord)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise UserError(f"not a run record: {error}") from error
+    return tree
+
+
+def checked(tree: dict[str, Any]) -> RunRecord:
+    """The record, if its parts do not contradict each other; UserError otherwise."""
+    try:
+        record = msgspec.convert(tree, RunRecord)
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise UserError(f"not a run record: {error}") from error
     _check(record)
     return record
@@ -58,6 +73,8 @@ def decode(data: bytes) -> RunRecord:
 def _check(record: RunRecord) -> None:
     """UserError if parts of a record contradict each other."""
     spec = record.spec
+    if record.schema != SCHEMA:
+        raise UserError(f"schema {record.schema}, but this version reads schema {SCHEMA}")
     if record.run_id != spec.run_id:
         raise UserError(f"run_id {record.run_id} is not that of its spec, {spec.run_id}")
     for name in ("method", "dataset", "featurizer", "model"):

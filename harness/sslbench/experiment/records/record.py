@@ -18,6 +18,8 @@ Status = Literal["ok", "failed", "timeout", "memory", "skipped"]
 #: what failed; "input": what the user gave
 ErrorKind = Literal["input", "method", "process", "timeout", "memory"]
 TRACEBACK_LINES = 12
+#: parts into which the labeled sample is cut for tuning where there is no development split
+TUNING_FOLDS = 5
 TextSource = Literal["rest", "external", "all"]
 
 
@@ -279,6 +281,17 @@ def content_id(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:ID_LENGTH]
 
 
+def spec_key(spec: RunSpec, by_text: bool) -> str:
+    """Equal for a run and its cell: the identity without the fingerprint of the data.
+
+    by_text: the source of the unlabeled text counts; else the data decide on it.
+    """
+    data = msgspec.structs.replace(spec.data, fingerprint="", first_draw="")
+    text = spec.protocol.text if by_text else "rest"
+    protocol = msgspec.structs.replace(spec.protocol, text=text)
+    return content_id(msgspec.structs.replace(spec, data=data, protocol=protocol))
+
+
 def encode(record: RunRecord) -> bytes:
     """JSON with a line per top-level key: readable in a diff, and lists of counts stay compact.
 
@@ -310,6 +323,8 @@ def jsonable(value: Any) -> Any:
 
 
 def _builtin(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
     if hasattr(value, "tolist"):
         return value.tolist()
     return str(value)

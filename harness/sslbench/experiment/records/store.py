@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import os
-import stat
 import warnings
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from sslbench.engine.errors import InputWarning, UserError
+from sslbench.engine.errors import UserError
 from sslbench.engine.files.atomic import remove_abandoned, temporary_name, write_atomically
-from sslbench.experiment.records.integrity import decode
+from sslbench.experiment.records.catalog import Catalog
+from sslbench.experiment.records.files import (
+    RECORD,
+    StoreWarning,
+    content_of,
+    listed,
+    read_record_file,
+)
 from sslbench.experiment.records.record import RunRecord, encode, tree_digest
 from sslbench.experiment.run.tune import Trial
-
-_LARGEST = 2**30  # bytes of a file that is read; records have kilobytes
-
-
-class StoreWarning(InputWarning):
-    """A file in a store cannot be read or written. None is ever deleted."""
 
 
 class Store:
     """A folder of run records (``<run_id>.json``) and tuning trials (``trials/<id>.json``).
 
     Names are hashes of identities, so stores of several machines are merged by copying files. The
-    folder ``claims`` says which runs are in progress.
+    folder ``claims`` says which runs are in progress, ``segments`` has packed records (see
+    `sslbench.experiment.records.archive`). Of several records of a run, that of a file of its own
+    counts, then the newest.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         if os.path.lexists(self.folder) and not self.folder.is_dir():
             raise UserError("not a folder", file=self.folder, hint="give another --store")
+        self.catalog = Catalog(self.folder)
 
     def probe(self) -> None:
         """Make the folder and check that a file can be written, renamed and read back.
@@ -56,7 +60,11 @@ class Store:
 
     def load(self, run_id: str) -> RunRecord | None:
         """The record of a run; None if it is missing or damaged (a warning names the file)."""
-        return _read(self.path(run_id), run_id)
+        return _read(self.path(run_id), run_id) or self.catalog.load_packed(run_id)
+
+    def has(self, run_id: str) -> bool:
+        """Whether there is something in the place of the record of a run."""
+        return os.path.lexists(self.path(run_id)) or self.catalog.has_packed(run_id)
 
     def save(self, record: RunRecord) -> Path:
         """Write a record atomically and return its path.
@@ -66,46 +74,57 @@ class Store:
         path = self.path(record.run_id)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StoreWarning)
-            damaged = os.path.lexists(path) and self.load(record.run_id) is None
+            damaged = os.path.lexists(path) and _read(path, record.run_id) is None
         if damaged:
             with suppress(OSError):
                 os.replace(path, path.with_name(f"{path.name}.damaged"))
         write_atomically(path, encode(record))
         return path
 
-    def records(self) -> list[RunRecord]:
-        """All readable records, sorted by run id; warnings name damaged files.
+    def records(self, run_ids: Collection[str] | None = None) -> list[RunRecord]:
+        """The readable records of these runs, or all, sorted by run id.
 
-        UserError if the folder cannot be read; without the folder, there are none.
+        Counts and predictions are read from the files when they are asked for. Warnings name
+        damaged files. UserError if the folder cannot be read; without the folder, there are none.
         """
-        return [record for path in self._paths() if (record := _read(path, path.stem)) is not None]
+        return self.catalog.records(run_ids)
 
-    def _paths(self) -> list[Path]:
-        try:
-            names = sorted(os.listdir(self.folder))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise UserError(error.strerror or str(error), file=self.folder) from error
-        return [self.path(name[:-5]) for name in names if name.endswith(".json") and name[0] != "."]
+    def newest(self, keys: Collection[str], by_text: bool) -> dict[str, RunRecord]:
+        """The newest record of each key (see `spec_key`) that has one."""
+        return self.catalog.newest(keys, by_text)
+
+    def training_cpu_s(self, key: str) -> list[float]:
+        """CPU seconds of a training, of each run with this key (see `cost_keys`)."""
+        return self.catalog.training_cpu_s(key)
+
+    def has_dev(self, dataset: str) -> bool | None:
+        """Whether the dataset had a development split in the newest run; None without a run."""
+        return self.catalog.has_dev(dataset)
 
     def find(self, name: str) -> RunRecord:
         """The record with this id, unique prefix of an id, or file name; UserError otherwise."""
         if name.endswith(".json"):
             return read_record_file(Path(name))
-        paths = [path for path in self._paths() if name and path.name.startswith(name)]
-        if not paths:
+        loose = {file.removesuffix(RECORD) for file in listed(self.folder, RECORD)}
+        packed = self.catalog.packed_ids()
+        run_ids = sorted(run_id for run_id in loose | packed if name and run_id.startswith(name))
+        if not run_ids:
             raise UserError(f"no run {name!r} in {self.folder}", hint="see --store")
-        if len(paths) > 1:
-            ids = ", ".join(path.stem for path in paths[:4])
-            raise UserError(f"{len(paths)} runs begin with {name!r}", hint=f"e.g. {ids}")
-        return read_record_file(paths[0])
+        if len(run_ids) > 1:
+            ids = ", ".join(run_ids[:4])
+            raise UserError(f"{len(run_ids)} runs begin with {name!r}", hint=f"e.g. {ids}")
+        if run_ids[0] not in packed:
+            return read_record_file(self.path(run_ids[0]))
+        record = self.load(run_ids[0])
+        if record is None:
+            raise UserError(f"the record of run {run_ids[0]} is damaged", file=self.folder)
+        return record
 
     def load_trial(self, trial_id: str) -> Trial | None:
         """A stored tuning trial; None if it is missing or damaged (a warning names the file)."""
         path = self._trial_path(trial_id)
         try:
-            tree = msgspec.json.decode(_content(path), type=dict[str, Any])
+            tree = msgspec.json.decode(content_of(path), type=dict[str, Any])
             if tree.pop("digest", None) != _trial_digest(trial_id, tree):
                 raise ValueError("its digest is not that of its content")
             return msgspec.convert(tree, Trial)
@@ -147,16 +166,6 @@ def _trial_digest(trial_id: str, tree: dict[str, Any]) -> str:
     return tree_digest({"trial": trial_id, **tree})
 
 
-def read_record_file(path: Path) -> RunRecord:
-    """Read a record; UserError with the file name if it cannot be read."""
-    try:
-        return decode(_content(path))
-    except UserError as error:
-        raise UserError(error.message, file=path) from error
-    except OSError as error:
-        raise UserError(error.strerror or str(error), file=path) from error
-
-
 def _read(path: Path, run_id: str) -> RunRecord | None:
     """The record of this run; None, with a warning, for a damaged file or another run's record."""
     if not os.path.lexists(path):
@@ -169,15 +178,3 @@ def _read(path: Path, run_id: str) -> RunRecord | None:
         warnings.warn(f"{error}; ignored", StoreWarning, stacklevel=3)
         return None
     return record
-
-
-def _content(path: Path) -> bytes:
-    """OSError also for a pipe or device, and for a file that is too large for a record."""
-    status = path.stat()
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(0, "is a folder")
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(0, "not a regular file")
-    if status.st_size > _LARGEST:
-        raise OSError(0, f"a file of {status.st_size} bytes")
-    return path.read_bytes()

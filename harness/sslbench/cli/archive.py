@@ -1,0 +1,103 @@
+"""``sslbench results pack | fetch | publish``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sslbench.cli.text import counted, echo, table
+from sslbench.engine.errors import UserError
+
+_STORE = click.option(
+    "--store", default="runs", show_default=True, help="Folder of the run records."
+)
+
+
+@click.group("results")
+def command() -> None:
+    """Pack finished records, and fetch published ones."""
+
+
+@command.command("pack")
+@_STORE
+def pack(store: str) -> None:
+    """Pack the records of a store into segments, and remove the files that they had.
+
+    A segment is written once and never changed. A file is removed only after its record was read
+    back from the segment and is equal. It is safe to interrupt; run it again to resume.
+    """
+    from sslbench.cli.messages import plain_warnings, tell
+    from sslbench.experiment.records import archive
+    from sslbench.experiment.records.store import Store
+
+    with plain_warnings():
+        packed = archive.pack(Store(store))
+    for path in packed.segments:
+        echo(path)
+    for line in packed.left:
+        tell(f"not packed: {line}")
+    size = f"{packed.before / 1e6:.1f} MB of files, {packed.after / 1e6:.1f} MB of new segments"
+    tell(f"{counted(packed.records, 'record')} packed: {size}")
+
+
+@command.command("fetch")
+@click.argument("name", required=False)
+@_STORE
+@click.option(
+    "--registry",
+    type=click.Path(path_type=Path),
+    help="File that names archives; default: that of the package.",
+)
+def fetch(name: str | None, store: str, registry: Path | None) -> None:
+    """Put the published records NAME into a store, or list what is published.
+
+    Files are verified by their sha256. An interrupted download resumes.
+    """
+    from sslbench.cli.messages import tell
+    from sslbench.experiment.planning.published import published_folder
+    from sslbench.experiment.records import remote
+    from sslbench.experiment.records.store import Store
+
+    file = registry or published_folder() / "archive.toml"
+    archives = remote.read_registry(file)
+    if name is None:
+        rows = [
+            (each.name, counted(each.runs, "run"), f"{each.bytes / 1e6:.1f} MB", each.about)
+            for each in archives.values()
+        ]
+        echo(table(rows, indent="") if rows else f"{file} names no archive")
+        return
+    if name not in archives:
+        names = ", ".join(archives) or "none"
+        raise UserError(f"no archive {name!r}", file=file, hint=f"there is {names}")
+    target = Store(store)
+    target.probe()
+    for path in remote.fetch(archives[name], file, target.folder):
+        echo(path)
+    tell(f"{counted(archives[name].runs, 'run')} in {target.folder}")
+
+
+@command.command("publish")
+@_STORE
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("leaderboards/results.csv"),
+    show_default=True,
+    help="Table of the results: a line for the runs that differ in the seed alone.",
+)
+def publish(store: str, out: Path) -> None:
+    """Write the table of results that comes with the package: scores, and prices of runs."""
+    from sslbench.cli.messages import plain_warnings, tell
+    from sslbench.engine.files.atomic import write_atomically
+    from sslbench.experiment.planning.published import results_text
+    from sslbench.experiment.records.store import Store
+
+    with plain_warnings():
+        records = Store(store).records()
+    if not records:
+        raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
+    text = results_text(records)
+    write_atomically(out, text.encode())
+    tell(f"{counted(len(records), 'record')}: {counted(text.count(chr(10)) - 1, 'line')} in {out}")

@@ -1,0 +1,167 @@
+"""What comes with the package beside code: suites, and a table of the published results.
+
+An installed package has them in its folder ``published``, a checkout in ``leaderboards``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean, median, stdev
+from typing import Any
+
+import msgspec
+
+import sslbench
+from sslbench.engine.errors import UserError
+from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
+from sslbench.experiment.records.cost import has_dev, keys_of, training_cpu_s
+from sslbench.experiment.records.record import RunRecord, content_id
+
+RESULTS = "results.csv"
+
+
+def published_folder() -> Path:
+    """The folder of what comes with the package."""
+    package = Path(sslbench.__file__).parent
+    inside = package / "published"
+    return inside if inside.is_dir() else package.parents[1] / "leaderboards"
+
+
+class Line(msgspec.Struct, frozen=True, order=True):
+    """Runs that differ in the seed alone.
+
+    Attributes
+    ----------
+    options: of the dataset, as text.
+    labeled, unlabeled, text, folds: see `ProtocolSpec`; unlabeled "" = no cap.
+    tuning: in words.
+    guard: the method that is kept otherwise; "" = none.
+    learned: names of features that are learned from text, apart by "+".
+    params: hash of all parameters, templates, features and the search space.
+    runs: number of successful ones.
+    mean, sd: of the primary metric, in [0, 1]; sd "" with a single run.
+    dev: whether the dataset has a development split.
+    cpu_s: of one training, median; "" = not measured.
+    """
+
+    dataset: str
+    options: str
+    labeled: str
+    unlabeled: str
+    text: str
+    folds: str
+    tuning: str
+    method: str
+    guard: str
+    featurizer: str
+    learned: str
+    model: str
+    params: str
+    metric: str
+    runs: str
+    mean: str
+    sd: str
+    dev: str
+    cpu_s: str
+
+
+def results_text(records: Iterable[RunRecord]) -> str:
+    """The table of published results; equal records give equal bytes."""
+    groups: dict[tuple[str, ...], list[RunRecord]] = defaultdict(list)
+    for record in records:
+        if record.status == "ok" and record.score is not None:
+            groups[_group(record)].append(record)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(Line.__struct_fields__)
+    writer.writerows(sorted(_line(key, group) for key, group in groups.items()))
+    return out.getvalue()
+
+
+def _group(record: RunRecord) -> tuple[str, ...]:
+    spec, protocol = record.spec, record.spec.protocol
+    guard = "" if spec.guard is msgspec.UNSET else spec.guard.method
+    params = [spec.params, spec.featurizer_digest, spec.search, spec.learned]
+    return (
+        spec.dataset,
+        " ".join(f"{name}={value}" for name, value in sorted(spec.data.options.items())),
+        str(protocol.labeled),
+        "" if protocol.unlabeled is None else str(protocol.unlabeled),
+        protocol.text,
+        str(protocol.folds),
+        protocol.tuning(),
+        spec.method,
+        guard,
+        spec.featurizer,
+        "+".join(spec.learned),
+        spec.model,
+        content_id(params)[:8],
+        record.primary_metric,
+    )
+
+
+def _line(key: tuple[str, ...], records: Sequence[RunRecord]) -> tuple[str, ...]:
+    scores = sorted(record.score or 0.0 for record in records)
+    seconds = sorted(s for record in records if (s := training_cpu_s(record)) is not None)
+    return (
+        *key,
+        str(len(records)),
+        f"{fmean(scores):.6f}",
+        f"{stdev(scores):.6f}" if len(scores) > 1 else "",
+        "yes" if any(map(has_dev, records)) else "no",
+        f"{median(seconds):.2f}" if seconds else "",
+    )
+
+
+class PublishedCosts:
+    """What the published runs took (see `sslbench.experiment.planning.price.Costs`)."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path or published_folder() / RESULTS
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        return read_results(self._path)
+
+    @cached_property
+    def _costs(self) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = defaultdict(list)
+        for line in self._lines:
+            if line.cpu_s:
+                for key in keys_of(_system(line), _sample(line)):
+                    found[key] += [float(line.cpu_s)] * int(line.runs)
+        return found
+
+    def training_cpu_s(self, key: str) -> Sequence[float]:
+        """CPU seconds of a training: for each run, the median of the runs with other seeds."""
+        return self._costs.get(key, ())
+
+    def has_dev(self, dataset: str) -> bool | None:
+        """Whether the dataset has a development split; None if no run tells."""
+        return next((line.dev == "yes" for line in self._lines if line.dataset == dataset), None)
+
+
+def read_results(path: Path) -> list[Line]:
+    """The lines of a table of results; [] if there is none. UserError if it is damaged."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+        return [msgspec.convert(row, Line) for row in rows]
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeError, msgspec.MsgspecError) as error:
+        raise UserError(f"not a table of results: {error}", file=path) from None
+
+
+def _system(line: Line) -> tuple[str, str, str, str, tuple[str, ...]]:
+    learned = tuple(filter(None, line.learned.split("+")))
+    return line.method, line.dataset, line.featurizer, line.model, learned
+
+
+def _sample(line: Line) -> tuple[Any, ...]:
+    cap = None if line.unlabeled == "" else parse_unlabeled(line.unlabeled)
+    return parse_labeled(line.labeled), cap, line.text
