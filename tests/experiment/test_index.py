@@ -121,6 +121,15 @@ def test_counts_are_those_of_the_file_as_it_is(store: Store) -> None:
         dict(found.counts)
 
 
+def test_counts_are_not_read_to_tell_which_there_are(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = store.records()
+    monkeypatch.setattr(catalog.Catalog, "_field", None)
+    assert {split for each in found for split in each.counts} == {"test", "dev"}
+    assert sum("test" in each.counts for each in found) == len(found) - 3
+
+
 def test_a_damaged_index_is_made_again(store: Store) -> None:
     pack(store)
     whole = texts(store.records())

@@ -30,6 +30,9 @@ class Deferred(Mapping[str, T]):
             raise KeyError(split)
         return self._load()[split]
 
+    def __contains__(self, split: object) -> bool:
+        return split in self._splits  # without reading
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._splits)
 
