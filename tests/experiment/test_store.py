@@ -12,7 +12,7 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.records import store as module
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store, StoreWarning
-from sslbench.experiment.run.runner import failed
+from sslbench.experiment.run.recording import failed
 from sslbench.experiment.run.tune import Trial
 from support.run_fakes import task
 
