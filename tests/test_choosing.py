@@ -16,8 +16,8 @@ from click.testing import CliRunner
 import sslbench
 from sslbench.choosing import Candidate, Choice, _fitting, _Search
 from sslbench.cli import cli
-from sslbench.cli.options import Duration
-from sslbench.experiment.planning.plan import Request
+from sslbench.cli.options import DURATION
+from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import registry
 from sslbench.report.two_runs import RunComparison
 from support.synth_text import synth_text
@@ -78,7 +78,7 @@ def test_time_is_held_back_for_a_tagger_that_is_kept() -> None:
     record = SimpleNamespace(wall_s=50.0)
     held = []
     for keeps in (False, True):
-        search = _Search(Request((), folds=5), cast(Any, None), registry(), 0.0, print, keeps)
+        search = _Search(RunRequest((), folds=5), cast(Any, None), registry(), 0.0, print, keeps)
         search.choice.tried[Candidate("supervised", "basic")] = cast(Any, record)
         held.append(search.left)
     assert held[0] - held[1] == pytest.approx(20.0, abs=1.0)
@@ -134,11 +134,11 @@ def test_a_method_must_be_clearly_better(
 
 
 def test_times() -> None:
-    assert [Duration().convert(text, None, None) for text in ("90s", "10m", "1.5h")] == [
+    assert [DURATION.convert(text, None, None) for text in ("90s", "10m", "1.5h")] == [
         90.0,
         600.0,
         5400.0,
     ]
     for text in ("10", "0s", "-1m", "1d"):
         with pytest.raises(click.UsageError, match="no time such as"):
-            Duration().convert(text, None, None)
+            DURATION.convert(text, None, None)

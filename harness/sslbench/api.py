@@ -5,90 +5,72 @@ They do what the commands of the same names do, with the same defaults.
 
 from __future__ import annotations
 
-import os
+import inspect
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
 
-import msgspec
-
-from sslbench.experiment.execute.grid import GridOptions, Reuse, run_grid
+from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.threads import use_threads
-from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
-from sslbench.experiment.planning.plan import Request, plan
-from sslbench.experiment.records.record import RunRecord, TextSource
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.parameters import parameters
+from sslbench.experiment.request.request import PathLike, RunRequest, TrainRequest
 from sslbench.experiment.run.saved import SavedTagger
 from sslbench.experiment.run.saved import load_tagger as load
 from sslbench.experiment.run.train_one import TrainedTagger, train_tagger
 from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
+from sslbench.plugins.hooks import suggestion
 from sslbench.report.flat import flat_rows
 from sslbench.report.two_runs import RunComparison, compare_runs
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Names = str | Sequence[str]
-PathLike = str | os.PathLike[str]
-COLUMNS = ("word", "pos", "label")
+P = ParamSpec("P")
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 
-def run(
-    method: Names,
-    dataset: Names = (),
-    *,
-    data: PathLike | None = None,
-    columns: Sequence[str] = COLUMNS,
-    labeled: int | str = "all",
-    unlabeled: int | str | None = None,
-    text: TextSource | None = None,
-    seeds: Iterable[int] = (0,),
-    folds: int = 0,
-    params: Mapping[str, Any] | None = None,
-    preset: str | None = None,
-    featurizer: str | None = None,
-    text_features: Names = (),
-    model: str | None = None,
-    tune: int | None = None,
-    tune_cpu: float | None = None,
-    guard: bool = False,
-    tune_seed: int | None = None,
-    store: PathLike = "runs",
-    jobs: int = 1,
-    threads: int | None = None,
-    timeout: float | None = None,
-    memory: int | None = None,
-    retry: bool = False,
-    reuse: Reuse = "current",
-    executor: str = "local",
-    verbose: bool = False,
-) -> list[RunRecord]:
+def _keywords_of(kind: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[P, R]]:
+    """Give a function of a request the parameters of the request, with their documentation."""
+
+    def decorate(function: Callable[[Q], R]) -> Callable[P, R]:
+        hints, known = get_type_hints(kind), inspect.signature(kind).parameters
+
+        @wraps(function)
+        def call(*args: P.args, **given: P.kwargs) -> R:
+            for name in given:
+                if name not in known:
+                    hint = suggestion(name, known)
+                    raise TypeError(f"{function.__name__}() has no parameter {name!r}; {hint}")
+            return function(kind(*args, **given))
+
+        shown = [each.replace(annotation=hints[each.name]) for each in known.values()]
+        result = get_type_hints(function)["return"]
+        vars(call)["__signature__"] = inspect.Signature(shown, return_annotation=result)
+        call.__doc__ = inspect.cleandoc(function.__doc__ or "").replace(
+            "\nReturns\n", f"\nParameters\n----------\n{_documented(kind)}\n\nReturns\n"
+        )
+        return call
+
+    return decorate
+
+
+def _documented(kind: Any) -> str:
+    """A paragraph for each parameter of a request."""
+    return "\n".join(f"{each.name}: {each.doc}" for each in parameters(kind).values())
+
+
+@_keywords_of(RunRequest)
+def run(request: RunRequest) -> list[RunRecord]:
     """Run every combination of methods, datasets and seeds, each in its own process.
 
     Finished runs are in the store and are not run again. A run that fails is a record with another
-    `status` than "ok".
-
-    Parameters
-    ----------
-    method, dataset: one name or several.
-    data: your own CoNLL file or folder in place of a dataset; columns: of its files.
-    labeled: number of labeled sentences, "all", or a share such as "10%".
-    unlabeled: at most so many sentences, or tokens such as "100000t".
-    text: where unlabeled text comes from: "rest" of train, "external", or "all".
-    folds: of cross-validation; 0 = test on the test split.
-    params: parameters of methods and options of datasets, by "key" or "owner.key".
-    preset: named parameters, such as "paper"; `params` go before it.
-    text_features: features learned from the unlabeled text, on top of the featurizer's.
-    tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method.
-    guard: keep the baseline where held-out labeled sentences do not speak for the method.
-    tune: tuning trials per method; tune_cpu: CPU seconds of tuning per method; tune_seed: the draw
-        on which all seeds are tuned, None = each on its own.
-    threads: per run; None = cores / jobs.  timeout: seconds per run.  memory: bytes per run.
-    retry: run again what failed earlier.
-    reuse: which records of the store are taken, see `GridOptions`.
-    verbose: show messages and the end of each run on standard error.
+    `status` than "ok". `params` is a mapping from "key" or "owner.key" to the value.
 
     Returns
     -------
@@ -97,96 +79,32 @@ def run(
     Raises
     ------
     UserError: an unknown name, a parameter that does not fit, or data that cannot be read.
+    TypeError: an unknown keyword.
     """
-    request = _request(
-        method,
-        dataset,
-        data,
-        columns,
-        labeled,
-        unlabeled,
-        params,
-        text=text,
-        seeds=tuple(seeds),
-        folds=folds,
-        preset=preset,
-        featurizer=featurizer,
-        text_features=_names(text_features),
-        model=model,
-        tune=tune,
-        tune_cpu=tune_cpu,
-        guard=guard,
-        tune_seed=tune_seed,
-        threads=threads,
-        jobs=jobs,
-    )
-    tell = _tell if verbose else _ignore
-    kept = Store(store)
-    options = GridOptions(
-        jobs=jobs,
-        timeout=timeout,
-        memory=memory,
-        retry=retry,
-        reuse=reuse,
-        executor=executor,
-        on_end=lambda record: tell(_line(record)),
-    )
-    return run_grid(plan(request, store=kept, notice=tell), kept, isolated, options).records
+    show = _show if request.verbose else _ignore
+    store = Store(request.store)
+    options = GridOptions(**request.execution(), on_end=lambda record: show(_line(record)))
+    return run_grid(plan(request, store=store, notice=show), store, isolated, options).records
 
 
-def train(
-    method: str,
-    dataset: str | None = None,
-    *,
-    data: PathLike | None = None,
-    columns: Sequence[str] = COLUMNS,
-    labeled: int | str = "all",
-    unlabeled: int | str | None = None,
-    text: TextSource | None = None,
-    seed: int = 0,
-    params: Mapping[str, Any] | None = None,
-    preset: str | None = None,
-    featurizer: str | None = None,
-    text_features: Names = (),
-    model: str | None = None,
-    tune: int | None = None,
-    tune_cpu: float | None = None,
-    guard: bool = True,
-    threads: int | None = None,
-    verbose: bool = False,
-) -> TrainedTagger:
-    """Train a method in this process; see `run` for the parameters.
+@_keywords_of(TrainRequest)
+def train(request: TrainRequest) -> TrainedTagger:
+    """Train a method in this process.
 
-    The guard trains the method on five folds more; guard=False leaves it out. No sentences of
-    `data` are held out for a test.
+    No sentences of `data` are held out for a test.
 
     Returns
     -------
     A tagger with ``predict(sentences)``, ``predict_proba(sentences)``, ``scores`` and
     ``save(path)``.
+
+    Raises
+    ------
+    UserError: an unknown name, a parameter that does not fit, or data that cannot be read.
+    TypeError: an unknown keyword.
     """
-    request = _request(
-        method,
-        () if dataset is None else dataset,
-        data,
-        columns,
-        labeled,
-        unlabeled,
-        params,
-        text=text,
-        seeds=(seed,),
-        preset=preset,
-        featurizer=featurizer,
-        text_features=_names(text_features),
-        model=model,
-        tune=tune,
-        tune_cpu=tune_cpu,
-        guard=guard,
-        threads=use_threads(threads),
-        cut=False,
-        quiet=not verbose,
-    )
-    return train_tagger(request, _tell if verbose else _ignore)
+    use_threads(request.threads)
+    return train_tagger(request, _show if request.verbose else _ignore)
 
 
 def load_tagger(path: PathLike) -> SavedTagger:
@@ -217,45 +135,13 @@ def compare(
     return compare_runs(first, second, metric=metric)
 
 
-def _request(
-    method: Names,
-    dataset: Names,
-    data: PathLike | None,
-    columns: Sequence[str],
-    labeled: int | str,
-    unlabeled: int | str | None,
-    params: Mapping[str, Any] | None,
-    **more: Any,
-) -> Request:
-    settings = [f"{name}={_text(value)}" for name, value in (params or {}).items()]
-    return Request(
-        methods=_names(method),
-        datasets=_names(dataset),
-        data_path=None if data is None else Path(data),
-        columns=tuple(columns),
-        labeled=parse_labeled(str(labeled)),
-        unlabeled=None if unlabeled is None else parse_unlabeled(str(unlabeled)),
-        settings=settings,
-        **more,
-    )
-
-
-def _names(given: Names) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
-
-
-def _text(value: Any) -> str:
-    """A value as the command line takes it."""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
 def _line(record: RunRecord) -> str:
     result = record.error if record.score is None else f"{100 * record.score:.2f}"
     where = f"{record.method} on {record.dataset}, seed {record.spec.protocol.seed}"
     return f"{record.status}: {where}: {record.primary_metric} {result}"
 
 
-def _tell(text: str) -> None:
+def _show(text: str) -> None:
     print(f"sslbench: {text}", file=sys.stderr, flush=True)
 
 

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field, replace
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data.userdata import fitting_featurizers
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.loading import load_dataset
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.training import load_dataset
+from sslbench.experiment.request.request import RunRequest
 from sslbench.isolation.start import isolated
 from sslbench.plugins import Registry, registry
 from sslbench.report.two_runs import RunComparison, compare_runs
@@ -86,7 +87,7 @@ class Choice:
 
 @dataclass
 class _Search:
-    request: Request
+    request: RunRequest
     store: Store
     plugins: Registry
     ends: float  # by time.monotonic()
@@ -130,15 +131,15 @@ class _Search:
             record = self._record(candidate, replace(self.request, labeled=HALF), left)
             self.choice.half = record.score
 
-    def _record(self, candidate: Candidate, request: Request, left: float) -> RunRecord:
-        request = replace(request, methods=(candidate.method,), featurizer=candidate.featurizer)
+    def _record(self, candidate: Candidate, request: RunRequest, left: float) -> RunRecord:
+        request = replace(request, method=(candidate.method,), featurizer=candidate.featurizer)
         tasks = plan(request, store=self.store, plugins=self.plugins, notice=lambda text: None)
         options = GridOptions(timeout=round(_share(left), 1), retry=True)
         return run_grid(tasks, self.store, isolated, options, self.plugins).records[0]
 
 
 def choose(
-    request: Request,
+    request: RunRequest,
     *,
     budget: float,
     store: Store,
@@ -161,7 +162,7 @@ def choose(
     """
     plugins = registry()
     baseline = next(name for name, info in plugins.methods.items() if info.baseline)
-    first = replace(request, methods=(baseline,))
+    first = replace(request, method=(baseline,))
     (task,) = plan(first, store=None, plugins=plugins, notice=notice)
     dataset = load_dataset(task, plugins)
     search = _Search(request, store, plugins, time.monotonic() + budget, notice, keeps)

@@ -18,10 +18,11 @@ import msgspec
 import psutil
 
 from sslbench.experiment.execute.pool import run_all
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.training import RunTask
+from sslbench.experiment.request.request import RunRequest
 from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from support.hostile_methods import BEHAVIORS, CHEATS, MARK
@@ -66,15 +67,15 @@ def tasks(names: Sequence[str], store: Path, data: Path) -> list[RunTask]:
     """One run by behavior; "" is the method that does no harm."""
     made = []
     for name in names:
-        common = {"methods": ["hostile"], "labeled": 10, "threads": 1}
-        own = {"datasets": ["synth"], "settings": (f"how={name}", "synth.test=50")}
+        common = {"method": ["hostile"], "labeled": 10, "threads": 1}
+        own = {"dataset": ["synth"], "params": (f"how={name}", "synth.test=50")}
         if name in _FROM_FILES:
             own = {
-                "data_path": data,
+                "data": data,
                 "columns": ("word", "pos", "label"),
-                "settings": (f"how={name}",),
+                "params": (f"how={name}",),
             }
-        made += plan(Request(**common, **own), store=Store(store), notice=lambda text: None)  # type: ignore[arg-type]
+        made += plan(RunRequest(**common, **own), store=Store(store), notice=lambda text: None)  # type: ignore[arg-type]
     return made
 
 

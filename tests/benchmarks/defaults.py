@@ -27,11 +27,12 @@ import numpy as np
 
 from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
-from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import Origin, Registry, registry
 from sslbench.plugins.registrations import DatasetInfo
 from sslbench.report.forecasts import HEADINGS, Cell, cells_of, forecast_rows, forecast_svg
@@ -182,13 +183,13 @@ def planned(
     """The runs of methods with settings, method by method."""
     chosen = {m: text for m, text in given.items() if text and (not methods or m in methods)}
     if chosen:
-        request = Request(
-            methods=list(chosen),
-            datasets=[f"dev_{name}" for name in corpora],
+        request = RunRequest(
+            method=list(chosen),
+            dataset=[f"dev_{name}" for name in corpora],
             seeds=seeds,
             labeled=LABELED,
             unlabeled=UNLABELED,
-            settings=[f"{m}.{text}" for m, texts in chosen.items() for text in texts.split()],
+            params=[f"{m}.{text}" for m, texts in chosen.items() for text in texts.split()],
             guard=guard,
             threads=1,
         )

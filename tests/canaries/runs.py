@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from canaries.data import SIZES, plugins, user_file
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
 
 EXACT = ("ftol=1e-10",)
@@ -26,9 +27,9 @@ def _on(dataset: str, method: str, *settings: str, **given: Any) -> dict[str, An
     own = _SYNTH if dataset == "synth" else ()
     return {
         **_FEW,
-        "methods": [method],
-        "datasets": [dataset],
-        "settings": [*own, *settings],
+        "method": [method],
+        "dataset": [dataset],
+        "params": [*own, *settings],
         "tune": 0,
         **given,
     }
@@ -84,7 +85,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "tuned": _synth("self_training", *EXACT, tune=4),
     "tuned without dev": _synth("supervised", "synth.dev=0", *EXACT, tune=3),
     "guarded": _synth("graph_propagation", guard=True),
-    "a file": {"methods": ["supervised"], "columns": ("word", "label"), "tune": 0, "labeled": 60},
+    "a file": {"method": ["supervised"], "columns": ("word", "label"), "tune": 0, "labeled": 60},
     # methods
     "self-training": _synth("self_training", *EXACT),
     "self-training, preset": _synth("self_training", preset="paper"),
@@ -167,9 +168,9 @@ def make(name: str, threads: int = 1) -> RunRecord:
     with tempfile.TemporaryDirectory() as folder:
         fields = dict(RUNS[name])
         if name == "a file":
-            fields["data_path"] = user_file(Path(folder))
+            fields["data"] = user_file(Path(folder))
         known = plugins()
-        request = Request(**fields, threads=threads)
+        request = RunRequest(**fields, threads=threads)
         (task,) = plan(request, store=None, plugins=known, notice=lambda text: None)
         record = execute(msgspec.structs.replace(task, threads=threads), known)
     assert record.status == "ok", f"{name}: {record.error}"

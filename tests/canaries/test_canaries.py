@@ -24,7 +24,7 @@ def test_predictions_are_golden(name: str) -> None:
 
 def test_every_method_and_text_feature_has_a_canary() -> None:
     requests = RUNS.values()
-    methods = {method for each in requests for method in each["methods"]}
+    methods = {method for each in requests for method in each["method"]}
     # An encoder is a model of the user.
     assert set(plugins().methods) - methods == {"encoder"}
     learned = {name for each in requests for name in each.get("text_features", ())}

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
-from sslbench.cli.options import SeedRange, named
+from sslbench.cli.options import SEEDS, named
 from sslbench.cli.run import _warnings
 from sslbench.experiment.planning import published
 from sslbench.experiment.planning.settings import combinations
@@ -31,13 +31,13 @@ def run(*words: str, store: Path) -> Result:
     [("3", (3,)), ("0-2", (0, 1, 2)), ("0-1,7", (0, 1, 7)), ("5-5, 1", (5, 1))],
 )
 def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
-    assert SeedRange().convert(text, None, None) == seeds
+    assert SEEDS.convert(text, None, None) == seeds
 
 
 @pytest.mark.parametrize("text", ["", "a", "2-1", "1-", "-1", "0-99999", "1..2"])
 def test_what_is_no_list_of_seeds(text: str) -> None:
     with pytest.raises(click.UsageError, match="no list of seeds"):
-        SeedRange().convert(text, None, None)
+        SEEDS.convert(text, None, None)
 
 
 def test_values_are_combined() -> None:

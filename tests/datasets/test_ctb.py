@@ -9,8 +9,9 @@ import pytest
 from sslbench.engine.corpus import RawBytes
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.planning.plan import Request, plan
-from sslbench.experiment.run.training import load_dataset
+from sslbench.experiment.planning.loading import load_dataset
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import registry
 from sslbench_datasets.chinese.info import RAW_TEXT
 from sslbench_datasets.ctb import load as ctb
@@ -249,12 +250,12 @@ def test_the_command_line_reaches_the_folder(tmp_path: Path, by_option: bool) ->
     settings = ["ctb7.check=false"]
     if by_option:
         settings.append(f"ctb7.path={tmp_path}")
-    request = Request(
-        methods=["supervised"],
-        datasets=["ctb7"],
-        settings=settings,
+    request = RunRequest(
+        method=["supervised"],
+        dataset=["ctb7"],
+        params=settings,
         text="rest",
-        data_path=None if by_option else tmp_path,
+        data=None if by_option else tmp_path,
     )
     (task,) = plan(request, store=None, notice=print)
     assert load_dataset(task, registry()).splits["test"].n_sentences == 1

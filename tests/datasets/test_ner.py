@@ -21,7 +21,7 @@ from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.metrics.chunks import find_chunks
 from sslbench.experiment.run.saved import SavedTagger, TrainingCorpus
-from sslbench.experiment.run.training import score_labels
+from sslbench.experiment.run.scoring import score_labels
 from sslbench_datasets.ner import load as ner
 from sslbench_datasets.ner.case import kind_of, with_case
 from sslbench_datasets.ner.info import DATASETS

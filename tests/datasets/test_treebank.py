@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from sslbench.engine.corpus import Corpus, RawBytes, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.planning.plan import Request, plan
-from sslbench.experiment.run.training import load_dataset
+from sslbench.experiment.planning.loading import load_dataset
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import registry
 from sslbench_datasets.treebank import load as treebank
 from sslbench_datasets.treebank.info import (
@@ -289,12 +290,12 @@ def test_the_command_line_reaches_the_folder(tmp_path: Path, by_option: bool) ->
     settings = ["ptb.check=false"]
     if by_option:
         settings.append(f"ptb.path={tmp_path}")
-    request = Request(
-        methods=["supervised"],
-        datasets=["ptb"],
-        settings=settings,
+    request = RunRequest(
+        method=["supervised"],
+        dataset=["ptb"],
+        params=settings,
         text="rest",
-        data_path=None if by_option else folder,
+        data=None if by_option else folder,
     )
     (task,) = plan(request, store=None, notice=print)
     assert load_dataset(task, registry()).splits["test"].n_sentences == 6
@@ -328,7 +329,7 @@ def test_a_run_is_another_after_the_text_of_the_user_has_changed(tmp_path: Path)
     runs = set()
     for text in ("a\n", "b\n", "a\n"):
         mine.write_text(text)
-        request = Request(methods=["self_training"], datasets=["ptb"], settings=settings)
+        request = RunRequest(method=["self_training"], dataset=["ptb"], params=settings)
         (task,) = plan(request, store=None, notice=print)
         assert task.spec.protocol.text == "external"
         runs.add(task.spec.run_id)

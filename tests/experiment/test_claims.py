@@ -13,10 +13,11 @@ import pytest
 
 from sslbench.engine.files import atomic
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records import claims as module
 from sslbench.experiment.records.claims import Claims
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.request import RunRequest
 from sslbench.isolation.start import isolated
 from support.run_fakes import install
 from support.waiting import HANG, until
@@ -125,7 +126,7 @@ def test_a_run_of_another_process_is_picked_up_or_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch)
-    request = Request(["majority"], ["toy"], seeds=[0, 1], labeled=20, model="nothing", jobs=1)
+    request = RunRequest(["majority"], ["toy"], seeds=[0, 1], labeled=20, model="nothing", jobs=1)
     store, other = Store(tmp_path / "runs"), Store(tmp_path / "elsewhere")
     tasks = plan(request, store=None, notice=print)
     (done,) = run_grid(tasks[:1], other, isolated).records

@@ -24,7 +24,7 @@ from sslbench.experiment.records.record import ProtocolSpec, RunRecord
 from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 from support import run_fakes
-from support.run_fakes import Majority, MajorityFit, setup_of, task, toy_splits
+from support.run_fakes import Majority, MajorityFit, opened_run, task, toy_splits
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 FOLDS = 4
@@ -61,13 +61,13 @@ def test_a_fold_trains_on_the_other_sentences(labeled: int | str, transductive: 
     splits = toy_splits()
     data = Dataset("toy", "tagging", "accuracy", None, splits, transductive=transductive)
     train = splits["train"]
-    setup = setup_of(data, labeled=labeled, seed=2, folds=FOLDS)
+    session, sample = opened_run(data, labeled=labeled, seed=2, folds=FOLDS)
     expected = drawn_folds(labeled, seed=2)
     rest = sorted(set(range(60)) - {i for fold in expected for i in fold})
-    assert len(setup.folds()) == FOLDS
-    for fold, held in zip(setup.folds(), expected, strict=True):
+    assert len(sample.folds()) == FOLDS
+    for fold, held in zip(sample.folds(), expected, strict=True):
         others = sorted(i for part in expected if part is not held for i in part)
-        problem = fold.problem(fold.drawn.labeled)
+        problem = session.problem(fold, fold.drawn.labeled)
         assert keys(problem.labeled) == keys(train.select(np.array(others)))
         assert keys(fold.dataset.splits["test"]) == keys(train.select(np.array(held)))
         text = [key for shard in problem.unlabeled for key in keys(shard)]
@@ -78,7 +78,7 @@ def test_a_fold_trains_on_the_other_sentences(labeled: int | str, transductive: 
 
 def test_tuning_stays_inside_of_the_fold() -> None:
     data = Dataset("toy", "tagging", "accuracy", None, toy_splits())
-    for fold in setup_of(data, labeled=20, folds=FOLDS, tune=3).folds():
+    for fold in opened_run(data, labeled=20, folds=FOLDS, tune=3)[1].folds():
         seen = {i for parts in fold.drawn.folds for part in parts for i in part.tolist()}
         assert seen == set(fold.drawn.labeled.tolist())
         assert not seen & set(fold.held_out.tolist())
@@ -262,10 +262,14 @@ def test_a_users_few_sentences(tmp_path: Path) -> None:
     (row,) = json.loads(result.stdout)
     assert len(row["counts"]["test"]["n_tokens"]) == 9
     assert "held out for the test" not in result.stderr
-    for bad in ("1", "-2", "10"):
+    for bad, why in (
+        ("1", "9 labeled sentences"),
+        ("-2", "not in the range"),
+        ("10", "into 10 folds"),
+    ):
         refused = CliRunner().invoke(cli, [*base, "--folds", bad])
         assert refused.exit_code == 2
-        assert f"9 labeled sentences cannot be cut into {bad} folds" in refused.stderr
+        assert why in refused.stderr
     loo = CliRunner().invoke(cli, [*base, "--folds", "9"])
     assert loo.exit_code == 0
 

@@ -21,8 +21,9 @@ from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.workers import DaskBroker, connect
 from sslbench.experiment.identity.identity import processor
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from sslbench_methods.jess_cm.counts import SymbolCounts
@@ -154,7 +155,7 @@ def test_no_scheduler() -> None:
 def test_a_single_run_spreads_its_passes(cluster: Any, tmp_path: Path) -> None:
     """In its isolated process, which never sees the cluster: the record is the same."""
     options = ("rounds=1", "max_iterations=5", "synth.unlabeled=120000")
-    request = Request(methods=("jess_cm",), datasets=("synth",), labeled=20, settings=options)
+    request = RunRequest(method=("jess_cm",), dataset=("synth",), labeled=20, params=options)
     records = []
     for executor in ("local", f"dask:{cluster.scheduler_address}"):
         store = Store(tmp_path / executor.partition(":")[0])

@@ -30,7 +30,7 @@ from sslbench.experiment.checks.recorded_forecast import recorded_forecast
 from sslbench.experiment.inputs.problem import without_labels
 from sslbench.experiment.inputs.protocol import folds
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.fitting import LocalMethod
+from sslbench.experiment.run.fitting import LocalMethod, Training
 from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 from sslbench_methods.entropy_regularization.method import EntropyRegularization
@@ -396,7 +396,7 @@ def test_without_text_or_with_one_sentence_there_is_none() -> None:
     one = replace(problem, labeled=problem.labeled.select(np.arange(1)))
     for part in (one, replace(problem, unlabeled=type(problem.unlabeled)(empty(problem)))):
         run = RunContext()
-        method.fit(part, {}, run, forecast=True)
+        method.fit(Training(part, {}, forecast=True), run)
         assert "forecast" not in run.trace
 
 

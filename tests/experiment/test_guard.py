@@ -15,15 +15,16 @@ from sslbench.engine.types import I32
 from sslbench.experiment.checks.guard import METRICS, guard_line, holds
 from sslbench.experiment.identity.versions import code_versions
 from sslbench.experiment.inputs.problem import Tagger
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import GuardSpec
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
-from sslbench.experiment.run.training import RunTask
 from sslbench.plugins import registry
 from sslbench.plugins.registrations import TASKS
 from sslbench.report.rows import row_key, row_names
 from support.board_records import record
-from support.run_fakes import Majority, MajorityFit, install, setup_of, task, toy_splits
+from support.run_fakes import Majority, MajorityFit, install, opened_run, task, toy_splits
 
 SPEC = GuardSpec("other", {}, 5)
 
@@ -34,8 +35,9 @@ def fakes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def toy_problem(n: int = 50) -> Problem:
-    setup = setup_of(Dataset("toy", "tagging", "accuracy", None, toy_splits()), labeled=n)
-    return setup.problem(setup.drawn.labeled)
+    data = Dataset("toy", "tagging", "accuracy", None, toy_splits())
+    session, sample = opened_run(data, labeled=n)
+    return session.problem(sample, sample.drawn.labeled)
 
 
 def table(problem: Problem, run: RunContext) -> Tagger:
@@ -163,8 +165,8 @@ def test_the_guard_is_part_of_the_identity() -> None:
 
 
 def test_the_guard_keeps_the_baseline_with_the_shared_settings() -> None:
-    asked = Request(
-        ["self_training", "supervised"], ["synth"], settings=["sigma2=3", "rounds=2"], guard=True
+    asked = RunRequest(
+        ["self_training", "supervised"], ["synth"], params=["sigma2=3", "rounds=2"], guard=True
     )
     mine, baseline = plan(asked, store=None, notice=print)
     assert mine.spec.guard is not msgspec.UNSET

@@ -15,9 +15,9 @@ import pytest
 from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.pool import run_all
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.run.runner import execute
-from sslbench.experiment.run.training import RunTask
 from sslbench.isolation.start import isolated
 from support import run_fakes
 from support.run_fakes import task

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.planning.description import method_description
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.record import RunSpec
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
 
@@ -19,7 +20,7 @@ METHOD = "graph_self_training"
 
 
 def specs(*methods: str, **options: Any) -> list[RunSpec]:
-    request = Request(methods, ["synth"], labeled=20, **options)
+    request = RunRequest(methods, ["synth"], labeled=20, **options)
     return [task.spec for task in plan(request, store=None, notice=lambda text: None)]
 
 
@@ -31,12 +32,12 @@ def test_a_preset_is_its_values() -> None:
     (plain,), (named,) = specs(METHOD), specs(METHOD, preset="paper")
     values = preset(METHOD)
     assert {**plain.params, **values} == named.params != plain.params
-    (written,) = specs(METHOD, settings=[f"{key}={value}" for key, value in values.items()])
+    (written,) = specs(METHOD, params=[f"{key}={value}" for key, value in values.items()])
     assert written.run_id == named.run_id
 
 
 def test_settings_go_before_a_preset() -> None:
-    (spec,) = specs(METHOD, preset="paper", settings=["omega=0.5"])
+    (spec,) = specs(METHOD, preset="paper", params=["omega=0.5"])
     assert spec.params == {**specs(METHOD, preset="paper")[0].params, "omega": 0.5}
 
 
@@ -47,7 +48,7 @@ def test_parameters_of_a_preset_are_not_tuned() -> None:
 
 def test_methods_without_the_preset_have_their_defaults() -> None:
     told: list[str] = []
-    request = Request([METHOD, "supervised"], ["synth"], labeled=20, preset="paper")
+    request = RunRequest([METHOD, "supervised"], ["synth"], labeled=20, preset="paper")
     _, baseline = plan(request, store=None, notice=told.append)
     assert baseline.spec == specs("supervised")[0]
     assert "supervised: no preset 'paper', its defaults are used" in told

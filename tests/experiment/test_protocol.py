@@ -22,17 +22,15 @@ from sslbench.experiment.inputs.protocol import (
     draw,
     folds,
     labeled_size,
-    parse_labeled,
-    parse_unlabeled,
     resolve_text,
     rest_of_train,
     sample,
     unlabeled_text,
 )
+from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.records.record import ProtocolSpec
-from sslbench.experiment.run.context import RunContext
-from sslbench.experiment.run.fitting import LocalMethod
-from sslbench.experiment.run.training import RunSetup
+from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
+from sslbench.experiment.run.session import Session
 from sslbench.plugins import registry
 from support.run_fakes import task, toy_splits
 
@@ -293,14 +291,13 @@ def test_trials_see_the_words_of_the_fold_they_are_scored_on(transductive: bool)
     )
     base = {"featurizer": "basic", "model": "crf1", "text": "external"}
     asked = task("self_training", **base, labeled="all", tune=2)
-    method = LocalMethod(asked.spec, registry())
-    setup = RunSetup(asked, registry(), own, draw(own, asked.spec.protocol), RunContext(), method)
-    train, held_out = setup.drawn.folds[0]
-    trial = setup.problem(train).unlabeled
+    session, sample = Session.open(asked, registry()), Sample.of(asked.spec, own)
+    train, held_out = sample.drawn.folds[0]
+    trial = session.problem(sample, train).unlabeled
     held = len(held_out)
     assert held == own.splits["train"].n_sentences // 5
     assert trial.n_sentences == 30 + held * transductive
-    assert setup.problem(setup.drawn.labeled).unlabeled.n_sentences == 30
+    assert session.problem(sample, sample.drawn.labeled).unlabeled.n_sentences == 30
     assert all("label" not in shard.columns for shard in trial)
 
 

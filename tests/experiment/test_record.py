@@ -27,7 +27,7 @@ from sslbench.experiment.records.record import (
     jsonable,
     tree_digest,
 )
-from sslbench.experiment.run.runner import failed
+from sslbench.experiment.run.recording import failed
 from support.run_fakes import task
 
 DESIGN_KEYS = {

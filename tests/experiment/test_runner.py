@@ -14,9 +14,10 @@ from click.testing import CliRunner, Result
 from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.integrity import decode
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from sslbench.report.leaderboard import leaderboard
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
 def planned(store: Path, **request: object) -> list[object]:
-    base = {"methods": ["majority"], "datasets": ["toy"], "model": "nothing"}
-    asked = Request(**{**base, **request})
+    base = {"method": ["majority"], "dataset": ["toy"], "model": "nothing"}
+    asked = RunRequest(**{**base, **request})
     return plan(asked, store=Store(store), notice=lambda text: None)
 
 
@@ -105,7 +106,7 @@ def test_the_plan_says_where_the_text_comes_from(tmp_path: Path) -> None:
         assert record.trace["unlabeled"] == record.data["sentences"]["unlabeled"] == size
     own = tmp_path / "own.conll"
     own.write_text("a A\n\nb B\n\n" * 5)
-    request = {"datasets": [], "data_path": own, "columns": ("word", "label")}
+    request = {"dataset": [], "data": own, "columns": ("word", "label")}
     with pytest.raises(UserError, match="own has no external text"):
         planned(tmp_path, **request, text="external")
 
@@ -113,7 +114,7 @@ def test_the_plan_says_where_the_text_comes_from(tmp_path: Path) -> None:
 def test_draws_are_rows_of_one_table(tmp_path: Path) -> None:
     store = Store(tmp_path)
     methods = ["majority", "peeking"]
-    runs = planned(tmp_path, methods=methods, datasets=["drawn"], seeds=[0, 1])
+    runs = planned(tmp_path, method=methods, dataset=["drawn"], seeds=[0, 1])
     for run in runs:
         store.save(execute(run))
     records = store.records()
@@ -139,7 +140,7 @@ def test_bad_parameters_and_missing_data_are_input_errors() -> None:
 
 
 def test_plan_makes_the_grid_with_defaults(tmp_path: Path) -> None:
-    tasks = planned(tmp_path, methods=["majority", "hostile"], seeds=[1, 2], labeled=20)
+    tasks = planned(tmp_path, method=["majority", "hostile"], seeds=[1, 2], labeled=20)
     specs = [each.spec for each in tasks]
     assert [(s.protocol.seed, s.method) for s in specs] == [
         (1, "majority"),
@@ -158,8 +159,8 @@ def test_plan_makes_the_grid_with_defaults(tmp_path: Path) -> None:
 def test_settings_are_typed_and_go_to_whom_they_belong(tmp_path: Path) -> None:
     both = planned(
         tmp_path,
-        methods=["majority", "hostile"],
-        settings=["weight=3", "hostile.how=exit", "toy.train=12"],
+        method=["majority", "hostile"],
+        params=["weight=3", "hostile.how=exit", "toy.train=12"],
     )
     assert [next(iter(each.spec.params.values())) for each in both] == [3.0, "exit"]
     assert both[0].spec.data.options["train"] == 12
@@ -172,7 +173,7 @@ def test_settings_are_typed_and_go_to_whom_they_belong(tmp_path: Path) -> None:
         ("toy.train=x", "option of toy"),
     ]:
         with pytest.raises(UserError, match=message):
-            planned(tmp_path, settings=[bad])
+            planned(tmp_path, params=[bad])
 
 
 def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
@@ -187,8 +188,8 @@ def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
 
     monkeypatch.setattr("sslbench.experiment.execute.grid.run_all", in_process)
     store = Store(tmp_path)
-    tasks = planned(tmp_path, methods=["majority", "hostile"], labeled=20)
-    tasks += planned(tmp_path, datasets=["missing"])
+    tasks = planned(tmp_path, method=["majority", "hostile"], labeled=20)
+    tasks += planned(tmp_path, dataset=["missing"])
     first = run_grid(tasks, store, isolated)
     assert ran == ["majority", "hostile"]  # the data of the third could not be loaded
     assert [r.error_kind for r in first.records] == [None, "method", "input"]

@@ -13,10 +13,11 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.execute.grid import run_grid
 from sslbench.experiment.identity.identity import fingerprint
 from sslbench.experiment.metrics import Alternatives
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
-from sslbench.experiment.run.training import RunTask
 from sslbench.isolation.start import isolated
 from support import run_fakes
 from support.run_fakes import toy_splits
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
 def planned(**request: Any) -> list[RunTask]:
-    base = {"methods": ["majority"], "datasets": ["toy"], "model": "nothing", "labeled": 20}
-    return plan(Request(**{**base, **request}), store=None, notice=print)
+    base = {"method": ["majority"], "dataset": ["toy"], "model": "nothing", "labeled": 20}
+    return plan(RunRequest(**{**base, **request}), store=None, notice=print)
 
 
 def with_label(corpus: Corpus, token: int) -> Corpus:
@@ -53,11 +54,11 @@ def test_a_default_that_is_written_out_is_the_same_run() -> None:
     ids = {
         task.spec.run_id
         for settings in ([], ["weight=1"], ["weight=1.0"], ["majority.weight=1"], ["toy.train=60"])
-        for task in planned(settings=settings)
+        for task in planned(params=settings)
     }
     assert len(ids) == 1
-    assert planned(settings=["weight=2"])[0].spec.run_id not in ids
-    assert planned(settings=["toy.train=59"])[0].spec.run_id not in ids
+    assert planned(params=["weight=2"])[0].spec.run_id not in ids
+    assert planned(params=["toy.train=59"])[0].spec.run_id not in ids
 
 
 @pytest.mark.parametrize("split", ["train", "test"])

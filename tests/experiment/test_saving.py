@@ -15,12 +15,13 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.execute import grid, saving
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.saving import Saving
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records import store as store_module
 from sslbench.experiment.records.files import StoreWarning
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.runner import execute, failed
-from sslbench.experiment.run.training import RunTask
+from sslbench.experiment.run.recording import failed
+from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from support.run_fakes import task
 

@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 from sslbench import MethodInfo
 from sslbench.cli import cli
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
@@ -110,7 +111,7 @@ def test_a_method_that_does_not_fit_is_not_even_started(
     monkeypatch.setattr(
         "sslbench.experiment.execute.grid.run_all", lambda tasks, **_: started.extend(tasks) or ()
     )
-    request = Request(["segmenter"], ["toy"], model="nothing", settings=["weight=2"])
+    request = RunRequest(["segmenter"], ["toy"], model="nothing", params=["weight=2"])
     run_tasks = plan(request, store=None, notice=lambda text: None)
     result = run_grid(run_tasks, Store(tmp_path / "runs"), isolated, GridOptions(retry=True))
     assert started == []

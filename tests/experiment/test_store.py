@@ -13,7 +13,7 @@ from sslbench.experiment.records import store as module
 from sslbench.experiment.records.files import StoreWarning
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.runner import failed
+from sslbench.experiment.run.recording import failed
 from sslbench.experiment.run.tune import Trial
 from support.run_fakes import task
 

@@ -11,27 +11,29 @@ from msgspec.structs import replace as replace_struct
 
 from sslbench.engine.compilation.threads import using_threads
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.records.record import DataSpec
 from sslbench.experiment.run.runner import execute
-from sslbench.experiment.run.training import RunSetup, train
+from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.training import train
 from sslbench.experiment.run.trials import UNTUNED, Trials
 from support import run_fakes
-from support.run_fakes import setup_of, task, toy_splits
+from support.run_fakes import opened_run, task, toy_splits
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
-def opened(*, dev: bool = False, **changes: object) -> RunSetup:
+def opened(*, dev: bool = False, **changes: object) -> tuple[Session, Sample]:
     data = Dataset("toy", "tagging", "accuracy", None, toy_splits(dev=dev))
-    return setup_of(data, **changes)
+    return opened_run(data, **changes)
 
 
 @pytest.mark.parametrize("weight", [0.01, 1.0, 100.0])
 def test_a_trial_scores_the_pooled_counts_of_the_folds(weight: float) -> None:
-    setup = opened(labeled=23, tune=4)
-    trial = Trials(setup)({"weight": weight})
+    session, sample = opened(labeled=23, tune=4)
+    trial = Trials(session, sample)({"weight": weight})
     # Independent: each sentence is tagged by tables counted on the sentences of the other folds.
-    train = setup.dataset.splits["train"]
+    train = sample.dataset.splits["train"]
     words, gold = train.column("word").codes, train.column("label").codes
     order = np.random.default_rng([0, 0x6C61626C]).permutation(train.n_sentences)[:23]
     right = total = 0
@@ -51,12 +53,12 @@ def test_a_trial_scores_the_pooled_counts_of_the_folds(weight: float) -> None:
 
 
 def test_a_development_split_is_scored_with_one_training() -> None:
-    setup = opened(dev=True, labeled=23, tune=4)
-    trials = Trials(setup)
+    session, sample = opened(dev=True, labeled=23, tune=4)
+    trials = Trials(session, sample)
     assert [len(part.sentences) for part in trials.parts] == [23]
-    assert trials.parts[0].held_out is setup.dataset.splits["dev"]
-    best = train(setup)
-    assert trials({"weight": best.params["weight"]}).score == max(
+    assert trials.parts[0].held_out is sample.dataset.splits["dev"]
+    best = train(session, sample)
+    assert trials({"weight": best.fitted.params["weight"]}).score == max(
         trial.score for trial in best.tuning.trials
     )
 
@@ -95,7 +97,7 @@ def test_trials_survive_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_cpu_budget_alone_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
-    monkeypatch.setattr("sslbench.experiment.run.training.cpu_seconds", lambda: float(next(clock)))
+    monkeypatch.setattr("sslbench.experiment.run.session.cpu_seconds", lambda: float(next(clock)))
     record = execute(task(labeled=20, tune_cpu=2.5))  # a trial takes one second of this clock
     assert [trial["cpu_s"] for trial in record.tuning] == [1.0, 1.0, 1.0]
     assert (record.tuned.trials, record.tuned.cpu_s) == (3, 3.0)
@@ -113,10 +115,10 @@ def test_what_cannot_be_tuned_is_marked() -> None:
 
 
 def test_a_choice_at_an_edge_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    setup = opened(labeled=20, tune=2)
+    session, sample = opened(labeled=20, tune=2)
     narrow = replace(run_fakes.Majority.Params.search[0], low=1.0, high=1.1)
     monkeypatch.setattr(run_fakes.Majority.Params, "search", (narrow,))
-    assert train(setup).warnings == (
+    assert train(session, sample).warnings == (
         "weight=1 was chosen at the low edge of its space, 1 to 1.1, log scale",
     )
 

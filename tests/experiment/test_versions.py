@@ -15,16 +15,17 @@ from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.identity.identity import processor
 from sslbench.experiment.identity.replay import canaries, replay_task
 from sslbench.experiment.identity.versions import code_versions, is_current, stale_runs
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import MethodInfo
 from support.run_fakes import install
 
-REQUEST = Request(["majority"], ["toy"], seeds=[0, 1, 2], labeled=20, model="nothing")
+REQUEST = RunRequest(["majority"], ["toy"], seeds=[0, 1, 2], labeled=20, model="nothing")
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ def test_a_record_of_todays_versions_is_current(store: Store) -> None:
 
 def test_each_plugin_of_a_run_has_a_version() -> None:
     given = {"labeled": 20, "guard": True, "text_features": ("brown_clusters",)}
-    request = Request(["graph_self_training"], ["synth"], **given)
+    request = RunRequest(["graph_self_training"], ["synth"], **given)
     (task,) = plan(request, store=None, notice=print)
     plugins = ("method", "model", "dataset", "featurizer", "similarity", "guard")
     names = {"engine", "bench", *plugins, "with brown_clusters"}

@@ -12,7 +12,8 @@ import pytest
 import sslbench
 from sslbench import RunContext, UserError
 from sslbench.engine.compilation.threads import using_threads
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.request.request import RunRequest
 from sslbench.testing import check_method
 from sslbench.testing.toys import corpus_of
 from sslbench_methods.encoder.method import EncodedWords, Encoder, Source
@@ -287,7 +288,7 @@ def test_without_a_folder() -> None:
 
 def spec_of(folder: Path, **more: Any) -> Any:
     settings = (f"encoder.folder={folder}",)
-    request = Request(datasets=("synth",), labeled=15, settings=settings, **more)
+    request = RunRequest(dataset=("synth",), labeled=15, params=settings, **more)
     return plan(request, store=None, notice=lambda text: None)[0].spec
 
 
@@ -295,8 +296,8 @@ def test_the_files_of_the_model_are_part_of_the_identity(tmp_path: Path) -> None
     folder = write_encoder(tmp_path / "model")
     ids = []
     for _ in range(2):
-        for more in ({"methods": ("encoder",)}, {"text_features": ("encoder",)}):
-            spec = spec_of(folder, **{"methods": ("supervised",), **more})
+        for more in ({"method": ("encoder",)}, {"text_features": ("encoder",)}):
+            spec = spec_of(folder, **{"method": ("supervised",), **more})
             names = {Path(path).name for path in spec.inputs}
             assert names == {"model.onnx", "tokenizer.json", "config.json"}
             ids.append(spec.run_id)
@@ -305,7 +306,7 @@ def test_the_files_of_the_model_are_part_of_the_identity(tmp_path: Path) -> None
 
 
 def test_a_run_without_a_folder_is_skipped() -> None:
-    request = Request(methods=("encoder",), datasets=("synth",), labeled=15)
+    request = RunRequest(method=("encoder",), dataset=("synth",), labeled=15)
     (task,) = plan(request, store=None, notice=lambda text: None)
     assert task.skip_reason == "without its parameter folder: give --set encoder.folder=..."
 

@@ -13,7 +13,8 @@ from sslbench import UserError
 from sslbench.engine.corpus import CorpusShards
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.features import TemplateFeaturizer
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.request.request import RunRequest
 from sslbench.testing.cases import method_case
 from sslbench.testing.toys import corpus_of, toy_dataset
 from sslbench_methods.generalized_expectation.method import (
@@ -209,7 +210,7 @@ def test_the_files_of_the_benchmark(name: str, number: int, least: int) -> None:
 
 def test_other_methods_need_labels() -> None:
     methods = ("supervised", "generalized_expectation", "self_training")
-    request = Request(methods=methods, datasets=("synth",), labeled=0)
+    request = RunRequest(method=methods, dataset=("synth",), labeled=0)
     reasons = [task.skip_reason for task in plan(request, store=None, notice=lambda text: None)]
     line = "without labeled sentences, and learns from them"
     assert reasons == [line, None, line]

@@ -19,11 +19,12 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.inputs.problem import Problem, without_labels
-from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.context import RunContext
-from sslbench.experiment.run.fitting import LocalMethod
-from sslbench.experiment.run.training import RunSetup, RunTask, train
+from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.training import train
 from sslbench.method import ProblemGraph
 from sslbench.plugins import registry
 from sslbench.taggers import PosteriorTagger
@@ -381,20 +382,13 @@ def test_the_number_of_rounds_is_chosen_on_held_out_sentences() -> None:
         params={**FAST, "lam": 0.5, "m_iterations": 5},
         protocol=ProtocolSpec(labeled=15, seed=0, tune=5),
     )
-    opened = RunSetup(
-        RunTask(spec, "accuracy"),
-        registry(),
-        data,
-        draw(data, spec.protocol),
-        RunContext(0),
-        LocalMethod(spec, registry()),
-    )
-    trained = train(opened)
+    session = Session.open(RunTask(spec, "accuracy"), registry())
+    trained = train(session, Sample.of(spec, data))
     trials = trained.tuning.trials
     assert [set(t.params) for t in trials] == [{"em_iters"}] * 5
     assert trials[0].params == {"em_iters": 3}
     best = max(trials, key=lambda trial: trial.score or 0.0).params[
         "em_iters"
     ]  # the first of equals
-    assert trained.params["em_iters"] == best
+    assert trained.fitted.params["em_iters"] == best
     assert len(trained.run.trace["rounds"]) <= best

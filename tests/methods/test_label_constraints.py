@@ -12,11 +12,11 @@ from sslbench.engine.corpus.codecs import PreviousType
 from sslbench.engine.crf import ChainCRF, read_model
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.problem import Problem, relabeled
-from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.context import RunContext
-from sslbench.experiment.run.fitting import LocalMethod
-from sslbench.experiment.run.training import RunSetup, RunTask
+from sslbench.experiment.run.session import Session
 from sslbench.plugins import registry
 from support.graph_problems import random_problem
 from support.label_constraints import CONSTRAINT, labeled
@@ -109,20 +109,14 @@ def test_the_harness_hands_out_a_sample_that_agrees() -> None:
         params={},
         protocol=ProtocolSpec(labeled=4, seed=0),
     )
-    setup = RunSetup(
-        RunTask(spec, "accuracy"),
-        registry(),
-        dataset,
-        draw(dataset, spec.protocol),
-        RunContext(0),
-        LocalMethod(spec, registry()),
-    )
-    problem = setup.problem(setup.drawn.labeled)
+    sample = Sample.of(spec, dataset)
+    session = Session.open(RunTask(spec, "accuracy"), registry())
+    problem = session.problem(sample, sample.drawn.labeled)
     assert problem.label_constraint == CONSTRAINT
     assert problem.labels == ("A", "B", "C", "P")
     assert problem.labeled.column("label").strings() == list("APBPCPA")
     # what is scored stays as it is
-    assert setup.dataset.splits["test"].column("label").strings() == list("ACBCCAA")
+    assert sample.dataset.splits["test"].column("label").strings() == list("ACBCCAA")
 
 
 def test_none_under_a_codec() -> None:

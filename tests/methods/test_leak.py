@@ -66,14 +66,10 @@ def test_nor_does_it_change_what_is_tuned(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_method_that_peeks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the tests above rely on: a method that did see the hidden labels would show."""
-    from sslbench.experiment.run import training
+    from sslbench.experiment.run.session import Session
 
     base = synth.load(DataHome(), train=60, dev=0, test=30)
-    monkeypatch.setattr(
-        training.RunSetup,
-        "problem",
-        _with_all_of_train(training.RunSetup.problem),
-    )
+    monkeypatch.setattr(Session, "problem", _with_all_of_train(Session.problem))
     asked = task("supervised", dataset="synth", featurizer="basic", model="crf1", labeled=12)
     one, other = both_ways(base, asked, synth, monkeypatch)
     assert one.predictions_sha256 != other.predictions_sha256
@@ -82,8 +78,8 @@ def test_a_method_that_peeks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def _with_all_of_train(honest: object) -> object:
     import numpy as np
 
-    def leaky(self: object, _sentences: object) -> object:
-        return honest(self, np.arange(self.dataset.splits["train"].n_sentences))
+    def leaky(self: object, sample: object, _sentences: object) -> object:
+        return honest(self, sample, np.arange(sample.dataset.splits["train"].n_sentences))
 
     return leaky
 

@@ -15,7 +15,8 @@ from sslbench import UserError, registry
 from sslbench.engine.features.words import WordFeatures
 from sslbench.experiment.inputs.text_features import FeaturedTagger
 from sslbench.experiment.planning.description import describe
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.request.request import RunRequest
 from sslbench.testing.toys import corpus_of
 
 METHODS = [
@@ -73,7 +74,7 @@ def test_every_method_runs_on_top(method: str, model: str, tmp_path: Path) -> No
     assert isinstance(tagger.tagger, FeaturedTagger)
     tagger.save(tmp_path / "model")
     restored = sslbench.load_tagger(tmp_path / "model")
-    test = tagger.setup.dataset.splits["test"].between(0, 30)
+    test = tagger.trained.sample.dataset.splits["test"].between(0, 30)
     assert tagger.tag(test).tolist() == restored.tag(test).tolist()
     text = [["aaa", "bbb"], ["never"]]
     assert tagger.predict(text) == restored.predict(text)
@@ -90,12 +91,12 @@ def test_what_a_method_does_with_no_features_is_what_it_does_alone(tmp_path: Pat
         "self_training", "synth", text_features="word_vectors", params=params, **common
     )
     alone = sslbench.train("self_training", "synth", **common)
-    test = alone.setup.dataset.splits["test"]
+    test = alone.trained.sample.dataset.splits["test"]
     assert with_none.tag(test).tolist() == alone.tag(test).tolist()
 
 
 def spec_of(**more: Any) -> Any:
-    request = Request(methods=("supervised",), datasets=("synth",), labeled=15, **more)
+    request = RunRequest(method=("supervised",), dataset=("synth",), labeled=15, **more)
     return plan(request, store=None, notice=lambda text: None)[0]
 
 
@@ -107,9 +108,9 @@ def test_identity_of_a_run(tmp_path: Path) -> None:
     assert one.spec.features == f"{plain.featurizer}+brown_clusters"
     assert "with brown_clusters" in one.code
     given = ("brown_clusters.clusters=320",)
-    assert spec_of(text_features=("brown_clusters",), settings=given).spec.run_id == one.spec.run_id
+    assert spec_of(text_features=("brown_clusters",), params=given).spec.run_id == one.spec.run_id
     given = ("brown_clusters.clusters=321",)
-    assert spec_of(text_features=("brown_clusters",), settings=given).spec.run_id != one.spec.run_id
+    assert spec_of(text_features=("brown_clusters",), params=given).spec.run_id != one.spec.run_id
     both = spec_of(text_features=("word_vectors", "brown_clusters")).spec
     assert both.run_id == spec_of(text_features=("brown_clusters", "word_vectors")).spec.run_id
     assert len({plain.run_id, one.spec.run_id, both.run_id}) == 3
@@ -122,11 +123,11 @@ def test_the_content_of_a_file_is_a_part_of_the_identity(tmp_path: Path) -> None
     for content in ("a 1 2\n", "a 1 3\n"):
         path.write_text(content)
         settings = (f"word_vectors.vector_file={path}",)
-        ids.add(spec_of(text_features=("word_vectors",), settings=settings).spec.run_id)
+        ids.add(spec_of(text_features=("word_vectors",), params=settings).spec.run_id)
     assert len(ids) == 2
     path.unlink()
     with pytest.raises(UserError, match="cannot be read"):
-        spec_of(text_features=("word_vectors",), settings=settings)
+        spec_of(text_features=("word_vectors",), params=settings)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_the_content_of_a_file_is_a_part_of_the_identity(tmp_path: Path) -> None
 )
 def test_mistakes(features: tuple[str, ...], settings: tuple[str, ...], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        spec_of(text_features=features, settings=settings)
+        spec_of(text_features=features, params=settings)
 
 
 def test_runs_are_stored_and_tuned(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.record import RunRecord
-from sslbench.experiment.run.runner import failed
+from sslbench.experiment.run.recording import failed
 from sslbench.report.board import Board, board_of_tables
 from sslbench.report.leaderboard import Table, leaderboard
 from sslbench.report.page.build import Sources

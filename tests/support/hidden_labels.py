@@ -8,9 +8,9 @@ import pytest
 
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.run.runner import execute
-from sslbench.experiment.run.training import RunTask
 from support.run_fakes import scrambled
 
 

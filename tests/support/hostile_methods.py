@@ -371,14 +371,14 @@ def looks_into_frames(problem: Problem, run: RunContext) -> Any:
 @cheat
 def replaces_the_scorer(problem: Problem, run: RunContext) -> None:
     import sslbench.experiment.metrics as metrics
-    import sslbench.experiment.run.training as training
+    import sslbench.experiment.run.scoring as scoring
     from sslbench.experiment.metrics import SentenceCounts
 
     def perfect(*args: Any, **more: Any) -> Any:
         found = SentenceCounts(np.full(50, 10), np.full(50, 10))
         return metrics.Scores({"accuracy": 1.0}, found)  # type: ignore[call-arg]
 
-    for module in (metrics, training):
+    for module in (metrics, scoring):
         module.score = perfect  # type: ignore[attr-defined]
 
 

@@ -43,11 +43,11 @@ from sslbench import (
 from sslbench.engine.compilation import compile_time
 from sslbench.engine.corpus import CorpusShards, sentence_ids
 from sslbench.experiment.identity.versions import code_versions
-from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.context import RunContext
-from sslbench.experiment.run.fitting import LocalMethod
-from sslbench.experiment.run.training import RunSetup, RunTask
+from sslbench.experiment.run.session import Session
 
 LABELS = ("A", "B", "C")
 NAP = "import time; time.sleep(3600)"
@@ -272,17 +272,10 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registry.cache_clear()
 
 
-def setup_of(data: Dataset, **changes: object) -> RunSetup:
-    """A run on a dataset, opened in this process; changes: see `task`."""
+def opened_run(data: Dataset, **changes: object) -> tuple[Session, Sample]:
+    """A run on a dataset in this process, and its draw; changes: see `task`."""
     asked = task(**changes)
-    return RunSetup(
-        asked,
-        registry(),
-        data,
-        draw(data, asked.spec.protocol),
-        RunContext(),
-        LocalMethod(asked.spec, registry()),
-    )
+    return Session.open(asked, registry()), Sample.of(asked.spec, data)
 
 
 def task(method: str = "majority", store: Path | None = None, **changes: object) -> RunTask:

@@ -13,7 +13,7 @@ from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.cost import cost_keys, has_dev, training_cpu_s
 from sslbench.experiment.records.record import RunRecord, TuningSpent
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.runner import failed
+from sslbench.experiment.run.recording import failed
 from sslbench.plugins import registry
 from sslbench.suite.cells import Cell, suite_cells, with_records
 from sslbench.suite.file import Suite, read_suite

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from sslbench.cli.options import THREADS, format_option
 from sslbench.cli.text import counted, echo
 from sslbench.engine.errors import UserError
 
@@ -20,7 +21,7 @@ _COLUMNS = "--benchmark-columns=min,median,max,rounds"
 
 @click.command("bench")
 @click.option("--rounds", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--threads", type=click.IntRange(min=1), help="Of the engine. Default: all cores.")
+@THREADS
 @click.option(
     "--sentences",
     type=click.IntRange(min=0),
@@ -34,7 +35,7 @@ _COLUMNS = "--benchmark-columns=min,median,max,rounds"
     is_flag=True,
     help="Also graphs, posterior regularization, second order, reading, streaming (minutes).",
 )
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@format_option(["table", "json"])
 def command(rounds: int, threads: int | None, sentences: int, everything: bool, form: str) -> None:
     """Time the engine and python-crfsuite on the same sentences, attributes and weights.
 

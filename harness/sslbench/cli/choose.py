@@ -8,43 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import Duration, named, names_in
+from sslbench.cli.options import DURATION, request_options
 from sslbench.cli.text import echo, table, warn_of_problems
+from sslbench.experiment.request.request import RunRequest, TrainRequest
 
 if TYPE_CHECKING:
     from sslbench.choosing import Candidate, Choice
-    from sslbench.experiment.planning.plan import Request
-
 
 #: how many of the methods that cannot be told apart are named
 NAMED = 4
 
 
 @click.command("choose")
-@click.option(
-    "--data",
-    "data_path",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Your own CoNLL file, or folder with train and unlabeled files.",
+@request_options(
+    RunRequest,
+    *("data", "columns", "folds", "method", "featurizer", "store", "threads"),
+    data={"required": True},
+    folds={"default": 5, "type": click.IntRange(2, 100)},
+    method={"required": False, "help": "To compare. Default: all that fit."},
+    featurizer={"help": "Name or template file. Default: all that fit."},
+    threads={"help": "Default: all cores."},
 )
-@click.option("--columns", default="word,pos,label", show_default=True, help="Of your files.")
-@click.option("--budget", type=Duration(), default="10m", show_default=True, help="E.g. 90s or 1h.")
-@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True)
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    help="To compare. May repeat. Default: all that fit.",
-    shell_complete=named("methods"),
-)
-@click.option(
-    "--featurizer",
-    help="Name or template file. Default: all that fit.",
-    shell_complete=named("featurizers"),
-)
-@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
-@click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
+@click.option("--budget", type=DURATION, default="10m", show_default=True, help="E.g. 90s or 1h.")
 @click.option(
     "--save",
     "target",
@@ -61,31 +46,24 @@ def command(**given: Any) -> None:
     from sslbench.choosing import choose
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.experiment.execute.threads import use_threads
-    from sslbench.experiment.planning.plan import Request
     from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
 
-    threads = use_threads(given["threads"])
+    budget, target = given.pop("budget"), given.pop("target")
+    given["threads"] = use_threads(given["threads"])
     warn_of_problems(registry())
-    request = Request(
-        methods=given["methods"],
-        folds=given["folds"],
-        featurizer=given["featurizer"],
-        data_path=given["data_path"],
-        columns=names_in(given["columns"]),
-        threads=threads,
-    )
+    request = RunRequest(**given)
     with plain_warnings():
         choice = choose(
             request,
-            budget=given["budget"],
-            store=Store(given["store"]),
-            keeps=given["target"] is not None,
+            budget=budget,
+            store=Store(request.store),
+            keeps=target is not None,
             notice=tell,
         )
     _show(choice)
-    if given["target"] is not None:
-        _save(request, choice, given["target"])
+    if target is not None:
+        _save(request, choice, target)
 
 
 def _show(choice: Choice) -> None:
@@ -140,15 +118,18 @@ def _difference(choice: Choice, candidate: Candidate) -> str:
     return f"{100 * paired.difference:+.1f} ({ends})"
 
 
-def _save(request: Request, choice: Choice, target: Path) -> None:
-    from dataclasses import replace
-
+def _save(request: RunRequest, choice: Choice, target: Path) -> None:
     from sslbench.cli.messages import tell
     from sslbench.experiment.run.train_one import train_tagger
 
     chosen = choice.chosen
-    whole = replace(
-        request, methods=(chosen.method,), featurizer=chosen.featurizer, folds=0, cut=False
+    whole = TrainRequest(
+        chosen.method,
+        data=request.data,
+        columns=request.columns,
+        featurizer=chosen.featurizer,
+        threads=request.threads,
+        guard=False,
     )
-    train_tagger(whole, notice=lambda text: None).save(target)
+    train_tagger(whole, notice=lambda text: None, quiet=True).save(target)
     tell(f"{chosen}, trained on all labeled sentences, is saved to {target}")

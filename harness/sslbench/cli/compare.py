@@ -6,15 +6,16 @@ import json
 
 import click
 
+from sslbench.cli.options import STORE, format_option
 from sslbench.cli.text import echo
 
 
 @click.command("compare")
 @click.argument("run_a")
 @click.argument("run_b")
-@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@STORE
 @click.option("--metric", help="Default: the primary metric of the first run.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@format_option(["table", "json"])
 def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -> None:
     """Test the difference between the taggers of two runs, sentence by sentence.
 

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sslbench.cli.text import counted, duration, echo, table
 from sslbench.experiment.planning.price import Price
 
 if TYPE_CHECKING:
+    from sslbench.experiment.planning.task import RunTask
     from sslbench.experiment.records.record import RunSpec
-    from sslbench.experiment.run.training import RunTask
+    from sslbench.experiment.request.request import RunRequest
 
 _STORED = Price(0.0, guess=False)
 
 
-def show_price(run_tasks: Sequence[RunTask], given: dict[str, Any]) -> None:
-    """A line per group of runs that differ in the seed only, and the sum.
-
-    given: the options of the command.
-    """
+def show_price(run_tasks: Sequence[RunTask], request: RunRequest) -> None:
+    """A line per group of runs that differ in the seed only, and the sum."""
     from sslbench.experiment.execute.grid import GridOptions, is_stored
     from sslbench.experiment.planning.price import Prices
     from sslbench.experiment.planning.published import PublishedCosts
     from sslbench.experiment.records.store import Store
 
-    store = Store(given["store"])
-    options = GridOptions(retry=given["retry"], reuse=given["reuse"])
+    store = Store(request.store)
+    options = GridOptions(**request.execution())
     prices = Prices(store, PublishedCosts())
     groups: dict[tuple[str, ...], list[Price | None]] = {}
     for task in run_tasks:

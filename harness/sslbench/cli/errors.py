@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
+from sslbench.cli.options import STORE, format_option
 from sslbench.cli.text import counted, echo, table
 from sslbench.engine.errors import UserError
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 @click.command("errors")
 @click.argument("runs", nargs=-1, required=True, metavar="RUN [RUN]")
-@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@STORE
 @click.option("--split", type=click.Choice(["dev", "test"]), default="test", show_default=True)
 @click.option(
     "--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows per table."
 )
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table")
+@format_option(["table", "json"])
 def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) -> None:
     """Show the errors of a run, or of two runs side by side.
 
@@ -66,7 +67,8 @@ def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     """The dataset of the runs and the split; UserError unless all runs predicted it."""
     from sslbench.experiment.identity.identity import corpus_hash
     from sslbench.experiment.inputs.protocol import folds_in_order
-    from sslbench.experiment.run.training import RunTask, load_dataset
+    from sslbench.experiment.planning.loading import load_dataset
+    from sslbench.experiment.planning.task import RunTask
     from sslbench.plugins import registry
 
     for record in records:

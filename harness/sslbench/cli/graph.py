@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from sslbench.cli.options import SEED
+from sslbench.cli.options import format_option, request_options
 from sslbench.cli.text import echo, table, warn_of_problems
 from sslbench.engine.errors import UserError
+from sslbench.experiment.request.request import TrainRequest
 
 if TYPE_CHECKING:
     from sslbench.engine.corpus import Corpus
@@ -28,21 +29,13 @@ MU, NU = 0.5, 0.01
 
 
 _OPTIONS = (
-    click.option("--dataset", required=True, help="Name of a dataset."),
-    click.option(
-        "--labeled", default="all", metavar="N|P%|all", help="Number or share of labeled sentences."
+    request_options(
+        TrainRequest,
+        *("dataset", "labeled", "unlabeled", "text", "params", "seed", "threads"),
+        dataset={"multiple": False, "required": True},
+        params={"help": "DATASET.KEY: an option of the dataset; suffixes=@FILE: the suffixes."},
+        threads={"help": "Default: all cores."},
     ),
-    click.option(
-        "--unlabeled",
-        metavar="N|Nt",
-        help="Cap on the unlabeled text: N sentences, or Nt = N tokens.",
-    ),
-    click.option(
-        "--text",
-        type=click.Choice(["rest", "external", "all"]),
-        help="Origin of the unlabeled text.",
-    ),
-    click.option("--seed", type=SEED, default=0, show_default=True),
     click.option(
         "--similarity",
         default="subramanya2010",
@@ -58,15 +51,7 @@ _OPTIONS = (
     click.option(
         "--max-df", type=click.IntRange(min=2), help="Features of more vertices are ignored."
     ),
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="DATASET.KEY: an option of the dataset; suffixes=@FILE: the list of suffixes.",
-    ),
-    click.option("--threads", type=click.IntRange(min=1), help="Default: all cores."),
-    click.option("--format", "form", type=click.Choice(["table", "json"]), default="table"),
+    format_option(["table", "json"]),
 )
 
 
@@ -139,20 +124,19 @@ def _load(given: dict[str, Any]) -> _Text:
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.experiment.inputs.protocol import (
         draw,
-        parse_labeled,
-        parse_unlabeled,
         resolve_text,
     )
+    from sslbench.experiment.planning.loading import load_registered
     from sslbench.experiment.planning.settings import dataset_options, parse_settings, plain_value
     from sslbench.experiment.records.record import ProtocolSpec
-    from sslbench.experiment.run.training import load_registered
+    from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
     from sslbench.plugins import registry
 
     given["threads"] = use_threads(given["threads"])
     plugins = registry()
     warn_of_problems(plugins)
     info = plugins.dataset(given["dataset"])
-    settings = list(parse_settings(given["settings"]))
+    settings = list(parse_settings(given["params"]))
     own = {s.key: s.value for s in settings if s.owner == info.name}
     for owner, key, value in (s for s in settings if s.owner != info.name):
         if owner or key != "suffixes":

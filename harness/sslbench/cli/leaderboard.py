@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sslbench.cli.options import STORE
 from sslbench.cli.text import counted, echo, warn_of_problems
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("leaderboard")
-@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@STORE
 @click.option(
     "--out",
     default="leaderboards",

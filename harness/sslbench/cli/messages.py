@@ -15,8 +15,8 @@ from sslbench.engine.errors import InputWarning, printable, shortened
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
+    from sslbench.experiment.planning.task import RunTask
     from sslbench.experiment.records.record import RunRecord
-    from sslbench.experiment.run.training import RunTask
 
 
 def tell(text: str) -> None:

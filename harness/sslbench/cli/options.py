@@ -1,4 +1,4 @@
-"""Options that `run` and `train` share: data, labeled sample, features, parameters."""
+"""Options of commands, made from the parameters of a request."""
 
 from __future__ import annotations
 
@@ -6,46 +6,31 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from sslbench.experiment.planning.plan import Request
+from sslbench.experiment.request.parameters import HIDDEN, Parameter, parameters
+from sslbench.experiment.request.request import MAX_SEED, RunRequest
 
-_UNITS = {"M": 2**20, "G": 2**30, "T": 2**40}
+_UNITS = {"M": 2**20, "G": 2**30, "T": 2**40, "s": 1, "m": 60, "h": 3600}
 _LEAST_MEMORY = 100 * _UNITS["M"]
 
 
-class MemorySize(click.ParamType):  # type: ignore[type-arg]  # newer versions of click
-    """A number with the unit M, G or T; bytes."""
+class _Parsed(click.ParamType):  # type: ignore[type-arg]  # newer versions of click
+    """A text that a function reads; a usage error where it returns None."""
 
-    name = "size"
+    def __init__(self, name: str, read: Callable[[str], Any], form: str) -> None:
+        self.name, self.read, self.form = name, read, form
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Bytes; a usage error for another text or less than 100M."""
-        if isinstance(value, int):
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """The value of a text; a default is a value already."""
+        if not isinstance(value, str):
             return value
-        found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([MGT])i?B?", value, re.IGNORECASE)
-        size = int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
-        if size < _LEAST_MEMORY:
-            self.fail(f"{value!r} is no size of at least 100M, such as 8G", param, ctx)
-        return size
-
-
-class Duration(click.ParamType):  # type: ignore[type-arg]  # newer versions of click
-    """A time such as 90s, 10m or 1.5h; seconds."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """A usage error for another text."""
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh])", value)
-        if not found or not float(found[1]):
-            self.fail(f"{value!r} is no time such as 90s, 10m or 1.5h", param, ctx)
-        return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+        found = self.read(value)
+        if found is None:
+            self.fail(f"{value!r} is no {self.form}", param, ctx)
+        return found
 
 
 class _Seconds(click.FloatRange):
@@ -60,28 +45,37 @@ class _Seconds(click.FloatRange):
         return seconds
 
 
-class SeedRange(click.ParamType):  # type: ignore[type-arg]  # newer versions of click
-    """Seeds as a text such as "0-4,7"; a tuple of numbers."""
-
-    name = "seeds"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, ...]:
-        """A usage error for another text, or more than 10,000 seeds."""
-        if isinstance(value, tuple):
-            return value
-        found: list[int] = []
-        for part in value.split(","):
-            ends = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", part.strip())
-            first = int(ends[1]) if ends else 1
-            last = int(ends[2] or first) if ends else 0
-            if not 0 <= last - first < 10_000:
-                self.fail(f"{value!r} is no list of seeds such as 0-4 or 0,1,7", param, ctx)
-            found += range(first, last + 1)
-        return tuple(found)
+def _memory(text: str) -> int | None:
+    """Bytes of a number with the unit M, G or T."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
+    size = int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+    return size if size >= _LEAST_MEMORY else None
 
 
+def _duration(text: str) -> float | None:
+    """Seconds of a time with the unit s, m or h."""
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh])", text)
+    return float(found[1]) * _UNITS[found[2]] or None if found else None
+
+
+def _seeds(text: str) -> tuple[int, ...] | None:
+    """The seeds in a text such as "0-4,7", at most 10,000 in a range."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        ends = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", part.strip())
+        first = int(ends[1]) if ends else 1
+        last = int(ends[2] or first) if ends else 0
+        if not 0 <= last - first < 10_000:
+            return None
+        seeds += range(first, last + 1)
+    return tuple(seeds)
+
+
+MEMORY = _Parsed("size", _memory, "size of at least 100M, such as 8G")
+DURATION = _Parsed("time", _duration, "time such as 90s, 10m or 1.5h")
+SEEDS = _Parsed("seeds", _seeds, "list of seeds such as 0-4 or 0,1,7")
 SECONDS = _Seconds(min=0, min_open=True)
-SEED = click.IntRange(min=0, max=2**63 - 1)
+SEED = click.IntRange(min=0, max=MAX_SEED)
 
 
 def named(plural: str) -> Callable[[Any, Any, str], list[str]]:
@@ -100,115 +94,108 @@ def names_in(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
-_OPTIONS = (
-    click.option(
-        "--labeled",
-        default="all",
-        show_default=True,
-        metavar="N|P%|all",
-        help="Number or share of labeled sentences; 0 for methods that learn without any.",
-    ),
-    click.option(
-        "--text",
-        type=click.Choice(["rest", "external", "all"]),
-        help="Unlabeled text: the rest of train, the external text of the dataset, or both."
-        " Default: rest with --labeled N, else external if there is any.",
-    ),
-    click.option(
-        "--unlabeled",
-        metavar="N|Nt",
-        help="Cap on the unlabeled text: N sentences, or Nt = N tokens.",
-    ),
-    click.option(
-        "--set",
-        "settings",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Parameter of all methods that have it; METHOD.KEY, DATASET.KEY: of one. May repeat."
-        " run: VALUE,VALUE is a run for each.",
-    ),
-    click.option(
-        "--preset",
-        metavar="NAME",
-        help="Named parameters, e.g. paper: the values that the paper of a method prints."
-        " sslbench show METHOD lists them; --set goes before it.",
-    ),
-    click.option(
-        "--featurizer",
-        help="Name, or a file of templates: TOML, CRF++, Wapiti. Default: that of the dataset.",
-        shell_complete=named("featurizers"),
-    ),
-    click.option(
-        "--with",
-        "text_features",
-        callback=lambda _ctx, _param, given: names_in(given),
-        metavar="NAME,NAME",
-        help="Features learned from the unlabeled text, on top of the others; see sslbench list"
-        " text_features. --set NAME.KEY=VALUE.",
-        shell_complete=named("text_features"),
-    ),
-    click.option(
-        "--model",
-        help="Default: the first of sslbench list models.",
-        shell_complete=named("models"),
-    ),
-    click.option(
-        "--data",
-        "data_path",
-        type=click.Path(path_type=Path),
-        help="Your own CoNLL file, or folder with train, dev, test and unlabeled files.",
-    ),
-    click.option(
-        "--columns",
-        default="word,pos,label",
-        show_default=True,
-        help="Columns of your own files; _ skips one.",
-    ),
-    click.option(
-        "--tune", type=click.IntRange(min=0, max=100_000), help="Tuning trials per method."
-    ),
-    click.option(
-        "--tune-cpu",
-        type=SECONDS,
-        metavar="SECONDS",
-        help="CPU seconds per method after which no tuning trial starts.",
-    ),
-)
-_PASSED = (
-    "text",
-    "settings",
-    "preset",
-    "featurizer",
-    "text_features",
-    "model",
-    "data_path",
-    "threads",
-    "tune",
-    "tune_cpu",
-)
+def _comma(_ctx: Any, _param: Any, given: str) -> tuple[str, ...]:
+    return names_in(given)
 
 
-def problem_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the shared options to the function of a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+#: options whose form on the command line does not follow from the type
+_FORMS: dict[str, dict[str, Any]] = {
+    "method": {"multiple": True, "shell_complete": named("methods")},
+    "dataset": {"multiple": True, "shell_complete": named("datasets")},
+    "data": {"type": click.Path(path_type=Path)},
+    "columns": {"callback": _comma, "default": ",".join},
+    "params": {"multiple": True},
+    "featurizer": {"shell_complete": named("featurizers")},
+    "text_features": {
+        "callback": _comma,
+        "default": ",".join,
+        "shell_complete": named("text_features"),
+    },
+    "model": {"shell_complete": named("models")},
+    "seeds": {"multiple": True, "type": SEED, "default": None},
+    "memory": {"type": MEMORY},
+}
 
 
-def request_of(given: dict[str, Any], **more: Any) -> Request:
-    """The request of a command; UserError for a value that cannot be parsed.
+def request_options(
+    kind: type, *names: str, **changes: dict[str, Any]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add an option for each parameter of a request to the function of a command.
 
-    given: the parsed options, with the shared ones and `threads`.
-    more: further fields of `Request`, with `methods`.
+    The value is passed by the name of the parameter.
+    names: of the parameters; none = all that have an option.
+    changes: by parameter, arguments of `click.option` in which the command differs.
     """
-    from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
-    from sslbench.experiment.planning.plan import Request
+    known = parameters(kind)
 
-    cap = given["unlabeled"]
-    return Request(
-        labeled=parse_labeled(given["labeled"]),
-        unlabeled=None if cap is None else parse_unlabeled(cap),
-        columns=names_in(given["columns"]),
-        **{name: given[name] for name in _PASSED},
-        **more,
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed(names or tuple(known)):
+            if known[name].option != HIDDEN:
+                option = _option(known[name], changes.get(name, {}), known)
+                function = option(function)
+        return function
+
+    return add
+
+
+def _option(
+    each: Parameter, changes: dict[str, Any], known: dict[str, Parameter]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    form = {"help": _help(each, known), "metavar": each.metavar, **_typed(each)}
+    form["default"] = None if each.default == () else each.default
+    form["required"] = each.required
+    form |= {**_FORMS.get(each.name, {}), **changes}
+    if callable(form["default"]):
+        form["default"] = form["default"](each.default)
+    spelling = each.option
+    if form.get("multiple"):
+        form["help"] += " May repeat."
+        form["default"] = ()
+    elif form["default"] is True:
+        spelling = f"{each.option}/--no-{each.option.removeprefix('--')}"
+    elif form["default"] and "show_default" not in form:
+        form["show_default"] = True
+    return click.option(spelling, each.name, **form)
+
+
+def _typed(each: Parameter) -> dict[str, Any]:
+    """The type of an option by that of its parameter."""
+    if each.choices:
+        return {"type": click.Choice(each.choices)}
+    if bool in each.types:
+        return {"is_flag": True}
+    if float in each.types:
+        return {"type": SECONDS}
+    if int in each.types and str not in each.types:
+        least, most = (None if math.isinf(end) else int(end) for end in (each.least, each.most))
+        return {"type": click.IntRange(min=least, max=most)}
+    return {}
+
+
+def _help(each: Parameter, known: dict[str, Parameter]) -> str:
+    """The documentation, with options in place of the names of parameters."""
+
+    def spelled(name: re.Match[str]) -> str:
+        return known[name[1]].option if name[1] in known else name[1]
+
+    return re.sub(r"`(\w+)`", spelled, each.doc)
+
+
+def shared(name: str, **changes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """One option of `run` for another command."""
+    return request_options(RunRequest, name, **{name: changes})
+
+
+def format_option(forms: list[str]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(forms),
+        default=forms[0],
+        help="Format of the results on standard output.",
     )
+
+
+STORE = shared("store")
+JOBS = shared("jobs")
+THREADS = shared("threads", help="Default: all cores.")

@@ -8,6 +8,7 @@ import traceback
 
 import click
 
+from sslbench.cli.options import STORE
 from sslbench.cli.text import EXTRA_NOTE, echo, labeled, show_traceback, table, warn_of_problems
 from sslbench.engine.errors import UserError
 from sslbench.plugins import Registry, registry
@@ -26,7 +27,7 @@ _RUN_ID = re.compile(r"[0-9a-f]{6,16}")
 
 @click.command("show")
 @click.argument("name", metavar="NAME|MODEL|RUN")
-@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@STORE
 def command(name: str, store: str) -> None:
     """Show the registration of NAME: parameters, reference, licence, files; a saved tagger; a run.
 

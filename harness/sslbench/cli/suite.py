@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import Duration, MemorySize
+from sslbench.cli.options import DURATION, JOBS, request_options
 from sslbench.cli.text import counted, duration, echo, table, warn_of_problems
+from sslbench.experiment.request.request import RunRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 _STATES: tuple[CellState, ...] = ("done", "stale", "other data", "failed", "missing")
 _FILE = click.argument("file", metavar="FILE")
-_JOBS = click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
 
 
 @click.group("suite")
@@ -38,7 +38,7 @@ def command() -> None:
 
 @command.command("show")
 @_FILE
-@_JOBS
+@JOBS
 @click.option("--cells", "each", is_flag=True, help="A line for every cell, in the order of runs.")
 def show(file: str, jobs: int, each: bool) -> None:
     """List the cells: done, missing, estimated cost."""
@@ -98,11 +98,8 @@ def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
 
 @command.command("run")
 @_FILE
-@_JOBS
-@click.option("--budget", type=Duration(), help="Start nothing that would end later, e.g. 2h.")
-@click.option("--executor", default="local", show_default=True, help="local or dask[:ADDRESS].")
-@click.option("--memory", type=MemorySize(), help="Per run, e.g. 8G.")
-@click.option("--retry", is_flag=True, help="Run again what failed earlier.")
+@request_options(RunRequest, "jobs", "executor", "memory", "retry")
+@click.option("--budget", type=DURATION, help="Start nothing that would end later, e.g. 2h.")
 @click.pass_context
 def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **given: Any) -> None:
     """Run missing and stale cells, one seed at a time across all cells.

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import names_in
+from sslbench.cli.options import THREADS, names_in
 from sslbench.cli.text import counted, percentages, warn_of_problems
 from sslbench.engine.errors import UserError
 
@@ -54,7 +54,7 @@ _BLOCK = 2**20
     help="A token per line; a JSON object per sentence; a page with colored spans; brat's .ann and"
     " the text in .txt; labels and attributes for a converted model.",
 )
-@click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
+@THREADS
 def command(**given: Any) -> None:
     """Tag FILE ("-" = standard input) with a saved tagger, which adds a column to every line.
 

@@ -7,26 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import SEED, problem_options, request_of
+from sslbench.cli.options import request_options
 from sslbench.cli.text import counted, percentages, warn_of_problems
 from sslbench.engine.errors import UserError
+from sslbench.experiment.request.request import TrainRequest
 
 if TYPE_CHECKING:
     from sslbench.experiment.run.train_one import TrainedTagger
 
 
 @click.command("train")
-@click.option("--method", required=True, help="See sslbench list methods.")
-@click.option("--dataset", help="Name of a dataset; or give --data.")
-@problem_options
-@click.option("--seed", type=SEED, default=0, show_default=True)
-@click.option(
-    "--guard/--no-guard",
-    default=True,
-    help="Keep the baseline's tagger where held-out labeled sentences do not speak for the method."
-    " This trains the method on five folds more.",
+@request_options(
+    TrainRequest,
+    method={"multiple": False},
+    dataset={"multiple": False},
+    threads={"help": "Default: all cores."},
 )
-@click.option("--threads", type=click.IntRange(min=1), help="Default: all cores.")
 @click.option(
     "--save",
     "target",
@@ -43,23 +39,15 @@ def command(**given: Any) -> None:
     from sslbench.experiment.execute.threads import use_threads
     from sslbench.plugins import registry
 
+    target: Path = given.pop("target")
     given["threads"] = use_threads(given["threads"])
     warn_of_problems(registry())
-    target: Path = given["target"]
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.experiment.run.train_one import train_tagger
 
-    request = request_of(
-        given,
-        methods=(given["method"],),
-        datasets=(given["dataset"],) if given["dataset"] else (),
-        seeds=(given["seed"],),
-        cut=False,
-        guard=given["guard"],
-        quiet=False,
-    )
+    request = TrainRequest(**{**given, "dataset": given["dataset"] or ()})
     with plain_warnings():
         tagger = train_tagger(request, notice=tell)
     tagger.save(target)
@@ -71,20 +59,21 @@ def _report(target: Path, tagger: TrainedTagger) -> None:
     from sslbench.cli.messages import forecast_lines, tell
     from sslbench.experiment.checks.guard import guard_line
 
-    setup, trained = tagger.setup, tagger.trained
-    for line in forecast_lines(trained.run.trace, setup.spec.method):
+    trained = tagger.trained
+    method = trained.sample.spec.method
+    for line in forecast_lines(trained.run.trace, method):
         tell(line)
-    guarded = guard_line(trained.run.trace, setup.spec.method)
+    guarded = guard_line(trained.run.trace, method)
     if guarded is not None:
-        tell(f"{guarded} (--no-guard keeps {setup.spec.method})")
+        tell(f"{guarded} (--no-guard keeps {method})")
     for line in trained.warnings:
         tell(f"warning: {line}")
     for name, metrics in tagger.scores.items():
-        size = counted(setup.dataset.splits[name].n_sentences, "sentence")
+        size = counted(trained.sample.dataset.splits[name].n_sentences, "sentence")
         tell(f"{name}, {size}: {percentages(metrics)}")
     labeled, unlabeled = trained.problem.labeled, trained.problem.unlabeled
     tell(
-        f"{setup.spec.method} trained on {labeled.n_sentences} labeled and"
+        f"{method} trained on {labeled.n_sentences} labeled and"
         f" {unlabeled.n_sentences} unlabeled sentences in"
-        f" {setup.timer.timing['fit']:.1f} s; saved to {target}"
+        f" {tagger.session.clock.timing['fit']:.1f} s; saved to {target}"
     )

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import SECONDS
+from sslbench.cli.options import JOBS, SECONDS, STORE, shared
 from sslbench.cli.text import counted, echo, warn_of_problems
 from sslbench.engine.errors import UserError
 
 if TYPE_CHECKING:
+    from sslbench.experiment.planning.task import RunTask
     from sslbench.experiment.records.record import RunRecord
     from sslbench.experiment.records.store import Store
-    from sslbench.experiment.run.training import RunTask
 
 
 @click.command("verify")
 @click.argument("runs", nargs=-1)
-@click.option("--store", default="runs", show_default=True, help="Folder of the run records.")
+@STORE
 @click.option("--stale", is_flag=True, help="All records of earlier versions of the code.")
 @click.option(
     "--canaries",
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Leave out records whose run took more CPU seconds.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Replays at a time.")
-@click.option("--timeout", type=SECONDS, help="Seconds per replay.")
+@JOBS
+@shared("timeout")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
     """Replay RUNS on today's code and compare the predictions, bit for bit.

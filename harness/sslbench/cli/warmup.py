@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sslbench.cli.options import JOBS, shared
 from sslbench.cli.text import counted, warn_of_problems
 
 if TYPE_CHECKING:
@@ -19,14 +20,12 @@ LABELED, UNLABELED = 40, 120  # sentences
 
 
 @click.command("warmup")
-@click.option(
-    "--method", "methods", multiple=True, help="Name of a method. May repeat. Default: all."
-)
-@click.option("--model", "models", multiple=True, help="May repeat. Default: all.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Runs at a time.")
+@shared("method", required=False, help="To compile for. Default: all.")
+@shared("model", multiple=True, help="To compile for. Default: all.")
+@JOBS
 @click.pass_context
 def command(
-    ctx: click.Context, /, methods: tuple[str, ...], models: tuple[str, ...], jobs: int
+    ctx: click.Context, /, method: tuple[str, ...], model: tuple[str, ...], jobs: int
 ) -> None:
     """Compile what runs need, so that the first one does not wait: for images and servers.
 
@@ -42,7 +41,7 @@ def command(
     known = registry()
     warn_of_problems(known)
     datasets = tuple(d.name for d in known.datasets.values() if not (d.files or d.own))
-    result = _run(methods or tuple(known.methods), datasets, models or tuple(known.models), jobs)
+    result = _run(method or ("all",), datasets, model or tuple(known.models), jobs)
     for record in result.failed:
         tell(f"{record.method}: {record.error}")
     seconds = sum(record.timing.get("compile", 0.0) for record in result.records)
@@ -55,11 +54,11 @@ def command(
 def _run(
     methods: Sequence[str], datasets: Sequence[str], models: Sequence[str], jobs: int
 ) -> GridResult:
-    from sslbench.cli.messages import GridProgress, tell
-    from sslbench.experiment.execute.grid import GridOptions, run_grid
-    from sslbench.experiment.planning.plan import Request, plan
+    from sslbench.cli.messages import tell
+    from sslbench.cli.run import run_shown
+    from sslbench.experiment.planning.plan import plan
     from sslbench.experiment.records.store import Store
-    from sslbench.isolation.start import isolated
+    from sslbench.experiment.request.request import RunRequest
 
     with TemporaryDirectory(prefix="sslbench-warmup-") as folder:
         store = Store(Path(folder))
@@ -67,12 +66,16 @@ def _run(
             task
             for model in models
             for task in plan(
-                Request(methods, datasets, (0,), LABELED, UNLABELED, model=model, jobs=jobs),
+                RunRequest(
+                    methods,
+                    datasets,
+                    labeled=LABELED,
+                    unlabeled=UNLABELED,
+                    model=model,
+                    jobs=jobs,
+                ),
                 store=store,
                 notice=tell,
             )
         ]
-        n_runs = sum(task.skip_reason is None for task in tasks)
-        with GridProgress(n_runs) as progress:
-            options = GridOptions(jobs=jobs, on_start=progress.start, on_end=progress.end)
-            return run_grid(tasks, store, isolated, options)
+        return run_shown(tasks, folder, jobs=jobs)

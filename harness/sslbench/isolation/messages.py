@@ -14,9 +14,8 @@ import msgspec
 
 from sslbench.engine.compilation.compile_time import Seconds
 from sslbench.engine.corpus import Corpus
-from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.planning.description import MethodDescription
-from sslbench.experiment.records.record import GuardSpec
+from sslbench.experiment.run.fitting import Training
 
 MAX_REPLY = 2**29  # bytes
 MAX_LARGE = 2**36  # bytes of a pass, a unit: the memory limit of the run ends it before
@@ -52,16 +51,13 @@ class Describe:
 
 @dataclass(frozen=True)
 class Fit:
-    """Train. problem: without featurizer and model, which the plugins' process loads.
+    """Train. The problem has no featurizer and model: the plugins' process loads them.
 
-    seed: of the `RunContext`.  guard, forecast: see `RunMethod.fit`.
+    seed: of the `RunContext`.
     """
 
-    problem: Problem
-    params: dict[str, Any]
+    training: Training
     seed: int
-    guard: GuardSpec | None = None
-    forecast: bool = False
 
 
 @dataclass(frozen=True)

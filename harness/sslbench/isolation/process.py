@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from multiprocessing.connection import wait
@@ -19,11 +19,15 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.spread import is_pass_of
 from sslbench.engine.types import I32
 from sslbench.experiment.execute.workers import DaskBroker
-from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.planning.description import MethodDescription
-from sslbench.experiment.records.record import GuardSpec
 from sslbench.experiment.run.context import RunContext
-from sslbench.experiment.run.fitting import FitResult, LocalMethod, MethodEndedError, MethodError
+from sslbench.experiment.run.fitting import (
+    Fitted,
+    LocalMethod,
+    MethodEndedError,
+    MethodError,
+    Training,
+)
 from sslbench.isolation import messages
 from sslbench.isolation.output import Output
 from sslbench.isolation.server import as_codes, serve
@@ -109,19 +113,11 @@ class MethodProcess:
         """See `RunMethod`."""
         return self._compiled.wall
 
-    def fit(
-        self,
-        problem: Problem,
-        params: Mapping[str, Any],
-        run: RunContext,
-        guard: GuardSpec | None = None,
-        *,
-        forecast: bool = False,
-    ) -> FitResult:
+    def fit(self, training: Training, run: RunContext) -> Fitted:
         """Train; the tagger is a `RemoteTagger`, usable until the next training."""
-        text = self._portable(problem.unlabeled)
-        problem = replace(problem, unlabeled=text)
-        request = messages.Fit(problem, dict(params), run.seed, guard, forecast)
+        text = self._portable(training.problem.unlabeled)
+        training = replace(training, problem=replace(training.problem, unlabeled=text))
+        request = messages.Fit(training, run.seed)
         found = self._ask(request, messages.Fitted)
         self._fits += 1
         self.earlier = found.earlier
@@ -133,7 +129,7 @@ class MethodProcess:
         }
         tagger = taggers.pop("")
         tagger.variants.update(taggers)
-        return FitResult(tagger, found.params, found.used_dev)
+        return Fitted(tagger, found.params, found.used_dev)
 
     def _portable(self, text: Shards) -> Shards:
         """See `portable`; the problem of all trials has the same text, which is stored once."""

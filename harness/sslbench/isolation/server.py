@@ -107,10 +107,9 @@ class _Server:
     def fit(self, request: messages.Fit) -> messages.Answer:
         self.taggers = {}  # what the last training holds is freed first
         method = self.method
-        problem = replace(request.problem, featurizer=method.featurizer, model=method.model)
-        run = self.context(request.seed)
-        params, guard = request.params, request.guard
-        trained = method.fit(problem, params, run, guard, forecast=request.forecast)
+        training, run = request.training, self.context(request.seed)
+        problem = replace(training.problem, featurizer=method.featurizer, model=method.model)
+        trained = method.fit(replace(training, problem=problem), run)
         self.number += 1
         taggers = {"": trained.tagger, **getattr(trained.tagger, "variants", {})}
         if sum(len(tagger.labels) for tagger in taggers.values()) > messages.MAX_LABELS:

@@ -28,7 +28,7 @@ def suite_board(
     by_run = {cell.record.run_id: cell for cell in cells if cell.record is not None}
     shown = [cell.record for cell in cells if cell.record is not None and cell.state in _SHOWN]
     baselines = [name for name, info in plugins.methods.items() if info.baseline]
-    wanted = {run_id: cell.request.seeds for run_id, cell in by_run.items()}
+    wanted = {run_id: tuple(cell.request.seeds) for run_id, cell in by_run.items()}
     tables: dict[str, Table] = {}
     options = partial(changed_options, plugins=plugins)
     for table in leaderboard(shown, baselines, stale, wanted, options):

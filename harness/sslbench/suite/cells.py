@@ -11,12 +11,13 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.identity.versions import is_current
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.planning.settings import Setting, parse_settings
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord, RunSpec, content_id, spec_key
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.training import RunTask
+from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import Registry
 from sslbench.suite.file import Block, Suite
 
@@ -39,7 +40,7 @@ class Cell:
 
     line: str
     column: str
-    request: Request
+    request: RunRequest
     task: RunTask
     record: RunRecord | None = None
     state: CellState = "missing"
@@ -87,10 +88,12 @@ def suite_cells(suite: Suite, plugins: Registry) -> list[Cell]:
     return list(cells.values())
 
 
-def _cells(request: Request, block: Block, plugins: Registry) -> Iterable[Cell]:
+def _cells(request: RunRequest, block: Block, plugins: Registry) -> Iterable[Cell]:
     tasks = plan(request, store=None, plugins=plugins, notice=lambda text: None, load=False)
     varied = [
-        setting for setting in parse_settings(request.settings) if _text(setting) not in block.set
+        setting
+        for setting in parse_settings(request.settings)
+        if _text(setting) not in block.params
     ]
     for task in tasks:
         if task.skip_reason is None:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sslbench.experiment.planning.plan import Request, plan
+from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.planning.settings import parse_settings
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import spec_key
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.training import RunTask
+from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import Registry
 from sslbench.suite.cells import Cell, in_order
 
@@ -36,7 +37,7 @@ def planned(
     return [found[key] for key in ordered if key in found]
 
 
-def _requests(cells: Iterable[Cell]) -> list[Request]:
+def _requests(cells: Iterable[Cell]) -> list[RunRequest]:
     """For each request and dataset, the seeds that are wanted.
 
     The methods are those of the request, since its settings are of some of them.
@@ -47,15 +48,15 @@ def _requests(cells: Iterable[Cell]) -> list[Request]:
     return [
         replace(
             group[0].request,
-            datasets=(dataset,),
-            settings=_settings_for(group[0].request, dataset),
+            dataset=dataset,
+            params=_settings_for(group[0].request, dataset),
             seeds=tuple(sorted({cell.seed for cell in group})),
         )
         for (_, dataset), group in groups.items()
     ]
 
 
-def _settings_for(request: Request, dataset: str) -> tuple[str, ...]:
+def _settings_for(request: RunRequest, dataset: str) -> tuple[str, ...]:
     """Settings without the options of other data sets of the request."""
     parsed = zip(request.settings, parse_settings(request.settings), strict=True)
     return tuple(

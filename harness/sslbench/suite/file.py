@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,87 +14,86 @@ import msgspec
 from msgspec import Meta
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
-from sslbench.experiment.planning.plan import Request
 from sslbench.experiment.planning.published import published_folder
 from sslbench.experiment.planning.settings import combinations
-from sslbench.experiment.records.record import TextSource
+from sslbench.experiment.request.parameters import inherited, parameter, parameters
+from sslbench.experiment.request.request import Call, Draws, Options, RunRequest
 from sslbench.plugins import Registry
+from sslbench.plugins.hooks import suggestion
 
 #: where a suite is looked for that is given by its name, before those of the package
 FOLDER = Path("leaderboards/suites")
 #: folders of the records and of the report of a suite of the package
 OWN_STORE, OWN_OUT = Path("runs"), Path("runs/leaderboard")
-_SIZE = Annotated[int, Meta(ge=1, le=10**15)]
-_SEED = Annotated[int, Meta(ge=0, le=2**62)]
 _AT = re.compile(r" \(at line (\d+), column \d+\)$")
-_PATH = re.compile(r" - at `\$(?:\.cells\[(\d+)\])?(?:\.([a-z_]+))?.*`$")
+_PATH = re.compile(r" - at `\$\.?([a-z_]+)?.*`$")
+_UNKNOWN = re.compile(r"unknown field `(\w+)`")
 
 
-class Block(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Block(Draws, Options):
     """A table ``[[cells]]``: every combination of datasets, sizes, methods and seeds.
+
+    Its other keys are spelled as the options of ``sslbench run``.
 
     Attributes
     ----------
     datasets: names or patterns such as ``ud_*``.
-    methods: names; "all" = every registered one. without: of these, those that are left out.
-    variant: what tells these rows from others of the same methods, in words.
+    methods: names; "all" = every registered one.  without: of these, those that are left out.
+    variant: distinguishes these rows from others of the same methods, in words.
     labeled, unlabeled: sizes as for ``sslbench run``; unlabeled "all" = no cap.
     seeds: number of draws, 0 and up.
-    set: ``key=value``; ``key=value,value`` = a row for each.
-    The others are the options of ``sslbench run``.
+    params: texts ``key=value``; ``key=value,value`` = a row for each.
     """
 
-    datasets: Annotated[tuple[str, ...], Meta(min_length=1)]
-    methods: Annotated[tuple[str, ...], Meta(min_length=1)] = ("all",)
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...] = ("all",)
     without: tuple[str, ...] = ()
     variant: str = ""
-    labeled: Annotated[tuple[_SIZE | str, ...], Meta(min_length=1)] = ("all",)
-    unlabeled: Annotated[tuple[_SIZE | str, ...], Meta(min_length=1)] = ("all",)
-    text: TextSource | None = None
-    seeds: Annotated[int, Meta(ge=1, le=10_000)] = 1
-    folds: Annotated[int, Meta(ge=0)] = 0
-    tune: Annotated[int, Meta(ge=0, le=100_000)] = 0
-    tune_cpu: Annotated[float, Meta(gt=0)] | None = None
-    tune_seed: _SEED | None = None
-    set: tuple[str, ...] = ()
-    text_features: tuple[str, ...] = msgspec.field(name="with", default=())
-    guard: bool = False
-    preset: str | None = None
-    featurizer: str | None = None
-    model: str | None = None
+    labeled: tuple[int | str, ...] = ("all",)
+    unlabeled: tuple[int | str, ...] = ("all",)
+    seeds: int = parameter(1, "Number of draws.", least=1, most=10_000)
+    params: tuple[str, ...] = inherited(Call, "params", default=())
+    tune: int | None = inherited(Options, "tune", default=0)
 
-    def requests(self, plugins: Registry) -> list[Request]:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("datasets", "methods", "labeled", "unlabeled"):
+            if not getattr(self, name):
+                raise UserError(f"{name} is empty", hint="give at least one")
+        for sizes in (self.labeled, self.unlabeled):
+            if any(isinstance(size, int) and size < 1 for size in sizes):
+                name = "labeled" if sizes is self.labeled else "unlabeled"
+                raise UserError(f"{name} {list(sizes)}", hint="give sizes from 1")
+
+    def requests(self, plugins: Registry) -> list[RunRequest]:
         """A request per size and combination of settings.
 
         UserError for a name or a size that there is not.
         """
-        common: dict[str, Any] = {
-            "methods": _methods(self, plugins),
-            "datasets": _datasets(self.datasets, plugins),
-            "seeds": tuple(range(self.seeds)),
-            "text": self.text,
-            "folds": self.folds,
-            "text_features": self.text_features,
-            "guard": self.guard,
-            "preset": self.preset,
-            "featurizer": self.featurizer,
-            "model": self.model,
-            "tune": self.tune,
-            "tune_cpu": self.tune_cpu,
-            "tune_seed": self.tune_seed,
-        }
+        shared = {*parameters(Block)} & {*parameters(RunRequest)} - {"params", "seeds"}
+        common = {name: getattr(self, name) for name in shared}
         return [
-            Request(
+            RunRequest(
+                _methods(self, plugins),
+                _datasets(self.datasets, plugins),
+                seeds=range(self.seeds),
+                params=settings,
+                labeled=size,
+                unlabeled=None if cap == "all" else cap,
                 **common,
-                settings=settings,
-                labeled=parse_labeled(str(size)),
-                unlabeled=None if cap == "all" else parse_unlabeled(str(cap)),
             )
             for size in self.labeled
             for cap in self.unlabeled
-            for settings in combinations(self.set)
+            for settings in combinations(self.params)
         ]
+
+
+#: field of `Block` by key of a table
+KEYS = {
+    each.option.removeprefix("--").replace("-", "_"): name
+    for name, each in parameters(Block).items()
+} | {each.name: each.name for each in fields(Block) if "parameter" not in each.metadata}
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -106,7 +106,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     include: tuple[str, ...] = ()
     timeout: Annotated[float, Meta(gt=0)] | None = None
     format: Literal[1] = 1
-    cells: Annotated[list[Block], Meta(min_length=1)]
+    cells: Annotated[list[dict[str, Any]], Meta(min_length=1)]
 
 
 class Suite(msgspec.Struct, frozen=True):
@@ -165,7 +165,7 @@ def read_suite(given: str) -> Suite:
         paper=found.paper,
         include=() if own else tuple(path.parent / name for name in found.include),
         timeout=found.timeout,
-        blocks=[_beside(block, path.parent) for block in found.cells],
+        blocks=[_block(i, cells, text, path) for i, cells in enumerate(found.cells)],
         lines=[_line(text, i, None) for i in range(len(found.cells))],
     )
 
@@ -180,12 +180,26 @@ def _located_file(given: str) -> tuple[Path, bool]:
     return (published if own else here), own
 
 
-def _beside(block: Block, folder: Path) -> Block:
-    """The table; the path of a template file, if it names one in the folder of the suite."""
-    templates = folder / (block.featurizer or "")
-    if not templates.is_file():
-        return block
-    return msgspec.structs.replace(block, featurizer=str(templates))
+def _block(number: int, table: dict[str, Any], text: str, path: Path) -> Block:
+    """A table; the path of a template file, if it names one in the folder of the suite."""
+
+    def wrong(key: str | None, what: str, hint: str | None) -> UserError:
+        return UserError(what, file=path, line=_line(text, number, key), hint=hint)
+
+    for key in table:
+        if key not in KEYS:
+            raise wrong(key, f"unknown key `{key}`", suggestion(key, KEYS))
+    try:
+        block = msgspec.convert({KEYS[key]: value for key, value in table.items()}, Block)
+    except msgspec.ValidationError as error:
+        at = _PATH.search(str(error))
+        named = next((key for key in KEYS if at and KEYS[key] == at[1]), None)
+        what = _PATH.sub("", str(error)) + (f" (key {named})" if named else "")
+        raise wrong(named, what, "see docs/suites.md") from None
+    except UserError as error:
+        raise wrong(error.message.split()[0], error.message, error.hint) from None
+    templates = path.parent / (block.featurizer or "")
+    return replace(block, featurizer=str(templates)) if templates.is_file() else block
 
 
 def _parse(text: str, path: Path) -> _File:
@@ -202,17 +216,11 @@ def _parse(text: str, path: Path) -> _File:
     try:
         return msgspec.convert(tree, _File)
     except msgspec.ValidationError as error:
-        raise _located(str(error), text, path) from None
-
-
-def _located(message: str, text: str, path: Path) -> UserError:
-    """The error of a wrong value, at the line of its key or of the beginning of its table."""
-    at = _PATH.search(message)
-    unknown = re.search(r"unknown field `(\w+)`", message)
-    block = int(at[1]) if at and at[1] else None
-    key = unknown[1] if unknown else at[2] if at else None
-    what = _PATH.sub("", message) + (f" (key {key})" if key and not unknown else "")
-    return UserError(what, file=path, line=_line(text, block, key), hint="see docs/suites.md")
+        at, unknown = _PATH.search(str(error)), _UNKNOWN.search(str(error))
+        key = unknown[1] if unknown else at[1] if at else None
+        what = _PATH.sub("", str(error)) + (f" (key {key})" if key and not unknown else "")
+        hint, line = "see docs/suites.md", _line(text, None, key)
+        raise UserError(what, file=path, line=line, hint=hint) from None
 
 
 def _line(text: str, block: int | None, key: str | None) -> int:

@@ -19,11 +19,16 @@ from sslbench.engine.crf import ChainModel, read_model
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.inputs.problem import DecodedTagger, Problem, Tagger, without_labels
 from sslbench.experiment.inputs.protocol import resolve_text
+from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.planning.loading import load_dataset
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec, jsonable
 from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.run.fitting import Training
 from sslbench.experiment.run.saved import load_tagger, save_tagger
-from sslbench.experiment.run.training import RunSetup, RunTask, Trained, predict
-from sslbench.experiment.run.tune import Tuning
+from sslbench.experiment.run.scoring import predict
+from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.training import Trained
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import (
     DatasetInfo,
@@ -73,11 +78,16 @@ class _GivenModel(_Given, ModelInfo):
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedCase:
     """A trained method and the problem that it was trained on."""
 
-    setup: RunSetup
+    session: Session
     trained: Trained
+
+    @property
+    def dataset(self) -> Dataset:
+        """That it was trained on."""
+        return self.trained.sample.dataset
 
     @property
     def tagger(self) -> Tagger:
@@ -102,7 +112,7 @@ class Fitted:
         yield "labeled", self.problem.labeled
         for number, shard in enumerate(self.problem.unlabeled):
             yield f"unlabeled[{number}]", shard
-        for name, corpus in self.setup.dataset.splits.items():
+        for name, corpus in self.dataset.splits.items():
             if name != "train":
                 yield name, corpus
 
@@ -112,7 +122,7 @@ class Fitted:
 
         Predictions on the splits that are scored, the trace, and the arrays of the saved tagger.
         """
-        splits = self.setup.dataset.splits
+        splits = self.dataset.splits
         evidence: dict[str, Any] = {
             f"the predictions for {name}": self.predicted(corpus)
             for name, corpus in splits.items()
@@ -144,8 +154,8 @@ class Fitted:
             raise CheckSkipped("what fit() returns has no save()")
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "model")
-            save_tagger(path, self.setup, self.trained)
-            return load_tagger(path, self.setup.plugins).tagger
+            save_tagger(path, self.trained, self.session.plugins)
+            return load_tagger(path, self.session.plugins).tagger
 
 
 @dataclass(frozen=True)
@@ -163,7 +173,7 @@ class MethodCase:
     known: Registry
     params: Mapping[str, Any] = field(default_factory=dict)
     datasets: Sequence[Dataset] = ()
-    _cache: dict[str, Fitted] = field(default_factory=dict, repr=False)
+    _cache: dict[str, FittedCase] = field(default_factory=dict, repr=False)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -179,7 +189,7 @@ class MethodCase:
         """The generated dataset of the method's task; see `toy_dataset`."""
         return toy_dataset(self.task, **options)
 
-    def base(self) -> Fitted:
+    def base(self) -> FittedCase:
         """The method trained on the plain toy: trained once, for all checks that look at it."""
         if "base" not in self._cache:
             self._cache["base"] = self.fit(self.toy())
@@ -197,7 +207,7 @@ class MethodCase:
         cache: Path | None = None,
         inside: Callable[[], AbstractContextManager[Any]] = nullcontext,
         before: Callable[[Problem], object] = lambda problem: None,
-    ) -> Fitted:
+    ) -> FittedCase:
         """Train as ``sslbench run`` does, in this process.
 
         labeled, unlabeled, seed: the options of the command line.
@@ -207,17 +217,16 @@ class MethodCase:
         text = resolve_text(dataset, labeled, unlabeled, None)
         protocol = ProtocolSpec(labeled=labeled, unlabeled=unlabeled, text=text, seed=seed)
         spec = RunSpec(self.info.name, dataset.name, "toy", "toy", {}, protocol)
-        clock = RunContext(seed, threads=threads)
         task = RunTask(spec, dataset.metric, threads=threads)
-        setup = RunSetup.open(task, self._registry(dataset), clock)
-        problem = setup.problem(setup.drawn.labeled)
+        session = Session.open(task, self._registry(dataset))
+        sample = Sample.of(spec, load_dataset(task, session.plugins))
+        problem = session.problem(sample, sample.drawn.labeled)
         before(problem)
         values = {**self.params, **(params or {})}
         run = RunContext(seed, threads=threads, cache=cache)
         with using_threads(threads), inside():
-            fitted = setup.fit(problem, values, run)
-        trained = Trained(fitted.tagger, problem, fitted.params, Tuning(), run, fitted.used_dev)
-        return Fitted(setup, trained)
+            fitted = session.fit(Training(problem, values), run)
+        return FittedCase(session, Trained(sample, problem, fitted, run))
 
     def _registry(self, dataset: Dataset) -> Registry:
         """All plugins, with the method, the dataset, the toy's featurizer and a CRF among them."""

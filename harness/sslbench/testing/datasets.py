@@ -19,7 +19,7 @@ from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.identity.identity import corpus_hash
 from sslbench.experiment.records.record import jsonable
-from sslbench.experiment.run.training import score_labels
+from sslbench.experiment.run.scoring import score_labels
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import DatasetInfo, load_target
 

@@ -17,7 +17,7 @@ from sslbench.experiment.data import Dataset
 from sslbench.experiment.planning.description import make_params, presets_of
 from sslbench.experiment.planning.space import search_space
 
-from .cases import LABELED, Fitted, MethodCase, external_text
+from .cases import LABELED, FittedCase, MethodCase, external_text
 from .method_outputs import require_codes, unseen
 from .results import CheckFailure
 
@@ -165,9 +165,9 @@ def _train_and_predict(
     *,
     labeled: int | str = LABELED,
     unlabeled: int | None = None,
-) -> Fitted:
+) -> FittedCase:
     fitted = case.fit(dataset, labeled=labeled, unlabeled=unlabeled)
-    require_codes(fitted, fitted.setup.dataset.splits["test"])
+    require_codes(fitted, fitted.dataset.splits["test"])
     return fitted
 
 

@@ -34,7 +34,7 @@ def check_hidden_labels(case: MethodCase) -> None:
     for dataset in [case.toy(), _transductive(case), *case.datasets]:
         labeled = "all" if dataset.transductive else LABELED
         fitted = case.fit(dataset, labeled=labeled)
-        other = with_hidden_permuted(dataset, fitted.setup.drawn.hidden)
+        other = with_hidden_permuted(dataset, fitted.trained.sample.drawn.hidden)
         changed_fit = case.fit(other, labeled=labeled)
         require_same(
             changed_fit.evidence, fitted.evidence, f"with hidden labels permuted{_on(dataset)}"
@@ -57,7 +57,7 @@ def check_files(case: MethodCase) -> None:
         try:
             fitted = case.fit(case.toy(), cache=Path(folder), inside=partial(_closed, watch))
             with _closed(watch):
-                fitted.predicted(fitted.setup.dataset.splits["test"])
+                fitted.predicted(fitted.dataset.splits["test"])
         except Exception as problem:  # whatever a refused file leads to; the watch has the reason
             error = problem
     if watch.refused:
@@ -141,7 +141,7 @@ def check_inputs_unchanged(case: MethodCase) -> None:
     for name in before:
         if after.get(name) != before[name]:
             raise CheckFailure(f"fit() changes {name}")
-    test = fitted.setup.dataset.splits["test"].drop("label")
+    test = fitted.dataset.splits["test"].drop("label")
     digest = _corpus_digests("test", test)
     fitted.tagger.predict(test)
     for name, value in _corpus_digests("test", test).items():

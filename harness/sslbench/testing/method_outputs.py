@@ -15,7 +15,7 @@ from sslbench.engine.types import I32, Bool
 from sslbench.experiment.inputs.problem import Tagger
 from sslbench.experiment.records.record import jsonable
 
-from .cases import LABELED, Fitted, MethodCase, predicted_labels, raw_prediction, without_codec
+from .cases import LABELED, FittedCase, MethodCase, predicted_labels, raw_prediction, without_codec
 from .results import CheckFailure, CheckSkipped
 from .toys import toy_constraint, toy_dataset
 
@@ -24,10 +24,10 @@ def check_tasks(case: MethodCase) -> None:
     """The method trains and predicts on every task that it is registered for."""
     for task in case.tasks:
         fitted = case.fit(toy_dataset(task))
-        require_codes(fitted, fitted.setup.dataset.splits["test"], f" (task {task})")
+        require_codes(fitted, fitted.dataset.splits["test"], f" (task {task})")
     for dataset in case.datasets:
         fitted = case.fit(dataset)
-        require_codes(fitted, fitted.setup.dataset.splits["test"], f" (dataset {dataset.name})")
+        require_codes(fitted, fitted.dataset.splits["test"], f" (dataset {dataset.name})")
 
 
 def check_predictions(case: MethodCase) -> None:
@@ -36,7 +36,7 @@ def check_predictions(case: MethodCase) -> None:
     labels = fitted.own_tagger.labels
     if len(set(labels)) != len(labels) or not all(isinstance(label, str) for label in labels):
         raise CheckFailure(f"labels must be distinct strings, not {list(labels)!r}")
-    test = fitted.setup.dataset.splits["test"]
+    test = fitted.dataset.splits["test"]
     for corpus, what in ((test, ""), (test.select([]), " (corpus without sentences)")):
         require_codes(fitted, corpus, what)
 
@@ -44,7 +44,7 @@ def check_predictions(case: MethodCase) -> None:
 def check_finite(case: MethodCase) -> None:
     """Weights, marginals and saved arrays hold no not-a-number; marginals sum to one."""
     fitted = case.base()
-    tagger, test = fitted.own_tagger, fitted.setup.dataset.splits["test"]
+    tagger, test = fitted.own_tagger, fitted.dataset.splits["test"]
     weights = getattr(tagger, "weights", None)
     if isinstance(weights, np.ndarray) and not np.isfinite(weights).all():
         raise CheckFailure(f"{_bad(weights)} of {weights.size} weights are not finite")
@@ -124,14 +124,14 @@ def check_save_restore(case: MethodCase) -> None:
             )
 
 
-def _taggers(fitted: Fitted) -> Iterator[tuple[str, Tagger]]:
+def _taggers(fitted: FittedCase) -> Iterator[tuple[str, Tagger]]:
     """("", the tagger) and (" after it was restored", the tagger read back), if that works."""
     yield "", fitted.tagger
     with suppress(UserError, CheckSkipped):  # the check save_restore is about these
         yield " after it was restored", fitted.restored()
 
 
-def require_codes(fitted: Fitted, corpus: Corpus, what: str = "") -> None:
+def require_codes(fitted: FittedCase, corpus: Corpus, what: str = "") -> None:
     """CheckFailure unless the tagger predicts one code of its labels per token."""
     tagger = fitted.own_tagger
     codes = raw_prediction(tagger, corpus)

@@ -29,8 +29,8 @@ def _tune(module: Any) -> None:
 
     def at_once(axes: Any, default: dict[str, Any], budget: Any, seed: int, evaluate: Any) -> Any:
         tuning = module.Tuning(tuple(axes))
-        for values in settings[evaluate.setup.spec.method][: budget.trials]:
-            since = SINCE.get(evaluate.setup.spec.method, {})
+        for values in settings[evaluate.sample.spec.method][: budget.trials]:
+            since = SINCE.get(evaluate.sample.spec.method, {})
             tuning.trials.append(evaluate({**default, **values, **since}))
         return tuning
 

@@ -27,13 +27,14 @@ from sslbench.engine.corpus import CorpusShards, PreviousType
 from sslbench.engine.crf import ChainModel, TrainingParams
 from sslbench.engine.errors import UserError
 from sslbench.experiment.inputs.problem import DecodedTagger, labeled_part, without_labels
-from sslbench.experiment.inputs.protocol import draw
+from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.metrics import metrics_from_counts
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.context import RunContext
-from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.experiment.run.saved import load_tagger, save_tagger
-from sslbench.experiment.run.training import RunSetup, RunTask, train
+from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.training import Trained, train
 
 TYPES = ("LOC", "MISC", "ORG", "PER")
 TAGS = ("O", *(f"{prefix}-{kind}" for kind in TYPES for prefix in "BI"))
@@ -134,7 +135,7 @@ def pieces(n: int, seed: int) -> Corpus:
     return corpus(made)
 
 
-def bench(tmp_path: Path, method: str) -> RunSetup:
+def bench(tmp_path: Path, method: str) -> Trained:
     train_, test = pieces(40, 0), pieces(25, 1)
     vocabularies = {name: column.vocabulary for name, column in train_.columns.items()}
     splits = {
@@ -156,25 +157,17 @@ def bench(tmp_path: Path, method: str) -> RunSetup:
         params={"sigma2": 1.0},
         protocol=ProtocolSpec(labeled=20, seed=0),
     )
-    task = RunTask(spec, "f1")
-    return RunSetup(
-        task,
-        registry(),
-        dataset,
-        draw(dataset, spec.protocol),
-        RunContext(0),
-        LocalMethod(spec, registry()),
-    )
+    session = Session.open(RunTask(spec, "f1"), registry())
+    return train(session, Sample.of(spec, dataset))
 
 
 @pytest.mark.parametrize("method", ["supervised", "self_training", "jess_cm"])
 def test_every_method_predicts_well_formed_tags(tmp_path: Path, method: str) -> None:
-    opened = bench(tmp_path, method)
-    trained = train(opened)
+    trained = bench(tmp_path, method)
     assert "PER|B-PER" in trained.problem.labels
     assert trained.problem.transition_mask is not None
     assert isinstance(trained.tagger, DecodedTagger)
-    test = without_labels(opened.dataset.splits["test"])
+    test = without_labels(trained.sample.dataset.splits["test"])
     codes = trained.tagger.predict(test)
     tags = [trained.tagger.labels[code] for code in codes]
     for start, end in zip(test.offsets[:-1], test.offsets[1:], strict=True):
@@ -183,11 +176,10 @@ def test_every_method_predicts_well_formed_tags(tmp_path: Path, method: str) -> 
 
 
 def test_a_saved_tagger_still_predicts_tags(tmp_path: Path) -> None:
-    opened = bench(tmp_path, "supervised")
-    trained = train(opened)
-    save_tagger(tmp_path / "model", opened, trained)
+    trained = bench(tmp_path, "supervised")
+    save_tagger(tmp_path / "model", trained, registry())
     tagger = load_tagger(tmp_path / "model", registry())
-    test = opened.dataset.splits["test"]
+    test = trained.sample.dataset.splits["test"]
     codes = tagger.tag(test)
     assert tagger.texts(test, codes) == [
         trained.tagger.labels[code] for code in trained.tagger.predict(without_labels(test))

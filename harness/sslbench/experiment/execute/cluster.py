@@ -10,9 +10,10 @@ import msgspec
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.threads import use_threads
 from sslbench.experiment.execute.workers import connect, warn_of_other_processors
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord
-from sslbench.experiment.run.runner import execute, failed
-from sslbench.experiment.run.training import RunTask
+from sslbench.experiment.run.recording import failed
+from sslbench.experiment.run.runner import execute
 
 
 def run_on_dask(

@@ -12,16 +12,16 @@ from sslbench.experiment.execute.cluster import run_on_dask, run_spread
 from sslbench.experiment.execute.pool import OnStart, StartMethod, run_all
 from sslbench.experiment.execute.saving import Saving
 from sslbench.experiment.identity.versions import is_current
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.claims import Claims
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.runner import failed, skipped
-from sslbench.experiment.run.training import RunTask
+from sslbench.experiment.request.request import Execution
+from sslbench.experiment.run.recording import failed, skipped
 from sslbench.plugins import Registry, registry
 from sslbench.processes import ForkServer
 
 Records = Iterator[RunRecord]
-Reuse = Literal["current", "verified", "stale"]
 _POLL_SECONDS = 0.5
 
 
@@ -61,31 +61,18 @@ class GridResult:
         return 2 if all(record.error_kind == "input" for record in self.failed) else 1
 
 
-@dataclass
-class GridOptions:
-    """How a grid is run.
+@dataclass(frozen=True, kw_only=True)
+class GridOptions(Execution):
+    """How a grid is run, and who is told.
 
     Attributes
     ----------
-    jobs: runs at a time.
-    timeout: seconds per run.  memory: bytes per run; None = a share of the machine's.
-    retry: run again what failed earlier.
-    reuse: which records of the store are taken: those of today's versions of the code ("current",
-        and "verified", its earlier name), or those of any version, too ("stale").
     server: starts the processes of local runs; None = a new one.
-    executor: "local", "dask" or "dask:ADDRESS": several runs are shared out among the workers of a
-        cluster, a single one spreads its passes over them.
     admit: asked before a run starts; False = it is left, and so are all after it.
     on_stored, on_start, on_end: called when a run is found in the store, starts, or ends.
     on_wait: called with the number of runs that other processes are executing.
     """
 
-    jobs: int = 1
-    timeout: float | None = None
-    memory: int | None = None
-    retry: bool = False
-    reuse: Reuse = "current"
-    executor: str = "local"
     server: ForkServer | None = None
     admit: Callable[[RunTask], bool] = lambda run_task: True
     on_stored: Callable[[RunRecord], None] = lambda record: None

@@ -22,10 +22,11 @@ import psutil
 from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.preload import import_engine, modules_of
 from sslbench.experiment.execute.threads import thread_variables
+from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ErrorKind, RunRecord
 from sslbench.experiment.run.fitting import RunMethod
-from sslbench.experiment.run.runner import execute, failed
-from sslbench.experiment.run.training import RunTask
+from sslbench.experiment.run.recording import failed
+from sslbench.experiment.run.runner import execute
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registered import use_registry
 from sslbench.processes import Child, ChildError, ForkServer

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,7 +12,8 @@ from sslbench.engine.corpus import ChainedShards, CorpusShards, HeadShards, Head
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.records.record import TUNING_FOLDS, ProtocolSpec, TextSource
+from sslbench.experiment.records.record import TUNING_FOLDS, ProtocolSpec
+from sslbench.experiment.request.request import TextSource
 
 # Makes the sample's random numbers independent of the others of a seed. It is part of the protocol:
 # changing it changes every labeled sample.
@@ -43,30 +43,6 @@ class Draw:
     folds: tuple[Fold, ...] = ()
 
 
-def parse_labeled(text: str) -> int | str:
-    """Parse ``--labeled``: a number of sentences, ``all``, or a share such as ``10%``."""
-    text = text.strip()
-    if text == "all":
-        return text
-    if re.fullmatch(r"[0-9]{1,15}", text):
-        return int(text)
-    if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,15})?%", text) and 0 < float(text[:-1]) <= 100:
-        return "all" if float(text[:-1]) == 100 else f"{float(text[:-1]):g}%"
-    raise UserError(f"--labeled {text!r}", hint="give a number, 'all' or e.g. '10%'")
-
-
-def parse_unlabeled(text: str) -> int | str:
-    """Parse ``--unlabeled``: a number of sentences, or of tokens such as ``100000t``."""
-    text = text.strip()
-    if re.fullmatch(r"[0-9]{1,15}", text):
-        return int(text)
-    if re.fullmatch(r"[0-9]{1,15}t", text):
-        return f"{int(text[:-1])}t"
-    raise UserError(
-        f"--unlabeled {text!r}", hint="give a number of sentences, or of tokens as 100000t"
-    )
-
-
 def resolve_text(
     dataset: Dataset, labeled: int | str, unlabeled: int | str | None, asked: TextSource | None
 ) -> TextSource:
@@ -93,7 +69,7 @@ def resolve_text(
 
 
 def labeled_size(labeled: int | str, n_train: int) -> int:
-    """Number of labeled sentences for a value of `parse_labeled` and `n_train` sentences."""
+    """Number of labeled sentences for a size as in `ProtocolSpec` and `n_train` sentences."""
     if labeled == "all":
         return n_train
     if isinstance(labeled, str):

@@ -18,9 +18,9 @@ import msgspec
 
 import sslbench
 from sslbench.engine.errors import UserError
-from sslbench.experiment.inputs.protocol import parse_labeled, parse_unlabeled
 from sslbench.experiment.records.cost import has_dev, keys_of, training_cpu_s
 from sslbench.experiment.records.record import RunRecord, content_id
+from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
 
 RESULTS = "results.csv"
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.request.request import TextSource
 
 SCHEMA = 2
 ID_LENGTH = 16
@@ -20,25 +21,17 @@ ErrorKind = Literal["input", "method", "process", "timeout", "memory"]
 TRACEBACK_LINES = 12
 #: parts into which the labeled sample is cut for tuning where there is no development split
 TUNING_FOLDS = 5
-TextSource = Literal["rest", "external", "all"]
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much of the data a method sees.
+    """How much of the data a method sees: parameters of a `RunRequest`, with defaults filled in.
 
     Attributes
     ----------
-    labeled: number of labeled sentences, ``"all"`` or a share such as ``"10%"``.
-    unlabeled: at most so much unlabeled text: a number of sentences, or of tokens such as
-        ``"100000t"``; None = all.
-    text: where it comes from: the "rest" of train, the "external" text of the dataset, or "all":
-        the rest, then the external text.
-    seed: of the draw of the labeled sample and of the method's random generator.
-    folds: of cross-validation over the labeled sample; 0 = test on the test split.
-    tune: most tuning trials on development data; 0 = no limit under `tune_cpu`, else no tuning.
-    tune_cpu: CPU seconds after which no tuning trial starts; None = no limit.
-    tune_seed: the draw on which parameters are tuned; unset (and left out of the identity) = that
-        of `seed`.
+    text: "all" = the rest of train, then the external text.
+    seed: also of the method's random generator.
+    tune: 0 = no limit under `tune_cpu`, else no tuning.
+    tune_seed: unset (and left out of the identity) = `seed`.
     """
 
     labeled: int | str = "all"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -34,7 +34,22 @@ class MethodEndedError(Exception):
 
 
 @dataclass(frozen=True)
-class FitResult:
+class Training:
+    """What a method is to be trained on, and how.
+
+    params: parameters besides those of the spec of the run.
+    guard: its method is trained instead if held-out sentences say so; None = no guard.
+    forecast: whether the trace gets a forecast first.
+    """
+
+    problem: Problem
+    params: Mapping[str, Any]
+    guard: GuardSpec | None = None
+    forecast: bool = False
+
+
+@dataclass(frozen=True)
+class Fitted:
     """A trained tagger.
 
     params: all parameters of the training, plain.  used_dev: it read development labels.
@@ -84,20 +99,8 @@ class RunMethod(Protocol):
     def violations(self) -> list[str]:
         """What the plugins have tried to read or import, and must not."""
 
-    def fit(
-        self,
-        problem: Problem,
-        params: Mapping[str, Any],
-        run: RunContext,
-        guard: GuardSpec | None = None,
-        *,
-        forecast: bool = False,
-    ) -> FitResult:
-        """Train with these parameters besides those of the spec.
-
-        guard: train its method instead if it says so; None = no guard.
-        forecast: whether the trace gets a forecast first.
-        """
+    def fit(self, training: Training, run: RunContext) -> Fitted:
+        """Train."""
 
 
 class LocalMethod:
@@ -135,17 +138,10 @@ class LocalMethod:
             return msgspec.structs.replace(found, uses_unlabeled=True)
         return found
 
-    def fit(
-        self,
-        problem: Problem,
-        params: Mapping[str, Any],
-        run: RunContext,
-        guard: GuardSpec | None = None,
-        *,
-        forecast: bool = False,
-    ) -> FitResult:
-        """Train; see `RunMethod`."""
-        values = make_params(self.cls, {**self.spec.params, **params})
+    def fit(self, training: Training, run: RunContext) -> Fitted:
+        """See `RunMethod`."""
+        problem = training.problem
+        values = make_params(self.cls, {**self.spec.params, **training.params})
         plain = msgspec.to_builtins(values)
         if run.checkpoints is not None:
             text = problem.unlabeled.n_sentences
@@ -154,25 +150,20 @@ class LocalMethod:
         if learned:
             reads = bool(getattr(self.cls, "uses_unlabeled", True))
             rich = on_features(problem, tuple(learned.values()), text=reads)
-            tagger: Tagger = FeaturedTagger(self._kept(values, rich, run, guard, forecast), learned)
+            tagger = self._guarded(values, replace(training, problem=rich), run)
+            tagger = FeaturedTagger(tagger, learned)
             problem.dev_labels.seen |= rich.dev_labels.seen
         else:
-            tagger = self._kept(values, problem, run, guard, forecast)
+            tagger = self._guarded(values, training, run)
         if run.checkpoints is not None:
             run.checkpoints.remove()
         self.earlier = Seconds(*map(sum, zip(self.earlier, run.earlier, strict=True)))
-        return FitResult(tagger, plain, problem.dev_labels.seen)
+        return Fitted(tagger, plain, problem.dev_labels.seen)
 
-    def _kept(
-        self,
-        values: Any,
-        problem: Problem,
-        run: RunContext,
-        guard: GuardSpec | None,
-        forecast: bool,
-    ) -> Tagger:
+    def _guarded(self, values: Any, training: Training, run: RunContext) -> Tagger:
         """The method's tagger, or that of the guard's method."""
-        if forecast:
+        problem, guard = training.problem, training.guard
+        if training.forecast:
             foresee(self.cls(), problem, values, run)
         if guard is not None:
             other: type[Method] = self.plugins.method(guard.method).load()

@@ -28,7 +28,8 @@ from sslbench.experiment.inputs.text_features import FeaturedTagger, joined_dens
 from sslbench.experiment.metrics import SentenceCounts
 from sslbench.experiment.planning.template_file import FILE_PREFIX
 from sslbench.experiment.records.record import jsonable
-from sslbench.experiment.run.training import RunSetup, Trained, predict, score_labels
+from sslbench.experiment.run.scoring import predict, score_labels
+from sslbench.experiment.run.training import Trained
 from sslbench.plugins import Registry
 
 #: kinds of saved models that are not named after the method that restores them
@@ -54,8 +55,8 @@ class TrainingCorpus(msgspec.Struct, frozen=True):
 
 def save_tagger(
     path: Path,
-    setup: RunSetup,
     trained: Trained,
+    plugins: Registry,
     scores: Mapping[str, Mapping[str, float]] = MappingProxyType({}),
 ) -> None:
     """Write a trained tagger to a file, atomically.
@@ -64,14 +65,14 @@ def save_tagger(
 
     UserError if the tagger has no ``save``, or cannot be read back.
     """
-    spec = setup.spec
+    spec = trained.sample.spec
     failure = f"method {spec.method} cannot save its tagger"
     save: Callable[[str], None] | None = getattr(_model(trained.tagger), "save", None)
     if save is None:
         raise UserError(f"{failure}: the object that fit() returns has no save()")
     metadata = {
-        _CORPUS: msgspec.to_builtins(training_corpus(setup, trained)),
-        "trained": {**msgspec.to_builtins(spec), "params": trained.params},
+        _CORPUS: msgspec.to_builtins(training_corpus(trained)),
+        "trained": {**msgspec.to_builtins(spec), "params": trained.fitted.params},
         "scores": {split: dict(metrics) for split, metrics in scores.items()},
     }
     with folder_beside(path) as folder:
@@ -79,7 +80,7 @@ def save_tagger(
         save(file)
         try:
             add_facts(file, cast(dict[str, Any], jsonable(metadata)))
-            load_tagger(file, setup.plugins)
+            load_tagger(file, plugins)
         except UserError as error:
             raise UserError(f"{failure}: {error.message}", hint="see docs/plugins.md") from error
         os.replace(file, path)
@@ -89,9 +90,10 @@ def _model(tagger: Tagger) -> Tagger:
     return tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
 
 
-def training_corpus(setup: RunSetup, trained: Trained) -> TrainingCorpus:
-    dataset = setup.dataset
-    columns = setup.spec.data.columns or tuple(dataset.splits["train"].columns)
+def training_corpus(trained: Trained) -> TrainingCorpus:
+    """The properties of the corpus of a training."""
+    dataset = trained.sample.dataset
+    columns = trained.sample.spec.data.columns or tuple(dataset.splits["train"].columns)
     scheme = dataset.metadata.get("source_scheme", dataset.encoding)
     return TrainingCorpus(
         columns,

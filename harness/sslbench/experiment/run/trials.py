@@ -5,48 +5,48 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from sslbench.engine.corpus import Corpus
-from sslbench.engine.corpus.encodings import Scheme, Task
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
-from sslbench.experiment.inputs.problem import Problem, predicted, without_labels
-from sslbench.experiment.metrics import Alternatives, SentenceCounts, metrics_from_counts, score
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.metrics import Alternatives, SentenceCounts, metrics_from_counts
+from sslbench.experiment.planning.description import MethodDescription
 from sslbench.experiment.planning.space import edge_warning
-from sslbench.experiment.records.record import content_id
+from sslbench.experiment.records.record import ProtocolSpec, content_id
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.fitting import MethodEndedError
+from sslbench.experiment.run.fitting import MethodEndedError, Training
+from sslbench.experiment.run.scoring import predict, score_labels
+from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.tune import Budget, Trial, Tuning, search
-
-if TYPE_CHECKING:
-    from sslbench.experiment.run.training import RunSetup
 
 UNTUNED = "untuned: the method has nothing to search"
 
 
-def tune(setup: RunSetup) -> Tuning:
+def tune(session: Session, sample: Sample) -> Tuning:
     """Tune the parameters that the user has not set; no trials without a budget or a space."""
-    protocol = setup.spec.protocol
-    if not protocol.tuned:
+    protocol = sample.spec.protocol
+    if not protocol.tuned or not session.method.description.axes:
         return Tuning()
-    method = setup.method.description
-    if not method.axes:
-        return Tuning()
-    budget = Budget(protocol.tune or None, protocol.tune_cpu)
-    return search(method.axes, method.defaults, budget, protocol.seed, Trials(setup))
+    method, budget = session.method.description, Budget(protocol.tune or None, protocol.tune_cpu)
+    trials = Trials(session, sample)
+    return search(method.axes, method.defaults, budget, protocol.seed, trials)
 
 
-def tuning_warnings(setup: RunSetup, tuning: Tuning) -> tuple[str, ...]:
+def tuning_warnings(
+    protocol: ProtocolSpec, method: MethodDescription, tuning: Tuning
+) -> tuple[str, ...]:
     """Lines on a method that was not tuned, and on choices at an edge of the space."""
-    if setup.spec.protocol.tuned and not tuning.trials:
+    if protocol.tuned and not tuning.trials:
         return (UNTUNED,)
     if not tuning.axes:
         return ()
-    best, ends = tuning.best, setup.method.description.ends
+    best, ends = tuning.best, method.ends
     lines = [edge_warning(axis, best[axis.param], ends[axis.param]) for axis in tuning.axes]
     return tuple(line for line in lines if line is not None)
 
@@ -63,9 +63,9 @@ class Part:
     alternatives: Alternatives | None
 
 
-def tuning_parts(setup: RunSetup) -> list[Part]:
+def tuning_parts(sample: Sample) -> list[Part]:
     """All labeled sentences and the development split, or the folds of the labeled sentences."""
-    dataset, drawn = setup.dataset, setup.drawn
+    dataset, drawn = sample.dataset, sample.drawn
     if drawn.dev_source == "own":
         return [Part(drawn.labeled, dataset.splits["dev"], dataset.alternatives.get("dev"))]
     train, spans = dataset.splits["train"], dataset.alternatives.get("train")
@@ -94,12 +94,13 @@ class Trials:
     labeled ones; its score is that of the pooled counts.
     """
 
-    def __init__(self, setup: RunSetup) -> None:
-        self.setup = setup
-        folder = setup.run_task.store
+    def __init__(self, session: Session, sample: Sample) -> None:
+        self.session = session
+        self.sample = sample
+        folder = session.task.store
         self.store = None if folder is None else Store(folder)
-        self.parts = tuning_parts(setup)
-        self.code = setup.run_task.code
+        self.parts = tuning_parts(sample)
+        self.code = session.task.code
         self._problems: dict[int, Problem] = {}
         self._first = True
 
@@ -113,12 +114,12 @@ class Trials:
                 self.store.save_trial(trial_id, trial)
         else:
             # What the run would have cost without the store.
-            timing = self.setup.timer.timing
+            timing = self.session.clock.timing
             timing["tune_stored"] = timing.get("tune_stored", 0.0) + trial.seconds
         return trial
 
     def _identity(self, params: Mapping[str, Any]) -> str:
-        spec = self.setup.spec
+        spec = self.sample.spec
         # No trial depends on the budget.
         own = msgspec.structs.replace(
             spec,
@@ -129,10 +130,10 @@ class Trials:
         return content_id({"trial": own, "code": self.code, "folds": len(self.parts)})
 
     def _run(self, params: dict[str, Any]) -> Trial:
-        setup, metric = self.setup, self.setup.dataset.metric
-        began, cpu = time.perf_counter(), setup.cpu_seconds()
+        session, metric = self.session, self.sample.dataset.metric
+        began, cpu = time.perf_counter(), session.cpu_seconds()
         text = " ".join(f"{key}={value}" for key, value in params.items())
-        setup.timer.progress(f"trial: {setup.spec.method} {text}")
+        session.clock.progress(f"trial: {self.sample.spec.method} {text}")
         result, error = None, None
         try:
             counts = [self._counts(number, params) for number in range(len(self.parts))]
@@ -149,21 +150,22 @@ class Trials:
             metric=metric,
             score=result,
             seconds=time.perf_counter() - began,
-            cpu_s=setup.cpu_seconds() - cpu,
+            cpu_s=session.cpu_seconds() - cpu,
             error=error,
         )
 
     def _counts(self, number: int, params: Mapping[str, Any]) -> SentenceCounts:
-        setup, part = self.setup, self.parts[number]
+        session, part = self.session, self.parts[number]
         if number not in self._problems:
-            self._problems[number] = setup.problem(part.sentences)
-        tagger = setup.fit(self._problems[number], params, setup.context()).tagger
-        gold = part.held_out.column("label")
-        return score(
-            cast(Task, setup.dataset.task),
-            (gold.vocabulary.strings, gold.codes),
-            (tagger.labels, predicted(tagger, without_labels(part.held_out))),
-            part.held_out.offsets,
-            encoding=cast(Scheme | None, setup.dataset.encoding),
+            self._problems[number] = session.problem(self.sample, part.sentences)
+        training = Training(self._problems[number], params)
+        tagger = session.fit(training, session.context(self.sample.spec.protocol.seed)).tagger
+        codes, data = predict(tagger, part.held_out), self.sample.dataset
+        return score_labels(
+            data.task,
+            data.encoding,
+            part.held_out,
+            tagger,
+            codes,
             alternatives=part.alternatives,
         ).counts

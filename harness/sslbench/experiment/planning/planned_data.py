@@ -1,0 +1,181 @@
+"""The data of a plan: what runs share on one dataset, and what only its content decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from sslbench.engine.errors import UserError
+from sslbench.experiment.data import DataHome
+from sslbench.experiment.data.userdata import (
+    all_files,
+    columns_of,
+    dataset_name,
+    file_hashes,
+    find_files,
+    fitting_featurizers,
+    load_user_data,
+)
+from sslbench.experiment.inputs.protocol import folds, labeled_size, resolve_text
+from sslbench.experiment.planning.loading import data_fingerprint, load_dataset, load_registered
+from sslbench.experiment.planning.settings import dataset_options, parse_settings
+from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.planning.template_file import (
+    file_name,
+    is_template_file,
+    read_templates,
+)
+from sslbench.experiment.records.record import DataSpec, content_id
+from sslbench.experiment.request.request import RunRequest, TextSource
+from sslbench.plugins import Registry
+
+
+@dataclass(frozen=True)
+class PlannedDataset:
+    """A dataset of a plan: name, task, metric, features, identity and files.
+
+    templates: of a featurizer that is a file of the user; () for a registered one.
+    tune: tuning trials by default.
+    """
+
+    name: str
+    task: str
+    metric: str
+    featurizer: str
+    templates: tuple[str, ...]
+    tune: int
+    data: DataSpec
+    files: dict[str, str]
+
+
+def planned_datasets(
+    request: RunRequest, plugins: Registry, cut: bool, notice: Callable[[str], None]
+) -> list[PlannedDataset]:
+    """The datasets of a request, or the user's own data; UserError for what does not fit.
+
+    cut: see `RunTask`.  notice: called with what is recognized in the user's files.
+    """
+    if request.datasets:
+        return [_registered(name, request, plugins) for name in request.datasets]
+    return [_users_own(request, plugins, cut, notice)]
+
+
+def _registered(name: str, request: RunRequest, plugins: Registry) -> PlannedDataset:
+    info, path = plugins.dataset(name), request.data_path
+    values = {s.key: s.value for s in parse_settings(request.settings) if s.owner == name}
+    files = {file.path: file.sha256 for file in info.files}
+    if path is not None and all(file.extra for file in info.files):
+        files = file_hashes(path, all_files(path))
+    data = DataSpec(options=dataset_options(info, values))
+
+    def columns() -> tuple[str, ...]:
+        home = DataHome(None if path is None else str(path.resolve()), dataset=name)
+        dataset = load_registered(info, home, data.options, next(iter(request.seeds)))
+        return tuple(dataset.splits["train"].columns)
+
+    features = _features(request.featurizer or info.featurizer, plugins, columns)
+    return PlannedDataset(name, info.task, info.metric, *features, info.tune, data, files)
+
+
+def _users_own(
+    request: RunRequest, plugins: Registry, cut: bool, notice: Callable[[str], None]
+) -> PlannedDataset:
+    """The user's own data; UserError, with file and line, if they cannot be read."""
+    path = request.data_path
+    if path is None:
+        raise UserError("no data", hint="give --dataset NAME or --data PATH")
+    # Loaded once here, so that a bad line is reported before any run starts.
+    columns = columns_of(path, request.columns)
+    dataset = load_user_data(path, columns, notice, cut=cut and not request.folds)
+    featurizer = (
+        request.featurizer or fitting_featurizers(plugins.featurizers, dataset.task, columns)[0]
+    )
+    scheme = str(dataset.metadata["source_scheme"])
+    labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
+    notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
+    files = file_hashes(path, find_files(path).values())
+    features = _features(featurizer, plugins, lambda: columns)
+    data = DataSpec(columns=columns)
+    name = dataset_name(path)
+    return PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files)
+
+
+def _features(
+    featurizer: str, plugins: Registry, columns: Callable[[], tuple[str, ...]]
+) -> tuple[str, tuple[str, ...]]:
+    """Name and templates, () of a registered featurizer. columns: gives those of the data."""
+    if not is_template_file(featurizer, plugins):
+        return featurizer, ()
+    return file_name(featurizer), read_templates(featurizer, columns())
+
+
+class _Content(NamedTuple):
+    """What only loaded data tell: their fingerprint, and where unlabeled text comes from.
+
+    error: why they could not be loaded, if the user can mend it; the fingerprint is "" then.
+    """
+
+    fingerprint: str
+    text: TextSource
+    error: str | None = None
+
+
+class LoadedData:
+    """Completes tasks by the content of their data, which is loaded once."""
+
+    def __init__(self, request: RunRequest, plugins: Registry) -> None:
+        self._request = request
+        self._plugins = plugins
+        self._contents: dict[str, _Content] = {}
+
+    def complete(self, task: RunTask) -> RunTask:
+        """The task with the fingerprint of its data and the source of its text, or its error.
+
+        UserError for text or folds that there cannot be.
+        """
+        found, text, error = self._content(task)
+        if error is not None:
+            return msgspec.structs.replace(task, load_error=error)
+        data = msgspec.structs.replace(task.spec.data, fingerprint=found)
+        if self._draws(task):
+            first = self._content(_with_protocol(task, seed=0)).fingerprint
+            data = msgspec.structs.replace(data, first_draw=first)
+        task = _with_protocol(task, text=text)
+        return msgspec.structs.replace(task, spec=msgspec.structs.replace(task.spec, data=data))
+
+    def _content(self, task: RunTask) -> _Content:
+        protocol = task.spec.protocol
+        seed = protocol.seed if self._draws(task) else 0
+        shared = msgspec.structs.replace(protocol.without_tuning(), seed=seed)
+        key = content_id([task.spec.dataset, task.spec.data, shared])
+        if key not in self._contents:
+            self._contents[key] = self._load(task)
+        return self._contents[key]
+
+    def _load(self, task: RunTask) -> _Content:
+        request = self._request
+        try:
+            dataset = load_dataset(task, self._plugins)
+        except UserError as error:
+            return _Content("", request.text or "rest", str(error))
+        except Exception:  # the process of the run will meet it again, and keep the traceback
+            return _Content("", request.text or "rest")
+        if request.folds:
+            n_train = dataset.splits["train"].n_sentences
+            folds(labeled_size(request.labeled, n_train), request.folds)
+        text = resolve_text(dataset, request.labeled, request.unlabeled, request.text)
+        found = data_fingerprint(dataset, _with_protocol(task, text=text), self._plugins)
+        return _Content(found, text)
+
+    def _draws(self, task: RunTask) -> bool:
+        spec = task.spec
+        return spec.data.columns is None and self._plugins.dataset(spec.dataset).draws
+
+
+def _with_protocol(task: RunTask, **changes: object) -> RunTask:
+    protocol = msgspec.structs.replace(task.spec.protocol, **changes)
+    spec = msgspec.structs.replace(task.spec, protocol=protocol)
+    return msgspec.structs.replace(task, spec=spec)
