@@ -39,8 +39,8 @@ FAULTS = (
     Fault(
         "backward pass with the forward transitions",
         "harness/sslbench/engine/crf/first_order/packs.py",
-        "place, transitions.ET, facts",
-        "place, transitions.E, facts",
+        "place, transitions.ET, totals",
+        "place, transitions.E, totals",
         ("tests/engine/crf/test_batch.py::test_one_and_two_tokens[False]",),
     ),
     Fault(
@@ -81,8 +81,8 @@ FAULTS = (
     Fault(
         "prior twice as strong",
         "harness/sslbench/engine/crf/objective.py",
-        "np.full(self.layout.size, 1.0 / self.sigma2)",
-        "np.full(self.layout.size, 2.0 / self.sigma2)",
+        "subtract_prior(1.0 / self.sigma2, self.weight_copies",
+        "subtract_prior(2.0 / self.sigma2, self.weight_copies",
         ("tests/engine/crf/test_objective.py::test_objective_and_gradient[hard-state]",),
     ),
     Fault(
