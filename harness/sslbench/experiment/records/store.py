@@ -130,7 +130,7 @@ class Store:
             return msgspec.convert(tree, Trial)
         except FileNotFoundError:
             return None
-        except (ValueError, RecursionError, OSError) as error:
+        except (msgspec.MsgspecError, ValueError, RecursionError, OSError) as error:
             warnings.warn(
                 f"{path}: ignored, not a tuning trial: {error}", StoreWarning, stacklevel=2
             )
