@@ -23,7 +23,7 @@ _NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
             "sslbench.method",
             "sslbench.experiment.inputs.problem.Problem",
             "sslbench.experiment.inputs.problem.Tagger",
-            "sslbench.experiment.run.context.RunContext",
+            "sslbench.experiment.context.context.RunContext",
             "sslbench.experiment.planning.space.SearchAxis",
         ),
     ),

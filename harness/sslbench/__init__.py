@@ -25,11 +25,11 @@ if TYPE_CHECKING:
         Weight,
         doc,
     )
+    from sslbench.experiment.context.context import RunContext
     from sslbench.experiment.data import DataHome, Dataset
     from sslbench.experiment.inputs.problem import Problem, Tagger
     from sslbench.experiment.metrics import Alternatives
     from sslbench.experiment.planning.space import SearchAxis
-    from sslbench.experiment.run.context import RunContext
     from sslbench.method import CRFMethod, GraphCRFParams, GraphParams, TrainingParams
     from sslbench.plugins import Registry, registry
     from sslbench.plugins.hooks import hookimpl
@@ -74,7 +74,7 @@ _HOMES = {
     "sslbench.engine.features": ("Atom", "Template", "TemplateFeaturizer"),
     "sslbench.experiment.data": ("DataHome", "Dataset"),
     "sslbench.experiment.metrics": ("Alternatives",),
-    "sslbench.experiment.run.context": ("RunContext",),
+    "sslbench.experiment.context.context": ("RunContext",),
     "sslbench.experiment.inputs.problem": ("Problem", "Tagger"),
     "sslbench.experiment.planning.space": ("SearchAxis",),
     # These import numba.

@@ -9,6 +9,7 @@ import msgspec
 
 from sslbench.engine.crf.params import Sigma2, TrainingParams
 from sslbench.experiment.checks.forecast import Fold
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import FeaturesFrom, Problem, Tagger
 from sslbench.experiment.inputs.problem_graph import (
     GraphColumn,
@@ -23,7 +24,6 @@ from sslbench.experiment.inputs.problem_graph import (
     check_similarity,
 )
 from sslbench.experiment.planning.space import SearchAxis
-from sslbench.experiment.run.context import RunContext
 
 __all__ = [
     "CRFMethod",

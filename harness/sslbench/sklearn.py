@@ -25,12 +25,12 @@ from sslbench.engine.crf import ChainCRF
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.dicts import DictFeatures, read_sentences
 from sslbench.engine.types import F64
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.userdata import fitting_featurizers, recognize
 from sslbench.experiment.execute.threads import use_threads
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.experiment.run.saved import SavedTagger
 from sslbench.experiment.run.train_one import TrainedTagger, train_on

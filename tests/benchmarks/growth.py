@@ -32,9 +32,9 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.graph.contexts import context_vectors
 from sslbench.engine.graph.neighbors import nearest
 from sslbench.engine.graph.vertices import ngram_vertices
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.inputs.problem import Problem
-from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
 from sslbench_datasets.synth.load import load
 from sslbench_methods.graph_self_training.templates import SUBRAMANYA2010

@@ -22,11 +22,11 @@ from sslbench.engine.corpus import Column, Corpus, StoredShards, write_shards
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.features.derived import coded_column
 from sslbench.engine.spread import using_broker
+from sslbench.experiment.context.checkpoints import Checkpoints
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.execute.workers import DaskBroker
 from sslbench.experiment.inputs.problem import Problem
-from sslbench.experiment.run.checkpoints import Checkpoints
-from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
 from sslbench_datasets.synth.load import load
 from sslbench_methods.jess_cm.method import JessCM

@@ -23,8 +23,8 @@ from sslbench.engine.corpus import (
 )
 from sslbench.engine.corpus.units import TextUnits
 from sslbench.engine.crf import ChainModel
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, labeled_part
-from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
 from sslbench_methods.jess_cm.method import JessCM, Trainer
 from sslbench_methods.jess_cm.models import EmbeddedModels

@@ -268,8 +268,8 @@ def test_jess_cm_unlabeled_pass(
 
     from sslbench.engine.corpus import CorpusShards
     from sslbench.engine.corpus.units import TextUnits
+    from sslbench.experiment.context.context import RunContext
     from sslbench.experiment.inputs.problem import Problem, labeled_part
-    from sslbench.experiment.run.context import RunContext
     from sslbench_methods.jess_cm.method import JessCM, Trainer
     from sslbench_methods.jess_cm.models import EmbeddedModels
 

@@ -17,8 +17,8 @@ from sslbench.engine.graph.build import build_graph
 from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.graph.tokens import empirical
 from sslbench.engine.graph.vertices import ngram_vertices
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, relabeled
-from sslbench.experiment.run.context import RunContext
 from sslbench_datasets.letters.emd import emd
 from sslbench_datasets.letters.search import BORDER
 from sslbench_datasets.letters.similarity import (

@@ -19,10 +19,10 @@ from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.context.checkpoints import EVERY, Checkpoints
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.checkpoints import EVERY, Checkpoints
-from sslbench.experiment.run.context import RunContext
 from sslbench_methods.jess_cm.method import JessCM
 from sslbench_methods.jess_cm.models import EmbeddedModels
 from sslbench_methods.jess_cm.tagger import JessCMTagger
@@ -130,7 +130,7 @@ def test_a_training_begun_on_another_kind_of_processor_continues_with_a_line(
     expected = Walk().fit(RunContext(3))
     with pytest.raises(KilledError):
         Walk().fit(RunContext(3, checkpoints=checkpoints(tmp_path)), 7)
-    monkeypatch.setattr("sslbench.experiment.run.checkpoints.processor", lambda: "a8 wide")
+    monkeypatch.setattr("sslbench.experiment.context.checkpoints.processor", lambda: "a8 wide")
     capsys.readouterr()
     run = RunContext(3, checkpoints=checkpoints(tmp_path))
     assert Walk().fit(run, 8) == expected

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sslbench.engine.crf import ChainCRF, TrainingResult
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from support.graph_toys import toy
 
 

@@ -9,11 +9,11 @@ from click.testing import CliRunner
 
 from sslbench.cli import cli
 from sslbench.engine.errors import UserError
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.planning.description import method_description
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.record import RunSpec
 from sslbench.experiment.request.request import RunRequest
-from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import registry
 
 METHOD = "graph_self_training"

@@ -17,8 +17,8 @@ from sslbench.engine.crf import (
     TrainingParams,
 )
 from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
-from sslbench.experiment.run.context import RunContext
 from sslbench.method import GraphParams
 from support.graph_oracle import corpus_of
 

@@ -15,9 +15,9 @@ from sslbench.engine.crf import ChainModel, Options, Progress
 from sslbench.engine.crf.optim.lbfgs import minimize
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64
+from sslbench.experiment.context.checkpoints import EVERY, Checkpoints
 from sslbench.experiment.inputs.problem import Problem, predicted
 from sslbench.experiment.planning.description import make_params
-from sslbench.experiment.run.checkpoints import EVERY, Checkpoints
 from support.synth_text import synth_text
 
 

@@ -11,10 +11,9 @@ import pytest
 from sslbench.engine.errors import UserError
 from sslbench.experiment.records import store as module
 from sslbench.experiment.records.files import StoreWarning
-from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.record import RunRecord, Trial
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.recording import failed
-from sslbench.experiment.run.tune import Trial
 from support.run_fakes import task
 
 

@@ -13,8 +13,8 @@ import pytest
 from sslbench.engine.corpus import Corpus, CorpusShards, Vocabulary
 from sslbench.engine.crf import read_model, write_model
 from sslbench.engine.errors import UserError
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, without_labels
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from sslbench_datasets.chinese.text import characters

@@ -10,9 +10,9 @@ import pytest
 
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, without_labels
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
-from sslbench.experiment.run.context import RunContext
 from sslbench_methods.entropy_regularization.method import EntropyRegularization, EntropyTrainer
 from sslbench_methods.supervised import Supervised
 from support.eight_sentences import eight_sentences

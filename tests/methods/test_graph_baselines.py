@@ -29,8 +29,8 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.graph.build import build_graph
 from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.graph.tokens import empirical
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, relabeled
-from sslbench.experiment.run.context import RunContext
 from sslbench.plugins.similarities import registered_similarity
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF, hard_labels

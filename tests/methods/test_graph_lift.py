@@ -10,7 +10,7 @@ import pytest
 
 from sslbench.engine.crf import ChainCRF
 from sslbench.engine.types import F64
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench_methods.graph_lift.method import FLOOR, GraphLift, decode, lift
 from sslbench_methods.graph_self_training.algorithm import TypeTrainer
 from support.compare import close

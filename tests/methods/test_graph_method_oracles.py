@@ -20,9 +20,9 @@ from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.graph.propagation.quadratic import propagate_optimum
 from sslbench.engine.types import F64, I32
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, relabeled
 from sslbench.experiment.metrics import coverage, score
-from sslbench.experiment.run.context import RunContext
 from sslbench_datasets.chinese.text import SegmentedText, characters
 from sslbench_methods.graph_self_training.algorithm import TypeTrainer, decode, mix, propagate
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeParams

@@ -15,8 +15,8 @@ from sslbench.engine.corpus import CorpusShards, HeadShards
 from sslbench.engine.graph.build import build_graph
 from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.types import I32
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, without_labels
-from sslbench.experiment.run.context import RunContext
 from sslbench.plugins.similarities import registered_similarity
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.supervised import Supervised

@@ -17,12 +17,12 @@ from sslbench.engine.corpus import CorpusShards
 from sslbench.engine.crf import STRICT, ChainCRF, Options, TrainingParams, read_model
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.inputs.problem import Problem, without_labels
 from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.training import train
 from sslbench.method import ProblemGraph

@@ -13,7 +13,7 @@ from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import STRICT, HardLabels, Objective, TrainingParams
 from sslbench.engine.graph.tokens import type_means
 from sslbench.engine.types import F64, I32
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench_methods.graph_self_training.algorithm import TypeTrainer, decode, mix
 from support.compare import close
 from support.graph_toys import (

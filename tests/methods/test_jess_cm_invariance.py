@@ -13,11 +13,11 @@ import pytest
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.engine.crf import STRICT, ChainModel
 from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 from sslbench_datasets.conll00.info import CONLL2000

@@ -18,8 +18,8 @@ from sslbench.engine.crf import (
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.features import Template, TemplateFeaturizer
 from sslbench.engine.types import F64
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
-from sslbench.experiment.run.context import RunContext
 from sslbench_methods.jess_cm import method as module
 from sslbench_methods.jess_cm.counts import SymbolCounts
 from sslbench_methods.jess_cm.kernels import _logarithms
@@ -382,7 +382,7 @@ def test_counts_of_rare_and_frequent_symbols(
     """The dictionary has seen each symbol once: all are frequent, or none is."""
     text = random_text(500)
     expected = counted(printed_tables(toy()), text)
-    monkeypatch.setattr("sslbench_methods.jess_cm.models.FREQUENT", frequent)
+    monkeypatch.setattr("sslbench_methods.jess_cm.tables.FREQUENT", frequent)
     tagger = printed_tables(toy(dtype=np.float32))
     assert len(tagger.models.counts.state.frequent) == (3 if frequent == 0 else 0)
     for found, wanted in zip(counted(tagger, text), expected, strict=True):

@@ -10,12 +10,12 @@ import pytest
 
 from sslbench.engine.corpus.codecs import PreviousType
 from sslbench.engine.crf import ChainCRF, read_model
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.problem import Problem, relabeled
 from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.session import Session
 from sslbench.plugins import registry
 from support.graph_problems import random_problem

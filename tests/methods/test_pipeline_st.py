@@ -12,8 +12,8 @@ from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.crf import ChainModel, read_model, write_model
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, without_labels
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from sslbench_datasets.chinese.text import characters

@@ -14,8 +14,8 @@ from sslbench.engine.crf import ChainModel, read_model
 from sslbench.engine.crf.chain_model import SecondOrderModel
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import F64
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
-from sslbench.experiment.run.context import RunContext
 from sslbench.method import GraphParams
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr.method import PR1, GraphPR

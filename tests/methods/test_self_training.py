@@ -11,7 +11,7 @@ import pytest
 from sslbench.engine.corpus import CorpusShards, Vocabulary
 from sslbench.engine.crf import ChainCRF, EncodedCorpus
 from sslbench.engine.types import I32
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench_methods.self_training import SelfTraining
 from support.entropy_toys import SYMBOLS, toy_problem
 from support.graph_toys import corpus

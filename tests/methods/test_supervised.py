@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sslbench.engine.crf import ChainCRF, read_model
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.supervised import KIND, Supervised
 from support.graph_problems import random_problem

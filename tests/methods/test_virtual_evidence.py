@@ -22,7 +22,7 @@ from sslbench.engine.crf.first_order.batch import BatchPotentials
 from sslbench.engine.crf.terms import PotentialGradient, Term
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench_methods.virtual_evidence.em import EStep, EvidenceTrainer
 from sslbench_methods.virtual_evidence.propagation import above_base_rates, normalized
 from support.compare import close

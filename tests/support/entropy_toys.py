@@ -16,8 +16,8 @@ from sslbench.engine.crf.terms import Term
 from sslbench.engine.crf.weights.layout import Layout
 from sslbench.engine.features import Attributes, TemplateFeaturizer
 from sslbench.engine.types import F64
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
-from sslbench.experiment.run.context import RunContext
 from sslbench_methods.entropy_regularization.method import EntropyRegularization, EntropyTrainer
 from support.graph_toys import Strict, corpus, encoded, pairs
 

@@ -11,7 +11,7 @@ from sslbench.engine.crf import ChainCRF, Objective, VirtualEvidence
 from sslbench.engine.crf.objective import EncodedCorpus
 from sslbench.engine.crf.terms import Term
 from sslbench.engine.types import F64
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench_methods.shared import FeaturePruning
 from sslbench_methods.virtual_evidence.em import EvidenceTrainer
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining

@@ -26,7 +26,7 @@ import numpy as np
 
 from sslbench import Corpus, MethodInfo, Problem, hookimpl
 from sslbench.engine.errors import UserError
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 
 Behavior = Callable[[Problem, RunContext], Any]
 BEHAVIORS: dict[str, Behavior] = {}

@@ -7,8 +7,8 @@ import numpy as np
 from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.features import TemplateFeaturizer
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
-from sslbench.experiment.run.context import RunContext
 from sslbench_methods.jess_cm.method import JessCM
 from sslbench_methods.jess_cm.tagger import JessCMTagger
 from support.synth_text import synth_text

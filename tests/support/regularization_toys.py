@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sslbench.engine.corpus import Corpus, Vocabulary
 from sslbench.engine.crf import STRICT, ChainCRF, Options
 from sslbench.engine.types import F64, I32
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench_methods.graph_pr.e_step import Backtracking, Posterior, RegularizedPosterior
 from sslbench_methods.graph_pr.em import RegularizedEM
 from sslbench_methods.graph_pr.method import GraphPR

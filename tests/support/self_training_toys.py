@@ -11,7 +11,7 @@ import numpy as np
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF
 from sslbench.engine.types import F64, I32
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench.method import Sigma2, TextVertices
 from sslbench_methods.graph_self_training.algorithm import TypeTrainer
 from sslbench_methods.graph_self_training.method import TypeParams

@@ -16,7 +16,7 @@ import numpy as np
 from sslbench import Corpus, DataHome, Problem, registry
 from sslbench.engine.corpus import LabelConstraint
 from sslbench.engine.crf import write_model
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 
 LABEL_FILE = "SSLBENCH_TEST_LABELS"  # variable with the path of a file of labels
 

@@ -66,7 +66,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 
 def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
     """The records to replay, cheapest first."""
-    from sslbench.experiment.identity.replay import canaries
+    from sslbench.experiment.checks.replay import canaries
     from sslbench.experiment.identity.versions import stale_runs
     from sslbench.plugins import registry
 
@@ -92,8 +92,8 @@ def _replays(
     """(record, outcome, detail) of each record, as they come."""
     import os
 
+    from sslbench.experiment.checks.replay import difference, replay_task
     from sslbench.experiment.execute.pool import run_all
-    from sslbench.experiment.identity.replay import difference, replay_task
     from sslbench.isolation.start import isolated
     from sslbench.plugins import registry
 

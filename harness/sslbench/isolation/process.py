@@ -18,9 +18,9 @@ from sslbench.engine.corpus import Corpus, Shards
 from sslbench.engine.errors import UserError
 from sslbench.engine.spread import is_pass_of
 from sslbench.engine.types import I32
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.execute.workers import DaskBroker
 from sslbench.experiment.planning.description import MethodDescription
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.fitting import (
     Fitted,
     LocalMethod,

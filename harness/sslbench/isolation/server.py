@@ -18,9 +18,9 @@ import numpy as np
 from sslbench.engine.compilation.compile_time import compile_seconds
 from sslbench.engine.errors import UserError, described, printable
 from sslbench.engine.spread import using_broker
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Tagger, predicted
 from sslbench.experiment.records.record import TRACEBACK_LINES, jsonable
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.isolation import landlock, messages
 from sslbench.isolation.audit import Watch

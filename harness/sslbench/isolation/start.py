@@ -13,10 +13,10 @@ from platformdirs import user_cache_path
 
 from sslbench.engine.errors import UserError
 from sslbench.engine.files.folders import others_can_write, temporary_folder
+from sslbench.experiment.context.checkpoints import checkpoint_folder
 from sslbench.experiment.data.home import DataHome
 from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.run.checkpoints import checkpoint_folder
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.experiment.run.session import training_context
 from sslbench.isolation.messages import Restrictions

@@ -10,7 +10,7 @@ from the supervised optimum.  Neither step lowers J = L - beta R (docs/specs/gra
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from sslbench import RunContext
 from sslbench.engine.checked import Saved
 from sslbench.engine.crf import ChainCRF, EncodedProblem, LogPartition, Parts
 from sslbench_methods.graph_pr.e_step import Posterior, RegularizedPosterior, Schedule, Value
+from sslbench_methods.graph_pr.params import RegularizationParams
 from sslbench_methods.shared import train_supervised
-
-if TYPE_CHECKING:
-    from sslbench_methods.graph_pr.method import RegularizationParams
 
 #: rounds before the change of J may end the training (docs/specs/graph_pr.md, section 6)
 LEAST_ROUNDS = 3

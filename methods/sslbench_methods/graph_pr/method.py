@@ -8,6 +8,7 @@ label sequences of the unlabeled sentences,
 with L the log-likelihood of the labeled sentences and its prior, and h a penalty of the marginals
 m of q: tokens of similar n-grams should have similar labels. The folder in the paper's order:
 
+    params      of graph_pr and pr1
     penalties   h, the graph Laplacian of the mean marginals of n-grams (equation 15)
     e_step      q <- argmin of the bracket by exponentiated gradient (equation 20)
     em          E-steps and M-steps in turn, from the supervised optimum
@@ -20,15 +21,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from sslbench import (
     CRFMethod,
-    GraphCRFParams,
-    Iterations,
-    Positive,
     Problem,
     Rounds,
     RunContext,
@@ -37,54 +35,25 @@ from sslbench import (
     Tagger,
     Tolerance,
     UserError,
-    Weight,
     doc,
 )
 from sslbench.engine.graph.lookup import NgramLookup, NgramScores
 from sslbench.engine.types import F64
 from sslbench.method import Fold
-from sslbench.taggers import Decoding, PosteriorTagger
+from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr.e_step import (
     SCHEDULES,
     Backtracking,
     RegularizedPosterior,
 )
 from sslbench_methods.graph_pr.em import RegularizedEM
+from sslbench_methods.graph_pr.params import PAPER, RegularizationParams
 from sslbench_methods.graph_pr.penalties import AtLeastOnce, GraphLaplacian, Regularizer
 from sslbench_methods.shared import Presets, encoded
 
 KIND = "graph_pr"
-PAPER = {"sigma2": 1e4, "neighbors": 60, "lam": 1.0, "decoding": "posterior"}
 #: of the E-step for a forecast, where the direction of q matters, not its length
 EVIDENCE_STEPS = 5
-
-
-class RegularizationParams(GraphCRFParams, frozen=True, kw_only=True):
-    """Parameters of graph_pr and pr1."""
-
-    penalty: Annotated[
-        Literal["graph", "label_in_sentence"],
-        doc("differences of marginals over edges, or sentences lacking a label"),
-    ] = "graph"
-    required_label: Annotated[str, doc("the label of penalty=label_in_sentence")] = "VERB"
-    lam: Annotated[Weight, doc("weight of the penalty (lambda in the paper)")] = 0.03
-    beta: Annotated[Positive, doc("weight of the unlabeled text (labeled: 1)")] = 1.0
-    schedule: Annotated[
-        Literal["backtracking", "release"],
-        doc("of the E-step: until solved, or the authors' ten steps"),
-    ] = "backtracking"
-    warm: Annotated[
-        Literal["restart", "carry"],
-        doc("E-steps start at the new model and old offsets, or at the old q"),
-    ] = "restart"
-    m_iterations: Annotated[Iterations, doc("of L-BFGS in one M-step")] = 300
-    m_ftol: Annotated[Tolerance, doc("ftol of the M-steps")] = 1e-5
-    decoding: Decoding = "viterbi"
-    decode_from: Annotated[
-        Literal["model", "q"], doc("the CRF alone, or with what the graph adds for known n-grams")
-    ] = "model"
-    presets: ClassVar[Presets] = {"paper": PAPER}
-    search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("lam", low=0.01, high=10, log=True),)
 
 
 class _Regularized(CRFMethod):

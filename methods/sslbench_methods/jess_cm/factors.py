@@ -7,7 +7,6 @@ equation 2; docs/specs/jess_cm.md, section 4.3).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,10 +15,8 @@ from sslbench.engine.compilation.threads import number_of_threads
 from sslbench.engine.crf import Batch
 from sslbench.engine.types import F64, I32, Bool
 from sslbench_methods.jess_cm import kernels
-
-if TYPE_CHECKING:
-    from sslbench_methods.jess_cm.counts import SymbolCounts
-    from sslbench_methods.jess_cm.models import EmbeddedModels
+from sslbench_methods.jess_cm.counts import SymbolCounts
+from sslbench_methods.jess_cm.tables import ModelTables
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class BoundModels:
     state, arc: int32[N, G], the row of every slot at every token, -1 = none.
     """
 
-    models: EmbeddedModels
+    models: ModelTables
     state: I32
     arc: I32
 

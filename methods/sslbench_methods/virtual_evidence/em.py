@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +37,7 @@ from sslbench.engine.crf import (
 )
 from sslbench.engine.types import F64, I64
 from sslbench_methods.shared import train_supervised
-
-if TYPE_CHECKING:
-    from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
+from sslbench_methods.virtual_evidence.params import VirtualEvidenceParams
 
 
 @dataclass
@@ -49,7 +47,7 @@ class EvidenceTrainer:
     crf: ChainCRF
     text: EncodedProblem
     terms: list[VirtualEvidence]
-    params: VirtualEvidenceTraining.Params
+    params: VirtualEvidenceParams
     run: RunContext
 
     @property

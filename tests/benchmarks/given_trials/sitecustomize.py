@@ -56,7 +56,7 @@ def _context(module: Any) -> None:
 
 HOOKS: dict[str, Callable[[Any], None]] = {
     "sslbench.experiment.run.tune": _tune,
-    "sslbench.experiment.run.context": _context,
+    "sslbench.experiment.context.context": _context,
 }
 
 

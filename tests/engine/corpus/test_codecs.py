@@ -26,12 +26,12 @@ from sslbench import (
 from sslbench.engine.corpus import CorpusShards, PreviousType
 from sslbench.engine.crf import ChainModel, TrainingParams
 from sslbench.engine.errors import UserError
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import DecodedTagger, labeled_part, without_labels
 from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.metrics import metrics_from_counts
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.saved import load_tagger, save_tagger
 from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.training import Trained, train

@@ -10,7 +10,7 @@ import pytest
 from sslbench.engine.crf import STRICT, EncodedCorpus, HardLabels, SoftTargets, Term, TrainingParams
 from sslbench.engine.crf.entropy import Entropy
 from sslbench.engine.crf.weights.layout import Layout
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench_methods.self_labeled import WeightScale
 from sslbench_methods.self_training import SelfTraining
 from support.entropy_toys import (

@@ -33,8 +33,8 @@ from sslbench.engine.crf.weights.layout import Layout, build_layout
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import Attributes, TemplateFeaturizer
 from sslbench.engine.types import F64, I32, Bool
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, labeled_part, without_labels
-from sslbench.experiment.run.context import RunContext
 from sslbench_methods.graph_self_training.method import TypeSelfTraining
 from support.crf_oracle import log_sum, random_attributes
 from support.second_order_toys import LENGTHS, close

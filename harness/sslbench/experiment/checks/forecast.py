@@ -27,9 +27,9 @@ from sslbench.engine.checked import Saved, check_array
 from sslbench.engine.corpus import ChainedShards, Corpus, CorpusShards, HeadShards
 from sslbench.engine.errors import described
 from sslbench.engine.types import F64, I32, I64
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, without_labels
 from sslbench.experiment.inputs.protocol import folds
-from sslbench.experiment.run.context import RunContext
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import ChainCRF, EncodedCorpus

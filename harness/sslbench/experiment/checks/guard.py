@@ -14,6 +14,7 @@ from typing import Any, cast
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.corpus.encodings import Scheme, Task
 from sslbench.engine.dev_labels import unseen
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import (
     DecodedTagger,
     Problem,
@@ -24,7 +25,6 @@ from sslbench.experiment.inputs.problem import (
 from sslbench.experiment.inputs.protocol import folds
 from sslbench.experiment.metrics import Scores, pool, score
 from sslbench.experiment.records.record import GuardSpec, RunRecord
-from sslbench.experiment.run.context import RunContext
 
 Fit = Callable[[Problem, RunContext], Tagger]
 

@@ -149,7 +149,7 @@ class _Run:
             start_method,
             folder,
             limits.memory,
-            modules=[start_method.__module__, *modules_of(plugins, names)],
+            modules=[__name__, start_method.__module__, *modules_of(plugins, names)],
         )
         return _Run(run_task, limits, child, folder)
 

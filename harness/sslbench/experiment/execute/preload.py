@@ -34,7 +34,7 @@ def import_engine() -> None:
     are shared with the runs.
     """
     gc.disable()
-    import_module("sslbench.experiment.execute.pool")
+    import_module("sslbench.experiment.run.runner")
     import_module("sslbench.engine.compilation.compiled").prepare()
     gc.freeze()
     gc.enable()

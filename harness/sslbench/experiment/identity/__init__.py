@@ -1,1 +1,1 @@
-"""What a result depends on: data, files, versions of the code, the machine; replays."""
+"""What a result depends on: data, files, versions of the code, the machine."""

@@ -14,7 +14,7 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.engine.version import VERSION as ENGINE_VERSION
-from sslbench.experiment.planning.template_file import FILE_PREFIX
+from sslbench.experiment.data.template_file import FILE_PREFIX
 
 if TYPE_CHECKING:
     from sslbench.experiment.records.record import RunRecord, RunSpec

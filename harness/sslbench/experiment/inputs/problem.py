@@ -22,7 +22,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.spread import is_shared
 from sslbench.engine.types import F64, I32, I64, Bool
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import ChainCRF, ChainModel, EncodedProblem, NBest, TrainingParams

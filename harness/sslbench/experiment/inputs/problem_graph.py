@@ -21,7 +21,7 @@ from sslbench.engine.graph.tokens import empirical
 from sslbench.engine.graph.vertices import Vertices
 from sslbench.engine.parameters import doc
 from sslbench.engine.types import F64, I32, I64, Bool
-from sslbench.experiment.run.context import RunContext
+from sslbench.experiment.context.context import RunContext
 from sslbench.plugins import registry
 from sslbench.plugins.similarities import registered_similarity
 

@@ -22,6 +22,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.features import Template, TemplateFeaturizer
 from sslbench.engine.features.index import Dense
 from sslbench.engine.types import F64, I32, Arrays
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import (
     Problem,
     Tagger,
@@ -29,7 +30,6 @@ from sslbench.experiment.inputs.problem import (
     predicted_marginals,
     predicted_n_best,
 )
-from sslbench.experiment.run.context import RunContext
 
 #: kind of a saved tagger with learned features
 KIND = "on_text_features"

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from sslbench.engine.errors import UserError
+from sslbench.experiment.data.template_file import with_templates
 from sslbench.experiment.identity.identity import input_hashes
 from sslbench.experiment.identity.versions import code_versions
 from sslbench.experiment.metrics import SCORER
@@ -27,7 +28,6 @@ from sslbench.experiment.planning.settings import (
 )
 from sslbench.experiment.planning.space import search_digest
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.planning.template_file import with_templates
 from sslbench.experiment.records.record import GuardSpec, ProtocolSpec, RunSpec
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest

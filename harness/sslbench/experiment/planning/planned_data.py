@@ -10,6 +10,11 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
+from sslbench.experiment.data.template_file import (
+    file_name,
+    is_template_file,
+    read_templates,
+)
 from sslbench.experiment.data.userdata import (
     all_files,
     columns_of,
@@ -23,11 +28,6 @@ from sslbench.experiment.inputs.protocol import folds, labeled_size, resolve_tex
 from sslbench.experiment.planning.loading import data_fingerprint, load_dataset, load_registered
 from sslbench.experiment.planning.settings import dataset_options, parse_settings
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.planning.template_file import (
-    file_name,
-    is_template_file,
-    read_templates,
-)
 from sslbench.experiment.records.record import DataSpec, content_id
 from sslbench.experiment.request.request import RunRequest, TextSource
 from sslbench.plugins import Registry

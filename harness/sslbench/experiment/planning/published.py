@@ -16,7 +16,6 @@ from typing import Any
 
 import msgspec
 
-import sslbench
 from sslbench.engine.errors import UserError
 from sslbench.experiment.records.cost import has_dev, keys_of, training_cpu_s
 from sslbench.experiment.records.record import RunRecord, content_id
@@ -27,7 +26,7 @@ RESULTS = "results.csv"
 
 def published_folder() -> Path:
     """The folder of what comes with the package."""
-    package = Path(sslbench.__file__).parent
+    package = Path(__file__).parents[2]
     inside = package / "published"
     return inside if inside.is_dir() else package.parents[1] / "leaderboards"
 

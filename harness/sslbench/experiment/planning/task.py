@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from sslbench.experiment.planning.template_file import with_templates
+from sslbench.experiment.data.template_file import with_templates
 from sslbench.experiment.records.record import RunSpec
 from sslbench.plugins import Registry
 

@@ -175,6 +175,21 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return content_id(self)
 
 
+class Trial(msgspec.Struct, frozen=True):
+    """One candidate and its score on development data.
+
+    params: values of the parameters that are searched.  score: of `metric`, in [0, 1]; None if
+    training failed with `error`.  seconds, cpu_s: wall and CPU time.
+    """
+
+    params: dict[str, Any]
+    metric: str
+    score: float | None
+    seconds: float
+    cpu_s: float
+    error: str | None = None
+
+
 class TuningSpent(msgspec.Struct, frozen=True):
     """What tuning was, and what it took.
 

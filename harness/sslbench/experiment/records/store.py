@@ -21,8 +21,7 @@ from sslbench.experiment.records.files import (
     listed,
     read_record_file,
 )
-from sslbench.experiment.records.record import RunRecord, encode, tree_digest
-from sslbench.experiment.run.tune import Trial
+from sslbench.experiment.records.record import RunRecord, Trial, encode, tree_digest
 
 
 class Store:

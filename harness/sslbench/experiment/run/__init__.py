@@ -1,1 +1,1 @@
-"""One run: training, tuning, prediction, checkpoints, saved taggers."""
+"""One run: training, tuning, prediction, saved taggers."""

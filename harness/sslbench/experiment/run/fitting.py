@@ -12,12 +12,12 @@ import msgspec
 from sslbench.engine.compilation.compile_time import Seconds
 from sslbench.experiment.checks.forecast import foresee
 from sslbench.experiment.checks.guard import holds
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.identity.identity import corpus_hash
 from sslbench.experiment.inputs.problem import Method, Problem, Tagger
 from sslbench.experiment.inputs.text_features import FeaturedTagger, Learned, on_features
 from sslbench.experiment.planning.description import MethodDescription, describe, make_params
 from sslbench.experiment.records.record import GuardSpec, RunSpec, content_id
-from sslbench.experiment.run.context import RunContext
 from sslbench.plugins import Registry
 
 

@@ -12,14 +12,14 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.spread import WorkerError
 from sslbench.experiment.checks.audit import duplicates
 from sslbench.experiment.checks.score_warnings import score_warnings
+from sslbench.experiment.context.checkpoints import remove_checkpoints
+from sslbench.experiment.context.context import cpu_seconds
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.metrics import Scores, SentenceCounts
 from sslbench.experiment.planning.loading import data_fingerprint, load_dataset
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import TRACEBACK_LINES, RunRecord
-from sslbench.experiment.run.checkpoints import remove_checkpoints
-from sslbench.experiment.run.context import cpu_seconds
 from sslbench.experiment.run.cross_validation import pooled
 from sslbench.experiment.run.fitting import MethodEndedError, MethodError, RunMethod
 from sslbench.experiment.run.recording import blank, failed, put_fold_sizes, recorded

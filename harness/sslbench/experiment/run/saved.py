@@ -22,11 +22,11 @@ from sslbench.engine.features.dicts import DictFeatures, read_sentences
 from sslbench.engine.features.index import Dense
 from sslbench.engine.files.atomic import folder_beside
 from sslbench.engine.types import F64, I32, Arrays
+from sslbench.experiment.data.template_file import FILE_PREFIX
 from sslbench.experiment.inputs.problem import DecodedTagger, Tagger, predicted_marginals
 from sslbench.experiment.inputs.text_features import KIND as FEATURED
 from sslbench.experiment.inputs.text_features import FeaturedTagger, joined_dense, learned_of
 from sslbench.experiment.metrics import SentenceCounts
-from sslbench.experiment.planning.template_file import FILE_PREFIX
 from sslbench.experiment.records.record import jsonable
 from sslbench.experiment.run.scoring import predict, score_labels
 from sslbench.experiment.run.training import Trained

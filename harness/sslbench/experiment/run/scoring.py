@@ -9,11 +9,11 @@ from typing import cast
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.corpus.encodings import Scheme, Task
 from sslbench.engine.types import I32
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, Tagger, predicted, without_labels
 from sslbench.experiment.inputs.protocol import unlabeled_text
 from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.metrics import Alternatives, Coverage, Scores, coverage, score
-from sslbench.experiment.run.context import RunContext
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sslbench.engine.types import I64
+from sslbench.experiment.context.checkpoints import Checkpoints, checkpoint_folder
+from sslbench.experiment.context.context import RunContext, cpu_seconds
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.inputs.problem import DecodedTagger, Problem
 from sslbench.experiment.inputs.protocol import no_text
 from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.run.checkpoints import Checkpoints, checkpoint_folder
-from sslbench.experiment.run.context import RunContext, cpu_seconds
 from sslbench.experiment.run.fitting import Fitted, LocalMethod, RunMethod, Training
 from sslbench.plugins import Registry
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, Tagger
 from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.planning.loading import data_fingerprint, load_dataset
-from sslbench.experiment.run.context import RunContext
 from sslbench.experiment.run.fitting import Fitted, Training
 from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.trials import tune, tuning_warnings

@@ -18,12 +18,12 @@ from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.metrics import Alternatives, SentenceCounts, metrics_from_counts
 from sslbench.experiment.planning.description import MethodDescription
 from sslbench.experiment.planning.space import edge_warning
-from sslbench.experiment.records.record import ProtocolSpec, content_id
+from sslbench.experiment.records.record import ProtocolSpec, Trial, content_id
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.fitting import MethodEndedError, Training
 from sslbench.experiment.run.scoring import predict, score_labels
 from sslbench.experiment.run.session import Session
-from sslbench.experiment.run.tune import Budget, Trial, Tuning, search
+from sslbench.experiment.run.tune import Budget, Tuning, search
 
 UNTUNED = "untuned: the method has nothing to search"
 

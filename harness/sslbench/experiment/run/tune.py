@@ -16,11 +16,10 @@ from hashlib import sha256
 from itertools import count
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from sslbench.experiment.planning.space import SearchAxis
-from sslbench.experiment.records.record import TuningSpent
+from sslbench.experiment.records.record import Trial, TuningSpent
 
 #: separates the candidates of tuning from the other random numbers of a seed
 TUNE_STREAM = 0x74756E65
@@ -28,21 +27,6 @@ TUNE_STREAM = 0x74756E65
 LEAST_EXPLORED = 4
 #: points that are drawn in a row without a new one among them, before the search ends
 STALE = 1000
-
-
-class Trial(msgspec.Struct, frozen=True):
-    """One candidate and its score on development data.
-
-    params: values of the parameters that are searched.  score: of `metric`, in [0, 1]; None if
-    training failed with `error`.  seconds, cpu_s: wall and CPU time.
-    """
-
-    params: dict[str, Any]
-    metric: str
-    score: float | None
-    seconds: float
-    cpu_s: float
-    error: str | None = None
 
 
 @dataclass(frozen=True)

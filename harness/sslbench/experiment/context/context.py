@@ -14,14 +14,14 @@ import numpy as np
 
 from sslbench.engine.checked import Saved
 from sslbench.engine.compilation.compile_time import Seconds, compile_seconds
-from sslbench.experiment.run.checkpoints import (
+from sslbench.experiment.context.checkpoints import (
     Checkpointed,
     Checkpoints,
     State,
     carried,
     carry_on,
 )
-from sslbench.experiment.run.steps import Step
+from sslbench.experiment.context.steps import Step
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import ChainCRF, Parts, TrainingParams, TrainingResult

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sslbench.engine.checked import Saved, table
-from sslbench.experiment.run.checkpoints import Checkpoints, State
+from sslbench.experiment.context.checkpoints import Checkpoints, State
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import ChainCRF, Parts, TrainingParams, TrainingResult

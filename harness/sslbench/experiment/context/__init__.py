@@ -1,0 +1,1 @@
+"""What a training carries with it: random numbers, clocks, notes, checkpoints."""
