@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -22,6 +22,7 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.context.checkpoints import EVERY, Checkpoints
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.records.record import encode
 from sslbench.experiment.records.store import Store
 from sslbench_methods.jess_cm.method import JessCM
 from sslbench_methods.jess_cm.models import EmbeddedModels
@@ -214,7 +215,7 @@ OPTIONS = ["--set", "rounds=3", "--set", "max_iterations=15"]
 
 def record(store: Path) -> dict[str, Any]:
     (found,) = Store(store).records()
-    tree: dict[str, Any] = msgspec.to_builtins(found)
+    tree: dict[str, Any] = json.loads(encode(found))
     return tree
 
 
