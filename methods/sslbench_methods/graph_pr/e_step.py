@@ -41,8 +41,8 @@ from sslbench_methods.graph_pr.rows import BatchRows
 
 #: a search for the length of a step gives up below this
 SHORTEST = 1e-9
-#: lengthen the step only while the divergence exceeds rounding by this factor; otherwise an overlong
-#: step would go unnoticed
+#: lengthen the step only while the divergence exceeds rounding by this factor; otherwise an
+#: overlong step would go unnoticed
 DECISIVE = 1e3
 
 
