@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+import sslbench
+from docstrings import rewritten
+from sslbench.experiment.request.parameters import Parameter, parameters
+from sslbench.experiment.request.request import RunRequest, TrainRequest
+
 _NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
     "api/python.md": (
         "Functions and estimators",
@@ -39,8 +49,41 @@ _NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 
-#: text of each page by its path
-PAGES = {
-    path: f"# {title}\n\n" + "\n\n".join(f"::: {name}" for name in names) + "\n"
-    for path, (title, names) in _NAMES.items()
-}
+#: functions whose signatures are made from the fields of a request, which no parser sees
+_REQUESTS: dict[str, type] = {"run": RunRequest, "train": TrainRequest}
+
+
+def pages() -> dict[str, str]:
+    """Text of each page by its path."""
+    return {path: _page(title, names) for path, (title, names) in _NAMES.items()}
+
+
+def _page(title: str, names: tuple[str, ...]) -> str:
+    parts = [f"# {title}"]
+    for name in names:
+        if name == "sslbench.api":
+            parts += [_function(each, kind) for each, kind in _REQUESTS.items()]
+            filters = ["!^_", *(f"!^{each}$" for each in _REQUESTS)]
+            parts.append(f"::: {name}\n    options:\n      filters: {json.dumps(filters)}")
+        else:
+            parts.append(f"::: {name}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _function(name: str, kind: type) -> str:
+    """A function of a request: what it does, and a table of the parameters."""
+    function: Callable[..., Any] = getattr(sslbench, name)
+    plain = inspect.unwrap(function).__doc__ or ""
+    first = next(iter(parameters(kind)))
+    head = f"## {name} {{ #sslbench.{name} }}\n\n```python\nsslbench.{name}({first}, ...)\n```"
+    table = ["| parameter | type | default | meaning |", "|---|---|---|---|"]
+    table += [_row(each) for each in parameters(kind).values()]
+    return "\n\n".join([head, rewritten(inspect.cleandoc(plain)), "\n".join(table)])
+
+
+def _row(each: Parameter) -> str:
+    kind = " | ".join(map(inspect.formatannotation, each.types)).replace("NoneType", "None")
+    code = [each.name, kind.replace("collections.abc.", "").replace("typing.", "")]
+    code += [] if each.required else [repr(each.default)]
+    cells = [f"`{text}`" for text in code] + [""] * each.required + [each.doc]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

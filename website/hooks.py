@@ -40,7 +40,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"Tutorials": tutorials},
         {"Methods": ["methods/index.md", *methods]},
         {"Guides": sorted(guides)},
-        {"API": list(api.PAGES)},
+        {"API": list(api.pages())},
         {"Results": results},
         {"Specifications": ["specs/index.md", *(f"specs/{name}" for name in specs)]},
         {"Project": project},
@@ -56,7 +56,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             files.append(File.generated(config, place, content=notebooks.markdown(path)))
         elif source != f"docs/{place}":
             files.append(File.generated(config, place, content=path.read_bytes()))
-    for name, text in {**gallery.pages(), **api.PAGES}.items():
+    for name, text in {**gallery.pages(), **api.pages()}.items():
         files.append(File.generated(config, name, content=text))
     style = (ROOT / "website" / "site.css").read_text("utf-8")
     files.append(File.generated(config, "assets/site.css", content=style))

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from sslbench.cli.parameters import describe
+from sslbench.experiment.request.parameters import parameters
+from sslbench.experiment.request.request import RunRequest, TrainRequest
 from sslbench.plugins import registry
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "website"))
 
+import api  # noqa: E402
 import check  # noqa: E402
 import gallery  # noqa: E402
 import notebooks  # noqa: E402
@@ -30,6 +33,15 @@ def test_every_method_has_a_page_with_its_reference_and_parameters() -> None:
         assert f"[{name}]({name}.md)" in pages["methods/index.md"]
         params = getattr(registry().methods[name].load(), "Params", None)
         assert all(f"| `{p.name}` |" in page for p in (describe(params) if params else ()))
+
+
+def test_the_python_page_has_the_parameters_of_a_request() -> None:
+    page = api.pages()["api/python.md"]
+    run, train = page.split("## train ")
+    assert all(f"| `{name}` |" in run for name in parameters(RunRequest))
+    assert all(f"| `{name}` |" in train for name in parameters(TrainRequest))
+    assert "| `tune` | `int \\| None` | `None` | Tuning trials per method." in run
+    assert "| `guard` | `bool` | `True` |" in train
 
 
 def test_equations_are_the_sections_that_the_docstring_cites() -> None:

@@ -23,7 +23,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show the details of one of these, or of a saved tagger.",
     ),
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
-    "suite": ("sslbench.cli.suite", "Run all that a board consists of, and make its page."),
+    "suite": (
+        "sslbench.cli.suite",
+        "Run a leaderboard from a TOML file: status and cost, missing runs, page.",
+    ),
     "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
     "results": ("sslbench.cli.archive", "Pack finished records, and fetch published ones."),
     "compare": ("sslbench.cli.compare", "Test the difference between two runs."),

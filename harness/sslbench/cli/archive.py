@@ -6,12 +6,9 @@ from pathlib import Path
 
 import click
 
+from sslbench.cli.options import STORE
 from sslbench.cli.text import counted, echo, table
 from sslbench.engine.errors import UserError
-
-_STORE = click.option(
-    "--store", default="runs", show_default=True, help="Folder of the run records."
-)
 
 
 @click.group("results")
@@ -20,7 +17,7 @@ def command() -> None:
 
 
 @command.command("pack")
-@_STORE
+@STORE
 def pack(store: str) -> None:
     """Pack the records of a store into segments, and remove the files that they had.
 
@@ -43,7 +40,7 @@ def pack(store: str) -> None:
 
 @command.command("fetch")
 @click.argument("name", required=False)
-@_STORE
+@STORE
 @click.option(
     "--registry",
     type=click.Path(path_type=Path),
@@ -79,7 +76,7 @@ def fetch(name: str | None, store: str, registry: Path | None) -> None:
 
 
 @command.command("publish")
-@_STORE
+@STORE
 @click.option(
     "--out",
     type=click.Path(path_type=Path),

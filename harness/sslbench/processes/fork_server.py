@@ -1,7 +1,7 @@
 """A process that forks others, which find imported what it has imported.
 
-It has a pipe to the command and no address: nothing that a plugin runs can ask it for a process,
-as it could ask `multiprocessing`'s fork server.
+It is reached by a pipe, not a socket, so plugins cannot use it, as they could
+`multiprocessing`'s fork server.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def _checked(cell: Cell, newest: RunRecord | None) -> Cell:
 
 
 def in_order(cells: Sequence[Cell], prices: Prices) -> list[Cell]:
-    """The most informative cells first: a draw of everything before the next draw of anything.
+    """The most informative cells first: one draw of all cells before the next draw.
 
     Within a draw the cheap ones come first; those without a price come last, as in the file.
     """

@@ -104,7 +104,7 @@ class EntropyRegularization(CRFMethod):
         return EntropyTrainer(crf, text, params, run).train()
 
     def evidence(self, fold: Fold, params: Params, run: RunContext) -> F64:
-        """Return the model's posteriors, surer of themselves: squared."""
+        """Return the model's posteriors, squared and renormalized (sharpened)."""
         squares: F64 = fold.crf.marginals(fold.held_out) ** 2
         squares /= squares.sum(axis=1, keepdims=True)
         return squares

@@ -41,8 +41,8 @@ from sslbench_methods.graph_pr.rows import BatchRows
 
 #: a search for the length of a step gives up below this
 SHORTEST = 1e-9
-#: steps get longer only while divergences are this many times what rounding makes of them: a longer
-#: step still has to be checked at the next one
+#: lengthen the step only while the divergence exceeds rounding by this factor; otherwise an
+#: overlong step would go unnoticed
 DECISIVE = 1e3
 
 

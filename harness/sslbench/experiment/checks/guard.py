@@ -32,7 +32,7 @@ METRICS = {"tagging": "accuracy", "spans": "f1", "segmentation": "seg_f1", "join
 
 
 def holds(problem: Problem, spec: GuardSpec, method: Fit, baseline: Fit, run: RunContext) -> bool:
-    """Whether the held-out sentences speak for the method; the trace gets "guard".
+    """Whether the method is better on the held-out sentences; the trace gets "guard".
 
     A sample of one sentence cannot be cut: it holds.
     """

@@ -152,8 +152,8 @@ class Options(_Checked):
     )
     guard: bool = parameter(
         False,
-        "Keep the baseline's tagger where held-out labeled sentences do not speak for the method."
-        " This trains the method on five folds more.",
+        "Fall back to the baseline's tagger unless the method wins in cross-validation."
+        " This adds five trainings of both.",
     )
 
     def __post_init__(self) -> None:
