@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sslbench.cli.text import counted, echo, table
 from sslbench.engine.errors import UserError
+
+if TYPE_CHECKING:
+    from sslbench.experiment.records.record import RunRecord
+    from sslbench.experiment.records.store import Store
 
 _STORE = click.option(
     "--store", default="runs", show_default=True, help="Folder of the run records."
@@ -79,7 +85,14 @@ def fetch(name: str | None, store: str, registry: Path | None) -> None:
 
 
 @command.command("publish")
-@_STORE
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    default=["runs"],
+    show_default=True,
+    help="Folder of run records; may be given several times.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -87,17 +100,33 @@ def fetch(name: str | None, store: str, registry: Path | None) -> None:
     show_default=True,
     help="Table of the results: a line for the runs that differ in the seed alone.",
 )
-def publish(store: str, out: Path) -> None:
-    """Write the table of results that comes with the package: scores, and prices of runs."""
+def publish(stores: tuple[str, ...], out: Path) -> None:
+    """Write the table of results that comes with the package: scores, and prices of runs.
+
+    A run that several stores have counts once, as the first of them has it.
+    """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.engine.files.atomic import write_atomically
     from sslbench.experiment.planning.published import results_text
     from sslbench.experiment.records.store import Store
 
+    run_ids: set[str] = set()
     with plain_warnings():
-        records = Store(store).records()
-    if not records:
-        raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
-    text = results_text(records)
+        text = results_text(_each_once(map(Store, stores), run_ids))
+    if not run_ids:
+        raise UserError(
+            "no run records",
+            file=", ".join(stores),
+            hint="sslbench run makes them; see --store",
+        )
     write_atomically(out, text.encode())
-    tell(f"{counted(len(records), 'record')}: {counted(text.count(chr(10)) - 1, 'line')} in {out}")
+    tell(f"{counted(len(run_ids), 'record')}: {counted(text.count(chr(10)) - 1, 'line')} in {out}")
+
+
+def _each_once(stores: Iterable[Store], run_ids: set[str]) -> Iterator[RunRecord]:
+    """Yield the records of the stores, a run once, and put their ids into a set."""
+    for store in stores:
+        for record in store.each():
+            if record.run_id not in run_ids:
+                run_ids.add(record.run_id)
+                yield record
