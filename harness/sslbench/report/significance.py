@@ -172,7 +172,7 @@ def _swaps(a: CountTable, b: CountTable, metric: str, n_swaps: int) -> tuple[F64
     differences = []
     for chosen in _random_swaps(n_swaps, n_sentences):
         sums = np.zeros((len(chosen), n_seeds * k))
-        sums[:, changes] = chosen.astype(kind) @ gain
+        sums[:, changes] = np.dot(chosen.astype(kind), gain)
         moved = sums.reshape(-1, n_seeds, k)
         differences.append(_difference(total_a + moved, total_b - moved, a.fields, metric))
     return np.concatenate(differences), shift
