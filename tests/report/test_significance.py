@@ -44,13 +44,15 @@ def p_of(a: CountTable, b: CountTable, metric: str, n: int = 9_999) -> float:
     return compare_taggers(a, b, metric, n).p_value
 
 
-@pytest.mark.parametrize("scale", [1, 10**6])  # sums that are exact in float32, and that are not
+@pytest.mark.parametrize("scale", [1, 10**8])  # sums that are exact in float32, and that are not
 def test_p_is_that_of_swaps_made_one_by_one(scale: int) -> None:
     rng = np.random.default_rng(9)
     n, n_swaps = 20, 99
-    ours = table(*(counts(rng, n, 0.8) for _ in range(2))).rows * scale + rng.integers(0, 2)
+    ours = table(*(counts(rng, n, 0.8) for _ in range(2))).rows * scale
+    # Few sentences differ: many swaps give the observed difference again.
+    ours[:, :3, 4:] += scale + 1
     theirs = ours.copy()
-    theirs[..., 6] -= rng.integers(0, 2, size=(2, n)) * np.minimum(theirs[..., 6], scale + 1)
+    theirs[:, :3, 6] -= np.minimum(theirs[:, :3, 6], scale + 1)
     chosen = np.random.default_rng(RANDOM_SEED).integers(0, 2, size=(n_swaps, n), dtype=np.int8)
 
     def difference(swap: I64) -> float:
