@@ -43,7 +43,7 @@ def pack(store: str) -> None:
         echo(path)
     for line in packed.left:
         tell(f"not packed: {line}")
-    size = f"{packed.before / 1e6:.1f} MB of files, {packed.after / 1e6:.1f} MB of new segments"
+    size = f"{packed.before / 1e6:.2f} MB of files, {packed.after / 1e6:.2f} MB of new segments"
     tell(f"{counted(packed.records, 'record')} packed: {size}")
 
 
