@@ -119,7 +119,7 @@ def results(store: PathLike = "runs") -> pd.DataFrame:
     """
     import pandas as pd
 
-    names, rows = flat_rows(Store(store).records())
+    names, rows = flat_rows(Store(store).each())
     return pd.DataFrame(rows, columns=names)
 
 

@@ -17,7 +17,7 @@ from sslbench.experiment.records.archive import pack
 from sslbench.experiment.records.cost import cost_keys
 from sslbench.experiment.records.files import StoreWarning
 from sslbench.experiment.records.index import NAME
-from sslbench.experiment.records.record import spec_key
+from sslbench.experiment.records.record import RunRecord, spec_key
 from sslbench.experiment.records.store import Store
 from support.board_records import record
 from support.packed_records import every_kind, predicted, texts
@@ -109,6 +109,22 @@ def test_it_is_never_out_of_date(store: Store, tmp_path: Path) -> None:
     assert len(known.records()) == len(every_kind()) + 2
     shutil.rmtree(store.folder / "segments")
     assert len(known.records()) == len(every_kind()) + 1
+
+
+def test_records_come_one_after_the_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog, "_AT_ONCE", 4)
+    decoded: list[object] = []
+    from_summary = catalog.from_summary
+
+    def noted(*given: object) -> RunRecord:
+        decoded.append(given)
+        return from_summary(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(catalog, "from_summary", noted)
+    records = store.each()
+    first = next(records)
+    assert len(decoded) == 4
+    assert [first, *records] == store.records()
 
 
 def test_counts_are_those_of_the_file_as_it_is(store: Store) -> None:

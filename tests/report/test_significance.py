@@ -11,7 +11,7 @@ from scipy import stats
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
 from sslbench.experiment.metrics import CountTable, SentenceCounts
-from sslbench.report.significance import compare_taggers, holm
+from sslbench.report.significance import RANDOM_SEED, compare_taggers, holm
 
 FIELDS = (
     *("sentences", "exact_sentences", "n_tokens", "correct_tokens"),
@@ -42,6 +42,29 @@ def f1(rows: I64) -> float:
 
 def p_of(a: CountTable, b: CountTable, metric: str, n: int = 9_999) -> float:
     return compare_taggers(a, b, metric, n).p_value
+
+
+@pytest.mark.parametrize("scale", [1, 10**8])  # sums that are exact in float32, and that are not
+def test_p_is_that_of_swaps_made_one_by_one(scale: int) -> None:
+    rng = np.random.default_rng(9)
+    n, n_swaps = 20, 99
+    ours = table(*(counts(rng, n, 0.8) for _ in range(2))).rows * scale
+    # Few sentences differ: many swaps give the observed difference again.
+    ours[:, :3, 4:] += scale + 1
+    theirs = ours.copy()
+    theirs[:, :3, 6] -= np.minimum(theirs[:, :3, 6], scale + 1)
+    chosen = np.random.default_rng(RANDOM_SEED).integers(0, 2, size=(n_swaps, n), dtype=np.int8)
+
+    def difference(swap: I64) -> float:
+        keep = swap[None, :, None] == 0
+        a, b = np.where(keep, ours, theirs), np.where(keep, theirs, ours)
+        return float(np.mean([f1(one) - f1(other) for one, other in zip(a, b, strict=True)]))
+
+    observed = difference(np.zeros(n, dtype=np.int64))
+    as_far = sum(abs(difference(swap)) >= abs(observed) - 1e-12 for swap in chosen)
+    found = compare_taggers(CountTable(FIELDS, ours), CountTable(FIELDS, theirs), "f1", n_swaps)
+    assert found.difference == pytest.approx(observed, abs=1e-15)
+    assert found.p_value == (1 + as_far) / (1 + n_swaps)
 
 
 def test_p_value_of_f1_agrees_with_scipys_exact_permutations() -> None:

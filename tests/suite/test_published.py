@@ -156,5 +156,11 @@ def test_pack_and_publish(tmp_path: Path) -> None:
     out = tmp_path / "results.csv"
     assert results("publish", "--store", store.folder, "--out", out).exit_code == 0
     assert out.read_text() == results_text(every_kind())
+    more = Store(tmp_path / "more")
+    for record in every_kind()[10:]:
+        more.save(record)
+    both = ("--store", more.folder, "--store", store.folder)
+    assert "29 records" in results("publish", *both, "--out", out).stderr
+    assert out.read_text() == results_text(every_kind())
     none = results("publish", "--store", tmp_path / "none", "--out", out)
     assert none.exit_code == 2

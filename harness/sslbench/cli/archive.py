@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sslbench.cli.options import STORE
 from sslbench.cli.text import counted, echo, table
 from sslbench.engine.errors import UserError
+
+if TYPE_CHECKING:
+    from sslbench.experiment.records.record import RunRecord
+    from sslbench.experiment.records.store import Store
 
 
 @click.group("results")
@@ -34,7 +40,7 @@ def pack(store: str) -> None:
         echo(path)
     for line in packed.left:
         tell(f"not packed: {line}")
-    size = f"{packed.before / 1e6:.1f} MB of files, {packed.after / 1e6:.1f} MB of new segments"
+    size = f"{packed.before / 1e6:.2f} MB of files, {packed.after / 1e6:.2f} MB of new segments"
     tell(f"{counted(packed.records, 'record')} packed: {size}")
 
 
@@ -76,7 +82,14 @@ def fetch(name: str | None, store: str, registry: Path | None) -> None:
 
 
 @command.command("publish")
-@STORE
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    default=["runs"],
+    show_default=True,
+    help="A store; may repeat.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -84,17 +97,33 @@ def fetch(name: str | None, store: str, registry: Path | None) -> None:
     show_default=True,
     help="Table of the results: a line for the runs that differ in the seed alone.",
 )
-def publish(store: str, out: Path) -> None:
-    """Write the table of results that comes with the package: scores, and prices of runs."""
+def publish(stores: tuple[str, ...], out: Path) -> None:
+    """Write the table of results that comes with the package: scores, and prices of runs.
+
+    A run that several stores have counts once, as the first of them has it.
+    """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.engine.files.atomic import write_atomically
     from sslbench.experiment.planning.published import results_text
     from sslbench.experiment.records.store import Store
 
+    run_ids: set[str] = set()
     with plain_warnings():
-        records = Store(store).records()
-    if not records:
-        raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
-    text = results_text(records)
+        text = results_text(_each_once(map(Store, stores), run_ids))
+    if not run_ids:
+        raise UserError(
+            "no run records",
+            file=", ".join(stores),
+            hint="sslbench run makes them; see --store",
+        )
     write_atomically(out, text.encode())
-    tell(f"{counted(len(records), 'record')}: {counted(text.count(chr(10)) - 1, 'line')} in {out}")
+    tell(f"{counted(len(run_ids), 'record')}: {counted(text.count(chr(10)) - 1, 'line')} in {out}")
+
+
+def _each_once(stores: Iterable[Store], run_ids: set[str]) -> Iterator[RunRecord]:
+    """Yield the records of the stores, a run once, and put their ids into a set."""
+    for store in stores:
+        for record in store.each():
+            if record.run_id not in run_ids:
+                run_ids.add(record.run_id)
+                yield record

@@ -34,6 +34,8 @@ from sslbench.report.significance import LEVEL, Paired
 MIN_DRAWS = 2
 _SMALLEST_P = 1e-12
 POWER = 0.8
+#: the smallest difference that the test detects, in half widths of its interval
+_SEEN = 1 + stats.norm.ppf(POWER) / stats.norm.isf(LEVEL / 2)
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,8 @@ def compare_methods(a: F64, b: F64) -> MethodsTest:
     """
     parts = crossed(a - b)
     mean, width = float((a - b).mean()), float(parts.half_width())
-    seen = width * (1 + stats.norm.ppf(POWER) / stats.norm.isf(LEVEL / 2))
-    return MethodsTest(mean, mean - width, mean + width, p_value(mean, parts), float(seen))
+    p = p_value(mean, parts)
+    return MethodsTest(mean, mean - width, mean + width, p, float(width * _SEEN))
 
 
 def p_value(mean: float, parts: Components) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ _FIXED = (
 )
 
 
-def flat_rows(records: Sequence[RunRecord]) -> tuple[list[str], list[dict[str, Any]]]:
+def flat_rows(records: Iterable[RunRecord]) -> tuple[list[str], list[dict[str, Any]]]:
     """Names of columns, and a row per record; a metric is a column called ``SPLIT_METRIC``."""
     rows = [_row(record) for record in records]
     return list(dict.fromkeys([*_FIXED, *sorted({key for row in rows for key in row})])), rows

@@ -18,15 +18,16 @@ from numpy.typing import NDArray
 
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import F64, I64
-from sslbench.experiment.metrics import CountTable, SentenceCounts, ratio
+from sslbench.experiment.metrics import CountTable, SentenceCounts, needed_fields, ratio
 from sslbench.experiment.records.predictions import unpack_numbers
 from sslbench.experiment.records.record import RunRecord
 
 RANDOMIZATIONS = 9_999
 RANDOM_SEED = 20_080_615  # fixed: equal records give equal tables
 LEVEL = 0.05
-_BLOCK_CELLS = 2**22  # entries of random swaps that are float64 at a time
+_BLOCK_CELLS = 2**22  # entries of random swaps that are floats at a time
 _CACHED_CELLS = 2**27  # most entries that are cached for the next comparison, as int8
+_EXACT_IN_FLOAT32 = 2**24  # integers up to it
 _ROUNDING = 1e-12  # sums of counts are exact, their ratios are rounded: the tolerance is for ties
 
 
@@ -156,22 +157,43 @@ def _accepted(
 
 def _swaps(a: CountTable, b: CountTable, metric: str, n_swaps: int) -> tuple[F64, F64]:
     """float64[swaps] twice: the difference of the metric, and W, after random swaps."""
+    shift = _shift(_token_shares(a).tobytes(), n_swaps)
+    a, b = _needed(a, metric), _needed(b, metric)
     n_seeds, n_sentences, k = a.rows.shape
     total_a, total_b = a.rows.sum(axis=1), b.rows.sum(axis=1)
     # A swap adds b - a to the counts of A.
     gain = np.moveaxis(b.rows - a.rows, 1, 0).reshape(n_sentences, -1)
     changes = gain.any(axis=0)  # gold counts are the same on both sides
-    gain = gain[:, changes].astype(np.float64)
-    shares = _token_shares(a)
-    differences, shifts = [], []
+    gain = gain[:, changes]
+    # Sums of integers are exact in both, and float32 takes half the time.
+    small = np.abs(gain).sum(axis=0).max(initial=0) < _EXACT_IN_FLOAT32
+    kind = np.float32 if small else np.float64
+    gain = gain.astype(kind)
+    differences = []
     for chosen in _random_swaps(n_swaps, n_sentences):
-        swap = chosen.astype(np.float64)
-        sums = np.zeros((len(swap), n_seeds * k))
-        sums[:, changes] = swap @ gain
+        sums = np.zeros((len(chosen), n_seeds * k))
+        sums[:, changes] = np.dot(chosen.astype(kind), gain)
         moved = sums.reshape(-1, n_seeds, k)
         differences.append(_difference(total_a + moved, total_b - moved, a.fields, metric))
-        shifts.append(1 - 2 * swap @ shares)
-    return np.concatenate(differences), np.concatenate(shifts)
+    return np.concatenate(differences), shift
+
+
+@lru_cache(maxsize=1)
+def _shift(shares: bytes, n_swaps: int) -> F64:
+    """float64[swaps]: W after random swaps, for the next comparison too.
+
+    shares: float64[sentences], see `_token_shares`.
+    """
+    each = np.frombuffer(shares)
+    blocks = _random_swaps(n_swaps, len(each))
+    return np.concatenate([1 - 2 * chosen.astype(np.float64) @ each for chosen in blocks])
+
+
+def _needed(table: CountTable, metric: str) -> CountTable:
+    """The counts that the metric is made of."""
+    fields = needed_fields(metric)
+    places = [place for place, name in enumerate(table.fields) if name in fields]
+    return CountTable(tuple(table.fields[place] for place in places), table.rows[..., places])
 
 
 def _token_shares(table: CountTable) -> F64:

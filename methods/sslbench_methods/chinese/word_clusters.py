@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 import numpy as np
 from scipy import sparse
-from scipy.cluster.vq import kmeans2
 
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.types import F64, I32, I64
@@ -67,6 +66,8 @@ def kmeans(rows: F64, k: int, rng: np.random.Generator) -> I32:
 
     Fewer than k clusters when there are fewer distinct rows; some may be empty.
     """
+    from scipy.cluster.vq import kmeans2  # slow to import
+
     if not len(rows):
         return np.empty(0, np.int32)
     distinct = np.unique(rows, axis=0)

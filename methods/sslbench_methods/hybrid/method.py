@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
-from scipy.optimize import minimize
 
 from sslbench import (
     Count,
@@ -228,6 +227,8 @@ def fit_gamma(
         prior = float(values @ values) / (2 * params.gamma_sigma2)
         slope = expected.counts[places] - values / params.gamma_sigma2
         return prior - float(expected.values.sum()), -slope
+
+    from scipy.optimize import minimize  # slow to import
 
     bounds = [(0.0 if bounded else None, None) for bounded in np.isin(places, gamma)]
     options: Any = {"maxiter": params.max_iterations, "ftol": 1e-9}

@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from sslbench.engine.graph.propagation.kernels import hops
 from sslbench.engine.graph.propagation.quadratic import roughness
@@ -66,6 +65,8 @@ def reach(W: csr_array, labeled: Bool) -> Figures:
 
 def components(W: csr_array) -> Figures:
     """components: their number, isolated vertices included; largest_component: its share of V."""
+    from scipy.sparse.csgraph import connected_components  # slow to import
+
     count, part = connected_components(W, directed=False)
     largest = np.bincount(part).max(initial=0)
     return {"components": int(count), "largest_component": _share(largest, len(part))}
@@ -144,6 +145,8 @@ def _lengths(W: csr_array, lengths: F64, sources: Bool) -> F64:
 
     lengths: float64[E], of the entries of W.
     """
+    from scipy.sparse.csgraph import dijkstra  # slow to import
+
     if not sources.any():
         return np.full(len(sources), np.inf)
     graph = csr_array((lengths, W.indices, W.indptr), shape=W.shape)

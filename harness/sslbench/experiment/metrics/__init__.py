@@ -22,6 +22,7 @@ from sslbench.experiment.metrics.counts import (
     CountTable,
     SentenceCounts,
     metrics_from_counts,
+    needed_fields,
     ratio,
     ratios,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "SentenceCounts",
     "coverage",
     "metrics_from_counts",
+    "needed_fields",
     "pool",
     "ratio",
     "ratios",

@@ -138,6 +138,11 @@ def ratio(sums: ArrayLike, names: Sequence[str], metric: str) -> F64:
     return _METRICS[metric].value(_columns(sums, names))
 
 
+def needed_fields(metric: str) -> frozenset[str]:
+    """Return the fields of a `CountTable` that a metric is made of; KeyError for an unknown one."""
+    return frozenset({*_METRICS[metric].numerator, *_METRICS[metric].denominator})
+
+
 def _columns(sums: ArrayLike, names: Sequence[str]) -> dict[str, F64]:
     parts = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
     return dict(zip(names, parts, strict=True))

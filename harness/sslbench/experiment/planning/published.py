@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -69,12 +69,21 @@ class Line(msgspec.Struct, frozen=True, order=True):
     cpu_s: str
 
 
+class _Run(NamedTuple):
+    """What a line needs of a run. cpu_s: of one training; None = not measured."""
+
+    score: float
+    cpu_s: float | None
+    dev: bool
+
+
 def results_text(records: Iterable[RunRecord]) -> str:
     """The table of published results; equal records give equal bytes."""
-    groups: dict[tuple[str, ...], list[RunRecord]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[_Run]] = defaultdict(list)
     for record in records:
         if record.status == "ok" and record.score is not None:
-            groups[_group(record)].append(record)
+            run = _Run(record.score, training_cpu_s(record), has_dev(record))
+            groups[_group(record)].append(run)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(Line.__struct_fields__)
@@ -104,15 +113,15 @@ def _group(record: RunRecord) -> tuple[str, ...]:
     )
 
 
-def _line(key: tuple[str, ...], records: Sequence[RunRecord]) -> tuple[str, ...]:
-    scores = sorted(record.score or 0.0 for record in records)
-    seconds = sorted(s for record in records if (s := training_cpu_s(record)) is not None)
+def _line(key: tuple[str, ...], runs: Sequence[_Run]) -> tuple[str, ...]:
+    scores = sorted(run.score for run in runs)
+    seconds = sorted(run.cpu_s for run in runs if run.cpu_s is not None)
     return (
         *key,
-        str(len(records)),
+        str(len(runs)),
         f"{fmean(scores):.6f}",
         f"{stdev(scores):.6f}" if len(scores) > 1 else "",
-        "yes" if any(map(has_dev, records)) else "no",
+        "yes" if any(run.dev for run in runs) else "no",
         f"{median(seconds):.2f}" if seconds else "",
     )
 

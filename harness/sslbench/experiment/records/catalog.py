@@ -22,7 +22,7 @@ from sslbench.experiment.records.files import (
     read_record_file,
     stamp_of,
 )
-from sslbench.experiment.records.index import DAMAGED, Index, Row, discard, index_of
+from sslbench.experiment.records.index import DAMAGED, Index, Row, chunks, discard, index_of
 from sslbench.experiment.records.integrity import checked, decode_tree
 from sslbench.experiment.records.packing import DamageError
 from sslbench.experiment.records.predictions import Predictions
@@ -31,6 +31,7 @@ from sslbench.experiment.records.segment import SUFFIX, Segment
 from sslbench.experiment.records.summary import from_summary
 
 SEGMENTS = "segments"
+_AT_ONCE = 500  # records that are decoded at a time
 T = TypeVar("T")
 
 
@@ -55,6 +56,15 @@ class Catalog:
     def records(self, run_ids: Collection[str] | None = None) -> list[RunRecord]:
         """See `Store.records`."""
         return self._ask(lambda index: [self._record(row) for row in index.rows(run_ids)])
+
+    def each(self) -> Iterator[RunRecord]:
+        """See `Store.each`."""
+        run_ids = self._ask(lambda index: index.run_ids())
+        for chunk in chunks(run_ids, _AT_ONCE):
+            yield from self._ask(partial(self._of, chunk), refresh=False)
+
+    def _of(self, run_ids: Collection[str], index: Index) -> list[RunRecord]:
+        return [self._record(row) for row in index.rows(run_ids)]
 
     def newest(self, keys: Collection[str], by_text: bool) -> dict[str, RunRecord]:
         """See `Store.newest`."""

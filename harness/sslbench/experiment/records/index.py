@@ -177,10 +177,10 @@ class Index:
         known = dict(self._base.execute("SELECT name, stamp FROM files"))
         gone = [name for name in known if name not in stamps]
         changed = [name for name, stamp in stamps.items() if known.get(name) != stamp]
-        for names in _chunks(gone, _FILES):
+        for names in chunks(gone, _FILES):
             with self._writing():
                 self._forget(names)
-        for names in _chunks(changed, _FILES):
+        for names in chunks(changed, _FILES):
             rows = [(name, _settled(name, stamps[name]), *_read(read, name)) for name in names]
             with self._writing():
                 self._forget(names)
@@ -238,6 +238,12 @@ class Index:
         except msgspec.MsgspecError as error:
             raise DamageError(f"problems: {error}") from None
 
+    def run_ids(self) -> list[str]:
+        """The runs that have a record, ascending."""
+        self._look()
+        found = self._base.execute("SELECT run_id FROM runs WHERE best = 1 ORDER BY run_id")
+        return [run_id for (run_id,) in found]
+
     def rows(self, run_ids: Collection[str] | None = None) -> list[Row]:
         """The records of these runs, or all, by run id."""
         if run_ids is None:
@@ -246,7 +252,7 @@ class Index:
         asked = sorted(set(run_ids))
         found = [
             row
-            for chunk in _chunks(asked, _NAMES)
+            for chunk in chunks(asked, _NAMES)
             for row in self._rows(f"runs.best = 1 AND runs.run_id IN ({_marks(chunk)})", chunk)
         ]
         if len(found) < len(asked):
@@ -272,7 +278,7 @@ class Index:
         column = "text_key" if by_text else "key"
         newest: dict[str, str] = {}
         asked = sorted(set(keys))
-        for chunk in _chunks(asked, _NAMES):
+        for chunk in chunks(asked, _NAMES):
             newest |= dict(
                 self._base.execute(
                     f"SELECT {column}, run_id FROM runs WHERE best = 1 AND {column} IN"
@@ -351,7 +357,8 @@ def _sha256(run_id: object, data: bytes) -> str:
     return hashlib.sha256(f"{run_id} ".encode() + data).hexdigest()
 
 
-def _chunks(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+def chunks(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """Yield the names in parts of this size; the last one may be smaller."""
     for first in range(0, len(names), size):
         yield names[first : first + size]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,10 @@ class Store:
         damaged files. UserError if the folder cannot be read; without the folder, there are none.
         """
         return self.catalog.records(run_ids)
+
+    def each(self) -> Iterator[RunRecord]:
+        """Yield all of `records`, of which few are in memory at a time."""
+        return self.catalog.each()
 
     def newest(self, keys: Collection[str], by_text: bool) -> dict[str, RunRecord]:
         """The newest record of each key (see `spec_key`) that has one."""

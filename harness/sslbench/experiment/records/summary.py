@@ -18,6 +18,12 @@ DEFERRED = ("counts", "predictions")
 _LARGEST = 2**26  # bytes of a summary
 
 
+class _Splits(msgspec.Struct):
+    """The splits of each field that a summary lacks."""
+
+    deferred: dict[str, list[str]]
+
+
 class Deferred(Mapping[str, T]):
     """A field of a record by split, which is read each time that it is asked for."""
 
@@ -43,6 +49,9 @@ class Deferred(Mapping[str, T]):
         return f"Deferred({self._splits})"
 
 
+_SPLITS, _RECORD = msgspec.json.Decoder(_Splits), msgspec.json.Decoder(RunRecord)
+
+
 def summary(tree: Mapping[str, Any]) -> bytes:
     """The summary of a record that is given as plain values, compressed."""
     short = {name: value for name, value in tree.items() if name not in DEFERRED}
@@ -54,10 +63,10 @@ def from_summary(data: bytes, load: Callable[[str], Mapping[str, Any]]) -> RunRe
     """The record; load: reads a field of it. DamageError if these are no bytes of a summary."""
     try:
         stream = zlib.decompressobj()
-        tree = msgspec.json.decode(stream.decompress(data, _LARGEST), type=dict[str, Any])
-        deferred = msgspec.convert(tree.pop("deferred"), dict[str, list[str]])
-        record = msgspec.convert(tree, RunRecord)
-    except (zlib.error, msgspec.MsgspecError, KeyError, UnicodeError, RecursionError) as error:
+        text = stream.decompress(data, _LARGEST)
+        deferred = _SPLITS.decode(text).deferred
+        record = _RECORD.decode(text)
+    except (zlib.error, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise DamageError(f"not a summary: {error}") from None
     for name in DEFERRED:
         setattr(record, name, Deferred[Any](deferred.get(name, []), partial(load, name)))
