@@ -13,6 +13,8 @@ import pytest
 from scipy import stats
 
 from sslbench.engine.types import F64
+from sslbench.experiment.records.record import encode
+from sslbench.experiment.records.store import Store
 from sslbench.report.ledger import Line, number, read_ledger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +38,9 @@ REDUCED = ("NN to VV", "CD to NN", "NR to VV", "JJ to NN", "NR to VA")
 
 @cache
 def record(run_id: str) -> Any:
-    return json.loads((ROOT / f"leaderboards/runs/{run_id}.json").read_text())
+    stored = Store(ROOT / "leaderboards/runs").load(run_id)
+    assert stored is not None
+    return json.loads(encode(stored))
 
 
 def system(name: str, column: str) -> F64:
