@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
-from sslbench import Corpus, DataHome, Problem, registry
+from sslbench import Corpus, DataHome, Dataset, Problem, registry
 from sslbench.engine.corpus import LabelConstraint
 from sslbench.engine.crf import write_model
 from sslbench.experiment.context.context import RunContext
@@ -114,8 +114,10 @@ class PeeksAtHiddenLabels(WordTable):
         tagger = super().fit(problem, params, run)
         frame = sys._getframe()
         while frame is not None:
-            dataset = getattr(frame.f_locals.get("setup"), "dataset", None)
-            if dataset is not None:
+            for value in list(frame.f_locals.values()):
+                dataset = getattr(value, "dataset", value)
+                if not isinstance(dataset, Dataset):
+                    continue
                 gold = dataset.splits["test"].column("label").strings()
                 words = dataset.splits["test"].column("word").strings()
                 known = {label: code for code, label in enumerate(tagger.labels)}

@@ -35,7 +35,7 @@ DATASETS = {
     "no_test": ("splits", "there is no split 'test'"),
     "empty_sentence": ("splits", "1 sentences of 'test' have no token"),
     "no_labels": ("columns labels metric", "the split 'test' has no column 'label'"),
-    "own_vocabulary": ("columns", "the column 'word' of 'test' has a vocabulary of its own"),
+    "own_vocabulary": ("columns", "the column 'word' of 'test' has a separate vocabulary"),
     "illegal_label": ("labels metric", "label 'PER' of 'test' does not fit IOB2"),
     "unknown_metric": ("metric load", "have precison None"),
     "random": ("same_again", "loaded again, the split 'train' differs"),
