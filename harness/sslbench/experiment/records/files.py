@@ -29,7 +29,7 @@ def listed(folder: Path, suffix: str) -> dict[str, str]:
             for entry in entries:
                 if entry.name.endswith(suffix) and entry.name[0] != ".":
                     found[entry.name] = _entry_stamp(entry)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the second: a file is in place of a parent
         return {}
     except OSError as error:
         raise UserError(error.strerror or str(error), file=folder) from error
