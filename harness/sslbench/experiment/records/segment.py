@@ -100,7 +100,7 @@ class Segment:
         }
 
     def age(self, run_id: str) -> tuple[str, str]:
-        """What the newer one of two records of a run has more of."""
+        """Return a sort key: of two records of a run, the newer one has the larger key."""
         where = self.places[run_id]
         return where.head.runs[where.place].created, self.path.name
 
