@@ -22,7 +22,7 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, SEEN, UNSEEN
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.blocks import with_blocks
-from sslbench.report.board import Board
+from sslbench.report.board import Board, board_of_tables
 from sslbench.report.gains import gain_parts, labels_worth
 from sslbench.report.ledger import COLUMNS, Line
 from sslbench.report.overview import (
@@ -196,8 +196,41 @@ def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
     assert "worse" in pareto_svg(view)
     few = overview(board(records("set0", "set1", sizes=(100,))), "100")
     assert critical_svg(few) == ""
-    assert len({line.group for line in few.lines}) == 1  # two datasets tell nothing apart
+    assert len({line.group for line in few.lines}) == 1  # two families tell nothing apart
+    assert {(line.gains, line.ranks) for line in few.lines} == {((-np.inf, np.inf),) * 2}
     assert "*" not in "".join(map("".join, pairs_table(few)[1]))
+
+
+def test_a_family_of_datasets_counts_once() -> None:
+    tables = boards(records(*DATASETS, sizes=(100,)))
+    families = dict.fromkeys(DATASETS[:4], "one")
+    view = overview(board_of_tables(tables, lambda row: "", families), "100")
+    assert view.families == ("one",) * 4 + DATASETS[4:]
+    scores = {line.name: np.array(line.scores) for line in view.lines}
+    for line in view.lines:
+        gains = scores[line.name] - scores["supervised"]
+        assert line.gain == pytest.approx(np.mean([gains[:4].mean(), *gains[4:]]))
+        assert line.ranks == (-np.inf, np.inf)  # four families
+    assert len({line.group for line in view.lines}) == 1
+    assert sum(line.first for line in view.lines) == pytest.approx(1.0)
+
+
+def test_gains_that_are_significant_are_counted_at_a_false_discovery_rate(shown: Board) -> None:
+    view = overview(shown, "100")
+    tests = [
+        (line.name, row.paired)
+        for line in view.lines
+        for i in view.columns
+        if (row := shown.score(line.name, i)) is not None and row.paired is not None
+    ]
+    ordered = sorted(test.p_value for _, test in tests)
+    accepted = [p for k, p in enumerate(ordered, 1) if p <= 0.05 * k / len(ordered)]
+    largest = max(accepted, default=0.0)
+    for line in view.lines:
+        own = [test for name, test in tests if name == line.name and test.p_value <= largest]
+        assert line.better == sum(test.difference > 0 for test in own)
+        assert line.worse == sum(test.difference < 0 for test in own)
+    assert any(line.better for line in view.lines)
 
 
 def test_lines_far_below_are_named_beside_the_picture(shown: Board) -> None:
@@ -244,15 +277,15 @@ def test_gains_by_task_and_the_lowest_one() -> None:
     lowest = min(gains, key=gains.__getitem__)
     assert worse.lowest == (pytest.approx(gains[lowest]), lowest)
     head, rows = overview_table(view)
-    assert head[3:7] == ["mean gain", "tagging", "spans", "lowest gain"]
-    assert rows[i][4:7] == [
+    assert head[5:10] == ["mean gain", "95 % of gain", "tagging", "spans", "lowest gain"]
+    assert rows[i][7:10] == [
         f"{worse.by_task[0]:+.2f}",
         f"{spans:+.2f}",
         f"{gains[lowest]:+.2f} {lowest}",
     ]
     without = replace(view, lines=tuple(replace(line, gain=None) for line in view.lines))
-    assert overview_table(without)[0][3:] == ["better", "worse", "CPU s"]
-    assert {len(row) for row in overview_table(without)[1]} == {6}
+    assert overview_table(without)[0][5:] == ["better", "worse", "CPU s"]
+    assert {len(row) for row in overview_table(without)[1]} == {8}
     one_task = overview(board(records(*DATASETS[:3], sizes=(100,))), "100")
     assert "spans" not in overview_table(one_task)[0]
 

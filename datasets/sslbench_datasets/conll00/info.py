@@ -29,6 +29,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         target="sslbench_datasets.conll00.load:load",
         licence=CONLL2000.licence,
         task="spans",
+        family="newswire chunks",
         metric="f1",
         featurizer="chunk39",
         protocol=(

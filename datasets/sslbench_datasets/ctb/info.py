@@ -30,6 +30,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         target="sslbench_datasets.ctb.load:load",
         licence="LDC2010T07, available from the Linguistic Data Consortium only",
         task="joint",
+        family="Chinese",
         metric="joint_f1",
         featurizer="zh_char",
         protocol=(

@@ -26,6 +26,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         target="sslbench_datasets.letters.load:load",
         licence=LETTERS.licence,
         task="tagging",
+        family="letters",
         metric="accuracy",
         featurizer="pixels3",
         protocol=(

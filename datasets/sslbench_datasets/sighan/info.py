@@ -67,6 +67,7 @@ DATASETS: tuple[DatasetInfo, ...] = tuple(
         target=f"sslbench_datasets.sighan.load:load.{bakeoff.name}",
         licence=bakeoff.test.licence,
         task="segmentation",
+        family="Chinese",
         metric="seg_f1",
         featurizer="zh_char",
         protocol=(

@@ -12,6 +12,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         target="sslbench_datasets.synth.load:load",
         licence="none needed: generated from a seed",
         task="tagging",
+        family="synthetic",
         metric="accuracy",
         featurizer="pos47",
         protocol=(

@@ -105,6 +105,7 @@ def _registration(bank: Treebank) -> DatasetInfo:
         target=f"sslbench_datasets.ud.load:load.{bank.code}",
         licence=bank.licence,
         task="tagging",
+        family="UD treebanks",
         metric="accuracy",
         # The nearest to the paper's features: words, lower case, suffixes up to 4, shapes.
         featurizer="pos_window",

@@ -63,7 +63,9 @@ def command(
     if not records:
         raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
     tables, stale_ids = _tables(records, baselines)
-    board = board_of_tables(tables, _commands(registry()))
+    plugins = registry()
+    families = {name: info.family for name, info in plugins.datasets.items()}
+    board = board_of_tables(tables, _commands(plugins), families)
     summary = f"{counted(len(records), 'record')} in {counted(len(tables), 'table')}"
     files = board_files(board, "leaderboard", Sources(stale_ids, summary=summary))
     changed = changed_files(out, files) if check else write_files(out, files)

@@ -91,6 +91,8 @@ def _show_method(info: MethodInfo) -> None:
 
 def _show_dataset(info: DatasetInfo) -> None:
     echo(labeled("task", f"{info.task}, ranked by {info.metric}"))
+    if info.family:
+        echo(labeled("family", f"{info.family} (counted once in means over datasets)"))
     echo(labeled("featurizer", info.featurizer))
     echo(labeled("protocol", info.protocol))
     if info.own:

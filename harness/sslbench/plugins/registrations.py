@@ -172,6 +172,8 @@ class DatasetInfo(Registration):
     files: needed in the data home, downloaded if missing.
     own: files that the user must provide since they may not be redistributed, in words; "" = none.
     options: ``"module:Struct"`` with the options of ``load``; "" = none.
+    family: corpora that share annotation or source, e.g. ``"UD treebanks"``. Statistics across
+        corpora count a family once; "" = the dataset is a family of its own.
     tune: default tuning trials per method if all of train is labeled.
     draws: the data depend on the seed of the run, which `load` gets: seed s is draw s.
     """
@@ -184,6 +186,7 @@ class DatasetInfo(Registration):
     files: tuple[RemoteFile, ...] = ()
     own: str = ""
     options: str = ""
+    family: str = ""
     tune: int = 0
     draws: bool = False
 

@@ -19,6 +19,7 @@ class Column:
     Attributes
     ----------
     dataset, task, metric: name, task and primary metric of the dataset.
+    family: the corpora that count as one with it, see `DatasetInfo.family`.
     size: size of the labeled sample as text.  protocol: the whole protocol in words.
     table: the table of the runs; None = there are no runs.
     """
@@ -26,6 +27,7 @@ class Column:
     dataset: str
     task: str
     metric: str
+    family: str
     size: str
     protocol: str
     table: Table | None = None
@@ -87,9 +89,16 @@ class Board:
         return None if place is None or place.gap else place.row
 
 
-def board_of_tables(tables: Sequence[Table], command: Callable[[Row], str]) -> Board:
-    """The board of a store: a line for each name of a row."""
-    columns = tuple(_column(table) for table in tables)
+def board_of_tables(
+    tables: Sequence[Table],
+    command: Callable[[Row], str],
+    families: Mapping[str, str] | None = None,
+) -> Board:
+    """The board of a store: a line for each name of a row.
+
+    families: the family of each dataset; a dataset without one is a family of its own.
+    """
+    columns = tuple(_column(table, families or {}) for table in tables)
     places = {
         (row.name, number): Place(row, gap_of(row, table), row.stale, command(row))
         for number, table in enumerate(tables)
@@ -100,9 +109,10 @@ def board_of_tables(tables: Sequence[Table], command: Callable[[Row], str]) -> B
     return Board("sslbench leaderboard", "", lines, tuple(baselines), columns, places)
 
 
-def _column(table: Table) -> Column:
+def _column(table: Table, families: Mapping[str, str]) -> Column:
+    family = families.get(table.dataset) or table.dataset
     name = f"{table.dataset} ({table.options})" if table.options else table.dataset
-    return Column(name, table.task, table.metric, str(table.labeled), table.protocol, table)
+    return Column(name, table.task, table.metric, family, str(table.labeled), table.protocol, table)
 
 
 def _ordered(names: set[str], baselines: Sequence[str]) -> tuple[str, ...]:

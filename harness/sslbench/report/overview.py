@@ -1,22 +1,27 @@
-"""A board at one size: mean ranks over datasets, and accuracy against cost."""
+"""A board at one size: means over families of datasets, and accuracy against cost."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from scipy import stats
 
 from sslbench.engine.types import F64
 from sslbench.report.board import Board, cost
+from sslbench.report.families import (
+    LEAST_FAMILIES,
+    family_means,
+    first_shares,
+    mean_interval,
+    set_apart,
+)
 from sslbench.report.ranks import Pair, group_letters
-from sslbench.report.significance import LEVEL, holm
+from sslbench.report.significance import LEVEL
 from sslbench.report.svg import COLORS, Plot, line, picture, text
 
-LEAST_DATASETS = 3
 LEAST_LINES = 2
 _FAR = 3.0  # times the best gain below zero
 
@@ -28,19 +33,25 @@ class Means:
     Attributes
     ----------
     name: name of the line.
-    rank: mean rank over the columns.
-    group: letters; lines that share one do not differ significantly over these datasets.
-    gain: mean difference to the baseline in points; None without a baseline.
+    rank: mean rank over the families.  ranks: its 95 % interval.
+    group: letters; lines that share one do not differ significantly over the families.
+    gain: mean difference to the baseline over the families, in points; None without a baseline.
+    gains: its 95 % interval.
+    first: probability of the best mean score if families and datasets were drawn again.
     by_task: the gain by task.  lowest: the lowest gain of a column, and its dataset.
-    better, worse: number of columns where the interval of the gain lies above, or below, zero.
+    better, worse: number of columns with a significant gain, or loss, at a false-discovery rate of
+        5 % over all columns of all lines.
     cpu_s: geometric mean of the CPU seconds of a training; None if one is not measured.
     scores: scores in percent, by column.
     """
 
     name: str
     rank: float
+    ranks: tuple[float, float]
     group: str
     gain: float | None
+    gains: tuple[float, float]
+    first: float
     by_task: tuple[float, ...]
     lowest: tuple[float, str]
     better: int
@@ -55,7 +66,8 @@ class Overview:
 
     Attributes
     ----------
-    size: size of the labeled sample.  columns: numbers of its columns.  tasks: their tasks.
+    size: size of the labeled sample.  columns: numbers of its columns.  families: their families.
+    tasks: their tasks.
     lines: the lines with all scores, best mean rank first.
     apart: places of lines that share no letter.
     left_out: names of the other lines, and what each lacks.
@@ -63,6 +75,7 @@ class Overview:
 
     size: str
     columns: tuple[int, ...]
+    families: tuple[str, ...]
     tasks: tuple[str, ...]
     lines: tuple[Means, ...]
     apart: frozenset[Pair]
@@ -74,7 +87,7 @@ class Overview:
 
 
 def overview(board: Board, size: str) -> Overview:
-    """Means over all columns of a size. A line that lacks one has no mean."""
+    """Return the means at a size. A line that lacks the score of a column has no mean."""
     columns = [i for i, column in enumerate(board.columns) if column.size == size]
     complete, left_out = [], []
     for name in board.lines:
@@ -88,36 +101,49 @@ def overview(board: Board, size: str) -> Overview:
     rows = [[board.score(name, i) for i in columns] for name in complete]
     scores = np.array([[row.mean for row in line if row] for line in rows], dtype=np.float64)
     scores = scores.reshape(len(complete), len(columns))
-    tasks = tuple(dict.fromkeys(board.columns[i].task for i in columns))
-    lines, apart = _means(board, columns, tasks, complete, scores)
-    return Overview(size, tuple(columns), tasks, lines, frozenset(apart), tuple(left_out))
+    lines, apart = _means(board, columns, complete, scores) if complete else ((), [])
+    return Overview(
+        size,
+        tuple(columns),
+        tuple(board.columns[i].family for i in columns),
+        tuple(dict.fromkeys(board.columns[i].task for i in columns)),
+        lines,
+        frozenset(apart),
+        tuple(left_out),
+    )
 
 
 def _means(
-    board: Board, columns: Sequence[int], tasks: Sequence[str], names: Sequence[str], scores: F64
+    board: Board, columns: Sequence[int], names: Sequence[str], scores: F64
 ) -> tuple[tuple[Means, ...], list[Pair]]:
-    """The lines by mean rank, and the places of those that share no letter.
+    """Return the lines by mean rank, and the places of those that share no letter.
 
     scores: float64[names, columns], in [0, 1].
     """
-    ranks = stats.rankdata(-scores, axis=0).mean(axis=1) if names else np.empty(0)
-    order = np.argsort(ranks, kind="stable").tolist()
+    families = [board.columns[i].family for i in columns]
+    ranks = family_means(stats.rankdata(-scores, axis=0), families)
+    order = np.argsort(ranks.mean(axis=1), kind="stable").tolist()
     names, scores, ranks = [names[i] for i in order], scores[order], ranks[order]
     base = next((i for i, name in enumerate(names) if name in board.baselines), None)
     gains = 100 * (scores - (scores[base] if base is not None else np.nan))
-    kinds = np.array([board.columns[i].task for i in columns])
-    apart = _apart(scores)
+    by_family = family_means(gains, families)
+    apart = set_apart(family_means(scores, families))
     groups = group_letters(len(names), apart)
+    first = first_shares(scores, families)
+    better, worse = (_significant(board, names, columns, sign) for sign in (1, -1))
     lines = [
         Means(
             name=name,
-            rank=float(ranks[i]),
+            rank=float(ranks[i].mean()),
+            ranks=mean_interval(ranks[i]),
             group=groups[i],
-            gain=None if base is None else float(gains[i].mean()),
-            by_task=tuple(float(gains[i, kinds == task].mean()) for task in tasks),
+            gain=None if base is None else float(by_family[i].mean()),
+            gains=mean_interval(by_family[i]),
+            first=float(first[i]),
+            by_task=_by_task(board, columns, gains[i]),
             lowest=(float(gains[i].min()), board.columns[columns[gains[i].argmin()]].dataset),
-            better=_count(board, name, columns, 1),
-            worse=_count(board, name, columns, -1),
+            better=better[i],
+            worse=worse[i],
             cpu_s=_mean_cpu(board, name, columns),
             scores=tuple((100 * scores[i]).tolist()),
         )
@@ -126,25 +152,37 @@ def _means(
     return tuple(lines), apart
 
 
-def _apart(scores: F64) -> list[Pair]:
-    """Pairs of lines that Wilcoxon's signed-rank test over datasets sets apart (Holm).
-
-    scores: float64[lines, datasets].
-    """
-    pairs = list(combinations(range(len(scores)), 2))
-    p_values = []
-    for a, b in pairs:
-        difference = scores[a] - scores[b]
-        same = not difference.any()
-        p_values.append(1.0 if same else float(stats.wilcoxon(difference).pvalue))
-    corrected = holm(p_values)
-    return [pair for pair, p in zip(pairs, corrected, strict=True) if p <= LEVEL]
+def _by_task(board: Board, columns: Sequence[int], gains: F64) -> tuple[float, ...]:
+    """Return the mean gain over the families of each task; gains: float64[columns]."""
+    places: dict[str, list[int]] = {}
+    for place, i in enumerate(columns):
+        places.setdefault(board.columns[i].task, []).append(place)
+    return tuple(
+        float(
+            family_means(gains[chosen], [board.columns[columns[p]].family for p in chosen]).mean()
+        )
+        for chosen in places.values()
+    )
 
 
-def _count(board: Board, name: str, columns: Sequence[int], sign: int) -> int:
-    """Columns where the test of the methods finds a gain of this sign."""
-    tests = [row.paired for i in columns if (row := board.score(name, i)) is not None]
-    return sum(test is not None and (test.low > 0 if sign > 0 else test.high < 0) for test in tests)
+def _significant(
+    board: Board, names: Sequence[str], columns: Sequence[int], sign: int
+) -> list[int]:
+    """Count, for each line, the columns in which it differs from the baseline with this sign."""
+    rows = [[board.score(name, i) for i in columns] for name in names]
+    tests = [[row.paired if row else None for row in line] for line in rows]
+    p_values = [test.p_value for line in tests for test in line if test is not None]
+    if not p_values:
+        return [0] * len(names)
+    adjusted = iter(stats.false_discovery_control(p_values))
+    return [
+        sum(
+            next(adjusted) <= LEVEL and test.difference * sign > 0
+            for test in line
+            if test is not None
+        )
+        for line in tests
+    ]
 
 
 def overview_table(view: Overview) -> tuple[list[str], list[list[str]]]:
@@ -154,23 +192,32 @@ def overview_table(view: Overview) -> tuple[list[str], list[list[str]]]:
     """
     tasks = view.tasks if len(view.tasks) > 1 else ()
     with_gains = any(each.gain is not None for each in view.lines)
-    headings = ["mean gain", *tasks, "lowest gain"] if with_gains else []
+    headings = ["mean gain", "95 % of gain", *tasks, "lowest gain"] if with_gains else []
     rows = []
     for means in view.lines:
         gains = []
         if means.gain is not None:
-            values = [means.gain, *means.by_task[: len(tasks)]]
-            gains = [*(f"{value:+.2f}" for value in values), "{:+.2f} {}".format(*means.lowest)]
+            gains = [f"{means.gain:+.2f}", _interval(means.gains, "+.2f")]
+            gains += [f"{value:+.2f}" for value in means.by_task[: len(tasks)]]
+            gains.append("{:+.2f} {}".format(*means.lowest))
         cpu = "" if means.cpu_s is None else f"{means.cpu_s:.1f}"
-        counts = str(means.better), str(means.worse)
-        rows.append([means.name, f"{means.rank:.2f}", means.group, *gains, *counts, cpu])
-    return ["method", "mean rank", "group", *headings, "better", "worse", "CPU s"], rows
+        ranks = [f"{means.rank:.2f}", _interval(means.ranks, ".1f"), f"{means.first:.2f}"]
+        counts = [str(means.better), str(means.worse)]
+        rows.append([means.name, *ranks, means.group, *gains, *counts, cpu])
+    names = ["method", "mean rank", "95 % of rank", "first", "group"]
+    return [*names, *headings, "better", "worse", "CPU s"], rows
+
+
+def _interval(ends: tuple[float, float], form: str) -> str:
+    """The ends as text; "" if there are too few families for an interval."""
+    return f"{ends[0]:{form}} to {ends[1]:{form}}" if math.isfinite(ends[0]) else ""
 
 
 def pairs_table(view: Overview) -> tuple[list[str], list[list[str]]]:
     """Headings, and a row for each line: its mean difference to each other line, wins and losses.
 
-    A win is a column with the higher score. "*" = a pair that is `apart`.
+    The mean is over families. A win is a column with the higher score. "*" = a pair that is
+    `apart`.
     """
     scores = np.array([each.scores for each in view.lines])
     rows = []
@@ -178,10 +225,11 @@ def pairs_table(view: Overview) -> tuple[list[str], list[list[str]]]:
         texts = [""] * len(view.lines)
         for j in range(len(texts)):
             difference = scores[i] - scores[j]
+            mean = family_means(difference, view.families).mean()
             wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
             star = "*" if (min(i, j), max(i, j)) in view.apart else ""
             if i != j:
-                texts[j] = f"{difference.mean():+.2f}{star} ({wins}:{losses})"
+                texts[j] = f"{mean:+.2f}{star} ({wins}:{losses})"
         rows.append([means.name, *texts])
     return ["method", *(each.name for each in view.lines)], rows
 
@@ -197,10 +245,10 @@ def _mean_cpu(board: Board, name: str, columns: Sequence[int]) -> float | None:
 def critical_svg(view: Overview) -> str:
     """Critical-difference diagram (J. Demsar 2006): mean ranks, a bar over lines of one group.
 
-    "" with too few lines or datasets for one.
+    "" with too few lines or families for one.
     """
     n = len(view.lines)
-    if n < LEAST_LINES or len(view.columns) < LEAST_DATASETS:
+    if n < LEAST_LINES or len(set(view.families)) < LEAST_FAMILIES:
         return ""
     width, left, right = 760.0, 230.0, 530.0
     letters = sorted({letter for each in view.lines for letter in each.group if letter.isalpha()})
@@ -227,7 +275,8 @@ def critical_svg(view: Overview) -> str:
         parts.append(line(at(each.rank), y, end, y, "thin"))
         words = f"{each.name} {each.rank:.2f}"
         parts.append(text(end - 4 if first else end + 4, y + 4, words, "end" if first else ""))
-    title = f"Critical differences over {len(view.columns)} datasets, {view.size} labeled"
+    n_families = len(set(view.families))
+    title = f"Critical differences over {n_families} families of datasets, {view.size} labeled"
     return picture(width, below + 18 * half, parts, title)
 
 

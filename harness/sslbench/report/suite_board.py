@@ -75,9 +75,9 @@ def _columns(
             name += f" ({options})" if options else ""
             name += f", {protocol.describe_text()}, {protocol.tuning()}"
         about = protocol.describe()
-        columns.append(
-            Column(name, info.task, info.metric, str(protocol.labeled), about, tables.get(key))
-        )
+        family = info.family or spec.dataset
+        size = str(protocol.labeled)
+        columns.append(Column(name, info.task, info.metric, family, size, about, tables.get(key)))
     return tuple(columns)
 
 

@@ -103,7 +103,7 @@ def _processors(record: RunRecord, again: RunRecord) -> str:
 def canaries(records: Iterable[RunRecord], plugins: Registry) -> list[RunRecord]:
     """Return the cheapest good record of each method, model, featurizer and dataset family.
 
-    A family is the datasets of one module. A stale record goes before a current one.
+    A stale record goes before a current one.
     """
     chosen: dict[tuple[str, ...], RunRecord] = {}
     good = [record for record in records if record.status == "ok"]
@@ -123,5 +123,4 @@ def _family(record: RunRecord, plugins: Registry) -> str:
     spec = record.spec
     if spec.dataset not in plugins.datasets or spec.data.columns is not None:
         return spec.dataset
-    module = plugins.dataset(spec.dataset).target.partition(":")[0]
-    return module.rpartition(".")[0] or module
+    return plugins.dataset(spec.dataset).family or spec.dataset

@@ -14,13 +14,13 @@ from sslbench.engine.errors import printable
 from sslbench.report.board import Board, Place, cost
 from sslbench.report.curves import LABELED, Curve, curves
 from sslbench.report.details import details
+from sslbench.report.families import LEAST_FAMILIES
 from sslbench.report.forecasts import FORECAST_TEXT, board_cells, forecast_rows, forecast_svg
 from sslbench.report.forecasts import HEADINGS as FORECASTS
 from sslbench.report.gains import Parts, gain_parts, labels_worth
 from sslbench.report.leaderboard import Table
 from sslbench.report.ledger import Line
 from sslbench.report.overview import (
-    LEAST_DATASETS,
     LEAST_LINES,
     Overview,
     critical_svg,
@@ -78,7 +78,7 @@ def page(board: Board, sources: Sources) -> str:
         lines=lines,
         views=views,
         overviews=[(view, Markup(picture)) for view, picture in pictures if picture],
-        least_datasets=LEAST_DATASETS,
+        least_families=LEAST_FAMILIES,
         least_lines=LEAST_LINES,
         forecasts=forecasts,
         forecast_svg=Markup(forecast_svg(forecasts)),
