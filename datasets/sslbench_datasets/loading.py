@@ -75,6 +75,18 @@ class FolderOptions(CheckOptions, frozen=True, forbid_unknown_fields=True):
         return DataHome(None, home.cache, home.offline, home.dataset)
 
 
+class DocumentOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Option of datasets that know the document of each sentence."""
+
+    documents: Annotated[
+        bool,
+        Meta(
+            description="add the column document (its name or number); a saved tagger then reads"
+            " it, too"
+        ),
+    ] = False
+
+
 def parse_options(dataset: str, options: Mapping[str, object], kind: type[Options]) -> Options:
     """The options of a dataset as its struct; UserError for an unknown option or a bad value."""
     try:
@@ -125,6 +137,17 @@ class Measure(Generic[Text]):
 SIZE = Measure[Corpus](
     ("sentences", "tokens"), lambda corpus: (corpus.n_sentences, corpus.n_tokens)
 )
+
+
+def _mentions(corpus: Corpus) -> Counts:
+    label = corpus.column("label")
+    begins = [text.startswith("B-") for text in label.vocabulary.strings]
+    n_mentions = int(np.array(begins, dtype=np.bool_)[label.codes].sum())
+    return corpus.n_sentences, corpus.n_tokens, n_mentions
+
+
+# Labels are well-formed IOB2.
+MENTIONS = Measure[Corpus](("sentences", "tokens", "mentions"), _mentions)
 
 
 def check_counts(

@@ -22,7 +22,7 @@ from sslbench.engine.corpus import Corpus, CorpusShards, Shards, read_conll
 from sslbench.engine.types import I64
 from sslbench.experiment.data import DataHome, Dataset, Metadata
 from sslbench.experiment.metrics import Alternatives
-from sslbench_datasets.genes.genetag import BEGIN, read_alternatives, read_tagged, sentence_names
+from sslbench_datasets.genes.genetag import read_alternatives, read_tagged, sentence_names
 from sslbench_datasets.genes.info import (
     ALTERNATIVES,
     ALTERNATIVES_COUNTS,
@@ -31,9 +31,8 @@ from sslbench_datasets.genes.info import (
     GENETAG,
     GENETAG_COUNTS,
     JIAO_WORDS,
-    UNITS,
 )
-from sslbench_datasets.loading import Counts, Measure, digests, parse_options, read_splits
+from sslbench_datasets.loading import MENTIONS, Measure, digests, parse_options, read_splits
 from sslbench_datasets.upstream import SPLITS
 
 _JIAO_STREAM = 0x6A69616F  # second seed of the draw: other uses of the seed give other numbers
@@ -47,13 +46,6 @@ class JiaoOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = "B"
 
 
-def _count(corpus: Corpus) -> Counts:
-    label = corpus.column("label")
-    mentions = int((label.codes == label.vocabulary.lookup(BEGIN)).sum())
-    return corpus.n_sentences, corpus.n_tokens, mentions
-
-
-SIZE = Measure[Corpus](UNITS, _count)
 ANSWERS = Measure[Alternatives](("alternative answers",), lambda spans: (len(spans.first),))
 
 
@@ -110,12 +102,12 @@ def _read_bc2gm(home: DataHome, splits: Sequence[str] = SPLITS) -> dict[str, Cor
         skip=(),
         scheme="IOB2",
     )
-    return read_splits(home, files, read, BC2GM_COUNTS, SIZE)
+    return read_splits(home, files, read, BC2GM_COUNTS, MENTIONS)
 
 
 def _read_genetag(home: DataHome, splits: Sequence[str] = SPLITS) -> dict[str, Corpus]:
     files = {split: GENETAG[split] for split in splits}
-    return read_splits(home, files, partial(read_tagged, vocabularies={}), GENETAG_COUNTS, SIZE)
+    return read_splits(home, files, partial(read_tagged, vocabularies={}), GENETAG_COUNTS, MENTIONS)
 
 
 def _sample(name: str, corpus: Corpus, seed: int, unlabeled: str, sha256: str) -> Dataset:

@@ -1,0 +1,1 @@
+"""Names in Wikipedia and in tweets, with the text of BOND."""

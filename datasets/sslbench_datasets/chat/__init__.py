@@ -1,0 +1,1 @@
+"""Part-of-speech tags of chat posts."""

@@ -1,0 +1,1 @@
+"""Biomedical names of the collection MTL-Bioinformatics-2016."""

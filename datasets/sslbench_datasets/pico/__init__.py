@@ -1,0 +1,1 @@
+"""Participants, interventions and outcomes of clinical trials."""
