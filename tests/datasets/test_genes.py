@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench import RemoteFile, registry
+from sslbench import registry
 from sslbench.engine.corpus import Column, Corpus, RawBytes, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
@@ -24,6 +21,7 @@ from sslbench_datasets.genes.info import ALTERNATIVES, BC2GM, DATASETS, GENETAG
 from sslbench_datasets.genes.load import JIAO_WORDS, jiao_sets
 from support.chunks import spans_of
 from support.gene_files import ANSWERS, TAGGED, sentences, tagged
+from support.placed_files import place
 from support.real_files import real_home
 
 TAGGED_WORDS = [
@@ -100,17 +98,6 @@ def test_a_bad_line_is_named(text: str, expected: str) -> None:
 
 
 # --- loading small files ------------------------------------------------------------------------
-
-
-def place(tmp_path: Path, files: Mapping[str, RemoteFile], text: str) -> dict[str, RemoteFile]:
-    """Put the text where each of the files belongs; return them with its digest."""
-    placed = {}
-    for split, file in files.items():
-        path = tmp_path / file.path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="ascii")
-        placed[split] = replace(file, sha256=hashlib.sha256(text.encode()).hexdigest())
-    return placed
 
 
 @pytest.fixture

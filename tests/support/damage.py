@@ -24,8 +24,11 @@ from sslbench.engine.features.crfpp import load_featurizer
 from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
+from sslbench_datasets.bond.load import read_entries
+from sslbench_datasets.chat.load import read_posts
 from sslbench_datasets.chinese import text as chinese
 from sslbench_datasets.genes.genetag import read_tagged
+from sslbench_datasets.genres.load import brown_sentences, masc_sentences
 from sslbench_datasets.letters.load import read_words
 from sslbench_datasets.reuters.load import read_stories
 from sslbench_datasets.treebank.trees import read_trees
@@ -49,6 +52,14 @@ TREES = "( (S (NP (DT the) (JJ|NN caf\u00e9) (-NONE- *)) (VP (VBZ is))) )\n(S (N
 GENETAG = "@@1 The/DT p53/NEWGENE protein/NEWGENE1 1/2/CD ./.\n@@22 No/DT gene/NN\n"
 SINICA = "#1:1.[0] S(agent:NP(Head:Nab:人)|Head:VC2:看)#。(PERIODCATEGORY)\n" * 2
 TAG_MAP = {"Nab": "NOUN", "VC2": "VERB"}
+POSTS = (
+    '<Session>\n <Posts>\n  <Post class="Greet">hi<terminals>\n   <t pos="UH" word="hi"/>\n'
+    '   <t pos="NN" word="caf\u00e9"/>\n  </terminals></Post>\n </Posts>\n</Session>\n'
+)
+BOND = (
+    '[{"str_words": ["Ann", "caf\u00e9"],\n  "tags": [1, 0]},\n'
+    ' {"str_words": ["x"],\n  "tags": [2]}\n]\n'
+)
 NEWSWIRE = (
     "<REUTERS><TEXT><BODY>The &lt;Acme &amp; Sons Corp> board said Smith &lt;SMT.N> won't sell\n"
     "its well-\nknown unit&#3; today. He left for the U.S. at noon.\n    It went on.\n Reuter\n"
@@ -182,6 +193,16 @@ READERS = {
     "ud chinese": Reader(chinese.read_ud, "zh.conllu", UDC.encode()),
     "sinica": Reader(lambda path: chinese.read_sinica(path, TAG_MAP), "sinica", SINICA.encode()),
     "tag map": Reader(chinese.read_tag_map, "map", b"Nab\tNOUN\nVC2\tVERB\n"),
+    "bond": Reader(lambda path: read_entries(path, 3), "dev.json", BOND.encode()),
+    "posts": Reader(read_posts, "room.xml", POSTS.encode()),
+    "brown": Reader(
+        lambda path: list(brown_sentences(path, {"AT": "DET", "NN": "NOUN"})),
+        "ca01",
+        b"\n\tThe/at dog/nn\n\n\n\tA/at 1/2/nn cat/NN\n",
+    ),
+    "masc": Reader(
+        lambda path: list(masc_sentences(path)), "a.txt", "The_DT caf\u00e9_NN\n\nx _NN\n".encode()
+    ),
     "newswire": Reader(lambda path: read_stories([path]), "reut.sgm", NEWSWIRE.encode()),
     "templates": Reader(lambda path: load_featurizer(path, COLUMNS), "t.crfpp", TEMPLATES.encode()),
     "own templates": Reader(

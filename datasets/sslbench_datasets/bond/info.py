@@ -120,6 +120,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         "names in tweets: the 10 types of WNUT 2016",
         references.STRAUSS_2016,
         "tweets",
-        "8 of the 7,244 tweets of the shared task are missing in BOND",
+        "BOND lacks the last token of each tweet, and joins a tweet of one token to the next, so"
+        " that dev has 656 of 661 mentions of the shared task and test 3,439 of 3,473",
     ),
 )

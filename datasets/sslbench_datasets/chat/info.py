@@ -61,7 +61,7 @@ DATASETS: tuple[DatasetInfo, ...] = (
         featurizer="basic",
         protocol=(
             f"{_sizes()}; no official split; a sentence is a post, a quarter of them messages of"
-            " the system; spaces inside of 66 tokens are left out, an empty token too, and a '!'"
+            " the system; spaces inside of 65 tokens are left out, an empty token too, and a '!'"
             " without tag is tagged '.'; no external text"
         ),
         files=(NPS_CHAT,),
