@@ -220,8 +220,11 @@ def read_genres(source: Source) -> dict[str, str]:
 
 
 def _lines(source: Source, encoding: str) -> Iterator[tuple[int, list[str]]]:
-    """Number and items of each line that is not blank."""
-    for number, line in enumerate(read_text(source, encoding).split("\n"), 1):
+    """Number and items of each line that is not blank; UserError for a file without any."""
+    text = read_text(source, encoding)
+    if not text.strip():
+        raise UserError("the file is empty", file=source_name(source), hint=COPY_AGAIN)
+    for number, line in enumerate(text.split("\n"), 1):
         if items := line.split():
             yield number, items
 
