@@ -274,3 +274,11 @@ def test_real_masc_has_its_392_texts() -> None:
                         n_lost += 1
     assert (n_lines, n_tagged, n_lost) == (34_533, 592_469, 59)
     assert len(set(dataset.splits["train"].column("label").vocabulary.strings)) == 59
+    journal = set(letters(loaded("wsj_sample")))
+    assert sum(len(text) > 20 and text in journal for text in letters(dataset)) == 286
+
+
+def letters(dataset: Dataset) -> list[str]:
+    """The letters and digits of each sentence, without case."""
+    sentences = [words for part in dataset.splits.values() for words in part.sentences("word")]
+    return ["".join(filter(str.isalnum, "".join(words).lower())) for words in sentences]

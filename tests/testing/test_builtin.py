@@ -20,7 +20,7 @@ CLUSTERS = {"coarse": 3, "fine": 8, "dimensions": 4}
 #: checks that are skipped, as they should be
 SKIPPED = {"sentence_order", "transition_mask", "threads"}
 #: registered corpora, one of each reader that takes little time
-CORPORA = ("ud_el", "zh_gsd", "ocr", "wsj_sample")
+CORPORA = ("ud_el", "zh_gsd", "ocr", "wsj_sample", "wikigold")
 
 
 def params(name: str) -> dict[str, Any]:
