@@ -12,7 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
 
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.execute.threads import use_threads
+from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store

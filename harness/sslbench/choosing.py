@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data.userdata import fitting_featurizers
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.planning.loading import load_dataset
 from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.task import load_dataset
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest

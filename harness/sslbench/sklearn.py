@@ -28,7 +28,7 @@ from sslbench.engine.types import F64
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.userdata import fitting_featurizers, recognize
-from sslbench.experiment.execute.threads import use_threads
+from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.fitting import LocalMethod

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attacks.command import SMALL, Table, main, sslbench
 from sslbench.engine.errors import UserError
-from sslbench.experiment.records.files import StoreWarning
+from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.store import Store
 
 Change = Callable[[bytearray, random.Random], None]

@@ -22,7 +22,7 @@ import psutil
 
 from attacks.command import SMALL, Process, Table, main, sslbench
 from sslbench.engine.files.folders import cache_folder
-from sslbench.experiment.records.integrity import decode
+from sslbench.experiment.records.reading import decode
 
 GRIDS = {
     "plain": "--method supervised --method self_training --set self_training.rounds=1",

@@ -16,8 +16,8 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from sslbench.experiment.records.files import stamp_of
 from sslbench.experiment.records.index import NAME
+from sslbench.experiment.records.reading import stamp_of
 from sslbench.experiment.records.segment import MAGIC, SUFFIX
 
 COPY = (

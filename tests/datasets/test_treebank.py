@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sslbench.engine.corpus import Corpus, RawBytes, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.planning.loading import load_dataset
 from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.task import load_dataset
 from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import registry
 from sslbench_datasets.treebank import load as treebank

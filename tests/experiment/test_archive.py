@@ -15,7 +15,7 @@ import pytest
 
 from sslbench.experiment.records import archive
 from sslbench.experiment.records.archive import Packed, pack
-from sslbench.experiment.records.files import StoreWarning
+from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.segment import Segment
 from sslbench.experiment.records.store import Store
 from support.packed_records import every_kind, predicted, texts

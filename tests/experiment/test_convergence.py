@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sslbench.experiment.checks.convergence import convergence_warnings
+from sslbench.experiment.checks.warnings import convergence_warnings
 from support.board_records import boards, record, row_of
 
 

@@ -24,9 +24,9 @@ from sslbench.experiment.checks.forecast import (
     fold_problem,
     foresee,
     held_out,
+    recorded_forecast,
     summary,
 )
-from sslbench.experiment.checks.recorded_forecast import recorded_forecast
 from sslbench.experiment.inputs.problem import without_labels
 from sslbench.experiment.inputs.protocol import folds
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.records.files import StoreWarning
-from sslbench.experiment.records.integrity import decode
+from sslbench.experiment.records.reading import StoreWarning, decode
 from sslbench.experiment.records.record import RunRecord, encode, tree_digest
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.execute.cluster import run_on_dask
 from sslbench.experiment.execute.pool import run_all
+from sslbench.experiment.execute.workers import run_on_dask
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.run.runner import execute
@@ -178,7 +178,7 @@ def test_dask_executor(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = types.SimpleNamespace(Client=FakeClient, as_completed=lambda futures: futures)
     monkeypatch.setitem(sys.modules, "distributed", fake)
     limits: list[int] = []
-    monkeypatch.setattr("sslbench.experiment.execute.cluster.use_threads", limits.append)
+    monkeypatch.setattr("sslbench.experiment.execute.workers.use_threads", limits.append)
     records: list[RunRecord] = list(
         run_on_dask([task(labeled=20), task(labeled=30)], address="tcp://x:1")
     )

@@ -19,6 +19,7 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.problem import Problem, labeled_part, relabeled, without_labels
 from sslbench.experiment.inputs.protocol import (
+    Sample,
     draw,
     folds,
     labeled_size,
@@ -27,7 +28,6 @@ from sslbench.experiment.inputs.protocol import (
     sample,
     unlabeled_text,
 )
-from sslbench.experiment.inputs.sample import Sample
 from sslbench.experiment.records.record import ProtocolSpec
 from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
 from sslbench.experiment.run.session import Session

@@ -15,7 +15,7 @@ from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.planning.plan import plan
-from sslbench.experiment.records.integrity import decode
+from sslbench.experiment.records.reading import decode
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.runner import execute

@@ -17,7 +17,7 @@ from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.saving import Saving
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records import store as store_module
-from sslbench.experiment.records.files import StoreWarning
+from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.recording import failed

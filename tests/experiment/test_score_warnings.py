@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.experiment.checks.score_warnings import score_warnings
+from sslbench.experiment.checks.warnings import score_warnings
 from sslbench.experiment.metrics import SentenceCounts
 
 

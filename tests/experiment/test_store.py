@@ -10,7 +10,7 @@ import pytest
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.records import store as module
-from sslbench.experiment.records.files import StoreWarning
+from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.record import RunRecord, Trial
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.recording import failed

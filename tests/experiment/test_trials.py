@@ -11,12 +11,12 @@ from msgspec.structs import replace as replace_struct
 
 from sslbench.engine.compilation.threads import using_threads
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.records.record import DataSpec
 from sslbench.experiment.run.runner import execute
 from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.training import train
-from sslbench.experiment.run.trials import UNTUNED, Trials
+from sslbench.experiment.run.tuning import UNTUNED, Trials
 from support import run_fakes
 from support.run_fakes import opened_run, task, toy_splits
 

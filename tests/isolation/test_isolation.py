@@ -24,12 +24,9 @@ from sslbench.engine.corpus import (
 )
 from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.run.runner import execute
-from sslbench.isolation import landlock
-from sslbench.isolation.audit import Watch
-from sslbench.isolation.messages import Restrictions
-from sslbench.isolation.server import restrict
+from sslbench.isolation.process import portable, without_later_words
+from sslbench.isolation.restrict import Restrictions, Watch, restrict, restrict_files
 from sslbench.isolation.start import isolated
-from sslbench.isolation.text import portable, without_later_words
 from sslbench.plugins import registry
 from sslbench.processes import call_apart
 from support.run_fakes import install, task
@@ -52,7 +49,7 @@ def in_child(call: object) -> str:
 
 def restricted(hidden: list[Path], writable: list[Path], call: object) -> str:
     def both() -> object:
-        if not landlock.restrict(hidden, writable):
+        if not restrict_files(hidden, writable):
             return "not available"
         return call()  # type: ignore[operator]
 
@@ -135,7 +132,7 @@ def test_a_folder_of_the_run_in_the_hidden_store_is_open(tmp_path: Path) -> None
 
     def look() -> str:
         Watch().start([tmp_path / "store"], [], [own])
-        landlock.restrict([tmp_path / "store"], [own])
+        restrict_files([tmp_path / "store"], [own])
         (own / "state").write_text("B")
         with pytest.raises(PermissionError):
             gold.read_text()

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sslbench.engine.compilation.compile_time import Seconds
 from sslbench.engine.corpus.units import TextUnits
 from sslbench.engine.features import Streams, Template
 from sslbench.engine.spread import using_broker
-from sslbench.experiment.run.fitting import MethodEndedError, MethodError
+from sslbench.experiment.run.fitting import MethodEndedError, MethodError, RunMethod
 from sslbench.isolation import messages
-from sslbench.isolation.audit import Watch
 from sslbench.isolation.process import MethodProcess
+from sslbench.isolation.restrict import Watch
 from sslbench.isolation.server import _failed, _next, _Server
 from support.brokers import BytesBroker
 from support.jess_cm_toys import TEMPLATES, problem
@@ -41,12 +40,13 @@ class Parent(MethodProcess):
     """The run's side over a pipe, without a process on the other side."""
 
     def __init__(self, connection: Connection, broker: BytesBroker | None) -> None:
-        self._connection, self._output = connection, NoOutput()
+        RunMethod.__init__(self)
+        self._connection = connection
+        self._output: Any = NoOutput()
         ended, self._unused = Pipe()
         self._child: Any = SimpleNamespace(ended=ended, why=lambda error, most: f"ended: {error}")
         self._workers = None if broker is None else "tcp://a:1"
         self._broker: Any = broker
-        self._compiled, self.violations = Seconds(), []
 
 
 @pytest.fixture

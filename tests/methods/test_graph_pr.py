@@ -20,7 +20,7 @@ from sslbench.engine.types import I32
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.inputs.problem import Problem, without_labels
-from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.session import Session

@@ -13,7 +13,7 @@ from sslbench.engine.crf import ChainCRF, read_model
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.problem import Problem, relabeled
-from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.session import Session

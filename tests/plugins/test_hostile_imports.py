@@ -14,7 +14,7 @@ import pytest
 
 from sslbench import UserError
 from sslbench.experiment.planning import description
-from sslbench.plugins.entry_points import EntryPoint
+from sslbench.plugins.hooks import EntryPoint
 from sslbench.plugins.registered import Registry, load_plugins
 from sslbench.plugins.registrations import MethodInfo
 from support.plugin_site import Site, one_method

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sslbench.experiment.execute.preload import early_server, import_engine, modules_of
+from sslbench.experiment.execute.startup import early_server, import_engine, modules_of
 from sslbench.plugins import registry
 from sslbench.processes import Child, ChildError, ForkServer, call_apart
 from support.bodies import dies, facts, fails, leaves, sends, starts_a_daemon

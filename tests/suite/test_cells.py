@@ -10,8 +10,7 @@ import pytest
 from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.records.store import Store
 from sslbench.plugins import registry
-from sslbench.suite.cells import in_order
-from sslbench.suite.execute import Budget, planned, wall_seconds
+from sslbench.suite.cells import Budget, in_order, planned, wall_seconds
 from support.suite_fakes import TOY, Made, made, opened, suite_file
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")

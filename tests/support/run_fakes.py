@@ -44,7 +44,7 @@ from sslbench.engine.compilation import compile_time
 from sslbench.engine.corpus import CorpusShards, sentence_ids
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.identity.versions import code_versions
-from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.session import Session

@@ -75,7 +75,7 @@ def measure(
     import sys
     import tempfile
 
-    from sslbench.experiment.execute.threads import thread_variables
+    from sslbench.experiment.execute.startup import thread_variables
 
     folder = find_benchmarks()
     with tempfile.TemporaryDirectory() as scratch:

@@ -47,7 +47,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     """
     from sslbench.cli.messages import tell
     from sslbench.cli.text import counted, warn_of_problems
-    from sslbench.experiment.execute.threads import use_threads
+    from sslbench.experiment.execute.startup import use_threads
     from sslbench.plugins import registry
 
     use_threads(max(2, os.cpu_count() or 1))  # results are compared between one thread and two

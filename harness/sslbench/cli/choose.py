@@ -45,7 +45,7 @@ def command(**given: Any) -> None:
     """
     from sslbench.choosing import choose
     from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.experiment.execute.threads import use_threads
+    from sslbench.experiment.execute.startup import use_threads
     from sslbench.experiment.records.store import Store
     from sslbench.plugins import registry
 

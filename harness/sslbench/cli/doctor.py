@@ -66,7 +66,7 @@ def _machine() -> Iterator[Finding]:
     free = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB of memory free"
     state: Literal["ok", "wrong"] = "ok" if memory.available > _LEAST_FREE else "wrong"
     yield Finding(state, "machine", f"{os.cpu_count()} processors ({processor()}), {free}")
-    from sslbench.isolation.landlock import is_available
+    from sslbench.isolation.restrict import is_available
 
     if is_available():
         yield Finding("ok", "isolation", "methods cannot read the files of datasets (Landlock)")

@@ -67,8 +67,7 @@ def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     """The dataset of the runs and the split; UserError unless all runs predicted it."""
     from sslbench.experiment.identity.identity import corpus_hash
     from sslbench.experiment.inputs.protocol import folds_in_order
-    from sslbench.experiment.planning.loading import load_dataset
-    from sslbench.experiment.planning.task import RunTask
+    from sslbench.experiment.planning.task import RunTask, load_dataset
     from sslbench.plugins import registry
 
     for record in records:

@@ -121,13 +121,13 @@ def _load(given: dict[str, Any]) -> _Text:
     """The text of a run, with what is known of its labels."""
     from sslbench.cli.messages import tell
     from sslbench.experiment.data import DataHome
-    from sslbench.experiment.execute.threads import use_threads
+    from sslbench.experiment.execute.startup import use_threads
     from sslbench.experiment.inputs.protocol import (
         draw,
         resolve_text,
     )
-    from sslbench.experiment.planning.loading import load_registered
     from sslbench.experiment.planning.settings import dataset_options, parse_settings, plain_value
+    from sslbench.experiment.planning.task import load_registered
     from sslbench.experiment.records.record import ProtocolSpec
     from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
     from sslbench.plugins import registry

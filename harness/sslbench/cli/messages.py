@@ -109,7 +109,7 @@ def describe(spec: Any) -> str:
 
 def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
     """The forecast of harm of a method in one line; [] without a forecast."""
-    from sslbench.experiment.checks.recorded_forecast import recorded_forecast
+    from sslbench.experiment.checks.forecast import recorded_forecast
 
     forecast = recorded_forecast(trace)
     if forecast is None:

@@ -70,7 +70,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 @contextmanager
 def _server(request: RunRequest, dry: bool) -> Iterator[ForkServer | None]:
     """An early server of processes where the runs are local, with the methods imported."""
-    from sslbench.experiment.execute.preload import early_server
+    from sslbench.experiment.execute.startup import early_server
 
     if dry or request.executor != "local":
         yield None

@@ -83,7 +83,7 @@ def _cost(cells: Sequence[Cell], prices: Prices) -> tuple[list[float], int]:
 
 
 def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
-    from sslbench.suite.execute import wall_seconds
+    from sslbench.suite.cells import wall_seconds
 
     states = Counter(cell.state for cell in cells)
     parts = [f"{states[state]} {state}" for state in _STATES if states[state]]
@@ -111,7 +111,7 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     from sslbench.experiment.planning.price import Prices
     from sslbench.experiment.planning.published import PublishedCosts
     from sslbench.plugins import registry
-    from sslbench.suite.execute import Budget, planned
+    from sslbench.suite.cells import Budget, planned
 
     with plain_warnings():
         suite, cells, store = _opened(file)

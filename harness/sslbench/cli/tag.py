@@ -61,7 +61,7 @@ def command(**given: Any) -> None:
     FILE has the columns of the training file; the label column may be missing. Otherwise the scores
     against it go to standard error. FILE may be of any length: it is read and written in parts.
     """
-    from sslbench.experiment.execute.threads import use_threads
+    from sslbench.experiment.execute.startup import use_threads
     from sslbench.plugins import registry
 
     if given["split"] and not given["raw"]:

@@ -36,7 +36,7 @@ def command(**given: Any) -> None:
 
     With --data, all sentences of the train file are used: none are held out for a test.
     """
-    from sslbench.experiment.execute.threads import use_threads
+    from sslbench.experiment.execute.startup import use_threads
     from sslbench.plugins import registry
 
     target: Path = given.pop("target")

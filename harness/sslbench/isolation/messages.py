@@ -7,7 +7,6 @@ plain data, of bounded size, and decoded by type.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -16,32 +15,12 @@ from sslbench.engine.compilation.compile_time import Seconds
 from sslbench.engine.corpus import Corpus
 from sslbench.experiment.planning.description import MethodDescription
 from sslbench.experiment.run.fitting import Training
+from sslbench.isolation.restrict import Isolation
 
 MAX_REPLY = 2**29  # bytes
 MAX_LARGE = 2**36  # bytes of a pass, a unit: the memory limit of the run ends it before
 MAX_TRACE = 2**22  # bytes, as JSON
 MAX_LABELS = 100_000  # of a tagger and its variants together
-
-#: how files are kept from the process
-Isolation = Literal["landlock", "audit hook"]
-
-
-@dataclass(frozen=True)
-class Restrictions:
-    """Of the plugins' process.
-
-    hidden, writable: see `landlock.restrict`.  memory: bytes that may be allocated; None = all.
-
-    modules: names of modules and packages whose import is refused.  temporary: for temporary files.
-    checkpoints: a folder that may be read and written although it is in a hidden one.
-    """
-
-    hidden: list[Path]
-    writable: list[Path]
-    modules: list[str]
-    temporary: Path
-    memory: int | None
-    checkpoints: Path | None
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from sslbench.engine.compilation.compile_time import compile_seconds
 from sslbench.engine.errors import UserError, described, printable
@@ -22,16 +19,15 @@ from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Tagger, predicted
 from sslbench.experiment.records.record import TRACEBACK_LINES, jsonable
 from sslbench.experiment.run.fitting import LocalMethod
-from sslbench.isolation import landlock, messages
-from sslbench.isolation.audit import Watch
-from sslbench.processes.tree import limit_memory
+from sslbench.isolation import messages
+from sslbench.isolation.restrict import Isolation, Restrictions, Watch, restrict
 
 _LINE = 500  # characters of a line of a traceback
 
 
 def serve(
     connection: Connection,
-    restrictions: messages.Restrictions,
+    restrictions: Restrictions,
     method: LocalMethod,
     context: Callable[[int], RunContext],
     workers: bool,
@@ -60,7 +56,7 @@ class _Server:
     method: LocalMethod
     context: Callable[[int], RunContext]
     watch: Watch
-    isolation: messages.Isolation
+    isolation: Isolation
     number: int = 0
     taggers: dict[str, Tagger] = field(default_factory=dict)
 
@@ -133,31 +129,6 @@ class _Server:
         return messages.Predicted(codes.astype("<i4").tobytes())
 
 
-def restrict(given: messages.Restrictions, watch: Watch) -> messages.Isolation:
-    """Restrict this process; return what does it. watch: notes what is refused."""
-    os.environ["TMPDIR"] = tempfile.tempdir = str(given.temporary)
-    _find_kernels(given.modules)
-    own = [] if given.checkpoints is None else [given.checkpoints]
-    watch.start(given.hidden, given.modules, own)
-    restricted = landlock.restrict(given.hidden, [*given.writable, *own])
-    if given.memory is not None:  # last: a lack of memory is an answer to the first request
-        limit_memory(given.memory)
-    return "landlock" if restricted else "audit hook"
-
-
-def _find_kernels(modules: Iterable[str]) -> None:
-    """Find the machine code of the packages of modules, which takes reading all of their sources.
-
-    A kernel beside the dataset is imported when these are hidden.
-    """
-    from sslbench.engine.compilation.compiled import (
-        package_folder,  # numba, which not all methods use
-    )
-
-    for package in {module.partition(".")[0] for module in modules}:
-        package_folder(package)
-
-
 def _failed(kind: Any, error: BaseException, text: str) -> messages.Failed:
     try:
         lines = traceback.format_exception(error)
@@ -165,8 +136,3 @@ def _failed(kind: Any, error: BaseException, text: str) -> messages.Failed:
     except Exception:  # an exception that cannot be printed
         tail = []
     return messages.Failed(kind, text, [printable(line[:_LINE]) for line in tail])
-
-
-def as_codes(data: bytes) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """int32[n]: the codes of `Predicted`."""
-    return np.frombuffer(data, dtype="<i4").astype(np.int32)

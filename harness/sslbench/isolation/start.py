@@ -19,8 +19,8 @@ from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.experiment.run.session import training_context
-from sslbench.isolation.messages import Restrictions
 from sslbench.isolation.process import MethodProcess
+from sslbench.isolation.restrict import Restrictions
 from sslbench.plugins import Registry
 from sslbench.plugins.hooks import KINDS
 

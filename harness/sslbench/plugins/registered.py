@@ -9,8 +9,16 @@ from functools import cache
 from typing import NamedTuple, cast
 
 from sslbench.engine.errors import UserError, shortened
-from sslbench.plugins.entry_points import EntryPoint, canonical, find_entry_points, is_built_in
-from sslbench.plugins.hooks import GROUP, KINDS, read_plugin, suggestion
+from sslbench.plugins.hooks import (
+    GROUP,
+    KINDS,
+    EntryPoint,
+    canonical,
+    find_entry_points,
+    is_built_in,
+    read_plugin,
+    suggestion,
+)
 from sslbench.plugins.registrations import (
     DatasetInfo,
     FeaturizerInfo,

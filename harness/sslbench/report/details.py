@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sslbench.engine.errors import printable
-from sslbench.experiment.checks.recorded_forecast import recorded_forecast
+from sslbench.experiment.checks.forecast import recorded_forecast
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Column, Place, cost, good_records
 from sslbench.report.gains import Parts

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
-from sslbench.experiment.checks.recorded_forecast import recorded_forecast
+from sslbench.experiment.checks.forecast import recorded_forecast
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Board
 from sslbench.report.rows import successful

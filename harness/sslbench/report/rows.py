@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from sslbench.experiment.checks.convergence import convergence_warnings
+from sslbench.experiment.checks.warnings import convergence_warnings
 from sslbench.experiment.records.record import RunRecord, content_id
 from sslbench.report.draws import MethodsTest
 from sslbench.report.significance import Paired

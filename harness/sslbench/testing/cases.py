@@ -19,10 +19,8 @@ from sslbench.engine.crf import ChainModel, read_model
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.inputs.problem import DecodedTagger, Problem, Tagger, without_labels
-from sslbench.experiment.inputs.protocol import resolve_text
-from sslbench.experiment.inputs.sample import Sample
-from sslbench.experiment.planning.loading import load_dataset
-from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.inputs.protocol import Sample, resolve_text
+from sslbench.experiment.planning.task import RunTask, load_dataset
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec, jsonable
 from sslbench.experiment.run.fitting import Training
 from sslbench.experiment.run.saved import load_tagger, save_tagger

@@ -55,7 +55,7 @@ def _context(module: Any) -> None:
 
 
 HOOKS: dict[str, Callable[[Any], None]] = {
-    "sslbench.experiment.run.tune": _tune,
+    "sslbench.experiment.run.tuning": _tune,
     "sslbench.experiment.context.context": _context,
 }
 

@@ -28,7 +28,7 @@ from sslbench.engine.crf import ChainModel, TrainingParams
 from sslbench.engine.errors import UserError
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import DecodedTagger, labeled_part, without_labels
-from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.metrics import metrics_from_counts
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec

@@ -16,7 +16,7 @@ evidence knows something that the model does not; below, it is wrong, or the CRF
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -214,3 +214,27 @@ def _tokens(corpus: Corpus, sentences: I64) -> I64:
     """int64: the places of the tokens of some sentences."""
     spans = zip(corpus.offsets[sentences], corpus.offsets[sentences + 1], strict=True)
     return np.concatenate([np.empty(0, np.int64), *(np.arange(a, b) for a, b in spans)])
+
+
+class RecordedForecast(NamedTuple):
+    """value: in [-1, 1]; above zero a gain is expected.  error: standard error of the agreement.
+
+    taught_right, model_right: share of held-out tokens that the method, and the model, label right.
+    """
+
+    value: float
+    error: float
+    taught_right: float
+    model_right: float
+
+
+def recorded_forecast(trace: Mapping[str, Any]) -> RecordedForecast | None:
+    """Return the forecast in the trace of a run; None without one."""
+    entry = trace.get("forecast")
+    names = ("agreement", "error", "taught_right", "model_right")
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(n), float) for n in names):
+        return None
+    agreement, error, method, model = (entry[name] for name in names)
+    growth = (model - method) / max(1 - model, 1e-9) if method < model else 0.0
+    value = max(-1.0, min(agreement, -growth)) if growth else agreement
+    return RecordedForecast(value, error, method, model)

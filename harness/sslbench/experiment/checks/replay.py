@@ -12,8 +12,7 @@ from sslbench.experiment.data.template_file import with_templates
 from sslbench.experiment.identity.versions import code_versions, is_current
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.planning.description import featurizer_digest
-from sslbench.experiment.planning.loading import data_fingerprint, load_dataset
-from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.planning.task import RunTask, data_fingerprint, load_dataset
 from sslbench.experiment.records.record import RunRecord
 from sslbench.plugins import Registry
 

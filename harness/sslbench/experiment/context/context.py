@@ -18,10 +18,10 @@ from sslbench.experiment.context.checkpoints import (
     Checkpointed,
     Checkpoints,
     State,
+    Step,
     carried,
     carry_on,
 )
-from sslbench.experiment.context.steps import Step
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import ChainCRF, Parts, TrainingParams, TrainingResult

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.execute.cluster import run_on_dask, run_spread
 from sslbench.experiment.execute.pool import OnStart, StartMethod, run_all
 from sslbench.experiment.execute.saving import Saving
+from sslbench.experiment.execute.workers import run_on_dask, run_spread
 from sslbench.experiment.identity.versions import is_current
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.claims import Claims

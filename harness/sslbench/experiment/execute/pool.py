@@ -14,14 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 import psutil
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.execute.preload import import_engine, modules_of
-from sslbench.experiment.execute.threads import thread_variables
+from sslbench.experiment.execute.startup import import_engine, modules_of, thread_variables
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ErrorKind, RunRecord
 from sslbench.experiment.run.fitting import RunMethod
@@ -30,7 +28,7 @@ from sslbench.experiment.run.runner import execute
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registered import use_registry
 from sslbench.processes import Child, ChildError, ForkServer
-from sslbench.processes.tree import kill, kill_group, my_descendants, signal_at_end_of_parent
+from sslbench.processes.child import kill, kill_group, my_descendants, signal_at_end_of_parent
 
 _POLL_SECONDS = 0.1
 _MEGA = 2**20
@@ -39,23 +37,10 @@ _MOST_BYTES = 2**31 - 2  # of a record
 OnStart = Callable[[RunTask], None]
 
 
-class StartMethod(Protocol):
-    """Starts the process that trains the method of a run; it is called in the run's process.
-
-    A function of a module, since its name is sent to other processes.
-    """
-
-    def __call__(
-        self, run_task: RunTask, plugins: Registry, temporary: Path, memory: int | None, /
-    ) -> ClosableMethod:
-        """Return the method. temporary: its folder.  memory: bytes it may use, None = all."""
-
-
-class ClosableMethod(RunMethod, Protocol):
-    """The method of a run in a process of its own."""
-
-    def close(self) -> None:
-        """End the process."""
+#: Starts the process that trains the method of a run, in the process of the run, with a folder for
+#: temporary files and the bytes that it may use (None = all). A function of a module, since its name
+#: is sent to other processes.
+StartMethod = Callable[[RunTask, Registry, Path, int | None], RunMethod]
 
 
 def run_all(

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sslbench.engine.files.folders import cache_folder
-from sslbench.experiment.records.files import StoreWarning
+from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 

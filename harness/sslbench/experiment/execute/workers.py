@@ -1,7 +1,8 @@
-"""The workers of a dask cluster: who may join, and passes that are shared out among them.
+"""The workers of a dask cluster: several runs are shared out, a single one spreads its passes.
 
-`perform` runs on a worker, all else here.  A worker keeps the units that it was sent in files of
-its own folder, and is given the same ones in the next pass.
+`perform` and `_run_here` run on a worker, all else in the process of the command or of a run. A
+worker writes the units of a pass to files of its own folder, and gets the same ones in the next
+pass.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import time
 import uuid
 import warnings
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from sslbench.engine.compilation.compile_time import compile_seconds
 from sslbench.engine.compilation.threads import set_number_of_threads
@@ -26,7 +29,13 @@ from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import write_atomically
 from sslbench.engine.spread import Pass, WorkerError, pack, pass_at, unpack
 from sslbench.engine.version import VERSION
+from sslbench.experiment.execute.pool import OnStart, run_all
+from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.identity.identity import processor
+from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.run.recording import failed
+from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 
 _POLL = 2.0  # seconds between two looks for workers
@@ -272,3 +281,65 @@ def _result(target: str, number: str, work: bytes, unit: bytes) -> bytes:
         _last[number] = pass_at(target, registry().packages).unpacked(*unpack(work))
     one = _last[number]
     return pack((one.pack_result(one.run(one.unpack_unit(*unpack(unit)))), {}))
+
+
+def run_on_dask(
+    run_tasks: Iterable[RunTask],
+    *,
+    address: str | None,
+    on_start: OnStart = lambda run_task: None,
+) -> Iterator[RunRecord]:
+    """Execute runs on a dask cluster; yield records as they come.
+
+    Workers need the same version of sslbench and the data under the same paths. A worker thread
+    executes one run at a time and cannot be stopped: the timeout of the command does not apply.
+    The run of a worker that is lost is made by another, and fails if that is lost several times.
+
+    address: of the scheduler; None = a local cluster.  on_start: called when a run is submitted.
+    UserError: see `connect`.
+    """
+    with connect(address) as client:
+        futures = {}
+        for run_task in run_tasks:
+            on_start(run_task)
+            # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
+            future = client.submit(_run_here, msgspec.json.encode(run_task), pure=False)
+            futures[future] = run_task
+        for future in _as_completed(list(futures)):
+            record = _record_of(futures.pop(future), future)
+            del future  # the cluster makes lost results again that somebody holds on to
+            yield record
+
+
+def run_spread(
+    run_tasks: Iterable[RunTask], *, address: str | None, **options: Any
+) -> Iterator[RunRecord]:
+    """Execute runs here, one after the other; each spreads its passes over the workers.
+
+    options: of `run_all`.  UserError: see `connect`.
+    """
+    with connect(address) as client:
+        warn_of_other_processors(client)
+        workers: str = client.scheduler.address
+        tasks = (msgspec.structs.replace(task, workers=workers) for task in run_tasks)
+        yield from run_all(tasks, **options)
+
+
+def _as_completed(futures: list[Any]) -> Iterator[Any]:
+    import distributed
+
+    dask: Any = distributed
+    yield from dask.as_completed(futures)
+
+
+def _record_of(run_task: RunTask, future: Any) -> RunRecord:
+    try:
+        return msgspec.json.decode(future.result(), type=RunRecord)
+    except Exception as error:  # the worker was lost, or an import failed there
+        return failed(run_task, "process", f"{type(error).__name__}: {error}")
+
+
+def _run_here(encoded: bytes) -> bytes:
+    run_task = msgspec.json.decode(encoded, type=RunTask)
+    use_threads(run_task.threads)
+    return msgspec.json.encode(execute(run_task))

@@ -16,8 +16,7 @@ alt_precision, alt_recall and alt_f1 also accept the alternative answers of a ta
 (`Alternatives`), as BioCreative I task 1A does.
 """
 
-from sslbench.experiment.metrics.alternatives import Alternatives
-from sslbench.experiment.metrics.chunks import Labels
+from sslbench.experiment.metrics.chunks import Alternatives, Labels
 from sslbench.experiment.metrics.counts import (
     CountTable,
     SentenceCounts,

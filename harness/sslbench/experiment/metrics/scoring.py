@@ -10,9 +10,16 @@ import numpy as np
 from sslbench.engine.corpus.columns import Column, Corpus, Vocabulary
 from sslbench.engine.corpus.encodings import Scheme, Task
 from sslbench.engine.types import I64, Bool
-from sslbench.experiment.metrics.alternatives import Alternatives, alternative_lists
 from sslbench.experiment.metrics.anatomy import Anatomy, added, anatomy
-from sslbench.experiment.metrics.chunks import ChunkList, Labels, find_chunks, is_in, per_sentence
+from sslbench.experiment.metrics.chunks import (
+    Alternatives,
+    ChunkList,
+    Labels,
+    alternative_lists,
+    find_chunks,
+    is_in,
+    per_sentence,
+)
 from sslbench.experiment.metrics.counts import SentenceCounts, metrics_from_counts
 from sslbench.experiment.metrics.coverage import Coverage, coverage_metrics
 

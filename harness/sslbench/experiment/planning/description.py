@@ -16,8 +16,7 @@ from sslbench.engine.errors import UserError, described
 from sslbench.experiment.planning.space import SearchAxis, default_values, legal_ends, open_axes
 from sslbench.experiment.planning.values import file_params, typed_values
 from sslbench.plugins import Registry
-from sslbench.plugins.entry_points import is_built_in
-from sslbench.plugins.hooks import KINDS
+from sslbench.plugins.hooks import KINDS, is_built_in
 from sslbench.processes.child import ChildError, call_apart
 
 T = TypeVar("T")

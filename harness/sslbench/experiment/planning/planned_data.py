@@ -25,9 +25,13 @@ from sslbench.experiment.data.userdata import (
     load_user_data,
 )
 from sslbench.experiment.inputs.protocol import folds, labeled_size, resolve_text
-from sslbench.experiment.planning.loading import data_fingerprint, load_dataset, load_registered
 from sslbench.experiment.planning.settings import dataset_options, parse_settings
-from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.planning.task import (
+    RunTask,
+    data_fingerprint,
+    load_dataset,
+    load_registered,
+)
 from sslbench.experiment.records.record import DataSpec, content_id
 from sslbench.experiment.request.request import RunRequest, TextSource
 from sslbench.plugins import Registry

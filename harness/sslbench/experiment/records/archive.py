@@ -20,9 +20,8 @@ from sslbench.engine.files.atomic import write_atomically
 from sslbench.experiment.records import segment as segments
 from sslbench.experiment.records.catalog import SEGMENTS
 from sslbench.experiment.records.claims import Claims
-from sslbench.experiment.records.files import RECORD, content_of, listed
-from sslbench.experiment.records.integrity import checked, decode_tree
 from sslbench.experiment.records.packing import DamageError, Tree
+from sslbench.experiment.records.reading import RECORD, checked, content_of, decode_tree, listed
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.segment import RUNS, Segment
 from sslbench.experiment.records.store import Store

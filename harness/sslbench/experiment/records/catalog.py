@@ -14,18 +14,19 @@ from typing import Any, TypeVar
 import msgspec
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.records.files import (
+from sslbench.experiment.records.index import DAMAGED, Index, Row, chunks, discard, index_of
+from sslbench.experiment.records.packing import DamageError
+from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.records.reading import (
     RECORD,
     StoreWarning,
+    checked,
     content_of,
+    decode_tree,
     listed,
     read_record_file,
     stamp_of,
 )
-from sslbench.experiment.records.index import DAMAGED, Index, Row, chunks, discard, index_of
-from sslbench.experiment.records.integrity import checked, decode_tree
-from sslbench.experiment.records.packing import DamageError
-from sslbench.experiment.records.predictions import Predictions
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.segment import SUFFIX, Segment
 from sslbench.experiment.records.summary import from_summary

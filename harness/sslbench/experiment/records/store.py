@@ -14,7 +14,7 @@ import msgspec
 from sslbench.engine.errors import UserError
 from sslbench.engine.files.atomic import remove_abandoned, temporary_name, write_atomically
 from sslbench.experiment.records.catalog import Catalog
-from sslbench.experiment.records.files import (
+from sslbench.experiment.records.reading import (
     RECORD,
     StoreWarning,
     content_of,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -64,57 +65,59 @@ def _fit(cls: type[Method], params: Any, problem: Problem, run: RunContext) -> T
     return cls().fit(problem, params, run)
 
 
-class RunMethod(Protocol):
-    """The method of a run with its featurizer and model, in this process or another."""
+class RunMethod(ABC):
+    """The method of a run with its featurizer and model, in this process or another.
+
+    Attributes
+    ----------
+    compile_s: wall seconds in which another process has compiled kernels.
+    earlier: what killed parts of the trainings took, until the checkpoints that they left.
+    isolation: what hides labels from the method, besides that they are not in its memory.
+    violations: what the plugins have tried to read or import, and must not.
+    """
+
+    def __init__(self) -> None:
+        self.compile_s = 0.0
+        self.earlier = Seconds()
+        self.isolation = "none"
+        self.violations: list[str] = []
 
     @property
+    @abstractmethod
     def featurizer(self) -> Any:
         """What the problem of `fit` gets."""
 
     @property
+    @abstractmethod
     def model(self) -> Any:
         """What the problem of `fit` gets."""
 
     @property
+    @abstractmethod
     def description(self) -> MethodDescription:
-        """With the parameters fixed that the spec of the run gives."""
+        """The method with the parameters fixed that the spec of the run gives."""
 
     @property
     def cpu_s(self) -> float:
         """CPU seconds of another process, without compilation."""
+        return 0.0
 
-    @property
-    def compile_s(self) -> float:
-        """Wall seconds that another process has compiled kernels."""
-
-    @property
-    def earlier(self) -> Seconds:
-        """What killed parts of the trainings took, until the checkpoints that they left."""
-
-    @property
-    def isolation(self) -> str:
-        """What keeps hidden labels from the method, besides that they are not in its memory."""
-
-    @property
-    def violations(self) -> list[str]:
-        """What the plugins have tried to read or import, and must not."""
-
+    @abstractmethod
     def fit(self, training: Training, run: RunContext) -> Fitted:
         """Train."""
 
+    def close(self) -> None:  # noqa: B027  # nothing to do in this process
+        """End the other process and all that it has started."""
 
-class LocalMethod:
+
+class LocalMethod(RunMethod):
     """The method in this process."""
 
-    cpu_s = compile_s = 0.0
-    isolation = "none"
-
     def __init__(self, spec: RunSpec, plugins: Registry) -> None:
+        super().__init__()
         self.spec = spec
         self.plugins = plugins
-        self.violations: list[str] = []
-        self.earlier = Seconds()
-        self._known: dict[str, tuple[dict[str, Learned], dict[str, Any]]] = {}
+        self._learned: dict[str, tuple[dict[str, Learned], dict[str, Any]]] = {}
 
     @cached_property
     def cls(self) -> type[Method]:
@@ -133,10 +136,9 @@ class LocalMethod:
 
     @cached_property
     def description(self) -> MethodDescription:
-        found = describe(self.cls, self.spec.params)
-        if self.spec.learned:
-            return msgspec.structs.replace(found, uses_unlabeled=True)
-        return found
+        method = describe(self.cls, self.spec.params)
+        reads = method.uses_unlabeled or bool(self.spec.learned)
+        return msgspec.structs.replace(method, uses_unlabeled=reads)
 
     def fit(self, training: Training, run: RunContext) -> Fitted:
         """See `RunMethod`."""
@@ -181,7 +183,7 @@ class LocalMethod:
         if self.spec.protocol.tuned:
             shards = [corpus_hash(shard) for shard in problem.unlabeled]
             key = content_id([corpus_hash(problem.labeled), *shards])
-        if not key or key not in self._known:
+        if not key or key not in self._learned:
             learned, notes = {}, {}
             with run.phase("text_features"):
                 for name, params in self.spec.learned.items():
@@ -190,7 +192,7 @@ class LocalMethod:
                     own = run.apart(self.spec.protocol.seed)
                     learned[name] = cls().learn(problem, make_params(cls, params), own)
                     notes[name] = own.trace
-            self._known = {key: (learned, notes)}
-        learned, notes = self._known[key]
+            self._learned = {key: (learned, notes)}
+        learned, notes = self._learned[key]
         run.trace.update(notes)
         return learned

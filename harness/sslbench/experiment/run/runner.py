@@ -11,18 +11,16 @@ from sslbench.engine.compilation.compile_time import compile_seconds
 from sslbench.engine.errors import UserError
 from sslbench.engine.spread import WorkerError
 from sslbench.experiment.checks.audit import duplicates
-from sslbench.experiment.checks.score_warnings import score_warnings
+from sslbench.experiment.checks.warnings import score_warnings
 from sslbench.experiment.context.checkpoints import remove_checkpoints
 from sslbench.experiment.context.context import cpu_seconds
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.metrics import Scores, SentenceCounts
-from sslbench.experiment.planning.loading import data_fingerprint, load_dataset
-from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.planning.task import RunTask, data_fingerprint, load_dataset
 from sslbench.experiment.records.record import TRACEBACK_LINES, RunRecord
-from sslbench.experiment.run.cross_validation import pooled
 from sslbench.experiment.run.fitting import MethodEndedError, MethodError, RunMethod
-from sslbench.experiment.run.recording import blank, failed, put_fold_sizes, recorded
+from sslbench.experiment.run.recording import blank, failed, pooled, put_fold_sizes, recorded
 from sslbench.experiment.run.scoring import score_split
 from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.training import train

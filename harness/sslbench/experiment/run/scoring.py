@@ -11,8 +11,7 @@ from sslbench.engine.corpus.encodings import Scheme, Task
 from sslbench.engine.types import I32
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, Tagger, predicted, without_labels
-from sslbench.experiment.inputs.protocol import unlabeled_text
-from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.inputs.protocol import Sample, unlabeled_text
 from sslbench.experiment.metrics import Alternatives, Coverage, Scores, coverage, score
 
 

@@ -9,8 +9,7 @@ from sslbench.experiment.context.checkpoints import Checkpoints, checkpoint_fold
 from sslbench.experiment.context.context import RunContext, cpu_seconds
 from sslbench.experiment.data import DataHome
 from sslbench.experiment.inputs.problem import DecodedTagger, Problem
-from sslbench.experiment.inputs.protocol import no_text
-from sslbench.experiment.inputs.sample import Sample
+from sslbench.experiment.inputs.protocol import Sample, no_text
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.run.fitting import Fitted, LocalMethod, RunMethod, Training
 from sslbench.plugins import Registry

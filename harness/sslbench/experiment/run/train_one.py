@@ -12,10 +12,9 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.inputs.sample import Sample
-from sslbench.experiment.planning.loading import load_dataset
+from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.planning.plan import plan
-from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.planning.task import RunTask, load_dataset
 from sslbench.experiment.request.request import TrainRequest
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.experiment.run.saved import SavedTagger, save_tagger, training_corpus

@@ -8,12 +8,11 @@ import msgspec
 
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, Tagger
-from sslbench.experiment.inputs.sample import Sample
-from sslbench.experiment.planning.loading import data_fingerprint, load_dataset
+from sslbench.experiment.inputs.protocol import Sample
+from sslbench.experiment.planning.task import data_fingerprint, load_dataset
 from sslbench.experiment.run.fitting import Fitted, Training
 from sslbench.experiment.run.session import Session
-from sslbench.experiment.run.trials import tune, tuning_warnings
-from sslbench.experiment.run.tune import Tuning
+from sslbench.experiment.run.tuning import Tuning, tune, tuning_warnings
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,41 @@
-"""What the processes of runs find imported. Imports nothing heavy itself."""
+"""How the processes of runs begin: the number of threads, and what they find imported.
+
+Imports nothing heavy itself: libraries read the number of threads when they are imported.
+"""
 
 from __future__ import annotations
 
 import gc
+import os
+import sys
 from collections.abc import Iterable
 from importlib import import_module
 
-from sslbench.experiment.execute.threads import use_threads
+from sslbench.engine.compilation.threads import set_number_of_threads
 from sslbench.plugins import Registry
 from sslbench.plugins.registered import built_in_plugins
 from sslbench.processes.fork_server import ForkServer, import_modules, may_fork
+
+# BLAS gets one thread, since its threads change the order of sums. The kernels of numba sum in a
+# fixed order.
+_BLAS_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """Environment variables of a process whose kernels may use this many threads."""
+    return {"NUMBA_NUM_THREADS": str(threads), **dict.fromkeys(_BLAS_VARIABLES, "1")}
+
+
+def use_threads(threads: int | None) -> int:
+    """Set the number of threads of this process and return it; None = all cores.
+
+    Variables have no effect on libraries that are already imported.
+    """
+    threads = threads or os.cpu_count() or 1
+    if "numba" not in sys.modules:
+        os.environ.update(thread_variables(threads))
+    set_number_of_threads(threads)
+    return threads
 
 
 def early_server(threads: int, names: Iterable[tuple[str, str]]) -> ForkServer | None:

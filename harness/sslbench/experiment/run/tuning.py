@@ -1,0 +1,324 @@
+"""Search for the parameters with the best score on development data.
+
+The first trial is the method's default, so that tuning never ends below it on development data. The
+others are stratified random points: in all of the space until half of the budget is spent, then in
+a shrinking box around the best. The positions are drawn for each parameter by its name and the seed
+of the protocol: before the box, trial k has the same value of a shared parameter for every method,
+and in the box the same distance from that method's best.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from itertools import count
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I64
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.inputs.protocol import Sample
+from sslbench.experiment.metrics import Alternatives, SentenceCounts, metrics_from_counts
+from sslbench.experiment.planning.description import MethodDescription
+from sslbench.experiment.planning.space import SearchAxis, edge_warning
+from sslbench.experiment.records.record import ProtocolSpec, Trial, TuningSpent, content_id
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.run.fitting import MethodEndedError, Training
+from sslbench.experiment.run.scoring import predict, score_labels
+from sslbench.experiment.run.session import Session
+
+#: separates the candidates of tuning from the other random numbers of a seed
+TUNE_STREAM = 0x74756E65
+#: trials before the search turns to the neighborhood of the best one
+LEAST_EXPLORED = 4
+#: points that are drawn in a row without a new one among them, before the search ends
+STALE = 1000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most trials and CPU seconds; None = no limit. The default is tried in any case."""
+
+    trials: int | None
+    cpu_s: float | None = None
+
+    def share(self, trials: Sequence[Trial]) -> float:
+        """The part that trials have used, at least 0; 1 or more when no further one may start."""
+        if not trials:
+            return 0.0
+        by_number = len(trials) / self.trials if self.trials else 0.0
+        by_cpu = sum(trial.cpu_s for trial in trials) / self.cpu_s if self.cpu_s else 0.0
+        return max(by_number, by_cpu)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a search found. axes: that were searched; trials: in order, the default first."""
+
+    axes: tuple[SearchAxis, ...] = ()
+    trials: list[Trial] = field(default_factory=list)
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The parameters of the best trial, of equal ones the first; {} without trials."""
+        # max() returns the first of equals
+        return dict(max(self.trials, key=_score).params) if self.trials else {}
+
+    def spent(self, *, asked: bool) -> TuningSpent:
+        """For the record. asked: there was a budget."""
+        if not self.trials:
+            return TuningSpent("untuned" if asked else "off")
+        return TuningSpent(
+            status="tuned",
+            searched=[axis.param for axis in self.axes],
+            trials=len(self.trials),
+            cpu_s=sum(trial.cpu_s for trial in self.trials),
+            seconds=sum(trial.seconds for trial in self.trials),
+        )
+
+
+Evaluate = Callable[[Mapping[str, Any]], Trial]
+
+
+def search(
+    axes: Sequence[SearchAxis],
+    default: Mapping[str, Any],
+    budget: Budget,
+    seed: int,
+    evaluate: Evaluate,
+) -> Tuning:
+    """Try the default, then candidates until the budget is spent or all candidates were tried.
+
+    Parameters
+    ----------
+    default: a value for each axis.
+    seed: of the protocol.
+    evaluate: trains with these values and scores.
+
+    Raises
+    ------
+    RuntimeError: all trials failed.
+    """
+    candidates = _Candidates(axes, default, seed)
+    tuning = Tuning(tuple(axes))
+    params: dict[str, Any] | None = dict(default)
+    while params is not None:
+        tuning.trials.append(evaluate(params))
+        share = budget.share(tuning.trials)
+        if share >= 1:
+            break
+        refine = share >= 0.5 and len(tuning.trials) >= LEAST_EXPLORED
+        params = candidates.next(tuning.best if refine else None, 0.5 ** (2 * share))
+    if all(trial.score is None for trial in tuning.trials):
+        raise RuntimeError(f"every tuning trial failed; the last one: {tuning.trials[-1].error}")
+    return tuning
+
+
+class _Candidates:
+    """Points of the space, none of them twice."""
+
+    def __init__(self, axes: Sequence[SearchAxis], default: Mapping[str, Any], seed: int) -> None:
+        self.axes = axes
+        self.seen = {repr(dict(default))}
+        self.streams = [positions(axis.param, seed) for axis in axes]
+
+    def next(self, center: Mapping[str, Any] | None, width: float) -> dict[str, Any] | None:
+        """A new point; None when there seems to be no other.
+
+        center: where to search, in a box of this width (of 1 in each direction); None: everywhere.
+        """
+        for _ in range(STALE):
+            drawn = [next(stream) for stream in self.streams]
+            points = [drawn]
+            if center is not None:  # where the box has no new point, the space may have one
+                points.insert(0, self._near(center, drawn, width))
+            for point in points:
+                params = {axis.param: axis.at(u) for axis, u in zip(self.axes, point, strict=True)}
+                if repr(params) not in self.seen:
+                    self.seen.add(repr(params))
+                    return params
+        return None
+
+    def _near(self, center: Mapping[str, Any], drawn: list[float], width: float) -> list[float]:
+        middle = [axis.position(center[axis.param]) for axis in self.axes]
+        return [_unit(m + width * (u - 0.5)) for m, u in zip(middle, drawn, strict=True)]
+
+
+def _unit(position: float) -> float:
+    return min(max(position, 0.0), 1.0)
+
+
+def positions(param: str, seed: int) -> Iterator[float]:
+    """Positions of a parameter's candidates in [0, 1): of the first 2^k, one in each 2^-k.
+
+    The strata are visited in an order of the parameter's own, so that the joint candidates of
+    several parameters are spread too (progressive stratified samples: Christensen, Kensler &
+    Kilpatrick 2018, section 4, in one dimension).
+    """
+    name = int.from_bytes(sha256(param.encode()).digest()[:8], "little")
+    rng = np.random.default_rng([seed, TUNE_STREAM, name])
+    filled: list[float] = []
+    for level in count():
+        strata = 2**level
+        taken = {int(u * strata) for u in filled}
+        free = [stratum for stratum in range(strata) if stratum not in taken]
+        fresh = [(free[i] + rng.random()) / strata for i in rng.permutation(len(free))]
+        yield from fresh
+        filled += fresh
+
+
+def _score(trial: Trial) -> float:
+    return -math.inf if trial.score is None or math.isnan(trial.score) else trial.score
+
+
+UNTUNED = "untuned: the method has nothing to search"
+
+
+def tune(session: Session, sample: Sample) -> Tuning:
+    """Tune the parameters that the user has not set; no trials without a budget or a space."""
+    protocol = sample.spec.protocol
+    if not protocol.tuned or not session.method.description.axes:
+        return Tuning()
+    method, budget = session.method.description, Budget(protocol.tune or None, protocol.tune_cpu)
+    trials = Trials(session, sample)
+    return search(method.axes, method.defaults, budget, protocol.seed, trials)
+
+
+def tuning_warnings(
+    protocol: ProtocolSpec, method: MethodDescription, tuning: Tuning
+) -> tuple[str, ...]:
+    """Lines on a method that was not tuned, and on choices at an edge of the space."""
+    if protocol.tuned and not tuning.trials:
+        return (UNTUNED,)
+    if not tuning.axes:
+        return ()
+    best, ends = tuning.best, method.ends
+    lines = [edge_warning(axis, best[axis.param], ends[axis.param]) for axis in tuning.axes]
+    return tuple(line for line in lines if line is not None)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Sentences to train on, and those on which the tagger is scored.
+
+    sentences: int64[n] of train.  held_out: with labels.  alternatives: spans accepted in it.
+    """
+
+    sentences: I64
+    held_out: Corpus
+    alternatives: Alternatives | None
+
+
+def tuning_parts(sample: Sample) -> list[Part]:
+    """All labeled sentences and the development split, or the folds of the labeled sentences."""
+    dataset, drawn = sample.dataset, sample.drawn
+    if drawn.dev_source == "own":
+        return [Part(drawn.labeled, dataset.splits["dev"], dataset.alternatives.get("dev"))]
+    train, spans = dataset.splits["train"], dataset.alternatives.get("train")
+    return [
+        Part(
+            sentences,
+            train.select(held_out),
+            None if spans is None else spans.select(train.offsets, held_out),
+        )
+        for sentences, held_out in drawn.folds
+    ]
+
+
+def _pooled(counts: list[SentenceCounts]) -> SentenceCounts:
+    """The counts of the sentences of all parts."""
+    lists = [part.to_lists() for part in counts]
+    return SentenceCounts.from_lists(
+        {name: np.concatenate([part[name] for part in lists]).tolist() for name in lists[0]}
+    )
+
+
+class Trials:
+    """Runs trials, or reads them from the store if they have been run before.
+
+    A trial trains once where the dataset has development sentences, else once for each fold of the
+    labeled ones; its score is that of the pooled counts.
+    """
+
+    def __init__(self, session: Session, sample: Sample) -> None:
+        self.session = session
+        self.sample = sample
+        folder = session.task.store
+        self.store = None if folder is None else Store(folder)
+        self.parts = tuning_parts(sample)
+        self.code = session.task.code
+        self._problems: dict[int, Problem] = {}
+        self._first = True
+
+    def __call__(self, params: Mapping[str, Any]) -> Trial:
+        """Train with these values of the parameters that are searched, and score."""
+        trial_id = self._identity(params)
+        trial = self.store.load_trial(trial_id) if self.store else None
+        if trial is None:
+            trial = self._run(dict(params))
+            if self.store and trial.error is None:  # failures are not stored
+                self.store.save_trial(trial_id, trial)
+        else:
+            # What the run would have cost without the store.
+            timing = self.session.clock.timing
+            timing["tune_stored"] = timing.get("tune_stored", 0.0) + trial.seconds
+        return trial
+
+    def _identity(self, params: Mapping[str, Any]) -> str:
+        spec = self.sample.spec
+        # No trial depends on the budget.
+        own = msgspec.structs.replace(
+            spec,
+            params={**spec.params, **params},
+            protocol=spec.protocol.without_tuning(),
+            search="",
+        )
+        return content_id({"trial": own, "code": self.code, "folds": len(self.parts)})
+
+    def _run(self, params: dict[str, Any]) -> Trial:
+        session, metric = self.session, self.sample.dataset.metric
+        began, cpu = time.perf_counter(), session.cpu_seconds()
+        text = " ".join(f"{key}={value}" for key, value in params.items())
+        session.clock.progress(f"trial: {self.sample.spec.method} {text}")
+        result, error = None, None
+        try:
+            counts = [self._counts(number, params) for number in range(len(self.parts))]
+            result = metrics_from_counts(_pooled(counts))[metric]
+        except MethodEndedError:
+            raise  # there can be no further trial
+        except Exception as failure:  # training may fail at the ends of a space
+            if self._first and isinstance(failure, UserError):
+                raise  # the default is refused: the data, or what the user set, are at fault
+            error = f"{type(failure).__name__}: {failure}"
+        self._first = False
+        return Trial(
+            params=params,
+            metric=metric,
+            score=result,
+            seconds=time.perf_counter() - began,
+            cpu_s=session.cpu_seconds() - cpu,
+            error=error,
+        )
+
+    def _counts(self, number: int, params: Mapping[str, Any]) -> SentenceCounts:
+        session, part = self.session, self.parts[number]
+        if number not in self._problems:
+            self._problems[number] = session.problem(self.sample, part.sentences)
+        training = Training(self._problems[number], params)
+        tagger = session.fit(training, session.context(self.sample.spec.protocol.seed)).tagger
+        codes, data = predict(tagger, part.held_out), self.sample.dataset
+        return score_labels(
+            data.task,
+            data.encoding,
+            part.held_out,
+            tagger,
+            codes,
+            alternatives=part.alternatives,
+        ).counts
