@@ -55,7 +55,7 @@ def own_files(store: Store) -> list[str]:
 
 def loaded(store: Store) -> dict[str, bytes]:
     """All records of a store in full."""
-    ids = {*own_files(store), *store.catalog.packed_ids()}
+    ids = {*own_files(store), *store.packed_ids()}
     return texts([record for run_id in ids if (record := store.load(run_id)) is not None])
 
 
@@ -198,7 +198,7 @@ def test_two_processes_pack_at_once(store: Store, whole: dict[str, bytes]) -> No
     assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0]
     assert own_files(store) == []
     assert loaded(store) == whole
-    packed = [run_id for segment in store.catalog.segments() for run_id in segment.places]
+    packed = [run_id for segment in store.segments() for run_id in segment.places]
     assert len(packed) == len(whole)  # none twice
 
 

@@ -139,8 +139,9 @@ def test_digests_are_remembered_until_the_file_changes(
 def test_a_damaged_memory_is_ignored(home: DataHome, memory: str) -> None:
     file = remote()
     put(home, file, CONTENT)
-    home.cache.mkdir(parents=True)
-    (home.cache / "sha256.json").write_text(memory)
+    home.path(file)
+    (stored,) = (home.cache / "sha256").iterdir()
+    stored.write_text(memory)
     assert home.path(file).is_file()
 
 

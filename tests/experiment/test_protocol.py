@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 
 from sslbench.engine.corpus import ChainedShards, Column, Corpus, CorpusShards, Shards, Vocabulary
 from sslbench.engine.errors import UserError
+from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.problem import Problem, labeled_part, relabeled, without_labels
 from sslbench.experiment.inputs.protocol import (
     Sample,
     draw,
+    draw_order,
     folds,
     labeled_size,
     resolve_text,
     rest_of_train,
-    sample,
     unlabeled_text,
 )
 from sslbench.experiment.records.record import ProtocolSpec
@@ -37,6 +38,12 @@ from support.run_fakes import task, toy_splits
 
 def dataset(**options: bool) -> Dataset:
     return Dataset("toy", "tagging", "accuracy", None, toy_splits(**options))
+
+
+def sample(n_train: int, n_labeled: int, seed: int) -> tuple[I64, I64]:
+    """The labeled sentences and the others, ascending."""
+    order = draw_order(n_train, seed)
+    return np.sort(order[:n_labeled]), np.sort(order[n_labeled:])
 
 
 @given(st.integers(2, 300), st.integers(0, 2**31), st.data())

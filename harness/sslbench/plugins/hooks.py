@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from importlib.metadata import Distribution, distributions
+from importlib.metadata import distributions
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -88,7 +88,9 @@ def find_entry_points(group: str) -> tuple[list[EntryPoint], list[Unreadable]]:
         except Exception:  # damaged metadata, perhaps of an unrelated package
             continue
         try:
-            entries += _of_group(distribution, group)
+            name, version = distribution.name, distribution.version or ""
+            found = distribution.entry_points.select(group=group)
+            entries += [EntryPoint(each.name, each.value, name, version) for each in found]
         except Exception as problem:
             message = f"{_FILE} cannot be read: {described(problem)}"
             unreadable.append(Unreadable(distribution.name, message))
@@ -103,12 +105,6 @@ def canonical(name: str) -> str:
 def is_built_in(distribution: str) -> bool:
     """Whether this is the name of sslbench's own distribution."""
     return canonical(distribution) == "sslbench"
-
-
-def _of_group(distribution: Distribution, group: str) -> list[EntryPoint]:
-    found = distribution.entry_points.select(group=group)
-    name, version = distribution.name, distribution.version
-    return [EntryPoint(each.name, each.value, name, version or "") for each in found]
 
 
 GROUP = "sslbench"
@@ -130,42 +126,20 @@ hookimpl = pluggy.HookimplMarker(GROUP)
 class Hooks:
     """The hooks that a plugin module may implement, each returning a list of registrations."""
 
-    @hookspec
-    def sslbench_datasets(self) -> list[DatasetInfo]:
-        """Return the datasets of this plugin."""
+
+for _kind in KINDS:
+
+    def _specification() -> list[Registration]:
         raise NotImplementedError
 
-    @hookspec
-    def sslbench_featurizers(self) -> list[FeaturizerInfo]:
-        """Return the featurizers of this plugin."""
-        raise NotImplementedError
-
-    @hookspec
-    def sslbench_models(self) -> list[ModelInfo]:
-        """Return the models of this plugin."""
-        raise NotImplementedError
-
-    @hookspec
-    def sslbench_methods(self) -> list[MethodInfo]:
-        """Return the methods of this plugin."""
-        raise NotImplementedError
-
-    @hookspec
-    def sslbench_similarities(self) -> list[SimilarityInfo]:
-        """Return the similarities of graph vertices of this plugin."""
-        raise NotImplementedError
-
-    @hookspec
-    def sslbench_text_features(self) -> list[TextFeaturesInfo]:
-        """Return the features learned from unlabeled text of this plugin."""
-        raise NotImplementedError
+    setattr(Hooks, f"{GROUP}_{_kind}", hookspec(_specification))
 
 
 @dataclass
 class PluginContents:
     """What one plugin registers, as pairs of kind and registration, and its errors.
 
-    traceback: of its first exception, "" if there is none.
+    traceback: that of its first exception; "" = there is none.
     """
 
     registrations: list[tuple[str, Registration]] = field(default_factory=list)

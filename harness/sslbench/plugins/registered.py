@@ -143,11 +143,10 @@ class Registry:
 
     def built_in_targets(self, names: Iterable[tuple[str, str]]) -> list[str]:
         """Return the targets of these (kind, name) pairs, those of sslbench's own plugins only."""
-        found = [(self.origins.get(pair), self.of_kind(pair[0]).get(pair[1])) for pair in names]
         return [
-            info.target
-            for origin, info in found
-            if origin is not None and info is not None and is_built_in(origin.distribution)
+            self.of_kind(kind)[name].target
+            for kind, name in names
+            if (origin := self.origins.get((kind, name))) and is_built_in(origin.distribution)
         ]
 
     def add(self, kind: str, info: Registration, origin: Origin) -> str | None:
@@ -219,16 +218,12 @@ def load_plugins(entries: Iterable[EntryPoint], blocked: frozenset[str] = frozen
     blocked: canonical names of entry points or distributions to leave out.
     """
     plugins = Registry()
-    for entry in sorted(entries, key=_order):
+    for entry in sorted(entries, key=lambda entry: (not entry.is_built_in, entry)):
         if {canonical(entry.name), canonical(entry.distribution)} & blocked:
             plugins.blocked.append(Origin(entry.name, entry.distribution, entry.version))
         else:
             plugins.read(entry)
     return plugins
-
-
-def _order(entry: EntryPoint) -> tuple[bool, EntryPoint]:
-    return not entry.is_built_in, entry
 
 
 def _blocked_names() -> frozenset[str]:

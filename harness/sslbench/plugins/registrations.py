@@ -49,26 +49,21 @@ def load_target(target: str, what: str) -> Any:
     return loaded
 
 
-def _check_texts(registration: object) -> None:
-    """Raise TypeError or ValueError if a field declared ``str`` is no text, or a very long one."""
+def _check_fields(registration: object) -> None:
+    """Raise TypeError or ValueError if a text or a tuple is none, or a text is very long."""
     where = type(registration).__name__
     for field in fields(registration):  # type: ignore[arg-type]
-        value = getattr(registration, field.name)
-        if field.type != "str":
-            continue
-        if not isinstance(value, str):
-            raise TypeError(f"{where}: {field.name} must be a str, not {type(value).__name__}")
-        if len(value) > LONGEST_TEXT:
-            raise ValueError(f"{where}: {field.name} has more than {LONGEST_TEXT:,} characters")
-
-
-def _check_text_tuple(registration: object, field: str, kind: type = str) -> None:
-    """Raise TypeError if a field is no tuple of this kind."""
-    value = getattr(registration, field)
-    if not isinstance(value, tuple) or not all(isinstance(item, kind) for item in value):
-        raise TypeError(
-            f"{type(registration).__name__}: {field} must be a tuple of {kind.__name__}"
-        )
+        value, declared = getattr(registration, field.name), str(field.type)
+        if declared == "str":
+            if not isinstance(value, str):
+                raise TypeError(f"{where}: {field.name} must be a str, not {type(value).__name__}")
+            if len(value) > LONGEST_TEXT:
+                message = f"{where}: {field.name} has more than {LONGEST_TEXT:,} characters"
+                raise ValueError(message)
+        elif declared.startswith("tuple") and field.name != "tasks":
+            kind = RemoteFile if "RemoteFile" in declared else str
+            if not isinstance(value, tuple) or not all(isinstance(each, kind) for each in value):
+                raise TypeError(f"{where}: {field.name} must be a tuple of {kind.__name__}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +90,7 @@ class Registration:
 
     def __post_init__(self) -> None:
         """TypeError or ValueError for a wrong field."""
-        _check_texts(self)
+        _check_fields(self)
         if not _NAME.fullmatch(self.name):
             raise ValueError(f"{type(self).__name__}: {self.name!r} is not a usable name")
         if not _TARGET.fullmatch(self.target):
@@ -145,8 +140,7 @@ class RemoteFile:
 
     def __post_init__(self) -> None:
         """TypeError or ValueError for a wrong field."""
-        _check_texts(self)
-        _check_text_tuple(self, "urls")
+        _check_fields(self)
         if {"", ".", ".."} & set(self.path.split("/")) or "\\" in self.path or ":" in self.path:
             # No registration may write outside the data home.
             raise ValueError(f"RemoteFile: {self.path!r} is not a path below the data home")
@@ -195,7 +189,6 @@ class DatasetInfo(Registration):
     def __post_init__(self) -> None:
         """TypeError or ValueError for a wrong field."""
         super().__post_init__()
-        _check_text_tuple(self, "files", RemoteFile)
         _check_tasks(self, (self.task,))
 
 
@@ -217,7 +210,6 @@ class FeaturizerInfo(Registration):
     def __post_init__(self) -> None:
         """TypeError or ValueError for a wrong field."""
         super().__post_init__()
-        _check_text_tuple(self, "columns")
         _check_tasks(self, self.tasks)
 
 
@@ -255,8 +247,6 @@ class MethodInfo(Registration):
     def __post_init__(self) -> None:
         """TypeError or ValueError for a wrong field."""
         super().__post_init__()
-        _check_text_tuple(self, "models")
-        _check_text_tuple(self, "needs")
         _check_tasks(self, self.tasks)
         if not 0 < self.cost < math.inf:
             raise ValueError(f"{type(self).__name__}: cost must be a number above 0")

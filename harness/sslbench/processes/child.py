@@ -18,101 +18,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from sslbench.engine.errors import UserError, described
 
 if TYPE_CHECKING:
-    import psutil
-
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-
-
-def signal_at_end_of_parent(number: int) -> None:
-    """Have this signal sent to this process when the thread that started it ends (Linux)."""
-    _prctl(_PR_SET_PDEATHSIG, number)
-
-
-def adopt_orphans() -> None:
-    """Become the parent of processes that a descendant leaves when it ends (Linux)."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def _prctl(option: int, value: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value)
-
-
-def process_of(pid: int) -> psutil.Process | None:
-    """Return the process of this number, not to be mistaken for a later one; None if it ended."""
     import psutil  # 20 ms, which most commands do not need
-
-    with suppress(psutil.Error):
-        return psutil.Process(pid)
-    return None
-
-
-def descendants(process: psutil.Process | None) -> set[psutil.Process]:
-    """Return all that a process has started, and its adopted orphans; none if it has ended."""
-    import psutil
-
-    with suppress(psutil.Error):
-        return set() if process is None else set(process.children(recursive=True))
-    return set()
-
-
-def my_descendants() -> set[psutil.Process]:
-    """Return all that this process has started, and its adopted orphans."""
-    return descendants(process_of(os.getpid()))
-
-
-def resident_memory(process: psutil.Process | None) -> int:
-    """Return the resident bytes of a process, 0 if it has ended."""
-    import psutil
-
-    with suppress(psutil.Error):
-        return 0 if process is None else int(process.memory_info().rss)
-    return 0
-
-
-def kill(processes: Iterable[psutil.Process | None]) -> None:
-    """Kill those that are still there."""
-    import psutil
-
-    for process in processes:
-        with suppress(psutil.Error):
-            if process is not None:
-                process.kill()
-
-
-def kill_group(pid: int) -> None:
-    """Kill the process group of this number, where there are groups; 0 = that of this process."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-
-
-def limit_memory(most: int) -> None:
-    """Make allocations beyond this many bytes fail, in this process and those that it starts."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
-def exit_message(exitcode: int | None) -> str:
-    """Return how a process ended, in one line. exitcode: see `Child.exit_code`."""
-    if exitcode is None or exitcode >= 0:
-        return f"the process ended without a result (exit status {exitcode})"
-    number = -exitcode
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    hint = "; out of memory?" if name == "SIGKILL" else ""
-    return f"the process was killed by {name}{hint}"
-
 
 #: whether a fork is safe here; elsewhere each child is a new interpreter
 FORKS = sys.platform == "linux"
 _MOST_BYTES = 2**24  # of the answer of `call_apart`
 _END_SECONDS = 2.0  # for a process that has closed its connection
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 Body = Callable[..., None]
 Call = Callable[..., bytes]
@@ -146,8 +58,7 @@ class Child:
         # The sentinel is the end of a pipe, which a process may close before it ends.
         self.ended: Any = sentinel if sys.platform != "linux" else os.pidfd_open(pid)
         self.peak = 0
-        self._process = process_of(pid)
-        self._started: set[Any] = set()
+        self._processes = with_descendants(pid)
         self._code: list[int | None] = []
 
     def result(self, most: int, seconds: float | None = None) -> bytes:
@@ -182,8 +93,13 @@ class Child:
 
     def memory(self) -> int:
         """Return the resident bytes of the process and of all that it has started."""
-        self._started |= descendants(self._process)
-        used = sum(map(resident_memory, (self._process, *self._started)))
+        import psutil
+
+        self._look()
+        used = 0
+        for process in self._processes:
+            with suppress(psutil.Error):
+                used += process.memory_info().rss
         self.peak = max(self.peak, used)
         return used
 
@@ -194,11 +110,16 @@ class Child:
         return self._code[0]
 
     def kill(self) -> None:
-        """Kill the process, its group, and all that it is known to have started."""
-        self._started |= descendants(self._process)
-        if not self._code:  # else its number may be another process's
+        """Kill the process, its group, and all that it was seen to start."""
+        self._look()
+        if not self._code:
             kill_group(self.pid)
-        kill((self._process, *self._started))
+        kill(self._processes)
+
+    def _look(self) -> None:
+        """Note what the process has started; after its end its number may be another one's."""
+        if not self._code:
+            self._processes |= with_descendants(self.pid)
 
     def end(self, seconds: float = 0.0) -> None:
         """Kill the process and all that it has started, wait for its end, close the connection.
@@ -275,6 +196,69 @@ def answer(connection: Connection, call: Call, *arguments: Any) -> None:
         connection.recv_bytes()  # while this process lives, its descendants can be found
 
 
+def with_descendants(pid: int) -> set[psutil.Process]:
+    """Return a process, all that it has started, and its adopted orphans; none if it has ended."""
+    import psutil
+
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        return {process, *process.children(recursive=True)}
+    return set()
+
+
+def my_descendants() -> set[psutil.Process]:
+    """Return all that this process has started, and its adopted orphans."""
+    return {process for process in with_descendants(os.getpid()) if process.pid != os.getpid()}
+
+
+def kill(processes: Iterable[psutil.Process]) -> None:
+    """Kill those that are still there."""
+    import psutil
+
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
+
+
+def kill_group(pid: int) -> None:
+    """Kill the process group of this number, where there are groups; 0 = that of this process."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
+
+def limit_memory(most: int) -> None:
+    """Make allocations beyond this many bytes fail, in this process and those that it starts."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def exit_message(exitcode: int | None) -> str:
+    """Return how a process ended, in one line. exitcode: see `Child.exit_code`."""
+    if exitcode is None or exitcode >= 0:
+        return f"the process ended without a result (exit status {exitcode})"
+    number = -exitcode
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    hint = "; out of memory?" if name == "SIGKILL" else ""
+    return f"the process was killed by {name}{hint}"
+
+
+def signal_at_end_of_parent(number: int) -> None:
+    """Have this signal sent to this process when the thread that started it ends (Linux)."""
+    _prctl(_PR_SET_PDEATHSIG, number)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value)
+
+
 def _detach() -> None:
     """Leave session and terminal, read nothing, print to standard error, adopt all orphans."""
     if hasattr(os, "setsid"):
@@ -286,7 +270,7 @@ def _detach() -> None:
         os.close(nothing)
     with suppress(OSError):  # standard error is closed
         _print_to(2)
-    adopt_orphans()
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # adopt what descendants leave when they end
 
 
 def end_with(parent: int) -> None:
@@ -347,10 +331,9 @@ def _flush() -> None:
             stream.flush()
 
 
-def _joined(process: Any) -> int | None:
+def _joined(process: Any) -> Any:
     process.join()
-    code: int | None = process.exitcode
-    return code
+    return process.exitcode
 
 
 @contextmanager

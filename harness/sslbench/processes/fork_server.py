@@ -88,11 +88,10 @@ def _asked(server: Child, request: int | tuple[str, ...], theirs: Connection | N
         raise OSError("the process that starts others has ended") from error
 
 
-def _exit_code(server: Child, pid: int) -> int | None:
-    code: int | None = None
+def _exit_code(server: Child, pid: int) -> Any:
     with suppress(OSError):
-        code = _asked(server, pid)
-    return code
+        return _asked(server, pid)
+    return None
 
 
 def may_fork() -> bool:

@@ -6,12 +6,11 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
 from sslbench.engine.errors import UserError
-from sslbench.engine.files.atomic import write_atomically
+from sslbench.engine.files import derived
 from sslbench.engine.files.folders import cache_folder, data_folder
 from sslbench.plugins.registrations import RemoteFile
 
@@ -103,15 +102,17 @@ class DataHome:
         """
         try:
             status = path.stat()
-            key, stamp = str(path.resolve()), [status.st_size, status.st_mtime_ns]
-            stored = self._stored_digests().get(key)
-            if not rehash and stored is not None and stored[:2] == stamp:
-                return str(stored[2])
+            stamp = f" {status.st_size} {status.st_mtime_ns}".encode()
+            key = os.fsencode(path.resolve()) + stamp
+            stored = self.cache / "sha256" / hashlib.sha256(key).hexdigest()[:32]
+            known = None if rehash else derived.find(stored, key)
+            if known is not None:
+                return known.decode()
             with path.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as problem:
             raise UserError(f"cannot be read: {problem.strerror}", file=path) from problem
-        self._store_digest(key, [*stamp, digest])
+        derived.keep(stored, key, digest.encode())
         return digest
 
     def derived(self, kind: str, key: Mapping[str, object]) -> Path:
@@ -122,24 +123,3 @@ class DataHome:
         """
         text = json.dumps(key, sort_keys=True, ensure_ascii=True)
         return self.cache / kind / hashlib.sha256(text.encode()).hexdigest()[:32]
-
-    @property
-    def _digest_file(self) -> Path:
-        return self.cache / "sha256.json"
-
-    def _stored_digests(self) -> dict[str, list[int | str]]:
-        """Path -> [size, modification time in ns, sha256]; {} if the file is missing or damaged."""
-        try:
-            entries = json.loads(self._digest_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        if not isinstance(entries, dict):
-            return {}
-        return {k: v for k, v in entries.items() if isinstance(v, list) and len(v) == 3}
-
-    def _store_digest(self, key: str, entry: list[int | str]) -> None:
-        """Store a digest. No lock: an entry lost to a concurrent writer costs one more hashing."""
-        entries = {**self._stored_digests(), key: entry}
-        data = json.dumps(entries, indent=0, sort_keys=True).encode()
-        with suppress(OSError):  # a run goes on without a writable cache
-            write_atomically(self._digest_file, data)

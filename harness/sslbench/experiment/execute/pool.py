@@ -37,9 +37,9 @@ _MOST_BYTES = 2**31 - 2  # of a record
 OnStart = Callable[[RunTask], None]
 
 
-#: Starts the process that trains the method of a run, in the process of the run, with a folder for
-#: temporary files and the bytes that it may use (None = all). A function of a module, since its name
-#: is sent to other processes.
+#: Starts the process that trains, when called in the process of a run with a folder for temporary
+#: files and the bytes that may be used (None = all). It must be a function of a module, since its
+#: name is sent to other processes.
 StartMethod = Callable[[RunTask, Registry, Path, int | None], RunMethod]
 
 
@@ -72,14 +72,14 @@ def run_all(
     server: starts the processes, with its own environment; None = a new one.
     """
     waiting, running = iter(run_tasks), list[_Run]()
-    limits = Limits(timeout, memory or default_memory(jobs))
+    limits = timeout, memory or default_memory(jobs)
     used = server or ForkServer(import_engine)
     with _environment(threads), contextlib.nullcontext() if server else contextlib.closing(used):
         try:
             while True:
                 while len(running) < jobs and (run_task := next(waiting, None)) is not None:
                     on_start(run_task)
-                    running.append(_Run.start(run_task, start_method, limits, used))
+                    running.append(_Run.start(run_task, start_method, used, *limits))
                 if not running:
                     return
                 ready = wait([run.child.connection for run in running], _POLL_SECONDS)
@@ -101,28 +101,25 @@ def default_memory(jobs: int) -> int:
     return total * 4 // (5 * jobs)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """timeout: seconds, None = no limit.  memory: bytes."""
-
-    timeout: float | None
-    memory: int
-
-
 @dataclass
 class _Run:
-    """A run in its process."""
+    """A run in its process. timeout: seconds, None = no limit.  memory: bytes."""
 
     run_task: RunTask
-    limits: Limits
     child: Child
     temporary: Path
+    timeout: float | None
+    memory: int
     began: float = field(default_factory=time.perf_counter)
     late: bool = False
 
     @staticmethod
     def start(
-        run_task: RunTask, start_method: StartMethod, limits: Limits, server: ForkServer
+        run_task: RunTask,
+        start_method: StartMethod,
+        server: ForkServer,
+        timeout: float | None,
+        memory: int,
     ) -> _Run:
         folder = Path(tempfile.mkdtemp(prefix="sslbench-run-"))
         spec, plugins = run_task.spec, registry()
@@ -133,30 +130,30 @@ class _Run:
             msgspec.msgpack.encode(plugins),
             start_method,
             folder,
-            limits.memory,
+            memory,
             modules=[__name__, start_method.__module__, *modules_of(plugins, names)],
         )
-        return _Run(run_task, limits, child, folder)
+        return _Run(run_task, child, folder, timeout, memory)
 
     def watch(self) -> None:
         """Kill the process and its descendants beyond the limits."""
         if self.child.connection.poll():
             return
-        limit = self.limits.timeout
-        self.late = limit is not None and time.perf_counter() - self.began > limit
-        if self.child.memory() > self.limits.memory or self.late:
+        spent = time.perf_counter() - self.began
+        self.late = self.timeout is not None and spent > self.timeout
+        if self.child.memory() > self.memory or self.late:
             self.child.kill()
 
     def finish(self) -> RunRecord:
         """Return the record of a process that has answered or ended."""
-        limits, peak = self.limits, self.child.peak
+        peak = self.child.peak
         try:
             record = msgspec.json.decode(self.child.result(_MOST_BYTES), type=RunRecord)
         except (ChildError, UserError, msgspec.MsgspecError) as error:
             if self.late:
-                record = self._failed("timeout", f"stopped after {limits.timeout:g} s (--timeout)")
-            elif peak > limits.memory:
-                message = f"stopped at {limits.memory / _MEGA:,.0f} MiB of memory (--memory)"
+                record = self._failed("timeout", f"stopped after {self.timeout:g} s (--timeout)")
+            elif peak > self.memory:
+                message = f"stopped at {self.memory / _MEGA:,.0f} MiB of memory (--memory)"
                 record = self._failed("memory", message)
             else:
                 record = self._failed("process", str(error))

@@ -83,18 +83,11 @@ def labeled_size(labeled: int | str, n_train: int) -> int:
     return labeled
 
 
-def sample(n_train: int, n_labeled: int, seed: int) -> tuple[I64, I64]:
-    """Draw `n_labeled` of `n_train` sentences.
-
-    Returns the drawn sentences and the others, int64 and ascending. The draws of one seed are
-    nested: they are the first entries of one permutation.
-    """
-    order = draw_order(n_train, seed)
-    return np.sort(order[:n_labeled]), np.sort(order[n_labeled:])
-
-
 def draw_order(n_train: int, seed: int) -> I64:
-    """int64[n_train]: the sentences of train in the order in which a seed draws them."""
+    """int64[n_train]: the sentences of train in the order in which a seed draws them.
+
+    The samples of one seed are nested: a sample has the first entries.
+    """
     return np.random.default_rng([seed, SAMPLE_STREAM]).permutation(n_train)
 
 
@@ -126,10 +119,7 @@ def tuning_folds(drawn: I64) -> tuple[Fold, ...]:
 
 def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
     """Draw the labeled sample, and development data from it if the dataset has none."""
-    n_train = dataset.splits["train"].n_sentences
-    n_labeled = labeled_size(protocol.labeled, n_train)
-    order = draw_order(n_train, protocol.seed)
-    return _with_dev(dataset, protocol, np.sort(order[n_labeled:]), order[:n_labeled])
+    return _with_dev(dataset, protocol, *_in_order(dataset, protocol))
 
 
 def fold_draws(dataset: Dataset, protocol: ProtocolSpec) -> list[tuple[Draw, I64]]:
@@ -138,13 +128,10 @@ def fold_draws(dataset: Dataset, protocol: ProtocolSpec) -> list[tuple[Draw, I64
     Returns pairs of a draw and the held-out sentences, int64 and ascending. UserError if the
     labeled sample has fewer sentences than folds.
     """
-    n_train = dataset.splits["train"].n_sentences
-    n_labeled = labeled_size(protocol.labeled, n_train)
-    order = draw_order(n_train, protocol.seed)
-    drawn, hidden = order[:n_labeled], np.sort(order[n_labeled:])
+    drawn, hidden = _in_order(dataset, protocol)
     return [
-        (_with_dev(dataset, protocol, hidden, drawn[train]), np.sort(drawn[held]))
-        for train, held in folds(n_labeled, protocol.folds)
+        (_with_dev(dataset, protocol, drawn[train], hidden), np.sort(drawn[held]))
+        for train, held in folds(len(drawn), protocol.folds)
     ]
 
 
@@ -153,14 +140,19 @@ def folds_in_order(dataset: Dataset, protocol: ProtocolSpec) -> I64:
     return np.concatenate([held_out for _, held_out in fold_draws(dataset, protocol)])
 
 
-def _with_dev(dataset: Dataset, protocol: ProtocolSpec, hidden: I64, drawn: I64) -> Draw:
-    """drawn: int64[n], the labeled sentences in the order of the draw."""
-    labeled = np.sort(drawn)
-    if "dev" in dataset.splits:
-        return Draw(labeled, hidden, "own")
-    if protocol.tuned:
-        return Draw(labeled, hidden, "folds", tuning_folds(drawn))
-    return Draw(labeled, hidden, "none")
+def _in_order(dataset: Dataset, protocol: ProtocolSpec) -> tuple[I64, I64]:
+    """int64: the labeled sentences of train and the others, in the order of the draw."""
+    n_train = dataset.splits["train"].n_sentences
+    order = draw_order(n_train, protocol.seed)
+    n_labeled = labeled_size(protocol.labeled, n_train)
+    return order[:n_labeled], order[n_labeled:]
+
+
+def _with_dev(dataset: Dataset, protocol: ProtocolSpec, drawn: I64, hidden: I64) -> Draw:
+    """drawn, hidden: int64, in the order of the draw."""
+    source: DevSource = "own" if "dev" in dataset.splits else "folds" if protocol.tuned else "none"
+    cut = tuning_folds(drawn) if source == "folds" else ()
+    return Draw(np.sort(drawn), np.sort(hidden), source, cut)
 
 
 def rest_of_train(dataset: Dataset, protocol: ProtocolSpec) -> I64:
@@ -169,14 +161,13 @@ def rest_of_train(dataset: Dataset, protocol: ProtocolSpec) -> I64:
     A cap takes the first ones in the order of the draw: they are random, the same for every method,
     and those of a smaller cap are among those of a larger one.
     """
-    train = dataset.splits["train"]
-    n_labeled = labeled_size(protocol.labeled, train.n_sentences)
-    rest = draw_order(train.n_sentences, protocol.seed)[n_labeled:]
+    _, rest = _in_order(dataset, protocol)
     if protocol.text == "external":
         return rest[:0]
     cap = protocol.unlabeled
     if isinstance(cap, str):
-        cap = int(np.searchsorted(np.cumsum(train.lengths[rest]), _n_tokens(cap), side="right"))
+        lengths = dataset.splits["train"].lengths[rest]
+        cap = int(np.searchsorted(np.cumsum(lengths), _n_tokens(cap), side="right"))
     return np.sort(rest[:cap])
 
 
@@ -205,7 +196,10 @@ def _external_part(dataset: Dataset, protocol: ProtocolSpec, rest: Shards) -> li
     """The external text up to the cap, after the rest of train; [] if the cap is reached there."""
     if dataset.external is None:
         raise UserError(f"dataset {dataset.name} has no external text")
-    external, cap = _external(dataset.name, dataset.external()), protocol.unlabeled
+    external, cap = dataset.external(), protocol.unlabeled
+    first = next(iter(external), None)
+    if first is not None and "label" in first.columns:
+        raise RuntimeError(f"the external text of dataset {dataset.name} has labels")
     if cap is None:
         return [external]
     hidden = rest_of_train(dataset, msgspec.structs.replace(protocol, unlabeled=None))
@@ -218,13 +212,6 @@ def _external_part(dataset: Dataset, protocol: ProtocolSpec, rest: Shards) -> li
 
 def _n_tokens(cap: str) -> int:
     return int(cap.removesuffix("t"))
-
-
-def _external(name: str, shards: Shards) -> Shards:
-    first = next(iter(shards), None)
-    if first is not None and "label" in first.columns:
-        raise RuntimeError(f"the external text of dataset {name} has labels")
-    return shards
 
 
 def no_text(dataset: Dataset) -> Shards:

@@ -109,7 +109,7 @@ def _groups(store: Store, result: Packed) -> Iterator[list[Path]]:
 def _newest_packed(store: Store) -> dict[str, str]:
     """When the newest packed record of each run was made."""
     newest: dict[str, str] = {}
-    for segment in store.catalog.segments():
+    for segment in store.segments():
         for run_id in segment.places:
             newest[run_id] = max(newest.get(run_id, ""), segment.age(run_id)[0])
     return newest
@@ -160,7 +160,7 @@ def _write(store: Store, claims: Claims, blocks: Sequence[bytes], result: Packed
 def _remove_packed(store: Store, claims: Claims, result: Packed) -> None:
     """Remove files whose records are packed: a process was killed before it could."""
     own = {name.removesuffix(RECORD) for name in listed(store.folder, RECORD)}
-    for segment in store.catalog.segments():
+    for segment in store.segments():
         if own & segment.places.keys():
             _remove(store, claims, segment, result)
 

@@ -9,12 +9,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.records.index import DAMAGED, Index, Row, chunks, discard, index_of
+from sslbench.experiment.records.index import (
+    DAMAGED,
+    Content,
+    Index,
+    Row,
+    chunks,
+    discard,
+    index_of,
+)
 from sslbench.experiment.records.packing import DamageError
 from sslbench.experiment.records.predictions import Predictions
 from sslbench.experiment.records.reading import (
@@ -55,39 +63,39 @@ class Catalog:
         self._segments: dict[str, tuple[str, Segment]] = {}
 
     def records(self, run_ids: Collection[str] | None = None) -> list[RunRecord]:
-        """See `Store.records`."""
-        return self._ask(lambda index: [self._record(row) for row in index.rows(run_ids)])
+        """The readable records of these runs, or all, sorted by run id.
+
+        Counts and predictions are read from the files when they are asked for. Warnings name
+        damaged files. UserError if the folder cannot be read; without the folder, there are none.
+        """
+        return self._ask(partial(self._rows, run_ids))
 
     def each(self) -> Iterator[RunRecord]:
-        """See `Store.each`."""
-        run_ids = self._ask(lambda index: index.run_ids())
+        """Yield all of `records`, of which few are in memory at a time."""
+        run_ids = self._ask(Index.run_ids)
         for chunk in chunks(run_ids, _AT_ONCE):
-            yield from self._ask(partial(self._of, chunk), refresh=False)
+            yield from self._ask(partial(self._rows, chunk), refresh=False)
 
-    def _of(self, run_ids: Collection[str], index: Index) -> list[RunRecord]:
-        return [self._record(row) for row in index.rows(run_ids)]
+    def _rows(self, run_ids: Collection[str] | None, index: Index) -> list[RunRecord]:
+        return [from_summary(row.data, partial(self._field, row)) for row in index.rows(run_ids)]
 
     def newest(self, keys: Collection[str], by_text: bool) -> dict[str, RunRecord]:
-        """See `Store.newest`."""
+        """The newest record of each key (see `spec_key`) that has one."""
 
         def answer(index: Index) -> dict[str, RunRecord]:
             run_ids = index.newest(keys, by_text)
-            rows = {row.run_id: row for row in index.rows(run_ids.values())}
-            return {key: self._record(rows[run_id]) for key, run_id in run_ids.items()}
+            records = {record.run_id: record for record in self._rows(run_ids.values(), index)}
+            return {key: records[run_id] for key, run_id in run_ids.items()}
 
         return self._ask(answer)
 
     def training_cpu_s(self, key: str) -> list[float]:
-        """See `Store.training_cpu_s`."""
+        """CPU seconds of a training, of each run with this key (see `cost_keys`)."""
         return self._ask(lambda index: index.training_cpu_s(key), refresh=False)
 
     def has_dev(self, dataset: str) -> bool | None:
-        """See `Store.has_dev`."""
+        """Whether the dataset had a development split in the newest run; None without a run."""
         return self._ask(lambda index: index.has_dev(dataset), refresh=False)
-
-    def has_packed(self, run_id: str) -> bool:
-        """Whether a segment has the run."""
-        return any(run_id in segment.places for segment in self.segments())
 
     def packed_ids(self) -> set[str]:
         """The runs of the segments."""
@@ -107,16 +115,14 @@ class Catalog:
 
     def segments(self) -> list[Segment]:
         """The segments that can be opened, by name."""
-        found = {}
+        before, self._segments = self._segments, {}
         for name, stamp in listed(self.folder / SEGMENTS, SUFFIX).items():
-            known = self._segments.get(name)
             with suppress(OSError):
-                same = known is not None and known[0] == stamp
-                found[name] = (
-                    known if known and same else (stamp, Segment(self.folder / SEGMENTS / name))
-                )
-        self._segments = found
-        return [segment for _, segment in found.values()]
+                read = before.get(name)
+                if read is None or read[0] != stamp:
+                    read = stamp, Segment(self.folder / SEGMENTS / name)
+                self._segments[name] = read
+        return [segment for _, segment in self._segments.values()]
 
     def _ask(self, question: Callable[[Index], T], *, refresh: bool = True) -> T:
         """The answer of the index; a damaged one is made again."""
@@ -145,7 +151,7 @@ class Catalog:
             warnings.warn(f"{self.folder / name}: {line}; ignored", StoreWarning, stacklevel=5)
         return self._index
 
-    def _contents(self, name: str) -> Iterator[tuple[Mapping[str, Any], RunRecord] | str]:
+    def _contents(self, name: str) -> Iterator[Content]:
         """The records of a file as plain values and checked, or a line for what is damaged."""
         path = self.folder / name
         try:
@@ -162,9 +168,6 @@ class Catalog:
         except OSError as error:
             yield error.strerror or str(error)
 
-    def _record(self, row: Row) -> RunRecord:
-        return from_summary(row.data, partial(self._field, row))
-
     def _field(self, row: Row, name: str) -> Mapping[str, Any]:
         """The counts or predictions of a record, from the file that the index has read."""
         with suppress(OSError, DamageError, msgspec.MsgspecError, KeyError):
@@ -178,16 +181,14 @@ class Catalog:
         whole = read_record_file(own) if own.exists() else self.load_packed(row.run_id)
         if whole is None:
             raise UserError(f"the record of run {row.run_id} is gone", file=self.folder)
-        found: Mapping[str, Any] = getattr(whole, name)
-        return found
+        return cast(Mapping[str, Any], getattr(whole, name))
 
     def _own_field(self, row: Row, name: str) -> Mapping[str, Any]:
         with (self.folder / row.name).open("rb") as file:
             if stamp_of(os.fstat(file.fileno())) != row.stamp:
                 raise DamageError("the file has changed")
             fields = msgspec.json.decode(file.read(), type=_Fields)
-        found: Mapping[str, Any] = getattr(fields, name)
-        return found
+        return cast(Mapping[str, Any], getattr(fields, name))
 
     def _segment(self, name: str) -> Segment:
         short = name.rpartition("/")[2]
@@ -196,7 +197,7 @@ class Catalog:
         return self._segments[short][1]
 
 
-def _unpacked(segment: Segment) -> Iterator[tuple[Mapping[str, Any], RunRecord] | str]:
+def _unpacked(segment: Segment) -> Iterator[Content]:
     """All records of a segment, or a line for each that is damaged."""
     yield from segment.problems
     for offset, head in segment.blocks:

@@ -26,25 +26,27 @@ from sslbench.experiment.records.record import RunRecord, spec_key
 from sslbench.experiment.records.summary import summary
 
 NAME = "index.sqlite"
+#: columns of a run that its record gives
+_OF_RECORD = (
+    "run_id TEXT NOT NULL, created TEXT NOT NULL, digest TEXT NOT NULL, key TEXT NOT NULL,"
+    " text_key TEXT NOT NULL, dataset TEXT NOT NULL, has_dev INTEGER, cost0 TEXT NOT NULL,"
+    " cost1 TEXT NOT NULL, cost2 TEXT NOT NULL, cpu_s REAL"
+)
 _SCHEMA = (
     "CREATE TABLE files (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL,"
     " problems TEXT NOT NULL, packed INTEGER NOT NULL)",
-    "CREATE TABLE runs (id INTEGER PRIMARY KEY, run_id TEXT NOT NULL, file INTEGER NOT NULL,"
-    " best INTEGER NOT NULL, packed INTEGER NOT NULL, created TEXT NOT NULL, digest TEXT NOT NULL,"
-    " key TEXT NOT NULL, text_key TEXT NOT NULL, dataset TEXT NOT NULL, has_dev INTEGER,"
-    " cost0 TEXT NOT NULL, cost1 TEXT NOT NULL, cost2 TEXT NOT NULL, cpu_s REAL)",
+    "CREATE TABLE runs (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, best INTEGER NOT NULL,"
+    f" packed INTEGER NOT NULL, {_OF_RECORD})",
     "CREATE TABLE summaries (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL, data BLOB NOT NULL)",
     "CREATE INDEX by_run ON runs (run_id, packed, created, digest, best)",
     "CREATE INDEX by_file ON runs (file)",
     "CREATE INDEX by_key ON runs (key, best, created, run_id)",
     "CREATE INDEX by_text_key ON runs (text_key, best, created, run_id)",
     "CREATE INDEX by_dataset ON runs (dataset, created, best, has_dev)",
-    "CREATE INDEX by_cost0 ON runs (cost0, best, cpu_s)",
-    "CREATE INDEX by_cost1 ON runs (cost1, best, cpu_s)",
-    "CREATE INDEX by_cost2 ON runs (cost2, best, cpu_s)",
+    *(f"CREATE INDEX by_cost{i} ON runs (cost{i}, best, cpu_s)" for i in range(3)),
 )
 #: in the header of the file: "sslb", and the version of what is in it
-_APPLICATION, _VERSION = 0x73736C62, 1
+_PRAGMAS = {"application_id": 0x73736C62, "user_version": 2}
 _WAIT_SECONDS = 60.0
 #: a file that was changed so shortly before it was read may change again within the same tick
 _SETTLED_NS = 10**9
@@ -53,13 +55,17 @@ _NAMES = 500  # of a query
 #: errors of an index that is damaged (sqlite3.OperationalError: or cannot be written)
 DAMAGED = (sqlite3.DatabaseError, DamageError, UnicodeError)
 
-Read = Callable[[str], Iterable[tuple[Mapping[str, Any], RunRecord] | str]]
+#: a record as plain values and checked, or a line on one that is damaged
+Content = tuple[Mapping[str, Any], RunRecord] | str
+Read = Callable[[str], Iterable[Content]]
+#: the values of `_OF_RECORD` and the summary of a record
+_Entry = tuple[tuple[str | float | None, ...], bytes]
 
 
 class Row(NamedTuple):
-    """A record as the index has it.
+    """A record in the index.
 
-    name, stamp: of its file, relative to the store.  data: see `summary`.
+    name: path of its file, relative to the store.  stamp: that of this file.  data: see `summary`.
     """
 
     run_id: str
@@ -71,8 +77,7 @@ class Row(NamedTuple):
 def index_of(folder: Path, stamps: Mapping[str, str], read: Read) -> Index:
     """The index of a store, with its files as they are now.
 
-    stamps: of the files by name, relative to the folder.  read: the records of a file, as plain
-    values and checked; a line for each that is damaged.
+    stamps: stamps of the files by name, relative to the folder.  read: gives the contents of a file.
     """
     for path in _places(folder) if stamps else ():
         for _ in range(2):
@@ -141,10 +146,10 @@ class Index:
                 if not self._schema():
                     for statement in _SCHEMA:
                         self._base.execute(statement)
-                    self._base.execute(f"PRAGMA application_id = {_APPLICATION}")
-                    self._base.execute(f"PRAGMA user_version = {_VERSION}")
-        ids = [self._base.execute(f"PRAGMA {name}").fetchone()[0] for name in _PRAGMAS]
-        if self._schema() != list(_SCHEMA) or ids != [_APPLICATION, _VERSION]:
+                    for name, value in _PRAGMAS.items():
+                        self._base.execute(f"PRAGMA {name} = {value}")
+        values = {n: self._base.execute(f"PRAGMA {n}").fetchone()[0] for n in _PRAGMAS}
+        if self._schema() != list(_SCHEMA) or values != _PRAGMAS:
             raise sqlite3.DatabaseError("another index")
 
     def _look(self) -> None:
@@ -158,8 +163,10 @@ class Index:
             self._looked = True
 
     def _schema(self) -> list[str]:
-        found = self._base.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")
-        return [sql for (sql,) in found]
+        return self._first_column("SELECT sql FROM sqlite_master WHERE sql NOT NULL")
+
+    def _first_column(self, query: str, *values: object) -> list[Any]:
+        return [row[0] for row in self._base.execute(query, values)]
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -174,49 +181,48 @@ class Index:
 
     def refresh(self, stamps: Mapping[str, str], read: Read) -> None:
         """Read the files that are new or have changed, and forget those that are gone."""
-        known = dict(self._base.execute("SELECT name, stamp FROM files"))
-        gone = [name for name in known if name not in stamps]
-        changed = [name for name, stamp in stamps.items() if known.get(name) != stamp]
+        before = dict(self._base.execute("SELECT name, stamp FROM files"))
+        gone = [name for name in before if name not in stamps]
+        changed = [name for name, stamp in stamps.items() if before.get(name) != stamp]
         for names in chunks(gone, _FILES):
             with self._writing():
                 self._forget(names)
         for names in chunks(changed, _FILES):
-            rows = [(name, _settled(name, stamps[name]), *_read(read, name)) for name in names]
+            files = [
+                (name, _settled(name, stamps[name]), list(_entries(read(name)))) for name in names
+            ]
             with self._writing():
                 self._forget(names)
-                for name, stamp, found, problems in rows:
-                    self._add(name, stamp, found, problems)
+                for file in files:
+                    self._add(*file)
 
     def _forget(self, names: Sequence[str]) -> None:
-        base = self._base
         for name in names:
-            found = base.execute("SELECT id FROM files WHERE name = ?", (name,)).fetchone()
-            if found is not None:
-                runs = base.execute("SELECT id, run_id FROM runs WHERE file = ?", found).fetchall()
-                for number, _ in runs:
-                    base.execute("DELETE FROM summaries WHERE id = ?", (number,))
-                base.execute("DELETE FROM runs WHERE file = ?", found)
-                base.execute("DELETE FROM files WHERE id = ?", found)
-                self._choose(run_id for _, run_id in runs)
+            for file in self._first_column("SELECT id FROM files WHERE name = ?", name):
+                run_ids = self._first_column("SELECT run_id FROM runs WHERE file = ?", file)
+                for statement in (
+                    "DELETE FROM summaries WHERE id IN (SELECT id FROM runs WHERE file = ?)",
+                    "DELETE FROM runs WHERE file = ?",
+                    "DELETE FROM files WHERE id = ?",
+                ):
+                    self._base.execute(statement, (file,))
+                self._choose(run_ids)
 
-    def _add(self, name: str, stamp: str, found: Sequence[_Found], problems: Sequence[str]) -> None:
-        base, packed = self._base, not name.endswith(".json")
-        file = base.execute(
+    def _add(self, name: str, stamp: str, entries: Sequence[_Entry | str]) -> None:
+        packed = not name.endswith(".json")
+        problems = [entry for entry in entries if isinstance(entry, str)]
+        file = self._base.execute(
             "INSERT INTO files (name, stamp, problems, packed) VALUES (?, ?, ?, ?)",
             (name, stamp, msgspec.json.encode(problems).decode(), packed),
         ).lastrowid
-        for each in found:
-            number = base.execute(
-                "INSERT INTO runs (file, best, packed, run_id, created, digest, key, text_key,"
-                " dataset, has_dev, cost0, cost1, cost2, cpu_s)"
-                " VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (file, packed, *each.columns),
-            ).lastrowid
-            base.execute(
-                "INSERT INTO summaries (id, sha256, data) VALUES (?, ?, ?)",
-                (number, _sha256(each.columns[0], each.data), each.data),
-            )
-        self._choose(str(each.columns[0]) for each in found)
+        run_ids = []
+        for columns, data in (entry for entry in entries if not isinstance(entry, str)):
+            row = (None, file, 0, packed, *columns)
+            number = self._base.execute(f"INSERT INTO runs VALUES ({_marks(row)})", row).lastrowid
+            run_ids.append(str(columns[0]))
+            digest = _sha256(run_ids[-1], data)
+            self._base.execute("INSERT INTO summaries VALUES (?, ?, ?)", (number, digest, data))
+        self._choose(run_ids)
 
     def _choose(self, run_ids: Iterable[str]) -> None:
         """Mark the record of each run that counts: that of a file of its own, then the newest."""
@@ -228,11 +234,11 @@ class Index:
 
     def problems(self) -> list[tuple[str, str]]:
         """Damaged files by name, a line for each damage."""
-        found = self._base.execute("SELECT name, problems FROM files WHERE problems != '[]'")
+        files = self._base.execute("SELECT name, problems FROM files WHERE problems != '[]'")
         try:
             return [
                 (name, line)
-                for name, lines in sorted(found)
+                for name, lines in sorted(files)
                 for line in msgspec.json.decode(lines, type=list[str])
             ]
         except msgspec.MsgspecError as error:
@@ -241,36 +247,35 @@ class Index:
     def run_ids(self) -> list[str]:
         """The runs that have a record, ascending."""
         self._look()
-        found = self._base.execute("SELECT run_id FROM runs WHERE best = 1 ORDER BY run_id")
-        return [run_id for (run_id,) in found]
+        return self._first_column("SELECT run_id FROM runs WHERE best = 1 ORDER BY run_id")
 
     def rows(self, run_ids: Collection[str] | None = None) -> list[Row]:
         """The records of these runs, or all, by run id."""
         if run_ids is None:
             self._look()
-            return self._rows("runs.best = 1", ())
+            return self._rows("", ())
         asked = sorted(set(run_ids))
-        found = [
+        rows = [
             row
             for chunk in chunks(asked, _NAMES)
-            for row in self._rows(f"runs.best = 1 AND runs.run_id IN ({_marks(chunk)})", chunk)
+            for row in self._rows(f"AND runs.run_id IN ({_marks(chunk)})", chunk)
         ]
-        if len(found) < len(asked):
+        if len(rows) < len(asked):
             self._look()
-        return found
+        return rows
 
     def _rows(self, condition: str, values: Sequence[object]) -> list[Row]:
-        found = self._base.execute(
+        selected = self._base.execute(
             "SELECT runs.run_id, files.name, files.stamp, summaries.data, summaries.sha256"
             " FROM runs JOIN files ON files.id = runs.file JOIN summaries ON"
-            f" summaries.id = runs.id WHERE {condition} ORDER BY runs.run_id",
+            f" summaries.id = runs.id WHERE runs.best = 1 {condition} ORDER BY runs.run_id",
             values,
         )
         rows = []
-        for run_id, name, stamp, data, sha256 in found:
-            if _sha256(run_id, data) != sha256:
+        for *row, sha256 in selected:
+            rows.append(Row(*row))
+            if _sha256(rows[-1].run_id, rows[-1].data) != sha256:
                 raise DamageError("a summary is damaged")
-            rows.append(Row(run_id, name, stamp, data))
         return rows
 
     def newest(self, keys: Collection[str], by_text: bool) -> dict[str, str]:
@@ -293,46 +298,25 @@ class Index:
     def training_cpu_s(self, key: str) -> list[float]:
         """CPU seconds of a training, of each run with this key (see `cost_keys`)."""
         for column in ("cost0", "cost1", "cost2"):
-            found = self._base.execute(
-                f"SELECT cpu_s FROM runs WHERE {column} = ? AND best = 1 AND cpu_s NOT NULL", (key,)
-            ).fetchall()
-            if found:
-                return [seconds for (seconds,) in found]
+            query = f"SELECT cpu_s FROM runs WHERE {column} = ? AND best = 1 AND cpu_s NOT NULL"
+            if seconds := self._first_column(query, key):
+                return seconds
         return []
 
     def has_dev(self, dataset: str) -> bool | None:
         """Whether the newest run on the dataset had a development split; None without one."""
-        found = self._base.execute(
+        newest = self._first_column(
             "SELECT has_dev FROM runs WHERE dataset = ? AND best = 1 AND has_dev NOT NULL"
             " ORDER BY created DESC LIMIT 1",
-            (dataset,),
-        ).fetchone()
-        return None if found is None else bool(found[0])
+            dataset,
+        )
+        return bool(newest[0]) if newest else None
 
 
-_PRAGMAS = ("application_id", "user_version")
-
-
-class _Found(NamedTuple):
-    """The columns of a run from `run_id` on, and its summary."""
-
-    columns: tuple[object, ...]
-    data: bytes
-
-
-def _read(read: Read, name: str) -> tuple[list[_Found], list[str]]:
-    found, problems = [], []
-    for each in read(name):
-        if isinstance(each, str):
-            problems.append(each)
-        else:
-            found.append(_columns(*each))
-    return found, problems
-
-
-def _columns(tree: Mapping[str, Any], record: RunRecord) -> _Found:
+def _columns(record: RunRecord) -> tuple[str | float | None, ...]:
+    """The values of `_OF_RECORD`."""
     spec, seconds = record.spec, training_cpu_s(record)
-    columns = (
+    return (
         record.run_id,
         record.created,
         record.digest,
@@ -343,7 +327,11 @@ def _columns(tree: Mapping[str, Any], record: RunRecord) -> _Found:
         *cost_keys(spec),
         seconds,
     )
-    return _Found(columns, summary(tree))
+
+
+def _entries(contents: Iterable[Content]) -> Iterator[_Entry | str]:
+    for each in contents:
+        yield each if isinstance(each, str) else (_columns(each[1]), summary(each[0]))
 
 
 def _settled(name: str, stamp: str) -> str:
@@ -353,7 +341,7 @@ def _settled(name: str, stamp: str) -> str:
     return "" if young and name.endswith(".json") else stamp
 
 
-def _sha256(run_id: object, data: bytes) -> str:
+def _sha256(run_id: str, data: bytes) -> str:
     return hashlib.sha256(f"{run_id} ".encode() + data).hexdigest()
 
 
@@ -363,5 +351,5 @@ def chunks(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
         yield names[first : first + size]
 
 
-def _marks(names: Sequence[str]) -> str:
+def _marks(names: Sequence[object]) -> str:
     return ", ".join("?" * len(names))

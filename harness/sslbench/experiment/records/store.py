@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from sslbench.experiment.records.reading import (
 from sslbench.experiment.records.record import RunRecord, Trial, encode, tree_digest
 
 
-class Store:
+class Store(Catalog):
     """A folder of run records (``<run_id>.json``) and tuning trials (``trials/<id>.json``).
 
     Names are hashes of identities, so stores of several machines are merged by copying files. The
@@ -34,10 +33,9 @@ class Store:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        super().__init__(Path(folder))
         if os.path.lexists(self.folder) and not self.folder.is_dir():
             raise UserError("not a folder", file=self.folder, hint="give another --store")
-        self.catalog = Catalog(self.folder)
 
     def probe(self) -> None:
         """Make the folder and check that a file can be written, renamed and read back.
@@ -59,11 +57,11 @@ class Store:
 
     def load(self, run_id: str) -> RunRecord | None:
         """The record of a run; None if it is missing or damaged (a warning names the file)."""
-        return _read(self.path(run_id), run_id) or self.catalog.load_packed(run_id)
+        return _read(self.path(run_id), run_id) or self.load_packed(run_id)
 
     def has(self, run_id: str) -> bool:
         """Whether there is something in the place of the record of a run."""
-        return os.path.lexists(self.path(run_id)) or self.catalog.has_packed(run_id)
+        return os.path.lexists(self.path(run_id)) or run_id in self.packed_ids()
 
     def save(self, record: RunRecord) -> Path:
         """Write a record atomically and return its path.
@@ -80,36 +78,12 @@ class Store:
         write_atomically(path, encode(record))
         return path
 
-    def records(self, run_ids: Collection[str] | None = None) -> list[RunRecord]:
-        """The readable records of these runs, or all, sorted by run id.
-
-        Counts and predictions are read from the files when they are asked for. Warnings name
-        damaged files. UserError if the folder cannot be read; without the folder, there are none.
-        """
-        return self.catalog.records(run_ids)
-
-    def each(self) -> Iterator[RunRecord]:
-        """Yield all of `records`, of which few are in memory at a time."""
-        return self.catalog.each()
-
-    def newest(self, keys: Collection[str], by_text: bool) -> dict[str, RunRecord]:
-        """The newest record of each key (see `spec_key`) that has one."""
-        return self.catalog.newest(keys, by_text)
-
-    def training_cpu_s(self, key: str) -> list[float]:
-        """CPU seconds of a training, of each run with this key (see `cost_keys`)."""
-        return self.catalog.training_cpu_s(key)
-
-    def has_dev(self, dataset: str) -> bool | None:
-        """Whether the dataset had a development split in the newest run; None without a run."""
-        return self.catalog.has_dev(dataset)
-
     def find(self, name: str) -> RunRecord:
         """The record with this id, unique prefix of an id, or file name; UserError otherwise."""
         if name.endswith(".json"):
             return read_record_file(Path(name))
         loose = {file.removesuffix(RECORD) for file in listed(self.folder, RECORD)}
-        packed = self.catalog.packed_ids()
+        packed = self.packed_ids()
         run_ids = sorted(run_id for run_id in loose | packed if name and run_id.startswith(name))
         if not run_ids:
             raise UserError(f"no run {name!r} in {self.folder}", hint="see --store")

@@ -232,14 +232,6 @@ def tuning_parts(sample: Sample) -> list[Part]:
     ]
 
 
-def _pooled(counts: list[SentenceCounts]) -> SentenceCounts:
-    """The counts of the sentences of all parts."""
-    lists = [part.to_lists() for part in counts]
-    return SentenceCounts.from_lists(
-        {name: np.concatenate([part[name] for part in lists]).tolist() for name in lists[0]}
-    )
-
-
 class Trials:
     """Runs trials, or reads them from the store if they have been run before.
 
@@ -290,7 +282,7 @@ class Trials:
         result, error = None, None
         try:
             counts = [self._counts(number, params) for number in range(len(self.parts))]
-            result = metrics_from_counts(_pooled(counts))[metric]
+            result = metrics_from_counts(SentenceCounts.concatenate(counts))[metric]
         except MethodEndedError:
             raise  # there can be no further trial
         except Exception as failure:  # training may fail at the ends of a space
