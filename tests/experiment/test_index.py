@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.records import catalog
 from sslbench.experiment.records.archive import pack
-from sslbench.experiment.records.cost import cost_keys
+from sslbench.experiment.records.cost import Prices, cost_keys
 from sslbench.experiment.records.index import NAME
 from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.record import RunRecord, spec_key

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sslbench.experiment.planning.price import Prices
+from sslbench.experiment.records.cost import Prices
 from sslbench.experiment.records.store import Store
 from sslbench.plugins import registry
 from sslbench.suite.cells import Budget, in_order, planned, wall_seconds

@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 
 from sslbench.cli import cli
 from sslbench.engine.errors import UserError
-from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.planning.published import (
     PublishedCosts,
     published_folder,
@@ -21,6 +20,7 @@ from sslbench.experiment.planning.published import (
     results_text,
 )
 from sslbench.experiment.records.archive import pack
+from sslbench.experiment.records.cost import Prices
 from sslbench.experiment.records.store import Store
 from sslbench.suite.file import read_suite
 from support.packed_records import every_kind, texts

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sslbench.cli.text import counted, duration, echo, table
-from sslbench.experiment.planning.price import Price
+from sslbench.experiment.records.cost import Price
 
 if TYPE_CHECKING:
     from sslbench.experiment.planning.task import RunTask
@@ -19,8 +19,8 @@ _STORED = Price(0.0, guess=False)
 def show_price(run_tasks: Sequence[RunTask], request: RunRequest) -> None:
     """A line per group of runs that differ in the seed only, and the sum."""
     from sslbench.experiment.execute.grid import GridOptions, is_stored
-    from sslbench.experiment.planning.price import Prices
     from sslbench.experiment.planning.published import PublishedCosts
+    from sslbench.experiment.records.cost import Prices
     from sslbench.experiment.records.store import Store
 
     store = Store(request.store)

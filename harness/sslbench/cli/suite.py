@@ -17,7 +17,7 @@ from sslbench.experiment.request.request import RunRequest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sslbench.experiment.planning.price import Prices
+    from sslbench.experiment.records.cost import Prices
     from sslbench.experiment.records.store import Store
     from sslbench.report.board import Board
     from sslbench.report.page.build import Sources
@@ -43,8 +43,8 @@ def command() -> None:
 def show(file: str, jobs: int, each: bool) -> None:
     """List the cells: done, missing, estimated cost."""
     from sslbench.cli.messages import plain_warnings
-    from sslbench.experiment.planning.price import Prices
     from sslbench.experiment.planning.published import PublishedCosts
+    from sslbench.experiment.records.cost import Prices
     from sslbench.suite.cells import in_order
 
     with plain_warnings():
@@ -108,8 +108,8 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     """
     from sslbench.cli.messages import plain_warnings, tell
     from sslbench.cli.run import run_shown, summary
-    from sslbench.experiment.planning.price import Prices
     from sslbench.experiment.planning.published import PublishedCosts
+    from sslbench.experiment.records.cost import Prices
     from sslbench.plugins import registry
     from sslbench.suite.cells import Budget, planned
 

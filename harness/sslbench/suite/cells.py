@@ -13,9 +13,9 @@ import msgspec
 from sslbench.engine.errors import UserError
 from sslbench.experiment.identity.versions import is_current
 from sslbench.experiment.planning.plan import plan
-from sslbench.experiment.planning.price import Prices
 from sslbench.experiment.planning.settings import Setting, parse_settings
 from sslbench.experiment.planning.task import RunTask
+from sslbench.experiment.records.cost import Prices
 from sslbench.experiment.records.record import RunRecord, RunSpec, content_id, spec_key
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest

@@ -127,7 +127,7 @@ def _line(key: tuple[str, ...], runs: Sequence[_Run]) -> tuple[str, ...]:
 
 
 class PublishedCosts:
-    """What the published runs took (see `sslbench.experiment.planning.price.Costs`)."""
+    """What the published runs took (see `sslbench.experiment.records.cost.Costs`)."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or published_folder() / RESULTS

@@ -77,7 +77,8 @@ class Row(NamedTuple):
 def index_of(folder: Path, stamps: Mapping[str, str], read: Read) -> Index:
     """The index of a store, with its files as they are now.
 
-    stamps: stamps of the files by name, relative to the folder.  read: gives the contents of a file.
+    stamps: stamps of the files by name, relative to the folder.
+    read: gives the contents of a file.
     """
     for path in _places(folder) if stamps else ():
         for _ in range(2):
@@ -188,9 +189,7 @@ class Index:
             with self._writing():
                 self._forget(names)
         for names in chunks(changed, _FILES):
-            files = [
-                (name, _settled(name, stamps[name]), list(_entries(read(name)))) for name in names
-            ]
+            files = [(n, _settled(n, stamps[n]), list(_entries(read(n)))) for n in names]
             with self._writing():
                 self._forget(names)
                 for file in files:
