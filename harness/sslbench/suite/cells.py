@@ -34,9 +34,10 @@ class Cell:
     Attributes
     ----------
     line: name of the row: the method, and the variant of its block.
-    column: what the runs of one table share: dataset, options, protocol without the seed.
-    request: that it is part of.  task: its run, without the fingerprint of the data.
-    record: the newest record of it; None = missing.  state: of that record.
+    column: hash of what the runs of one table share: dataset, options, protocol without the seed.
+    request: the request that it is part of.
+    task: its run, without the fingerprint of the data.
+    record: its newest record, None = missing; state: that of the record.
     """
 
     line: str
@@ -53,7 +54,7 @@ class Cell:
 
     @property
     def seed(self) -> int:
-        """Of the draw."""
+        """The seed of the draw."""
         return self.spec.protocol.seed
 
     @property
@@ -67,7 +68,7 @@ class Cell:
         return spec_key(self.spec, self.by_text)
 
     def describe(self) -> str:
-        """In one phrase."""
+        """The run in one phrase."""
         protocol = self.spec.protocol
         return f"{self.line} on {self.spec.dataset}, {protocol.describe()}, seed {protocol.seed}"
 
@@ -84,28 +85,19 @@ def suite_cells(suite: Suite, plugins: Registry) -> list[Cell]:
                 for cell in _cells(request, block, plugins):
                     cells.setdefault(cell.key, cell)
         except UserError as error:
-            where = {"hint": error.hint}
-            raise UserError(error.message, file=suite.path, line=line, **where) from None
+            message, hint = error.message, error.hint
+            raise UserError(message, file=suite.path, line=line, hint=hint) from None
     return list(cells.values())
 
 
 def _cells(request: RunRequest, block: Block, plugins: Registry) -> Iterable[Cell]:
     tasks = plan(request, store=None, plugins=plugins, notice=lambda text: None, load=False)
-    varied = [
-        setting
-        for setting in parse_settings(request.settings)
-        if _text(setting) not in block.params
-    ]
+    varied = [*parse_settings([text for text in request.settings if text not in block.params])]
     for task in tasks:
         if task.skip_reason is None:
-            own = [f"{s.key}={s.value}" for s in varied if _concerns(s, task.spec)]
-            line = ", ".join(filter(None, (task.spec.title, block.variant, *own)))
+            values = [f"{s.key}={s.value}" for s in varied if _concerns(s, task.spec)]
+            line = ", ".join(filter(None, (task.spec.title, block.variant, *values)))
             yield Cell(line, _column(task.spec), request, task)
-
-
-def _text(setting: Setting) -> str:
-    owner = f"{setting.owner}." if setting.owner else ""
-    return f"{owner}{setting.key}={setting.value}"
 
 
 def _concerns(setting: Setting, spec: RunSpec) -> bool:
@@ -120,16 +112,15 @@ def _column(spec: RunSpec) -> str:
 
 def with_records(cells: Sequence[Cell], store: Store, plugins: Registry) -> list[Cell]:
     """The cells with their newest records and states."""
-    keys = [(cell.by_text, cell.key) for cell in cells]
     newest = {
-        by_text: store.newest({key for its, key in keys if its == by_text}, by_text)
-        for by_text in {by_text for by_text, _ in keys}
+        by_text: store.newest({cell.key for cell in cells if cell.by_text == by_text}, by_text)
+        for by_text in {cell.by_text for cell in cells}
     }
     filled = []
-    for cell, (by_text, key) in zip(cells, keys, strict=True):
-        found = newest[by_text].get(key)
-        state = "missing" if found is None else _state(found, plugins)
-        filled.append(replace(cell, record=found, state=state))
+    for cell in cells:
+        record = newest[cell.by_text].get(cell.key)
+        state = "missing" if record is None else _state(record, plugins)
+        filled.append(replace(cell, record=record, state=state))
     data: dict[str, RunRecord] = {}  # the newest run by column
     for cell in filled:
         if cell.record is not None and cell.record.status == "ok":
@@ -180,14 +171,14 @@ def planned(
     notice: Callable[[str], None],
 ) -> list[RunTask]:
     """The runs of these cells, in the order of `in_order`. Data are loaded once per size."""
-    found: dict[tuple[bool, str], RunTask] = {}
+    tasks: dict[tuple[bool, str], RunTask] = {}
     for request in _requests(cells):
+        by_text = request.text is not None
         asked = replace(request, jobs=jobs)
         for task in plan(asked, store=store, plugins=plugins, notice=notice):
-            by_text = request.text is not None
-            found[by_text, spec_key(task.spec, by_text)] = task
-    ordered = [(cell.request.text is not None, cell.key) for cell in in_order(cells, prices)]
-    return [found[key] for key in ordered if key in found]
+            tasks[by_text, spec_key(task.spec, by_text)] = task
+    ordered = [(cell.by_text, cell.key) for cell in in_order(cells, prices)]
+    return [tasks[key] for key in ordered if key in tasks]
 
 
 def _requests(cells: Iterable[Cell]) -> list[RunRequest]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from sslbench.engine.corpus.files import read_text
 from sslbench.engine.errors import UserError
 from sslbench.experiment.planning.published import published_folder
 from sslbench.experiment.planning.settings import combinations
@@ -24,7 +25,7 @@ from sslbench.plugins.hooks import suggestion
 #: where a suite is looked for that is given by its name, before those of the package
 FOLDER = Path("leaderboards/suites")
 #: folders of the records and of the report of a suite of the package
-OWN_STORE, OWN_OUT = Path("runs"), Path("runs/leaderboard")
+PACKAGED_STORE, PACKAGED_OUT = Path("runs"), Path("runs/leaderboard")
 _AT = re.compile(r" \(at line (\d+), column \d+\)$")
 _PATH = re.compile(r" - at `\$\.?([a-z_]+)?.*`$")
 _UNKNOWN = re.compile(r"unknown field `(\w+)`")
@@ -114,10 +115,11 @@ class Suite(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    path: of the file.  name: of the files of its report.
-    title, about: for the page.
+    path: path of the file.  name: name of the files of its report.
+    title, about: text of the page.
     store, out: folders of the records and of the report.
-    ledger: of printed numbers, for the page; None = there is none.  paper: whose; "" = all.
+    ledger: file of printed numbers, for the page; None = there is none.
+    paper: the paper whose numbers the page has; "" = all.
     include: files with a block that the report writes, see `sslbench.report.blocks`.
     timeout: seconds per run; None = no limit.
     blocks: what the suite consists of.  lines: where each begins in the file, from 1.
@@ -145,28 +147,25 @@ def read_suite(given: str) -> Suite:
 
     UserError, with file and line, for what is no TOML, an unknown key, or a wrong value.
     """
-    path, own = _located_file(given)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UserError("no such suite", file=path, hint="give a file, or its name") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"not UTF-8: {error.reason}", file=path) from None
-    found = _parse(text, path)
+    path, packaged = _located_file(given)
+    if not path.exists():
+        raise UserError("no such suite", file=path, hint="give a file, or its name")
+    text = read_text(path, hint="a suite is a TOML file")
+    file = _parse(text, path)
     stem = path.parent.name if path.stem == "suite" else path.stem
     return Suite(
         path=path,
         name=stem,
-        title=found.title,
-        about=found.about,
-        store=OWN_STORE if own else path.parent / found.store,
-        out=OWN_OUT if own else path.parent / found.out,
-        ledger=path.parent / found.ledger if found.ledger and not own else None,
-        paper=found.paper,
-        include=() if own else tuple(path.parent / name for name in found.include),
-        timeout=found.timeout,
-        blocks=[_block(i, cells, text, path) for i, cells in enumerate(found.cells)],
-        lines=[_line(text, i, None) for i in range(len(found.cells))],
+        title=file.title,
+        about=file.about,
+        store=PACKAGED_STORE if packaged else path.parent / file.store,
+        out=PACKAGED_OUT if packaged else path.parent / file.out,
+        ledger=path.parent / file.ledger if file.ledger and not packaged else None,
+        paper=file.paper,
+        include=() if packaged else tuple(path.parent / name for name in file.include),
+        timeout=file.timeout,
+        blocks=[_block(i, cells, text, path) for i, cells in enumerate(file.cells)],
+        lines=[_line(text, i, None) for i in range(len(file.cells))],
     )
 
 
@@ -176,8 +175,8 @@ def _located_file(given: str) -> tuple[Path, bool]:
     if path.suffix or path.exists():
         return path, False
     here, published = FOLDER / f"{given}.toml", published_folder() / "suites" / f"{given}.toml"
-    own = not here.exists() and len(path.parts) == 1 and published.is_file()
-    return (published if own else here), own
+    packaged = not here.exists() and len(path.parts) == 1 and published.is_file()
+    return (published if packaged else here), packaged
 
 
 def _block(number: int, table: dict[str, Any], text: str, path: Path) -> Block:
@@ -252,8 +251,8 @@ def _methods(block: Block, plugins: Registry) -> tuple[str, ...]:
 
 
 def _datasets(patterns: Sequence[str], plugins: Registry) -> tuple[str, ...]:
-    found: list[str] = []
+    names: list[str] = []
     for pattern in patterns:
-        names = [name for name in plugins.datasets if fnmatchcase(name, pattern)]
-        found += names or [plugins.dataset(pattern).name]  # which raises
-    return tuple(dict.fromkeys(found))
+        matching = [name for name in plugins.datasets if fnmatchcase(name, pattern)]
+        names += matching or [plugins.dataset(pattern).name]  # which raises
+    return tuple(dict.fromkeys(names))

@@ -31,10 +31,12 @@ Fit = Callable[[Problem, RunContext], Tagger]
 METRICS = {"tagging": "accuracy", "spans": "f1", "segmentation": "seg_f1", "joint": "joint_f1"}
 
 
-def holds(problem: Problem, spec: GuardSpec, method: Fit, baseline: Fit, run: RunContext) -> bool:
+def is_better(
+    problem: Problem, spec: GuardSpec, method: Fit, baseline: Fit, run: RunContext
+) -> bool:
     """Whether the method is better on the held-out sentences; the trace gets "guard".
 
-    A sample of one sentence cannot be cut: it holds.
+    A sample of one sentence cannot be cut: the method counts as better.
     """
     n, metric = problem.labeled.n_sentences, METRICS[problem.task]
     if n < 2:
@@ -42,35 +44,32 @@ def holds(problem: Problem, spec: GuardSpec, method: Fit, baseline: Fit, run: Ru
     parts: list[tuple[Scores, Scores]] = []
     with run.phase("guard"):
         for train, held_out in folds(n, min(spec.folds, n)):
-            known = replace(problem, labeled=problem.labeled.select(train), dev=unseen(problem))
+            rest = replace(problem, labeled=problem.labeled.select(train), dev=unseen(problem))
             test = problem.labeled.select(held_out)
-            own = _scores(method(known, run.apart()), test, problem)
-            problem.dev_labels.seen |= known.dev_labels.seen
-            parts.append((own, _scores(baseline(known, run.apart()), test, problem)))
+            scores = _scores(method(rest, run.apart()), test, problem)
+            problem.dev_labels.seen |= rest.dev_labels.seen
+            parts.append((scores, _scores(baseline(rest, run.apart()), test, problem)))
     ours, theirs = (pool([part[i] for part in parts]).metrics[metric] for i in (0, 1))
     run.trace["guard"] = {
         "baseline": spec.method,
         "metric": metric,
         "method_score": ours,
         "baseline_score": theirs,
-        "by_fold": [[own.metrics[metric], other.metrics[metric]] for own, other in parts],
+        "by_fold": [[scores.metrics[metric] for scores in part] for part in parts],
         "kept": "method" if ours > theirs else "baseline",
     }
     return ours > theirs
 
 
 def _scores(tagger: Tagger, held_out: Corpus, problem: Problem) -> Scores:
-    """Of tags, also where a codec maps tags to labels."""
+    """Score the tags that a tagger predicts, also where a codec maps tags to labels."""
     gold, names = problem.label_codes(held_out), problem.labels
     if problem.tags is not None:
         tagger = decoded = DecodedTagger(tagger, problem.tags)
         gold, names = decoded.table[gold], decoded.labels
-    codes = predicted(tagger, without_labels(held_out))
-    encoding = cast(Scheme | None, problem.encoding)
-    found = (list(tagger.labels), codes)
-    return score(
-        cast(Task, problem.task), (names, gold), found, held_out.offsets, encoding=encoding
-    )
+    guesses = list(tagger.labels), predicted(tagger, without_labels(held_out))
+    task, encoding = cast(Task, problem.task), cast(Scheme | None, problem.encoding)
+    return score(task, (names, gold), guesses, held_out.offsets, encoding=encoding)
 
 
 def guard_warnings(record: RunRecord) -> list[str]:
@@ -80,14 +79,13 @@ def guard_warnings(record: RunRecord) -> list[str]:
 
 
 def guard_line(trace: Mapping[str, Any], method: str) -> str | None:
-    """What the guard found, in one line; None without a guard."""
-    found = trace.get("guard")
-    if found is None:
+    """The result of the guard in one line; None without a guard."""
+    guard = trace.get("guard")
+    if guard is None:
         return None
-    ours, theirs = (f"{100 * found[name]:.1f}" for name in ("method_score", "baseline_score"))
-    line = (
-        f"guard: {found['metric']} on held-out labeled sentences is {ours} with {method},"
-        f" {theirs} with {found['baseline']}"
+    ours, theirs = (f"{100 * guard[name]:.1f}" for name in ("method_score", "baseline_score"))
+    chosen = method if guard["kept"] == "method" else guard["baseline"]
+    return (
+        f"guard: {guard['metric']} on held-out labeled sentences is {ours} with {method},"
+        f" {theirs} with {guard['baseline']}: the {chosen} tagger is kept"
     )
-    kept = method if found["kept"] == "method" else found["baseline"]
-    return f"{line}: the {kept} tagger is kept"

@@ -1,9 +1,13 @@
 """Checkpoints of a training: a killed run goes on from the last one, with the same bits at the end.
 
-Files ``<store>/checkpoints/<run id>/<training>.npz``, of the state of a method, and
-``<training>.<place>.<number>.npz``, of one of its steps: arrays, and JSON in the array ``facts``;
-nothing is pickled.  The process that trains writes and reads them.  The folder is removed when the
-run ends.
+The process that trains writes and reads them, below the folder ``<store>/checkpoints/<run id>``,
+which is removed when the run ends. ``<training>.npz`` has the state of a method,
+``<training>.<place>.<number>.npz`` that of one of its long steps: arrays, and JSON in the array
+``facts``; nothing is pickled.
+
+A method is deterministic: started again, it comes to the same steps with the same input. So a step
+that was done is read from its file, one that was in progress goes on, and only what lies between
+steps is computed again.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
 #: seconds between two checkpoints: no more work than that is lost
 EVERY = "SSLBENCH_CHECKPOINT_SECONDS"
 DEFAULT_SECONDS = 60.0
-#: a step that took this share of them is kept, so that it is not done again
+#: a step that took this share of them has a file, so that it is not done again
 STEP = 1 / 30
 #: writing takes at most this share of the time
 SHARE = 0.1
@@ -48,10 +52,13 @@ State = Mapping[str, Any]
 
 @dataclass
 class Checkpoints:
-    """Where the state of a training is kept.
+    """The files of one training, or of one of its steps.
 
-    folder: of the run.  code: versions of the code by component.
-    training: digest of what is trained, see `of`.
+    Attributes
+    ----------
+    folder: folder of the run.
+    code: versions of the code by component.
+    training: name of the file, see `of` and `step`.
     """
 
     folder: Path
@@ -61,15 +68,12 @@ class Checkpoints:
     _pause: float = -1.0
 
     def of(self, *identity: object) -> Checkpoints:
-        """Those of one training of the run; identity: that of its problem and parameters."""
+        """The files of one training of the run. identity: of its problem and parameters."""
         digest = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode())
         return Checkpoints(self.folder, self.code, digest.hexdigest()[:16])
 
     def step(self, place: str, number: int) -> Checkpoints:
-        """That of one step of the training.
-
-        place: the number of the round that it is in, or another name.
-        """
+        """The file of one step. place: number of the round that it is in, or another name."""
         return Checkpoints(self.folder, self.code, f"{self.training}.{place}.{number}")
 
     def is_long(self, seconds: float) -> bool:
@@ -77,7 +81,7 @@ class Checkpoints:
         return seconds >= STEP * _every()
 
     def forget_steps(self, number: int) -> None:
-        """Remove those of rounds before this one."""
+        """Remove the files of steps of rounds before this one."""
         for path in self.folder.glob(f"{self.training}.*.*.npz"):
             place = path.name.split(".")[1]
             if place.isdecimal() and 0 < int(place) < number:
@@ -98,9 +102,9 @@ class Checkpoints:
         """Write a state; where that is not possible, the training goes on without."""
         began = time.monotonic()
         arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
-        facts = {name: value for name, value in state.items() if name not in arrays}
+        values = {name: value for name, value in state.items() if name not in arrays}
         origin = {"code": self.code, "processor": processor()}
-        text = json.dumps({**origin, "state": facts}, default=_plain)
+        text = json.dumps({**origin, "state": values}, default=_plain)
         arrays[_FACTS] = np.frombuffer(text.encode(), np.uint8)
         try:
             with replacing(self.path) as file:
@@ -117,9 +121,8 @@ class Checkpoints:
         Its arrays are read from the file each time that they are asked for: all together may take
         as much memory as what they are put into.
         """
-        from sslbench.engine.crf.persist import (
-            refuse_packed,  # it needs no kernels, its package does
-        )
+        # It needs no kernels, its package does.
+        from sslbench.engine.crf.persist import refuse_packed
 
         try:
             refuse_packed(self.path)
@@ -127,10 +130,10 @@ class Checkpoints:
                 if file.zip.testzip() is not None:
                     raise ValueError("a sum that differs")
                 names = set(file.files) - {_FACTS}
-                facts = json.loads(file[_FACTS].tobytes())
-            if facts["code"] == self.code:
-                self._compare(str(facts.get("processor", processor())))
-                return _Stored(self.path, names, facts["state"])
+                content = json.loads(file[_FACTS].tobytes())
+            if content["code"] == self.code:
+                self._compare(str(content.get("processor", processor())))
+                return _Stored(self.path, names, content["state"])
             reason = "it was made by other code"
         except FileNotFoundError:
             return None
@@ -140,7 +143,7 @@ class Checkpoints:
         return None
 
     def _compare(self, made_on: str) -> None:
-        """Say that bits may not be those of a training in one go; nothing is lost."""
+        """Warn of another processor: bits may not be those of an uninterrupted training."""
         if made_on != processor():
             _tell(
                 f"{self.path}: begun on another kind of processor ({printable(made_on)};"
@@ -152,22 +155,25 @@ class Checkpoints:
         _tell(f"{self.path}: ignored, {reason}; the training starts anew")
 
     def remove(self) -> None:
-        """At the end of the training."""
+        """Remove all files of a training that has ended."""
         for path in (self.path, *self.folder.glob(f"{self.training}.*.*.npz")):
             path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
 class _Stored(Mapping[str, Any]):
-    """A state in a file: names of its arrays, and all else.  ValueError if one cannot be read."""
+    """A state in a file: the names of its arrays, and its other values.
+
+    ValueError if an array cannot be read.
+    """
 
     path: Path
     arrays: set[str]
-    facts: dict[str, Any]
+    others: dict[str, Any]
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.arrays:
-            return self.facts[name]
+            return self.others[name]
         try:
             with np.load(self.path, allow_pickle=False) as file:
                 return file[name]
@@ -175,10 +181,10 @@ class _Stored(Mapping[str, Any]):
             raise ValueError(f"{name}: {type(error).__name__}") from None
 
     def __iter__(self) -> Iterator[str]:
-        return iter([*self.arrays, *self.facts])
+        return iter([*self.arrays, *self.others])
 
     def __len__(self) -> int:
-        return len(self.arrays) + len(self.facts)
+        return len(self.arrays) + len(self.others)
 
 
 class Checkpointed(Protocol):
@@ -195,7 +201,7 @@ class Checkpointed(Protocol):
 
 
 def carried(method: Checkpointed) -> dict[str, Any]:
-    """Return what a checkpoint holds of a method: its arrays, and other values in "values"."""
+    """Return what a checkpoint has of a method: its arrays, and other values in "values"."""
     arrays: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for path in method.checkpointed:
@@ -243,12 +249,12 @@ def _assign(method: object, path: str, value: Any) -> None:
 
 
 def checkpoint_folder(store: str | None, run_id: str) -> Path | None:
-    """The folder of a run; None without a store."""
+    """The folder of the checkpoints of a run; None without a store."""
     return None if store is None else Path(store) / "checkpoints" / run_id
 
 
 def remove_checkpoints(store: str | None, run_id: str) -> None:
-    """At the end of the run."""
+    """Remove the checkpoints of a run that has ended."""
     folder = checkpoint_folder(store, run_id)
     if folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
@@ -257,7 +263,7 @@ def remove_checkpoints(store: str | None, run_id: str) -> None:
 
 
 def _every() -> float:
-    """Seconds; UserError for another text in the variable."""
+    """Seconds between checkpoints; UserError for another text in the variable."""
     text = os.environ.get(EVERY) or str(DEFAULT_SECONDS)
     try:
         seconds = float(text)
@@ -280,24 +286,24 @@ Clocks = Callable[[], dict[str, Any]]
 
 
 class Step:
-    """One step.  clocks: for its files."""
+    """One long step of a training. clocks: gives the times that its files have."""
 
     def __init__(self, file: Checkpoints, clocks: Clocks) -> None:
         self.file = file
         self.clocks = clocks
-        self.found = file.load()
+        self.before = file.load()
         self._began = time.monotonic()
 
     @property
     def earlier(self) -> State | None:
-        """The clocks at the time of the file that was found."""
-        return None if self.found is None else self.found.get("run")
+        """The clocks when the file of a killed run was written; None without one."""
+        return None if self.before is None else self.before.get("run")
 
     def once(self, compute: Callable[[], Saved]) -> Saved:
         """The result of `compute`, or what it was before the run was killed."""
-        if self.found is not None:
-            own = {name: x for name, x in self.found.items() if name not in ("facts", "run")}
-            return own, self.found["facts"]
+        if self.before is not None:
+            arrays = {name: x for name, x in self.before.items() if name not in ("facts", "run")}
+            return arrays, self.before["facts"]
         arrays, facts = compute()
         self._keep({**arrays, "facts": facts})
         return arrays, facts
@@ -317,25 +323,25 @@ class Step:
             if self.file.due():
                 self.file.save({**state(), "notes": notes, "run": self.clocks()})
 
-        before = copy.deepcopy(notes)
+        notes_before = copy.deepcopy(notes)
         try:
-            if self.found is not None:
-                notes |= self.found["notes"]
-                if "result" in self.found:
-                    weights = table(self.found, "weights", np.float64, crf.weights.shape)
-                    result = TrainingResult(**self.found["result"])
+            if self.before is not None:
+                notes |= self.before["notes"]
+                if "result" in self.before:
+                    weights = table(self.before, "weights", np.float64, crf.weights.shape)
+                    result = TrainingResult(**self.before["result"])
                     crf.weights = weights
                     return result
-            result = crf.train(parts, params, progress=Progress(self.found, keep), **options)
+            result = crf.train(parts, params, progress=Progress(self.before, keep), **options)
         except (KeyError, ValueError) as error:
-            if self.found is None:
+            if self.before is None:
                 raise
             self.file.reject(f"it does not fit ({error})")
-            notes |= before
+            notes |= notes_before
             result = crf.train(parts, params, progress=Progress(None, keep), **options)
         self._keep({"weights": crf.weights, "result": vars(result), "notes": notes})
         return result
 
     def _keep(self, state: dict[str, Any]) -> None:
-        if self.file.is_long(time.monotonic() - self._began) or self.found is not None:
+        if self.file.is_long(time.monotonic() - self._began) or self.before is not None:
             self.file.save({**state, "run": self.clocks()})

@@ -50,7 +50,7 @@ class RunContext:
     rng: the only random generator of the run; it depends on the seed alone.
     threads: threads that the method may use; results must not depend on their number.
     cache: folder for derived data that a method computes from the problem (see
-        `sslbench.engine.graph.cache`); None = keep nothing. Files of datasets are elsewhere.
+        `sslbench.engine.graph.cache`); None = none. Files of datasets are elsewhere.
     timing: wall seconds by phase.
     trace: JSON-able notes for the run record (likelihoods, convergence status, sizes).
     checkpoints: where rounds keep the state of a method; None = nowhere.
@@ -85,8 +85,9 @@ class RunContext:
 
         seed: of its random numbers; None = those that come next here.
         """
-        own = self.seed if seed is None else seed
-        other = RunContext(own, threads=self.threads, cache=self.cache)
+        other = RunContext(
+            self.seed if seed is None else seed, threads=self.threads, cache=self.cache
+        )
         if seed is None:
             other.rng.bit_generator.state = self.rng.bit_generator.state
         return other
@@ -112,9 +113,10 @@ class RunContext:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What `warn` was told; a method may have put anything into the trace."""
-        found = self.trace.get("warnings")
-        lines = found if isinstance(found, list) else []
+        """The lines of `warn`; a method may have put anything into the trace."""
+        lines = self.trace.get("warnings")
+        if not isinstance(lines, list):
+            return ()
         return tuple(line for line in lines[:MAX_WARNINGS] if isinstance(line, str))
 
     def record(self, result: TrainingResult, name: str = "training") -> None:
@@ -132,8 +134,8 @@ class RunContext:
     ) -> TrainingResult:
         """`crf.train` with checkpoints; a resumed run gives identical results.
 
-        options: of `crf.train`.  notes: JSON-able, filled by a callback, and kept with the state of
-        the optimizer.
+        options: other arguments of `crf.train`.
+        notes: JSON-able; a callback fills them, and checkpoints have them, too.
         """
         step = self._step()
         if step is None:
@@ -141,7 +143,7 @@ class RunContext:
         return step.train(crf, parts, params, {} if notes is None else notes, options)
 
     def once(self, compute: Callable[[], Saved]) -> Saved:
-        """The result of a long step other than a training, of which a killed run keeps the result.
+        """The result of a long step other than a training, which a killed run reads from a file.
 
         compute: gives arrays, and values that JSON can hold, by name.
         """
@@ -153,7 +155,7 @@ class RunContext:
         self._place, self._steps = place, 0
 
     def _step(self) -> Step | None:
-        """The next one; None without checkpoints."""
+        """The next step; None without checkpoints."""
         if self.checkpoints is None:
             return None
         file = self.checkpoints.step(self._place, self._steps)
@@ -166,8 +168,8 @@ class RunContext:
     def rounds(self, limit: int, method: Checkpointed | None = None) -> Rounds:
         """The rounds of an iterative method, numbered 1, 2, ... up to `limit`.
 
-        method: what checkpoints are of; None = a killed training goes through all rounds
-        again, and finds the results of their long steps.
+        method: whose state checkpoints have; None = a killed training goes through all rounds
+            again, and reads the results of their long steps from files.
         """
         return Rounds(self, limit, method)
 
@@ -178,14 +180,14 @@ class RunContext:
         return Seconds(self.earlier.wall + wall, self.earlier.cpu + cpu)
 
     def clocks(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """The times that a checkpoint has."""
         timing = dict(self.timing)
         for name, begin in self._open.items():
             timing[name] = timing.get(name, 0.0) + time.perf_counter() - begin
         return {"timing": timing, "spent": list(self.spent())}
 
     def state(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """The state that a checkpoint has."""
         return {"rng": self.rng.bit_generator.state, "trace": self.trace, **self.clocks()}
 
     def resume(self, state: State) -> None:
@@ -247,10 +249,10 @@ class Rounds:
         if checkpoints is None or method is None or not checkpoints.due():
             return
         score, number, weights = self._best or (None, 0, np.empty(0))
-        own = {"number": self.number, "within": self._within, "stopped": self._stopped}
+        place = {"number": self.number, "within": self._within, "stopped": self._stopped}
         best = {"best_score": score, "best_number": number, "best_weights": weights}
         run = self._run.state()
-        checkpoints.save({**carried(method), "rounds": own, "run": run, **best})
+        checkpoints.save({**carried(method), "rounds": place, "run": run, **best})
         checkpoints.forget_steps(self.number)
 
     def _resume(self) -> None:

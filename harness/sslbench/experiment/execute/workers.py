@@ -44,7 +44,10 @@ _FOLDER = "sslbench-units"
 
 
 class Answer(NamedTuple):
-    """Of a worker. data: the result, or one line.  "unit": it lacks the unit."""
+    """The answer of a worker. data: the result, or a line on a failure.  "unit": it lacks the unit.
+
+    cpu: seconds, without compilation.
+    """
 
     status: Literal["done", "unit", "failed"]
     worker: str
@@ -82,13 +85,13 @@ def connect(address: str | None) -> Any:
             hint="e.g. --executor dask:tcp://host:8786",
         ) from error
     try:
-        found = client.run(code)
+        versions = client.run(code)
     except Exception as error:  # whatever an import raises there
         client.close()
         raise UserError(
             f"a worker cannot run sslbench: {type(error).__name__}: {error}", hint=_SAME
         ) from error
-    for worker, theirs in found.items():
+    for worker, theirs in versions.items():
         if theirs != code():
             client.close()
             raise UserError(_other_code(worker), hint=_SAME)
@@ -113,7 +116,7 @@ def _other_code(worker: str) -> str:
 
 
 class DaskBroker:
-    """Shares out passes; see `Broker`.  cpu: seconds of the workers, without compilation."""
+    """Shares out passes; see `Broker`. cpu: seconds of the workers, without compilation."""
 
     def __init__(self, address: str) -> None:
         self.client = connect(address)
@@ -170,7 +173,7 @@ class _OnePass:
         self.broker, self.key, self.give = broker, key, give
         self.client, self.target, self.number = broker.client, target, uuid.uuid4().hex
         # A task rather than scattered data: the cluster makes a lost copy again.
-        self.work = self._submit(_same, work)
+        self.work = self._submit(bytes, work)
 
     @property
     def window(self) -> int:
@@ -238,10 +241,6 @@ _one_at_a_time = threading.Lock()
 _last: dict[str, Pass[Any, Any]] = {}  # the pass in progress, by its number
 
 
-def _same(data: bytes) -> bytes:
-    return data
-
-
 def _drop(run: str, dask_worker: Any) -> None:
     shutil.rmtree(Path(dask_worker.local_directory) / _FOLDER / run, ignore_errors=True)
 
@@ -299,13 +298,16 @@ def run_on_dask(
     UserError: see `connect`.
     """
     with connect(address) as client:
+        import distributed
+
+        dask: Any = distributed  # its functions have no types
         futures = {}
         for run_task in run_tasks:
             on_start(run_task)
             # pure=False: a repeated run is computed again, not taken from the scheduler's cache.
             future = client.submit(_run_here, msgspec.json.encode(run_task), pure=False)
             futures[future] = run_task
-        for future in _as_completed(list(futures)):
+        for future in dask.as_completed(list(futures)):
             record = _record_of(futures.pop(future), future)
             del future  # the cluster makes lost results again that somebody holds on to
             yield record
@@ -323,13 +325,6 @@ def run_spread(
         workers: str = client.scheduler.address
         tasks = (msgspec.structs.replace(task, workers=workers) for task in run_tasks)
         yield from run_all(tasks, **options)
-
-
-def _as_completed(futures: list[Any]) -> Iterator[Any]:
-    import distributed
-
-    dask: Any = distributed
-    yield from dask.as_completed(futures)
 
 
 def _record_of(run_task: RunTask, future: Any) -> RunRecord:

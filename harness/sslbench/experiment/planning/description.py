@@ -58,14 +58,14 @@ def method_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -
 def learner_description(
     plugins: Registry, name: str, fixed: Mapping[str, Any]
 ) -> MethodDescription:
-    """Of features that are learned from text, with all parameters; UserError as above."""
+    """Describe features that are learned from text; UserError if they cannot be loaded."""
 
-    def found() -> MethodDescription:
-        params = plugins.learner(name).load().Params
-        values = msgspec.to_builtins(make_params(plugins.learner(name).load(), fixed))
-        return MethodDescription(values, files=file_params(params))
+    def described() -> MethodDescription:
+        learner = plugins.learner(name).load()
+        params = msgspec.to_builtins(make_params(learner, fixed))
+        return MethodDescription(params, files=file_params(learner.Params))
 
-    return _apart(plugins, ("text_features", name), found, MethodDescription)
+    return _apart(plugins, ("text_features", name), described, MethodDescription)
 
 
 def featurizer_digest(plugins: Registry, name: str) -> str:
@@ -90,9 +90,9 @@ def _apart(plugins: Registry, what: tuple[str, str], call: Callable[[], T], kind
     def encoded() -> bytes:
         try:
             return msgspec.json.encode(call())
+        except UserError:
+            raise
         except Exception as error:
-            if isinstance(error, UserError):
-                raise
             raise UserError(f"{where}: {described(error)}") from error
 
     try:

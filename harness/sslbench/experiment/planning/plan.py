@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
@@ -78,10 +78,10 @@ def plan(
 
 def _methods(request: RunRequest, plugins: Registry) -> list[str]:
     """The methods of a request by name; UserError for an unknown one."""
-    found: list[str] = []
+    names: list[str] = []
     for name in request.methods:
-        found += plugins.methods if name == "all" else [plugins.method(name).name]
-    return found
+        names += plugins.methods if name == "all" else [plugins.method(name).name]
+    return names
 
 
 def _ignore(text: str) -> None:
@@ -92,7 +92,7 @@ def _ignore(text: str) -> None:
 class _Planner:
     """Makes the tasks of a request with one value per setting; what tasks share is made once.
 
-    loaded: completes tasks; None = they stay without what only the content of data tells.
+    loaded: completes tasks by the content of their data; None = data are not loaded.
     """
 
     request: RunRequest
@@ -100,14 +100,14 @@ class _Planner:
     store: Store | None
     loaded: LoadedData | None
     cut: bool
-    _digests: dict[tuple[str, tuple[str, ...]], str] = field(default_factory=dict)
-    _described: dict[tuple[str, bool], tuple[dict[str, Any], str, dict[str, str]]] = field(
-        default_factory=dict
-    )
+
+    def __post_init__(self) -> None:
+        self._params = cache(self._params_of)
+        self._digest = cache(self._digest_of)
 
     @cached_property
     def model(self) -> str:
-        """That of the request, or the default."""
+        """The model of the request, or the default."""
         if self.request.model is None and not self.plugins.models:
             raise UserError("no plugin registers a model", hint="see sslbench list models")
         # sslbench's own distribution is loaded first
@@ -157,7 +157,7 @@ class _Planner:
             params=params,
             protocol=protocol,
             data=dataset.data,
-            featurizer_digest=self._featurizer_digest(dataset),
+            featurizer_digest=self._digest(dataset.featurizer, dataset.templates),
             search=search,
             scorer=SCORER,
             guard=self._guard(method),
@@ -186,39 +186,32 @@ class _Planner:
         return protocol
 
     def _guard(self, method: str) -> GuardSpec | msgspec.UnsetType:
-        """With the first baseline; unset for a baseline itself."""
+        """The guard with the first baseline; unset for a baseline itself."""
         baselines = [name for name, info in self.plugins.methods.items() if info.baseline]
         if not self.request.guard or not baselines or method in baselines:
             return msgspec.UNSET
-        return GuardSpec(baselines[0], self._params(baselines[0], tuned=False)[0])
+        return GuardSpec(baselines[0], self._params(baselines[0], False)[0])
 
     @cached_property
     def _learned(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
         """All parameters of the features that are learned from text, and hashes of their files."""
-        names, found = sorted(set(self.request.text_features)), {}
-        for name in names:
-            found[name] = learner_params(self.request.settings, self.plugins, name)
-        inputs = [input_hashes(each.params, each.files) for each in found.values()]
-        files = {path: digest for part in inputs for path, digest in part.items()}
-        return {name: each.params for name, each in found.items()}, files
+        params: dict[str, dict[str, Any]] = {}
+        files: dict[str, str] = {}
+        for name in sorted(set(self.request.text_features)):
+            learner = learner_params(self.request.settings, self.plugins, name)
+            params[name] = learner.params
+            files |= input_hashes(learner.params, learner.files)
+        return params, files
 
-    def _params(self, method: str, tuned: bool) -> tuple[dict[str, Any], str, dict[str, str]]:
+    def _params_of(self, method: str, tuned: bool) -> tuple[dict[str, Any], str, dict[str, str]]:
         """All parameters but those that are tuned, hashes of the search space and of files."""
-        key = method, tuned
-        if key not in self._described:
-            request = self.request
-            given = method_params(request.settings, self.plugins, method, request.preset)
-            found = method_description(self.plugins, method, given)
-            axes = found.axes if tuned else ()
-            searched = {axis.param for axis in axes}
-            params = {name: v for name, v in found.params.items() if name not in searched}
-            inputs = input_hashes(found.params, found.files)
-            self._described[key] = params, search_digest(axes), inputs
-        return self._described[key]
+        request, plugins = self.request, self.plugins
+        given = method_params(request.settings, plugins, method, request.preset)
+        described = method_description(plugins, method, given)
+        axes = described.axes if tuned else ()
+        searched = {axis.param for axis in axes}
+        params = {name: v for name, v in described.params.items() if name not in searched}
+        return params, search_digest(axes), input_hashes(described.params, described.files)
 
-    def _featurizer_digest(self, dataset: PlannedDataset) -> str:
-        name, templates = key = dataset.featurizer, dataset.templates
-        if key not in self._digests:
-            plugins = with_templates(self.plugins, name, templates)
-            self._digests[key] = featurizer_digest(plugins, name)
-        return self._digests[key]
+    def _digest_of(self, featurizer: str, templates: tuple[str, ...]) -> str:
+        return featurizer_digest(with_templates(self.plugins, featurizer, templates), featurizer)

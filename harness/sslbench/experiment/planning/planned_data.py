@@ -39,10 +39,11 @@ from sslbench.plugins import Registry
 
 @dataclass(frozen=True)
 class PlannedDataset:
-    """A dataset of a plan: name, task, metric, features, identity and files.
+    """A dataset of a plan.
 
-    templates: of a featurizer that is a file of the user; () for a registered one.
+    templates: those of a featurizer that is a file of the user; () for a registered one.
     tune: tuning trials by default.
+    files: sha256 of its files by path.
     """
 
     name: str
@@ -110,16 +111,16 @@ def _users_own(
 def _features(
     featurizer: str, plugins: Registry, columns: Callable[[], tuple[str, ...]]
 ) -> tuple[str, tuple[str, ...]]:
-    """Name and templates, () of a registered featurizer. columns: gives those of the data."""
+    """The name and the templates of a featurizer; () = a registered one. columns: of the data."""
     if not is_template_file(featurizer, plugins):
         return featurizer, ()
     return file_name(featurizer), read_templates(featurizer, columns())
 
 
 class _Content(NamedTuple):
-    """What only loaded data tell: their fingerprint, and where unlabeled text comes from.
+    """What only loaded data show: their fingerprint, and where unlabeled text comes from.
 
-    error: why they could not be loaded, if the user can mend it; the fingerprint is "" then.
+    error: why they cannot be loaded, if the user can mend it; the fingerprint is "" then.
     """
 
     fingerprint: str
@@ -140,10 +141,10 @@ class LoadedData:
 
         UserError for text or folds that there cannot be.
         """
-        found, text, error = self._content(task)
+        fingerprint, text, error = self._content(task)
         if error is not None:
             return msgspec.structs.replace(task, load_error=error)
-        data = msgspec.structs.replace(task.spec.data, fingerprint=found)
+        data = msgspec.structs.replace(task.spec.data, fingerprint=fingerprint)
         if self._draws(task):
             first = self._content(_with_protocol(task, seed=0)).fingerprint
             data = msgspec.structs.replace(data, first_draw=first)
@@ -171,8 +172,8 @@ class LoadedData:
             n_train = dataset.splits["train"].n_sentences
             folds(labeled_size(request.labeled, n_train), request.folds)
         text = resolve_text(dataset, request.labeled, request.unlabeled, request.text)
-        found = data_fingerprint(dataset, _with_protocol(task, text=text), self._plugins)
-        return _Content(found, text)
+        task = _with_protocol(task, text=text)
+        return _Content(data_fingerprint(dataset, task, self._plugins), text)
 
     def _draws(self, task: RunTask) -> bool:
         spec = task.spec

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from sslbench.plugins.registrations import DatasetInfo, load_target
 
 
 class Setting(NamedTuple):
-    """``[owner.]key=value``; owner: a method or dataset, "" = every method with this parameter."""
+    """A setting ``[owner.]key=value`` of a method or dataset; owner "" = all methods."""
 
     owner: str
     key: str
@@ -65,11 +66,11 @@ def method_params(
     values = {s.key: s.value for s in parse_settings(texts) if s.owner in ("", method)}
     if not values and preset is None:
         return {}
-    found = method_description(plugins, method, {})
-    own = found.presets.get(preset, {}) if preset is not None else {}
-    own |= {key: plain_value(value) for key, value in values.items() if key in found.params}
-    params = method_description(plugins, method, own).params
-    return {key: params[key] for key in own}
+    default = method_description(plugins, method, {})
+    given = default.presets.get(preset, {}) if preset is not None else {}
+    given |= {key: plain_value(value) for key, value in values.items() if key in default.params}
+    params = method_description(plugins, method, given).params
+    return {key: params[key] for key in given}
 
 
 def learner_params(texts: Sequence[str], plugins: Registry, name: str) -> MethodDescription:
@@ -78,10 +79,10 @@ def learner_params(texts: Sequence[str], plugins: Registry, name: str) -> Method
     UserError for an unknown key and a value of a wrong type or out of bounds.
     """
     values = {s.key: plain_value(s.value) for s in parse_settings(texts) if s.owner == name}
-    known = learner_description(plugins, name, {}).params
+    params = learner_description(plugins, name, {}).params
     for key in values:
-        if key not in known:
-            raise UserError(f"{name}: no parameter {key!r}", hint=suggestion(key, known))
+        if key not in params:
+            raise UserError(f"{name}: no parameter {key!r}", hint=suggestion(key, params))
     return learner_description(plugins, name, values)
 
 
@@ -114,20 +115,18 @@ def plain_value(text: str) -> Any:
         lines = read_text(path, hint="a list has one value per line").splitlines()
         return [line.strip() for line in lines if line.strip()]
     if text[:1] in ("[", "{"):
-        try:
+        with suppress(msgspec.DecodeError):
             return msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            return text
     return text
 
 
 def without_preset(preset: str, plugins: Registry, methods: Sequence[str]) -> list[str]:
     """The methods that do not have a preset; UserError if none has it."""
-    found = {name: method_description(plugins, name, {}).presets for name in methods}
-    missing = [name for name, presets in found.items() if preset not in presets]
-    if missing == list(found):
-        known = sorted({name for presets in found.values() for name in presets})
-        hint = suggestion(preset, known) if known else "leave out --preset"
+    presets = {name: method_description(plugins, name, {}).presets for name in methods}
+    missing = [name for name in presets if preset not in presets[name]]
+    if missing == list(presets):
+        names = sorted({name for each in presets.values() for name in each})
+        hint = suggestion(preset, names) if names else "leave out --preset"
         raise UserError(f"{' and '.join(methods)}: no preset {preset!r}", hint=hint)
     return missing
 

@@ -31,13 +31,13 @@ from sslbench.experiment.records.reading import (
     checked,
     content_of,
     decode_tree,
+    from_summary,
     listed,
     read_record_file,
     stamp_of,
 )
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.segment import SUFFIX, Segment
-from sslbench.experiment.records.summary import from_summary
 
 SEGMENTS = "segments"
 _AT_ONCE = 500  # records that are decoded at a time

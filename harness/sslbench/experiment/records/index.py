@@ -22,8 +22,8 @@ import msgspec
 from sslbench.engine.files.folders import cache_folder
 from sslbench.experiment.records.cost import cost_keys, has_dev, training_cpu_s
 from sslbench.experiment.records.packing import DamageError
+from sslbench.experiment.records.reading import summary
 from sslbench.experiment.records.record import RunRecord, spec_key
-from sslbench.experiment.records.summary import summary
 
 NAME = "index.sqlite"
 #: columns of a run that its record gives

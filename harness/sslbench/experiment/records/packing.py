@@ -16,8 +16,8 @@ import base64
 import hashlib
 import lzma
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, cast
 
 import msgspec
 import numpy as np
@@ -43,7 +43,7 @@ class DamageError(ValueError):
 
 
 class _Matrix(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Lists of one length. kind: number of the type of an entry."""
+    """Lists of one length. kind: number of the type of their entries."""
 
     rows: int
     columns: int
@@ -106,44 +106,30 @@ def _codes(packed: str) -> I32 | None:
 
 def _written(runs: Sequence[Arrays], *, side_by_side: bool) -> bytes:
     """A layout and the matrices. side_by_side: the entries of a column follow each other."""
-    rows: dict[tuple[str, str, int], dict[bytes, Array]] = {}
-    for split, name, array in _each(runs):
-        rows.setdefault((split, name, len(array)), {}).setdefault(array.tobytes(), array)
-    matrices, data = [], []
-    for (_, _, columns), found in rows.items():
-        matrix = np.stack(list(found.values()))
-        low, high = (int(f(matrix, initial=0)) for f in (np.min, np.max))
-        kind = next(i for i, t in enumerate(_TYPES) if _fits(low, high, np.iinfo(t)))
-        matrix = matrix.astype(_TYPES[kind])
-        matrices.append(_Matrix(len(found), columns, kind))
-        data.append((matrix.T if side_by_side else matrix).tobytes())
-    numbers = {key: i for i, key in enumerate(rows)}
-    orders = {key: {row: i for i, row in enumerate(found)} for key, found in rows.items()}
+    numbers: dict[tuple[str, str, int], int] = {}  # of matrices, by what their rows are
+    rows: list[dict[bytes, tuple[int, Array]]] = []  # of each matrix, with their numbers
 
     def place(split: str, name: str, array: Array) -> tuple[int, int]:
-        key = (split, name, len(array))
-        return numbers[key], orders[key][array.tobytes()]
+        matrix = numbers.setdefault((split, name, len(array)), len(numbers))
+        if matrix == len(rows):
+            rows.append({})
+        ours = rows[matrix]
+        return matrix, ours.setdefault(array.tobytes(), (len(ours), array))[0]
 
-    layout = _Layout(
-        matrices,
-        [
-            {s: {n: place(s, n, a) for n, a in arrays.items()} for s, arrays in run.items()}
-            for run in runs
-        ],
-    )
-    head = msgspec.json.encode(layout)
+    places = [
+        {s: {n: place(s, n, a) for n, a in arrays.items()} for s, arrays in run.items()}
+        for run in runs
+    ]
+    matrices, data = [], []
+    for each in rows:
+        matrix = np.stack([array for _, array in each.values()])
+        low, high = (int(f(matrix, initial=0)) for f in (np.min, np.max))
+        limits = map(np.iinfo, _TYPES)
+        kind = next(i for i, t in enumerate(limits) if t.min <= low and high <= t.max)
+        matrices.append(_Matrix(len(matrix), matrix.shape[1], kind))
+        data.append((matrix.T if side_by_side else matrix).astype(_TYPES[kind]).tobytes())
+    head = msgspec.json.encode(_Layout(matrices, places))
     return b"".join([len(head).to_bytes(4, "little"), head, *data])
-
-
-def _each(runs: Iterable[Arrays]) -> Iterator[tuple[str, str, Array]]:
-    for run in runs:
-        for split, arrays in run.items():
-            for name, array in arrays.items():
-                yield split, name, array
-
-
-def _fits(low: int, high: int, limits: Any) -> bool:
-    return bool(limits.min <= low and high <= limits.max)
 
 
 class Block:
@@ -173,8 +159,7 @@ class Block:
     def _row(self, matrix: int, row: int) -> Array:
         if min(matrix, row) < 0:
             raise IndexError
-        found: Array = self._matrices[matrix][row]
-        return found
+        return cast(Array, self._matrices[matrix][row])
 
 
 def _matrices(layout: _Layout, data: bytes, start: int, side_by_side: bool) -> Iterator[Array]:
@@ -190,23 +175,14 @@ def _matrices(layout: _Layout, data: bytes, start: int, side_by_side: bool) -> I
         raise ValueError(f"{len(data) - start} bytes too many")
 
 
-def with_counts(tree: Tree, counts: Arrays) -> Tree:
-    """What is left of a record, with its counts; DamageError if these do not belong together."""
-    try:
-        for split, lists in counts.items():
-            tree["counts"][split] = {name: array.tolist() for name, array in lists.items()}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DamageError(f"the parts do not fit together: {error!r}") from None
-    return tree
-
-
 def whole(tree: Tree, counts: Arrays, predictions: Arrays) -> Tree:
     """The record again: what is left of it, with its counts and predictions.
 
     DamageError if these do not belong together.
     """
     try:
-        with_counts(tree, counts)
+        for split, lists in counts.items():
+            tree["counts"][split] = {name: array.tolist() for name, array in lists.items()}
         for split, each in predictions.items():
             left = tree["predictions"][split]
             codes = each[_CODES].astype(np.int32)

@@ -41,7 +41,7 @@ _Size = Annotated[int, Meta(ge=0, le=LARGEST_PART)]
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A run of a block. created: see `RunRecord`.  content: see `packing.content`."""
+    """A run of a block. content: see `packing.content`."""
 
     run_id: Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
     created: str
@@ -49,7 +49,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A part in the file. raw: its size when it is not compressed."""
+    """A part of a block in the file. raw: its size when it is not compressed."""
 
     size: _Size
     raw: _Size
@@ -57,7 +57,7 @@ class _Stored(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class Head(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a block has."""
+    """The head of a block: its runs and its parts."""
 
     runs: Annotated[list[Entry], Meta(max_length=1024)]
     parts: dict[Part, _Stored]
@@ -88,11 +88,11 @@ class Segment:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             self._stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-            for found in _walk(file, status.st_size):
-                if isinstance(found, str):
-                    self.problems.append(found)
+            for each in _walk(file, status.st_size):
+                if isinstance(each, str):
+                    self.problems.append(each)
                 else:
-                    self.blocks.append(found)
+                    self.blocks.append(each)
         self.places = {
             entry.run_id: Place(head, offset, i)
             for offset, head in self.blocks
@@ -153,13 +153,13 @@ def _walk(file: IO[bytes], size: int) -> Iterator[tuple[int, Head] | str]:
     """Offset of the parts and head of each block, or a line on damaged bytes."""
     at = len(MAGIC) if file.read(len(MAGIC)) == MAGIC else 0
     while at < size:
-        found = _head(file, at)
-        if found is None:
+        block = _head(file, at)
+        if block is None:
             following = _next_mark(file, at + 1, size)
             yield f"bytes {at:,} to {following:,} are damaged"
             at = following
             continue
-        length, head = found
+        length, head = block
         start = at + _FIXED + length
         yield start, head
         at = start + sum(part.size for part in head.parts.values())
@@ -186,9 +186,9 @@ def _next_mark(file: IO[bytes], start: int, size: int) -> int:
     """Where the next block begins; the size of the file if there is none."""
     while start < size:
         file.seek(start)
-        found = file.read(_STEP + len(MARK)).find(MARK)
-        if found >= 0:
-            return start + found
+        place = file.read(_STEP + len(MARK)).find(MARK)
+        if place >= 0:
+            return start + place
         start += _STEP
     return size
 
@@ -212,7 +212,7 @@ def _read(path: Path, start: int, stored: _Stored) -> bytes:
 def _block(
     path: Path, stamp: tuple[int, int, int], start: int, stored: _Stored, part: Part
 ) -> Block:
-    """Of the blocks that were read last; stamp: of the file that they are of."""
+    """A part of one of the blocks that were read last. stamp: of their file."""
     return Block(_read(path, start, stored), part)
 
 
@@ -254,7 +254,7 @@ def _entries(trees: Sequence[Tree], raw: dict[Part, bytes]) -> list[Entry]:
     entries, unfit = [], []
     for i, (tree, rest) in enumerate(zip(trees, _decoded(raw["rest"]), strict=True)):
         content = packing.content(tree, codes.arrays(i))
-        again = packing.with_counts(rest, counts.arrays(i))
+        again = packing.whole(rest, counts.arrays(i), {})
         ours, theirs = ({**each, "predictions": {}} for each in (again, tree))
         if packing.content(ours, {}) != packing.content(theirs, {}):
             unfit.append(i)

@@ -12,7 +12,7 @@ import msgspec
 
 from sslbench.engine.compilation.compile_time import Seconds
 from sslbench.experiment.checks.forecast import foresee
-from sslbench.experiment.checks.guard import holds
+from sslbench.experiment.checks.guard import is_better
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.identity.identity import corpus_hash
 from sslbench.experiment.inputs.problem import Method, Problem, Tagger
@@ -23,7 +23,7 @@ from sslbench.plugins import Registry
 
 
 class MethodError(Exception):
-    """An exception of a plugin in another process. lines: the end of its traceback."""
+    """An exception of a plugin in another process, with the end of its traceback."""
 
     def __init__(self, message: str, lines: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class Training:
     """What a method is to be trained on, and how.
 
     params: parameters besides those of the spec of the run.
-    guard: its method is trained instead if held-out sentences say so; None = no guard.
+    guard: the method that is trained instead unless this one is better; None = no guard.
     forecast: whether the trace gets a forecast first.
     """
 
@@ -53,7 +53,8 @@ class Training:
 class Fitted:
     """A trained tagger.
 
-    params: all parameters of the training, plain.  used_dev: it read development labels.
+    params: all parameters of the training as plain values.
+    used_dev: whether the training read development labels.
     """
 
     tagger: Tagger
@@ -171,7 +172,7 @@ class LocalMethod(RunMethod):
             other: type[Method] = self.plugins.method(guard.method).load()
             theirs = make_params(other, guard.params)
             method = partial(_fit, self.cls, values)
-            if not holds(problem, guard, method, partial(_fit, other, theirs), run):
+            if not is_better(problem, guard, method, partial(_fit, other, theirs), run):
                 return _fit(other, theirs, problem, run)
         return _fit(self.cls, values, problem, run)
 
@@ -188,10 +189,10 @@ class LocalMethod(RunMethod):
             with run.phase("text_features"):
                 for name, params in self.spec.learned.items():
                     cls = self.plugins.learner(name).load()
-                    # random numbers of its own: the method's do not depend on what trials share
-                    own = run.apart(self.spec.protocol.seed)
-                    learned[name] = cls().learn(problem, make_params(cls, params), own)
-                    notes[name] = own.trace
+                    # other random numbers: the method's do not depend on what trials share
+                    apart = run.apart(self.spec.protocol.seed)
+                    learned[name] = cls().learn(problem, make_params(cls, params), apart)
+                    notes[name] = apart.trace
             self._learned = {key: (learned, notes)}
         learned, notes = self._learned[key]
         run.trace.update(notes)

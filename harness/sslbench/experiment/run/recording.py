@@ -25,8 +25,11 @@ from sslbench.experiment.run.training import Trained
 def blank(task: RunTask, status: Status) -> RunRecord:
     """A record without a result."""
     spec = task.spec
-    origin: dict[str, Any] = {"path": task.data_path, "files": task.files}
-    origin["templates"] = list(task.templates)
+    origin: dict[str, Any] = {
+        "path": task.data_path,
+        "files": task.files,
+        "templates": list(task.templates),
+    }
     return RunRecord(
         run_id=spec.run_id,
         status=status,
@@ -79,22 +82,22 @@ def recorded(task: RunTask, trained: Trained, scored: Mapping[str, Scored]) -> R
     record.data = {**record.data, **_sizes(trained)}
     ids = sample.dataset.sentence_ids
     record.sentence_ids = {name: pack_numbers(ids[name]) for name in scored if name in ids}
-    for split, found in scored.items():
-        _put_scores(record, split, found)
+    for split, each in scored.items():
+        _put_scores(record, split, each)
     return record
 
 
 def _put_scores(record: RunRecord, split: str, scored: Scored) -> None:
-    metric, own = record.primary_metric, scored.scores[""]
-    record.metrics[split] = jsonable(own.metrics)
+    metric, main = record.primary_metric, scored.scores[""]
+    record.metrics[split] = jsonable(main.metrics)
     for name, scores in scored.scores.items():
         if name:
             record.metrics[split][f"{metric}_{name}"] = jsonable(scores.metrics[metric])
-    record.counts[split] = own.counts.to_lists()
+    record.counts[split] = main.counts.to_lists()
     record.predictions[split] = Predictions.pack(scored.labels, scored.codes)
     if split == "test":
         record.predictions_sha256 = predictions_sha256(scored.labels, scored.codes)
-        record.anatomy = own.anatomy
+        record.anatomy = main.anatomy
 
 
 def _sizes(trained: Trained) -> dict[str, Any]:

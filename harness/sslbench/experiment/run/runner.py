@@ -120,8 +120,8 @@ def _run(session: Session, sample: Sample) -> tuple[RunRecord, dict[str, Scores]
     record = recorded(session.task, trained, scored)
     with session.clock.phase("audit"):
         held_out = {name: splits[name] for name in names}
-        found = duplicates(problem.labeled, problem.unlabeled, held_out)
-        record.audit = {"duplicates": found, "violations": []}
+        counts = duplicates(problem.labeled, problem.unlabeled, held_out)
+        record.audit = {"duplicates": counts, "violations": []}
     if trained.fitted.used_dev:
         record.audit["dev_labels"] = "used by the method"
     return record, scored["test"].scores

@@ -41,8 +41,11 @@ _SHARD_TOKENS = 2**18  # tagged at a time: memory does not grow with the file
 class TrainingCorpus(msgspec.Struct, frozen=True):
     """Properties of the training corpus that the use of a tagger depends on.
 
-    columns: of the training file, in its order ("_" = skipped).  task, encoding: see `Problem`.
-    scheme: of the label column in the file, converted to `encoding`; None for plain tags.
+    Attributes
+    ----------
+    columns: the columns of the training file, in its order ("_" = skipped).
+    task, encoding: see `Problem`.
+    scheme: that of the labels in the file, which are converted to `encoding`; None for plain tags.
     tags: under a label codec, the tag that each label of the model stands for.
     """
 
@@ -61,7 +64,7 @@ def save_tagger(
 ) -> None:
     """Write a trained tagger to a file, atomically.
 
-    scores: metrics by split, which are kept with it.
+    scores: metrics by split, for the file.
 
     UserError if the tagger has no ``save``, or cannot be read back.
     """
@@ -150,9 +153,9 @@ class SavedTagger:
 
         UserError if the tagger of the method gives labels only.
         """
-        found = predicted_marginals(self.tagger, self._read(sentences))
+        rows = predicted_marginals(self.tagger, self._read(sentences))
         borders = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
-        return [found[first:last] for first, last in pairwise(borders)]
+        return [rows[first:last] for first, last in pairwise(borders)]
 
     def _read(self, sentences: Sequence[Sequence[Token]]) -> Corpus:
         full = [sentence for sentence in sentences if len(sentence)]
@@ -180,9 +183,9 @@ class SavedTagger:
         if trained.scheme != trained.encoding:
             source, target = cast(Scheme, trained.scheme), cast(Scheme, trained.encoding)
             corpus = convert_labels(corpus, source, target)
-        known = not set(corpus.column("label").vocabulary.strings).isdisjoint(self.tagger.labels)
+        labels = set(corpus.column("label").vocabulary.strings)
         scores = score_labels(trained.task, trained.encoding, corpus, self.tagger, codes)
-        return scores.counts, known
+        return scores.counts, not labels.isdisjoint(self.tagger.labels)
 
 
 def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Dense | None:
@@ -190,8 +193,7 @@ def _dense_columns(metadata: dict[str, Any], plugins: Registry) -> Dense | None:
     name = metadata.get("trained", {}).get("featurizer", "")
     if not _has_columns(metadata) or name.startswith(FILE_PREFIX):
         return None
-    dense: Dense | None = plugins.featurizer(name).load()().dense
-    return dense
+    return cast(Dense | None, plugins.featurizer(name).load()().dense)
 
 
 def _has_columns(metadata: Mapping[str, Any]) -> bool:
@@ -205,13 +207,12 @@ def _restored(kind: str, arrays: Arrays, metadata: dict[str, Any], plugins: Regi
     if kind == FEATURED:
         learners = {name: plugins.learner(name).load() for name in metadata["learned"]}
         learned = learned_of(arrays, metadata, learners)
-        inner, facts = part_of(arrays, metadata, "tagger")
-        facts = {**facts, "dense": joined_dense(metadata["dense"], tuple(learned.values()))}
-        tagger = _restored(str(metadata["tagger_kind"]), inner, facts, plugins)
+        inner, values = part_of(arrays, metadata, "tagger")
+        values = {**values, "dense": joined_dense(metadata["dense"], tuple(learned.values()))}
+        tagger = _restored(str(metadata["tagger_kind"]), inner, values, plugins)
         return FeaturedTagger(tagger, learned)
     restore = _ENGINE_KINDS.get(kind) or plugins.method(kind).load().restore
-    found: Tagger = restore(arrays, metadata)
-    return found
+    return cast(Tagger, restore(arrays, metadata))
 
 
 def load_tagger(path: str | os.PathLike[str], plugins: Registry) -> SavedTagger:
@@ -229,12 +230,8 @@ def load_tagger(path: str | os.PathLike[str], plugins: Registry) -> SavedTagger:
             raise ValueError(f"{len(corpus.tags)} tags for {len(tagger.labels)} labels")
         return SavedTagger(DecodedTagger(tagger, corpus.tags), corpus)
     except UserError as error:
-        raise UserError(
-            f"a model of {kind!r}: {error.message}", file=path, hint=error.hint
-        ) from error
+        message, hint = f"a model of {kind!r}: {error.message}", error.hint
+        raise UserError(message, file=path, hint=hint) from error
     except Exception as error:  # restore() may raise anything on a damaged file
-        raise UserError(
-            f"the model cannot be restored: {type(error).__name__}: {error}",
-            file=path,
-            hint="train it again",
-        ) from error
+        message = f"the model cannot be restored: {type(error).__name__}: {error}"
+        raise UserError(message, file=path, hint="train it again") from error

@@ -1,4 +1,4 @@
-"""One training in this process, for a tagger that is kept and used."""
+"""One training in this process, for a tagger to save and use."""
 
 from __future__ import annotations
 
@@ -38,14 +38,13 @@ class TrainedTagger(SavedTagger):
     @cached_property
     def scores(self) -> dict[str, dict[str, float]]:
         """Metrics in [0, 1] on the splits "dev" and "test", where the data have them."""
-        dataset, found = self.trained.sample.dataset, {}
-        for name in ("dev", "test"):
-            if name in dataset.splits:
-                corpus = dataset.splits[name]
+        dataset, metrics = self.trained.sample.dataset, {}
+        for name, corpus in dataset.splits.items():
+            if name in ("dev", "test"):
                 codes = predict(self.tagger, corpus)
                 scores = score_labels(dataset.task, dataset.encoding, corpus, self.tagger, codes)
-                found[name] = dict(scores.metrics)
-        return found
+                metrics[name] = dict(scores.metrics)
+        return metrics
 
 
 def train_tagger(

@@ -19,8 +19,9 @@ from sslbench.experiment.run.tuning import Tuning, tune, tuning_warnings
 class Trained:
     """Result of `train`.
 
-    problem, fitted: of the final training.  tuning: that came before it.
+    problem, fitted: input and result of the final training.
     run: context of the final training, with its trace and timing.
+    tuning: the search before it.
     warnings: lines for the user.
     """
 
@@ -67,7 +68,7 @@ def _tuning_sample(session: Session, sample: Sample) -> Sample:
     if spec.data.first_draw:
         task = msgspec.structs.replace(session.task, spec=spec)
         dataset = load_dataset(task, session.plugins)
-        found = data_fingerprint(dataset, task, session.plugins)
-        data = msgspec.structs.replace(spec.data, fingerprint=found)
+        fingerprint = data_fingerprint(dataset, task, session.plugins)
+        data = msgspec.structs.replace(spec.data, fingerprint=fingerprint)
         spec = msgspec.structs.replace(spec, data=data)
     return Sample.of(spec, dataset)

@@ -60,7 +60,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What a search found. axes: that were searched; trials: in order, the default first."""
+    """The result of a search: the axes, and the trials in order, the default first."""
 
     axes: tuple[SearchAxis, ...] = ()
     trials: list[Trial] = field(default_factory=list)
@@ -72,7 +72,7 @@ class Tuning:
         return dict(max(self.trials, key=_score).params) if self.trials else {}
 
     def spent(self, *, asked: bool) -> TuningSpent:
-        """For the record. asked: there was a budget."""
+        """What the record says of tuning. asked: whether there was a budget."""
         if not self.trials:
             return TuningSpent("untuned" if asked else "off")
         return TuningSpent(
@@ -148,11 +148,8 @@ class _Candidates:
 
     def _near(self, center: Mapping[str, Any], drawn: list[float], width: float) -> list[float]:
         middle = [axis.position(center[axis.param]) for axis in self.axes]
-        return [_unit(m + width * (u - 0.5)) for m, u in zip(middle, drawn, strict=True)]
-
-
-def _unit(position: float) -> float:
-    return min(max(position, 0.0), 1.0)
+        near = (m + width * (u - 0.5) for m, u in zip(middle, drawn, strict=True))
+        return [min(max(position, 0.0), 1.0) for position in near]
 
 
 def positions(param: str, seed: int) -> Iterator[float]:
@@ -208,7 +205,8 @@ def tuning_warnings(
 class Part:
     """Sentences to train on, and those on which the tagger is scored.
 
-    sentences: int64[n] of train.  held_out: with labels.  alternatives: spans accepted in it.
+    sentences: int64[n], sentences of train.
+    held_out: sentences with labels.  alternatives: spans accepted in them.
     """
 
     sentences: I64
@@ -266,13 +264,13 @@ class Trials:
     def _identity(self, params: Mapping[str, Any]) -> str:
         spec = self.sample.spec
         # No trial depends on the budget.
-        own = msgspec.structs.replace(
+        trial = msgspec.structs.replace(
             spec,
             params={**spec.params, **params},
             protocol=spec.protocol.without_tuning(),
             search="",
         )
-        return content_id({"trial": own, "code": self.code, "folds": len(self.parts)})
+        return content_id({"trial": trial, "code": self.code, "folds": len(self.parts)})
 
     def _run(self, params: dict[str, Any]) -> Trial:
         session, metric = self.session, self.sample.dataset.metric
