@@ -21,7 +21,7 @@ _NAMES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Taggers and records",
         (
             "sslbench.experiment.run.saved.SavedTagger",
-            "sslbench.experiment.run.train_one.TrainedTagger",
+            "sslbench.experiment.run.saved.TrainedTagger",
             "sslbench.experiment.records.record.RunRecord",
             "sslbench.report.two_runs.RunComparison",
             "sslbench.engine.errors.UserError",

@@ -18,9 +18,8 @@ from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.parameters import parameters
 from sslbench.experiment.request.request import PathLike, RunRequest, TrainRequest
-from sslbench.experiment.run.saved import SavedTagger
+from sslbench.experiment.run.saved import SavedTagger, TrainedTagger, train_tagger
 from sslbench.experiment.run.saved import load_tagger as load
-from sslbench.experiment.run.train_one import TrainedTagger, train_tagger
 from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from sslbench.plugins.hooks import suggestion

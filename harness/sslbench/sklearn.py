@@ -32,8 +32,7 @@ from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.fitting import LocalMethod
-from sslbench.experiment.run.saved import SavedTagger
-from sslbench.experiment.run.train_one import TrainedTagger, train_on
+from sslbench.experiment.run.saved import SavedTagger, TrainedTagger, train_on
 from sslbench.method import CRFMethod, TrainingParams
 from sslbench.plugins import registry
 

@@ -14,14 +14,13 @@ import msgspec
 import numpy as np
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.records.predictions import Predictions, predictions_sha256
-from sslbench.experiment.records.record import RunRecord
+from sslbench.experiment.records.record import Predictions, RunRecord, predictions_sha256
 
 FILE = Path(__file__).with_name("golden.json")
 COMMAND = "python tests/canaries/record.py"
 _WHERE = {
     "engine": "VERSION in harness/sslbench/engine/version.py",
-    "bench": "BENCH_VERSION in harness/sslbench/experiment/identity/versions.py",
+    "bench": "BENCH_VERSION in harness/sslbench/experiment/identity.py",
 }
 
 

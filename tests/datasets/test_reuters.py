@@ -183,7 +183,7 @@ def test_external_trains_a_tagger_once(tmp_path: Path, monkeypatch: pytest.Monke
         trained.append(column)
         return Tagger()
 
-    monkeypatch.setattr("sslbench.experiment.inputs.column_tagger.train_tagger", train_tagger)
+    monkeypatch.setattr("sslbench_datasets.reuters.column_tagger.train_tagger", train_tagger)
     for _ in range(2):
         shards = reuters.tagged_text(home, train, "0" * 64)
         (shard,) = shards

@@ -19,8 +19,7 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.protocol import fold_draws, folds
 from sslbench.experiment.metrics import coverage, pool, score
-from sslbench.experiment.records.predictions import pack_numbers, unpack_numbers
-from sslbench.experiment.records.record import ProtocolSpec, RunRecord
+from sslbench.experiment.records.record import ProtocolSpec, RunRecord, pack_numbers, unpack_numbers
 from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 from support import run_fakes

@@ -19,7 +19,7 @@ from sslbench.engine.spread import WorkerError, using_broker
 from sslbench.experiment.execute import workers
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.workers import DaskBroker, connect, run_on_dask
-from sslbench.experiment.identity.identity import processor
+from sslbench.experiment.identity import processor
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest

@@ -13,7 +13,7 @@ from sslbench import Column, Corpus, Dataset, Problem, RunContext, Vocabulary
 from sslbench.engine.corpus import PreviousType
 from sslbench.engine.types import I32
 from sslbench.experiment.checks.guard import METRICS, guard_line, holds
-from sslbench.experiment.identity.versions import code_versions
+from sslbench.experiment.identity import code_versions
 from sslbench.experiment.inputs.problem import Tagger
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.task import RunTask

@@ -31,7 +31,7 @@ from sslbench.experiment.inputs.protocol import (
 )
 from sslbench.experiment.records.record import ProtocolSpec
 from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
-from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.fitting import Session
 from sslbench.plugins import registry
 from support.run_fakes import task, toy_splits
 

@@ -11,7 +11,7 @@ import pytest
 from sslbench.engine.corpus import Column, Corpus, LabelConstraint
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.execute.grid import run_grid
-from sslbench.experiment.identity.identity import fingerprint
+from sslbench.experiment.identity import fingerprint
 from sslbench.experiment.metrics import Alternatives
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.task import RunTask

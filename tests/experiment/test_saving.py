@@ -13,8 +13,7 @@ import pytest
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.execute import grid, saving
-from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.execute.saving import Saving
+from sslbench.experiment.execute.grid import GridOptions, Saving, run_grid
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records import store as store_module
 from sslbench.experiment.records.reading import StoreWarning

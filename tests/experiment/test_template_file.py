@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import sslbench
 from sslbench.cli import cli
 from sslbench.experiment.checks.replay import replay_task
-from sslbench.experiment.identity.versions import is_current
+from sslbench.experiment.identity import is_current
 from sslbench.experiment.run.runner import execute
 from sslbench.plugins import registry
 

@@ -13,8 +13,8 @@ from sslbench.engine.compilation.threads import using_threads
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.records.record import DataSpec
+from sslbench.experiment.run.fitting import Session
 from sslbench.experiment.run.runner import execute
-from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.training import train
 from sslbench.experiment.run.tuning import UNTUNED, Trials
 from support import run_fakes
@@ -97,7 +97,7 @@ def test_trials_survive_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_cpu_budget_alone_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
-    monkeypatch.setattr("sslbench.experiment.run.session.cpu_seconds", lambda: float(next(clock)))
+    monkeypatch.setattr("sslbench.experiment.run.fitting.cpu_seconds", lambda: float(next(clock)))
     record = execute(task(labeled=20, tune_cpu=2.5))  # a trial takes one second of this clock
     assert [trial["cpu_s"] for trial in record.tuning] == [1.0, 1.0, 1.0]
     assert (record.tuned.trials, record.tuned.cpu_s) == (3, 3.0)

@@ -13,8 +13,7 @@ from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.checks.replay import canaries, replay_task
 from sslbench.experiment.execute.grid import GridOptions, run_grid
-from sslbench.experiment.identity.identity import processor
-from sslbench.experiment.identity.versions import code_versions, is_current, stale_runs
+from sslbench.experiment.identity import code_versions, is_current, processor, stale_runs
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store

@@ -31,7 +31,7 @@ from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.graph.tokens import empirical
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, relabeled
-from sslbench.plugins.similarities import registered_similarity
+from sslbench.experiment.inputs.problem_graph import registered_similarity
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr.gp_crf import GraphPropagationCRF, hard_labels
 from sslbench_methods.graph_pr.propagation import (

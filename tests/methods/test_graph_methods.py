@@ -17,7 +17,7 @@ from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.types import I32
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, without_labels
-from sslbench.plugins.similarities import registered_similarity
+from sslbench.experiment.inputs.problem_graph import registered_similarity
 from sslbench_methods.graph_self_training.method import GraphSelfTraining, TypeSelfTraining
 from sslbench_methods.supervised import Supervised
 from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining

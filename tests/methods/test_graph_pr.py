@@ -23,7 +23,7 @@ from sslbench.experiment.inputs.problem import Problem, without_labels
 from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.fitting import Session
 from sslbench.experiment.run.training import train
 from sslbench.method import ProblemGraph
 from sslbench.plugins import registry

@@ -16,7 +16,7 @@ from sslbench.experiment.inputs.problem import Problem, relabeled
 from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.fitting import Session
 from sslbench.plugins import registry
 from support.graph_problems import random_problem
 from support.label_constraints import CONSTRAINT, labeled

@@ -66,7 +66,7 @@ def test_nor_does_it_change_what_is_tuned(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_method_that_peeks_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the tests above rely on: a method that did see the hidden labels would show."""
-    from sslbench.experiment.run.session import Session
+    from sslbench.experiment.run.fitting import Session
 
     base = synth.load(DataHome(), train=60, dev=0, test=30)
     monkeypatch.setattr(Session, "problem", _with_all_of_train(Session.problem))

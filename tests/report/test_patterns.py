@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sslbench.cli import cli
 from sslbench.engine.types import I32
-from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.records.record import Predictions
 from sslbench.experiment.records.store import Store
 from sslbench.report.patterns import Pattern, patterns
 

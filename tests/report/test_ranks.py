@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.experiment.records.predictions import Predictions
-from sslbench.experiment.records.record import RunRecord, TuningSpent
+from sslbench.experiment.records.record import Predictions, RunRecord, TuningSpent
 from sslbench.report.board import Board, board_of_tables
 from sslbench.report.leaderboard import Table, leaderboard
 from sslbench.report.page.build import Sources, page

@@ -43,11 +43,11 @@ from sslbench import (
 from sslbench.engine.compilation import compile_time
 from sslbench.engine.corpus import CorpusShards, sentence_ids
 from sslbench.experiment.context.context import RunContext
-from sslbench.experiment.identity.versions import code_versions
+from sslbench.experiment.identity import code_versions
 from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
-from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.fitting import Session
 
 LABELS = ("A", "B", "C")
 NAP = "import time; time.sleep(3600)"

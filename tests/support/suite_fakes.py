@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from sslbench.experiment.identity.versions import code_versions
+from sslbench.experiment.identity import code_versions
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.cost import cost_keys, has_dev, training_cpu_s
 from sslbench.experiment.records.record import RunRecord, TuningSpent

@@ -173,7 +173,7 @@ def tagged_text(home: DataHome, train: Corpus, sha256: str, user_file: str = "")
     vocabularies = {name: train.column(name).vocabulary for name in ("word", "pos")}
     folder = home.derived("newswire-tagged", _tagged_key(sha256, _text_key(home, user_file)))
     if not folder.exists():
-        from sslbench.experiment.inputs.column_tagger import train_tagger
+        from sslbench_datasets.reuters.column_tagger import train_tagger
 
         words = tokenized_text(home, vocabularies, user_file)
         templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
@@ -197,7 +197,7 @@ def _text_key(home: DataHome, user_file: str) -> dict[str, object]:
 
 def _tagged_key(train_sha256: str, text_key: dict[str, object]) -> dict[str, object]:
     """All that the tagged text depends on; the tagger's recipe, since its digest needs training."""
-    from sslbench.experiment.inputs.column_tagger import RECIPE
+    from sslbench_datasets.reuters.column_tagger import RECIPE
 
     templates = registry().featurizer(TAGGER_FEATURIZER).load()().templates
     return {

@@ -120,7 +120,7 @@ def _difference(choice: Choice, candidate: Candidate) -> str:
 
 def _save(request: RunRequest, choice: Choice, target: Path) -> None:
     from sslbench.cli.messages import tell
-    from sslbench.experiment.run.train_one import train_tagger
+    from sslbench.experiment.run.saved import train_tagger
 
     chosen = choice.chosen
     whole = TrainRequest(

@@ -60,7 +60,7 @@ def _versions() -> Iterator[Finding]:
 def _machine() -> Iterator[Finding]:
     import psutil
 
-    from sslbench.experiment.identity.identity import processor
+    from sslbench.experiment.identity import processor
 
     memory = psutil.virtual_memory()
     free = f"{memory.available / 2**30:.1f} of {memory.total / 2**30:.1f} GiB of memory free"

@@ -65,7 +65,7 @@ def command(runs: tuple[str, ...], store: str, split: str, top: int, form: str) 
 
 def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     """The dataset of the runs and the split; UserError unless all runs predicted it."""
-    from sslbench.experiment.identity.identity import corpus_hash
+    from sslbench.experiment.identity import corpus_hash
     from sslbench.experiment.inputs.protocol import folds_in_order
     from sslbench.experiment.planning.task import RunTask, load_dataset
     from sslbench.plugins import registry

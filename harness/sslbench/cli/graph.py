@@ -181,7 +181,7 @@ def _graph(given: dict[str, Any], text: Corpus) -> Graph:
     from sslbench.engine.graph.build import build_graph
     from sslbench.engine.graph.options import GraphOptions
     from sslbench.experiment.data import DataHome
-    from sslbench.plugins.similarities import registered_similarity
+    from sslbench.experiment.inputs.problem_graph import registered_similarity
 
     return build_graph(
         text,

@@ -88,7 +88,7 @@ def _tables(
 ) -> tuple[list[Table], frozenset[str]]:
     """The tables of the records of a store, and the ids of the stale ones."""
     from sslbench.engine.errors import UserError
-    from sslbench.experiment.identity.versions import stale_runs
+    from sslbench.experiment.identity import stale_runs
     from sslbench.plugins import registry
     from sslbench.report.leaderboard import leaderboard
     from sslbench.report.reproduce import changed_options

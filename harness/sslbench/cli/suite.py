@@ -183,7 +183,7 @@ def report(
 
 def _board(suite: Suite, cells: Sequence[Cell], store: Store) -> tuple[Board, Sources, list[str]]:
     """The board, extra page content, and problems that `--check` reports."""
-    from sslbench.experiment.identity.versions import stale_runs
+    from sslbench.experiment.identity import stale_runs
     from sslbench.plugins import registry
     from sslbench.report.ledger import read_ledger, wrong_lines
     from sslbench.report.page.build import Sources

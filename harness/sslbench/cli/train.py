@@ -13,7 +13,7 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.request.request import TrainRequest
 
 if TYPE_CHECKING:
-    from sslbench.experiment.run.train_one import TrainedTagger
+    from sslbench.experiment.run.saved import TrainedTagger
 
 
 @click.command("train")
@@ -45,7 +45,7 @@ def command(**given: Any) -> None:
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
     from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.experiment.run.train_one import train_tagger
+    from sslbench.experiment.run.saved import train_tagger
 
     request = TrainRequest(**{**given, "dataset": given["dataset"] or ()})
     with plain_warnings():

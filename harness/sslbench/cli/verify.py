@@ -67,7 +67,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
 def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
     """The records to replay, cheapest first."""
     from sslbench.experiment.checks.replay import canaries
-    from sslbench.experiment.identity.versions import stale_runs
+    from sslbench.experiment.identity import stale_runs
     from sslbench.plugins import registry
 
     if given["runs"]:

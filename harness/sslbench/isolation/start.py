@@ -17,8 +17,7 @@ from sslbench.experiment.context.checkpoints import checkpoint_folder
 from sslbench.experiment.data.home import DataHome
 from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.run.fitting import LocalMethod
-from sslbench.experiment.run.session import training_context
+from sslbench.experiment.run.fitting import LocalMethod, training_context
 from sslbench.isolation.process import MethodProcess
 from sslbench.isolation.restrict import Restrictions
 from sslbench.plugins import Registry

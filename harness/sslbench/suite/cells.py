@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.identity.versions import is_current
+from sslbench.experiment.identity import is_current
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.settings import Setting, parse_settings
 from sslbench.experiment.planning.task import RunTask

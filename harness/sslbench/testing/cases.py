@@ -22,10 +22,9 @@ from sslbench.experiment.inputs.problem import DecodedTagger, Problem, Tagger, w
 from sslbench.experiment.inputs.protocol import Sample, resolve_text
 from sslbench.experiment.planning.task import RunTask, load_dataset
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec, jsonable
-from sslbench.experiment.run.fitting import Training
+from sslbench.experiment.run.fitting import Session, Training
 from sslbench.experiment.run.saved import load_tagger, save_tagger
 from sslbench.experiment.run.scoring import predict
-from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.training import Trained
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import (

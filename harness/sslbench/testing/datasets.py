@@ -17,7 +17,7 @@ from sslbench.engine.corpus import Corpus, Scheme, tag_fits
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.identity.identity import corpus_hash
+from sslbench.experiment.identity import corpus_hash
 from sslbench.experiment.records.record import jsonable
 from sslbench.experiment.run.scoring import score_labels
 from sslbench.plugins import Registry, registry

@@ -15,7 +15,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.features.index import AttributeIndex
 from sslbench.experiment.data import DataHome, Dataset
-from sslbench.experiment.identity.identity import corpus_hash
+from sslbench.experiment.identity import corpus_hash
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import TASKS, FeaturizerInfo
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from sslbench import UserError
 from sslbench.engine.types import F32, I64
-from sslbench.experiment.identity.identity import input_hashes
+from sslbench.experiment.identity import input_hashes
 
 MODEL, TOKENIZER, CONFIG = "model.onnx", "tokenizer.json", "config.json"
 #: files of a folder that vectors depend on

@@ -23,8 +23,8 @@ from sslbench.engine.graph.propagation.harmonic import harmonic, harmonic_descen
 from sslbench.engine.graph.propagation.quadratic import roughness
 from sslbench.engine.graph.words import CodedForms
 from sslbench.engine.types import F64, I32, I64, Arrays, Bool
+from sslbench.experiment.inputs.problem_graph import registered_similarity
 from sslbench.method import HasGraphParams
-from sslbench.plugins.similarities import registered_similarity
 
 Mode: TypeAlias = Annotated[
     Literal["solve", "gd"], doc("harmonic solution, or the gradient steps of the paper's release")

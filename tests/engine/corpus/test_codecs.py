@@ -32,8 +32,8 @@ from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.metrics import metrics_from_counts
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
+from sslbench.experiment.run.fitting import Session
 from sslbench.experiment.run.saved import load_tagger, save_tagger
-from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.training import Trained, train
 
 TYPES = ("LOC", "MISC", "ORG", "PER")

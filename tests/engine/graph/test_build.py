@@ -16,8 +16,8 @@ from sslbench.engine.graph.cache import cached
 from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.graph.similarity import ContextSimilarity, Similarity
 from sslbench.engine.graph.templates import TemplateSet, words
+from sslbench.experiment.inputs.problem_graph import registered_similarity
 from sslbench.plugins import registry
-from sslbench.plugins.similarities import registered_similarity
 from sslbench_methods.graph_pr.templates import HE2013
 from support.graph_oracle import (
     corpus_of,

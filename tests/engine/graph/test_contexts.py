@@ -18,7 +18,7 @@ from sslbench.engine.graph.contexts import (
 from sslbench.engine.graph.forms import character_type, learned_suffixes, longest_suffix
 from sslbench.engine.graph.templates import TemplateSet, words
 from sslbench.engine.graph.vertices import ngram_vertices
-from sslbench.plugins.similarities import registered_similarity
+from sslbench.experiment.inputs.problem_graph import registered_similarity
 from support import graph_oracle as oracle
 from support.graph_oracle import CHARACTERS, WORDS, corpus_of, random_sentences
 

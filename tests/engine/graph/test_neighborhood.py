@@ -11,7 +11,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.graph.build import Graph, build_graph
 from sslbench.engine.graph.neighborhood import neighborhood, ngram
 from sslbench.engine.graph.options import GraphOptions
-from sslbench.plugins.similarities import registered_similarity
+from sslbench.experiment.inputs.problem_graph import registered_similarity
 from support.graph_oracle import WORDS, corpus_of, random_sentences
 
 LABELS = ("A", "B", "C")

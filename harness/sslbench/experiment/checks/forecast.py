@@ -18,12 +18,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sslbench.engine.checked import Saved, check_array
+from sslbench.engine.checked import check_array
 from sslbench.engine.corpus import ChainedShards, Corpus, CorpusShards, HeadShards
 from sslbench.engine.errors import described
 from sslbench.engine.types import F64, I32, I64
@@ -72,7 +71,8 @@ class HasEvidence(Protocol):
 class FoldProblem(Problem):
     """A problem whose first unlabeled shard was labeled in another one.
 
-    graphs: of the other problem, by their parameters; its text has the same n-grams.
+    whole: the other problem.
+    graphs: graphs of the other problem by their parameters; its text has the same n-grams.
     tokens: int64[N], where the tokens of this one stand in the text of the other.
     """
 
@@ -94,14 +94,13 @@ class FoldProblem(Problem):
         key = repr((params, min_count))
         if key not in self.graphs:
             self.graphs[key] = self.whole.graph(params, run, min_count=min_count)
-        found = self.graphs[key]
-        codes = self.label_codes(self.labeled)
-        return replace(found, text=found.text.reordered(self.tokens, codes, len(self.labels)))
+        graph, codes = self.graphs[key], self.label_codes(self.labeled)
+        return replace(graph, text=graph.text.reordered(self.tokens, codes, len(self.labels)))
 
 
 class HeldOut(NamedTuple):
-    """Of the held-out tokens: gold labels int32[N]; distributions float64[N, L] of the supervised
-    CRF, and those that the method teaches.
+    """Held-out tokens: gold labels int32[N], the distributions float64[N, L] of the supervised CRF,
+    and those that the method teaches.
     """
 
     gold: I32
@@ -117,25 +116,20 @@ def foresee(method: Any, problem: Problem, params: Any, run: RunContext) -> None
     ask: HasEvidence | None = method if hasattr(method, "evidence") else None
     if ask is None or problem.labeled.n_sentences < 2 or not problem.unlabeled.n_sentences:
         return
-    own = run.apart()
+    apart = run.apart()
     try:
         with run.phase("forecast"):
-            compute = partial(_saved, ask, problem, params, own)
-            found = run.once(compute)[1]
+            _, forecast = run.once(lambda: ({}, summary(held_out(ask, problem, params, apart))))
     except Exception as error:
         run.warn(f"no forecast: {described(error)}")
         return
     # graphs of the folds are those of the run, which finds them in its cache
-    if graph := own.timing.get("graph", 0.0):
+    if graph := apart.timing.get("graph", 0.0):
         run.timing["forecast"] -= graph
         run.timing["graph"] = run.timing.get("graph", 0.0) + graph
-    if found:
-        run.trace["forecast"] = found
-        run.progress(f"forecast: agreement {found['agreement']:+.2f} with held-out labels")
-
-
-def _saved(method: HasEvidence, problem: Problem, params: Any, run: RunContext) -> Saved:
-    return {}, summary(held_out(method, problem, params, run))
+    if forecast:
+        run.trace["forecast"] = forecast
+        run.progress(f"forecast: agreement {forecast['agreement']:+.2f} with held-out labels")
 
 
 def summary(parts: Iterable[HeldOut]) -> dict[str, Any]:
@@ -179,8 +173,8 @@ def held_out(
     for train, test in folds(n, min(FOLDS, n)):
         part = fold_problem(problem, train, test, graphs)
         crf = part.crf(training)
-        known = crf.encode(part.labeled), HardLabels(part.label_codes(part.labeled))
-        crf.train([known], training, options=few)
+        labeled = crf.encode(part.labeled), HardLabels(part.label_codes(part.labeled))
+        crf.train([labeled], training, options=few)
         hidden = crf.encode(next(iter(part.unlabeled)))
         taught = method.evidence(Fold(part, crf, hidden), params, run)
         if taught is None:
@@ -202,12 +196,11 @@ def fold_problem(
     hidden = without_labels(labeled.select(test))
     shards = CorpusShards(hidden, max(1, hidden.n_tokens)), HeadShards(problem.unlabeled, MOST_TEXT)
     text = ChainedShards(shards)
-    own = np.concatenate([_tokens(labeled, train), _tokens(labeled, test)])
     rest = labeled.n_tokens + np.arange(shards[1].n_tokens)
-    known = {each.name: vars(problem)[each.name] for each in fields(Problem) if each.init}
-    known |= {"labeled": labeled.select(train), "unlabeled": text, "dev": None}
-    tokens = np.concatenate([own, rest])
-    return FoldProblem(**known, whole=problem, graphs=graphs, tokens=tokens)
+    tokens = np.concatenate([_tokens(labeled, train), _tokens(labeled, test), rest])
+    values = {each.name: vars(problem)[each.name] for each in fields(Problem) if each.init}
+    values |= {"labeled": labeled.select(train), "unlabeled": text, "dev": None}
+    return FoldProblem(**values, whole=problem, graphs=graphs, tokens=tokens)
 
 
 def _tokens(corpus: Corpus, sentences: I64) -> I64:
@@ -217,8 +210,17 @@ def _tokens(corpus: Corpus, sentences: I64) -> I64:
 
 
 class RecordedForecast(NamedTuple):
-    """value: in [-1, 1]; above zero a gain is expected.  error: standard error of the agreement.
+    """The forecast in a record as one number.
 
+    The agreement describes a small step: a method whose labels are wrong in many places may still
+    move the model in the right direction. So where the labels of the method are less often right
+    than those of the model, the forecast is the relative growth of the errors, if that is the lower
+    number.
+
+    Attributes
+    ----------
+    value: in [-1, 1]; above zero a gain is expected.
+    error: standard error of the agreement.
     taught_right, model_right: share of held-out tokens that the method, and the model, label right.
     """
 

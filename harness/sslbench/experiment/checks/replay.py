@@ -9,7 +9,7 @@ import numpy as np
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data.template_file import with_templates
-from sslbench.experiment.identity.versions import code_versions, is_current
+from sslbench.experiment.identity import code_versions, is_current
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.planning.description import featurizer_digest
 from sslbench.experiment.planning.task import RunTask, data_fingerprint, load_dataset

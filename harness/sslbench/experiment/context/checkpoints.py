@@ -32,7 +32,7 @@ from sslbench.engine.checked import Saved, table
 from sslbench.engine.errors import UserError, printable
 from sslbench.engine.files.atomic import replacing
 from sslbench.engine.types import Arrays
-from sslbench.experiment.identity.identity import processor
+from sslbench.experiment.identity import processor
 
 if TYPE_CHECKING:
     from sslbench.engine.crf import ChainCRF, Parts, TrainingParams, TrainingResult

@@ -31,7 +31,7 @@ from sslbench.engine.spread import Pass, WorkerError, pack, pass_at, unpack
 from sslbench.engine.version import VERSION
 from sslbench.experiment.execute.pool import OnStart, run_all
 from sslbench.experiment.execute.startup import use_threads
-from sslbench.experiment.identity.identity import processor
+from sslbench.experiment.identity import processor
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.run.recording import failed

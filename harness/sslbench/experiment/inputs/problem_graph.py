@@ -5,7 +5,8 @@ Vertices are the n-gram types of all text of the problem, labeled and unlabeled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal, Protocol
 
 import msgspec
@@ -13,17 +14,18 @@ import numpy as np
 from scipy import sparse
 
 from sslbench.engine.corpus import Corpus
+from sslbench.engine.errors import UserError
 from sslbench.engine.graph.build import Graph, build_graph
 from sslbench.engine.graph.diagnostics import diagnostics
 from sslbench.engine.graph.lookup import NgramLookup
 from sslbench.engine.graph.options import GraphOptions
+from sslbench.engine.graph.similarity import ContextSimilarity, Similarity
 from sslbench.engine.graph.tokens import empirical
 from sslbench.engine.graph.vertices import Vertices
 from sslbench.engine.parameters import doc
 from sslbench.engine.types import F64, I32, I64, Bool
 from sslbench.experiment.context.context import RunContext
 from sslbench.plugins import registry
-from sslbench.plugins.similarities import registered_similarity
 
 GraphColumn = Annotated[str, doc("column whose n-grams are the vertices")]
 GraphSimilarity = Annotated[str, doc("similarity of vertices, see sslbench list similarities")]
@@ -168,3 +170,23 @@ def problem_graph(
         sizes = {**text.metadata(), **graph.sizes}
         run.trace["graph"] = {**sizes, **diagnostics(graph.W, text.labeled)}
     return ProblemGraph(graph, text)
+
+
+def registered_similarity(name: str, suffixes: Iterable[str] | None = None) -> Similarity:
+    """Return the similarity registered under a name.
+
+    suffixes: the list that its templates read; None: the similarity's own list.
+    Raises UserError if there is none, it cannot be imported, it is not a `Similarity`, or it reads
+    no list of suffixes and one is given.
+    """
+    similarity = registry().similarity(name).load()()
+    if not isinstance(similarity, Similarity):
+        raise UserError(
+            f"similarity {name}: {type(similarity).__name__} is not a Similarity",
+            hint="see sslbench.engine.graph.similarity.Similarity",
+        )
+    if suffixes is None:
+        return similarity
+    if not isinstance(similarity, ContextSimilarity) or not similarity.templates.reads("suffix"):
+        raise UserError(f"similarity {name} reads no list of suffixes", hint="leave out suffixes")
+    return replace(similarity, suffixes=frozenset(suffixes))

@@ -14,8 +14,7 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data.template_file import with_templates
-from sslbench.experiment.identity.identity import input_hashes
-from sslbench.experiment.identity.versions import code_versions
+from sslbench.experiment.identity import code_versions, input_hashes
 from sslbench.experiment.metrics import SCORER
 from sslbench.experiment.planning.description import featurizer_digest, method_description
 from sslbench.experiment.planning.planned_data import LoadedData, PlannedDataset, planned_datasets

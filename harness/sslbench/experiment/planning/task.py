@@ -12,7 +12,7 @@ from sslbench.engine.version import VERSION
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.experiment.data.template_file import with_templates
 from sslbench.experiment.data.userdata import load_user_data
-from sslbench.experiment.identity.identity import external_hash, fingerprint
+from sslbench.experiment.identity import external_hash, fingerprint
 from sslbench.experiment.records.record import RunSpec
 from sslbench.plugins import Registry
 from sslbench.plugins.registrations import DatasetInfo

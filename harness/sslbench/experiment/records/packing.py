@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sslbench.engine.types import I32
-from sslbench.experiment.records.predictions import Predictions
+from sslbench.experiment.records.record import Predictions
 
 Tree = dict[str, Any]  # a record as plain values
 Part = Literal["rest", "counts", "predictions"]

@@ -16,10 +16,11 @@ import numpy as np
 from sslbench.engine.errors import InputWarning, UserError
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.packing import DamageError
-from sslbench.experiment.records.predictions import Predictions, predictions_sha256
 from sslbench.experiment.records.record import (
     SCHEMA,
+    Predictions,
     RunRecord,
+    predictions_sha256,
     tree_digest,
 )
 

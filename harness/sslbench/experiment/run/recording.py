@@ -12,12 +12,20 @@ import numpy as np
 from sslbench.engine.corpus import Corpus, Shards
 from sslbench.experiment.checks.guard import guard_warnings
 from sslbench.experiment.checks.warnings import convergence_warnings
-from sslbench.experiment.identity.identity import corpus_hash, environment
+from sslbench.experiment.identity import corpus_hash, environment
 from sslbench.experiment.inputs.protocol import Sample, folds_in_order
 from sslbench.experiment.metrics import Scores, pool
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.records.predictions import Predictions, pack_numbers, predictions_sha256
-from sslbench.experiment.records.record import ErrorKind, RunRecord, Status, TuningSpent, jsonable
+from sslbench.experiment.records.record import (
+    ErrorKind,
+    Predictions,
+    RunRecord,
+    Status,
+    TuningSpent,
+    jsonable,
+    pack_numbers,
+    predictions_sha256,
+)
 from sslbench.experiment.run.scoring import Scored
 from sslbench.experiment.run.training import Trained
 

@@ -19,10 +19,9 @@ from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.metrics import Scores, SentenceCounts
 from sslbench.experiment.planning.task import RunTask, data_fingerprint, load_dataset
 from sslbench.experiment.records.record import TRACEBACK_LINES, RunRecord
-from sslbench.experiment.run.fitting import MethodEndedError, MethodError, RunMethod
+from sslbench.experiment.run.fitting import MethodEndedError, MethodError, RunMethod, Session
 from sslbench.experiment.run.recording import blank, failed, pooled, put_fold_sizes, recorded
 from sslbench.experiment.run.scoring import score_split
-from sslbench.experiment.run.session import Session
 from sslbench.experiment.run.training import train
 from sslbench.plugins import Registry, registry
 

@@ -10,8 +10,7 @@ from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, Tagger
 from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.planning.task import data_fingerprint, load_dataset
-from sslbench.experiment.run.fitting import Fitted, Training
-from sslbench.experiment.run.session import Session
+from sslbench.experiment.run.fitting import Fitted, Session, Training
 from sslbench.experiment.run.tuning import Tuning, tune, tuning_warnings
 
 

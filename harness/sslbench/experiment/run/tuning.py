@@ -30,9 +30,8 @@ from sslbench.experiment.planning.description import MethodDescription
 from sslbench.experiment.planning.space import SearchAxis, edge_warning
 from sslbench.experiment.records.record import ProtocolSpec, Trial, TuningSpent, content_id
 from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.fitting import MethodEndedError, Training
+from sslbench.experiment.run.fitting import MethodEndedError, Session, Training
 from sslbench.experiment.run.scoring import predict, score_labels
-from sslbench.experiment.run.session import Session
 
 #: separates the candidates of tuning from the other random numbers of a seed
 TUNE_STREAM = 0x74756E65

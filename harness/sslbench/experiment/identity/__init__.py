@@ -1,1 +1,0 @@
-"""What a result depends on: data, files, versions of the code, the machine."""
