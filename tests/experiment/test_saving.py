@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.execute import grid, saving
+from sslbench.experiment.execute import grid
 from sslbench.experiment.execute.grid import GridOptions, Saving, run_grid
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records import store as store_module
@@ -43,9 +43,9 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(saving.tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(grid.tempfile, "tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(saving, "_PAUSES", (0.0,))
+    monkeypatch.setattr(grid, "_PAUSES", (0.0,))
     return Disk(monkeypatch)
 
 
