@@ -38,17 +38,17 @@ def _keywords_of(kind: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[
     """Give a function of a request the parameters of the request, with their documentation."""
 
     def decorate(function: Callable[[Q], R]) -> Callable[P, R]:
-        hints, known = get_type_hints(kind), inspect.signature(kind).parameters
+        hints, params = get_type_hints(kind), inspect.signature(kind).parameters
 
         @wraps(function)
         def call(*args: P.args, **given: P.kwargs) -> R:
             for name in given:
-                if name not in known:
-                    hint = suggestion(name, known)
+                if name not in params:
+                    hint = suggestion(name, params)
                     raise TypeError(f"{function.__name__}() has no parameter {name!r}; {hint}")
             return function(kind(*args, **given))
 
-        shown = [each.replace(annotation=hints[each.name]) for each in known.values()]
+        shown = [each.replace(annotation=hints[each.name]) for each in params.values()]
         result = get_type_hints(function)["return"]
         vars(call)["__signature__"] = inspect.Signature(shown, return_annotation=result)
         call.__doc__ = inspect.cleandoc(function.__doc__ or "").replace(

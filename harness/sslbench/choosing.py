@@ -166,16 +166,19 @@ def choose(
     (task,) = plan(first, store=None, plugins=plugins, notice=notice)
     dataset = load_dataset(task, plugins)
     search = _Search(request, store, plugins, time.monotonic() + budget, notice, keeps)
-    features = [request.featurizer] if request.featurizer else None
-    if features is None:
-        columns = tuple(dataset.splits["train"].columns)
-        features = fitting_featurizers(plugins.featurizers, dataset.task, columns)
+    features = (
+        [request.featurizer]
+        if request.featurizer
+        else fitting_featurizers(
+            plugins.featurizers, dataset.task, tuple(dataset.splits["train"].columns)
+        )
+    )
     search.try_all([Candidate(baseline, name) for name in features])
     choice = search.choice
     if not choice.tried:
         raise UserError(f"nothing could be trained: {'; '.join(choice.left_out.values())}")
-    best, own = next(iter(choice.tried.items()))
-    search.least = own.wall_s
+    best, baseline_record = next(iter(choice.tried.items()))
+    search.least = baseline_record.wall_s
     search.try_half(best)
     methods = request.methods or _fitting(plugins, dataset.task, task.spec.model)
     if dataset.external is None:
@@ -184,7 +187,7 @@ def choose(
     search.try_all([Candidate(name, best.featurizer) for name in methods if name != baseline])
     for candidate, record in choice.tried.items():
         if candidate.method != baseline:
-            choice.against_baseline[candidate] = compare_runs(record, own)
+            choice.against_baseline[candidate] = compare_runs(record, baseline_record)
     chosen = choice.chosen
     choice.close = [
         each
@@ -201,5 +204,7 @@ def _share(left: float) -> float:
 
 def _fitting(plugins: Registry, task: str, model: str) -> list[str]:
     """Names of methods, cheap ones first."""
-    known = sorted(plugins.methods.items(), key=lambda item: item[1].cost)
-    return [name for name, info in known if info.misfit(task, model) is None and not info.needs]
+    cheap_first = sorted(plugins.methods.values(), key=lambda info: info.cost)
+    return [
+        info.name for info in cheap_first if info.misfit(task, model) is None and not info.needs
+    ]

@@ -153,14 +153,14 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         scheme = self._scheme(rows)
         task, encoding, splits = recognize({"train": corpus.with_column("label", labels)}, scheme)
         text = [sentence for sentence in unlabeled if len(sentence)]
-        found = read_sentences(text, self.columns, self._features, vocabularies) if text else None
+        more = read_sentences(text, self.columns, self._features, vocabularies) if text else None
         return Dataset(
             name="X",
             task=task,
             metric="accuracy" if task == "tagging" else "f1",
             encoding=encoding,
             splits=splits,
-            external=None if found is None else lambda: CorpusShards(found),
+            external=None if more is None else lambda: CorpusShards(more),
             metadata={"source_scheme": scheme or "none"},
         )
 

@@ -61,14 +61,14 @@ class PosteriorTagger(CRFTagger):
         return self.crf.marginals(self.crf.encode(corpus), extra)
 
     def arrays(self) -> Saved:
-        arrays, facts = self.crf.arrays()
+        arrays, metadata = self.crf.arrays()
         more, others = ({}, {}) if self.extra is None else self.extra.arrays()
-        return {**arrays, **more}, {**facts, **others}
+        return {**arrays, **more}, {**metadata, **others}
 
     @classmethod
-    def from_arrays(cls, arrays: Arrays, facts: dict[str, Any], kind: str) -> PosteriorTagger:
-        """Restore; ValueError when arrays and facts do not fit together."""
-        crf, extra = ChainCRF.from_arrays(arrays, facts), None
+    def from_arrays(cls, arrays: Arrays, metadata: dict[str, Any], kind: str) -> PosteriorTagger:
+        """Restore; ValueError when arrays and metadata do not fit together."""
+        crf, extra = ChainCRF.from_arrays(arrays, metadata), None
         if "offset" in arrays:
-            extra = NgramScores.from_arrays(arrays, facts, len(crf.labels))
+            extra = NgramScores.from_arrays(arrays, metadata, len(crf.labels))
         return cls(crf, kind, extra=extra)

@@ -12,7 +12,7 @@ import pytest
 from sslbench import Column, Corpus, Dataset, Problem, RunContext, Vocabulary
 from sslbench.engine.corpus import PreviousType
 from sslbench.engine.types import I32
-from sslbench.experiment.checks.guard import METRICS, guard_line, holds
+from sslbench.experiment.checks.guard import METRICS, guard_line, is_better
 from sslbench.experiment.identity import code_versions
 from sslbench.experiment.inputs.problem import Tagger
 from sslbench.experiment.planning.plan import plan
@@ -54,7 +54,7 @@ def constant(problem: Problem, run: RunContext) -> Tagger:
 def test_the_better_one_is_kept(better_first: bool) -> None:
     problem, run = toy_problem(), RunContext()
     first, second = (table, constant) if better_first else (constant, table)
-    assert holds(problem, SPEC, first, second, run) == better_first
+    assert is_better(problem, SPEC, first, second, run) == better_first
     found = run.trace["guard"]
     assert (found["method_score"] > 0.8, found["baseline_score"] < 0.7) == (better_first,) * 2
     assert found["kept"] == ("method" if better_first else "baseline")
@@ -64,12 +64,12 @@ def test_the_better_one_is_kept(better_first: bool) -> None:
 
 
 def test_equal_scores_keep_the_baseline() -> None:
-    assert not holds(toy_problem(), SPEC, table, table, RunContext())
+    assert not is_better(toy_problem(), SPEC, table, table, RunContext())
 
 
 def test_scores_are_those_of_a_plain_cross_validation() -> None:
     problem, run = toy_problem(), RunContext()
-    holds(problem, SPEC, table, constant, run)
+    is_better(problem, SPEC, table, constant, run)
     gold, n_right = problem.label_codes(problem.labeled), 0
     sentence = np.repeat(np.arange(problem.labeled.n_sentences), problem.labeled.lengths)
     words = problem.labeled.column("word").codes
@@ -90,7 +90,7 @@ def test_folds_see_no_held_out_sentence_and_the_random_numbers_of_the_run() -> N
         seen.append((part.labeled.n_sentences, float(own.rng.random())))
         return table(part, own)
 
-    holds(problem, SPEC, fit, constant, run)
+    is_better(problem, SPEC, fit, constant, run)
     assert [n for n, _ in seen] == [problem.labeled.n_sentences * 4 // 5] * 5
     assert {draw for _, draw in seen} == {float(run.rng.random())}  # the run's own is not used up
     assert set(run.trace) == {"guard"}
@@ -114,7 +114,7 @@ def test_under_a_codec_tags_are_scored() -> None:
         return ByPlace(part.labels, np.array(table, np.int32))
 
     run = RunContext()
-    assert holds(problem, SPEC, by_place, constant, run)
+    assert is_better(problem, SPEC, by_place, constant, run)
     assert run.trace["guard"]["method_score"] == 1.0
 
 
@@ -131,7 +131,7 @@ class ByPlace:
 
 def test_one_sentence_cannot_be_cut() -> None:
     run = RunContext()
-    assert holds(toy_problem(n=1), SPEC, constant, table, run)
+    assert is_better(toy_problem(n=1), SPEC, constant, table, run)
     assert guard_line(run.trace, "mine") is None
 
 

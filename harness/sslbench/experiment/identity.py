@@ -40,15 +40,15 @@ def input_hashes(params: Mapping[str, Any], files: Iterable[str]) -> dict[str, s
     Of a folder, all files in it count but those with a dot before their name. UserError for a file
     that cannot be read.
     """
-    found = {}
+    hashes = {}
     named = sorted(str(params[name]) for name in files if params[name])
     for path in (each for name in named for each in _files(name)):
         try:
             with open(path, "rb") as file:
-                found[path] = hashlib.file_digest(file, "sha256").hexdigest()
+                hashes[path] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise UserError(f"cannot be read: {error.strerror}", file=path) from None
-    return found
+    return hashes
 
 
 def _files(path: str) -> list[str]:
@@ -71,7 +71,7 @@ def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> 
     external: gives the hash of the external text, for protocols that use it.
     """
     digest = hashlib.sha256()
-    facts: dict[str, object] = {
+    content: dict[str, object] = {
         "task": dataset.task,
         "metric": dataset.metric,
         "encoding": dataset.encoding,
@@ -84,8 +84,8 @@ def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> 
     }
     if dataset.label_constraint is not None:
         rule = dataset.label_constraint
-        facts["constraint"] = [rule.column, "".join(sorted(rule.characters)), rule.label]
-    digest.update(json.dumps(facts, sort_keys=True).encode())
+        content["constraint"] = [rule.column, "".join(sorted(rule.characters)), rule.label]
+    digest.update(json.dumps(content, sort_keys=True).encode())
     for name in sorted(dataset.alternatives):
         spans = dataset.alternatives[name]
         order = np.lexsort((spans.last, spans.first))
@@ -97,7 +97,7 @@ def fingerprint(dataset: Dataset, external: Callable[[], str] | None = None) -> 
 def external_hash(dataset: Dataset, known_as: Mapping[str, object] | None, cache: Path) -> str:
     """Hash of the external text of a dataset; "" without one.
 
-    known_as: everything that the text depends on, JSON-able: the hash is kept in the cache under
+    known_as: everything that the text depends on, JSON-able: the hash is stored in the cache under
         it, since the text may have millions of sentences. None: computed every time.
     """
     if dataset.external is None:
@@ -106,11 +106,11 @@ def external_hash(dataset: Dataset, known_as: Mapping[str, object] | None, cache
         return _text_hash(dataset)
     key = json.dumps(known_as, sort_keys=True).encode()
     path = cache / "text-hashes" / hashlib.sha256(key).hexdigest()[:32]
-    known = derived.find(path, key)
-    if known is None:
-        known = _text_hash(dataset).encode()
-        derived.keep(path, key, known)
-    return known.decode()
+    digest = derived.find(path, key)
+    if digest is None:
+        digest = _text_hash(dataset).encode()
+        derived.keep(path, key, digest)
+    return digest.decode()
 
 
 def _text_hash(dataset: Dataset) -> str:

@@ -151,8 +151,8 @@ def _allow(libc: ctypes.CDLL, rules: int, path: Path, rights: int) -> None:
     except OSError:  # removed in the meantime
         return
     try:
-        own = rights if path.is_dir() else rights & _OF_FILES
-        rule = struct.pack("=Qi", own, descriptor)
+        allowed = rights if path.is_dir() else rights & _OF_FILES
+        rule = struct.pack("=Qi", allowed, descriptor)
         libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, rule, 0)
     finally:
         os.close(descriptor)

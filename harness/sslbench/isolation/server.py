@@ -47,7 +47,7 @@ def serve(
 
 
 def _next(connection: Connection) -> Any:
-    return pickle.loads(connection.recv_bytes())  # noqa: S301  # from our own side
+    return pickle.loads(connection.recv_bytes())  # noqa: S301  # of the process of the run
 
 
 @dataclass
@@ -101,7 +101,7 @@ class _Server:
             return _failed("method", error, described(error))
 
     def fit(self, request: messages.Fit) -> messages.Answer:
-        self.taggers = {}  # what the last training holds is freed first
+        self.taggers = {}  # free the memory of the last training first
         method = self.method
         training, run = request.training, self.context(request.seed)
         problem = replace(training.problem, featurizer=method.featurizer, model=method.model)

@@ -309,11 +309,11 @@ def _main(
     run_body(body, connection, *arguments)
 
 
-def _use_output(output: int, kept: int) -> None:
-    """Write standard output and error to this file; close all files but that, and `kept`."""
+def _use_output(output: int, other: int) -> None:
+    """Write standard output and error to this file; close all files but the two."""
     _print_to(output)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(3, other)
+    os.closerange(other + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _print_to(file: int) -> None:

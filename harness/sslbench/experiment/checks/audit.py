@@ -55,8 +55,8 @@ def duplicates(
         for shard in unlabeled:
             at = _positions(sentence_hashes(shard, words, column), distinct)
             seen[at[at >= 0]] = True
-        for name, own in hashes.items():
-            counts[f"{name}_in_unlabeled"] = _count_in(own, distinct[seen])
+        for name, ours in hashes.items():
+            counts[f"{name}_in_unlabeled"] = _count_in(ours, distinct[seen])
     return counts
 
 
@@ -102,5 +102,5 @@ def _positions(values: U64, ascending: U64) -> I64:
     return np.where(ascending[at] == values, at, -1)
 
 
-def _count_in(own: U64, other: U64) -> int:
-    return int(np.isin(own, other).sum())
+def _count_in(values: U64, others: U64) -> int:
+    return int(np.isin(values, others).sum())

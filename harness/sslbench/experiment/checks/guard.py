@@ -1,7 +1,7 @@
 """The guard: is a method better than the baseline on held-out labeled sentences?
 
 The labeled sentences are cut into folds. For each fold, the method and the baseline are trained on
-the other sentences, with the same unlabeled text, and tag it. The baseline is kept unless the
+the other sentences, with the same unlabeled text, and tag it. The baseline is used unless the
 method scores better on the sentences of all folds together. Nothing but labeled sentences decides.
 """
 
@@ -73,7 +73,7 @@ def _scores(tagger: Tagger, held_out: Corpus, problem: Problem) -> Scores:
 
 
 def guard_warnings(record: RunRecord) -> list[str]:
-    """A line where the baseline was kept."""
+    """A line if the baseline is used."""
     line = guard_line(record.trace, record.method)
     return [line] if line is not None and record.trace["guard"]["kept"] == "baseline" else []
 

@@ -105,9 +105,9 @@ class DataHome:
             stamp = f" {status.st_size} {status.st_mtime_ns}".encode()
             key = os.fsencode(path.resolve()) + stamp
             stored = self.cache / "sha256" / hashlib.sha256(key).hexdigest()[:32]
-            known = None if rehash else derived.find(stored, key)
-            if known is not None:
-                return known.decode()
+            before = None if rehash else derived.find(stored, key)
+            if before is not None:
+                return before.decode()
             with path.open("rb") as stream:
                 digest = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as problem:

@@ -18,7 +18,7 @@ FILE_PREFIX = "file-"
 
 @dataclass(frozen=True, kw_only=True)
 class FileFeaturizer(FeaturizerInfo):
-    """A featurizer of templates that a file held. templates: in the project's own form."""
+    """A featurizer of the templates of a file, in the form of the project."""
 
     templates: tuple[str, ...]
 

@@ -176,7 +176,7 @@ class GridResult:
 
 @dataclass(frozen=True, kw_only=True)
 class GridOptions(Execution):
-    """How a grid is run, and who is told.
+    """How a grid is run, and functions that are called with its progress.
 
     Attributes
     ----------
@@ -211,8 +211,8 @@ def run_grid(
     corrected, the same command runs them. Other failures are stored.
 
     A store that cannot be written is refused before the first run. Where it becomes so during the
-    grid, records are kept in another folder (see `Saving`) and the grid goes on; it ends early,
-    with the records that it has, when they can be kept nowhere.
+    grid, records go into another folder (see `Saving`) and the grid goes on; it ends early,
+    with the records that it has, when they can be written nowhere.
 
     start_method: see `run_all`.
 

@@ -225,13 +225,13 @@ def _peak_rss_mb() -> float | None:
 
     unit = 1 if sys.platform == "darwin" else 1024
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    mine = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     with contextlib.suppress(OSError, StopIteration, ValueError):
         # ru_maxrss of a spawned process includes the memory of the parent; VmHWM does not.
         status = Path("/proc/self/status").read_text().splitlines()
         line = next(line for line in status if line.startswith("VmHWM:"))
-        own = int(line.split()[1]) * 1024
-    return max(own, children) / _MEGA
+        mine = int(line.split()[1]) * 1024
+    return max(mine, children) / _MEGA
 
 
 @contextlib.contextmanager

@@ -146,7 +146,7 @@ class Problem(HoldsDev):
         min_count: int = 1,
         counting_text: Corpus | None = None,
     ) -> ProblemGraph:
-        """The similarity graph over all text of the problem, built or found in the run's cache.
+        """The similarity graph over all text of the problem, built or read from the run's cache.
 
         min_count: n-grams with fewer occurrences are no vertices.
         counting_text: more text, with the column of the graph, for the statistics of features only.
@@ -200,7 +200,7 @@ class Tagger(Protocol):
 
 @dataclass(frozen=True)
 class DecodedTagger:
-    """A tagger over the labels of a codec, as one over tags. tags: of each label of `tagger`."""
+    """A tagger over the labels of a codec, as one over tags. tags: that of each label."""
 
     tagger: Tagger
     tags: tuple[str, ...]
@@ -221,11 +221,11 @@ class DecodedTagger:
 
     def predict_marginals(self, corpus: Corpus) -> F64:
         """float64[N, L]: the probability of each of `labels`."""
-        own = predicted_marginals(self.tagger, corpus)
-        found = np.zeros((len(own), len(self.labels)))
-        for column, tag in zip(own.T, self.table, strict=True):
-            found[:, tag] += column
-        return found
+        marginals = predicted_marginals(self.tagger, corpus)
+        total = np.zeros((len(marginals), len(self.labels)))
+        for column, tag in zip(marginals.T, self.table, strict=True):
+            total[:, tag] += column
+        return total
 
 
 def predicted(tagger: Tagger, corpus: Corpus) -> I32:
@@ -248,13 +248,13 @@ def predicted(tagger: Tagger, corpus: Corpus) -> I32:
 
 
 def _spread_labels(tagger: Tagger, corpus: Corpus) -> I32:
-    """As `predict`; by the workers that passes are shared out among, if there are any."""
-    if not is_shared():
-        return tagger.predict(corpus)
-    from sslbench.engine.crf.labeling import spread_labels
+    """What the tagger predicts, by the workers that share out passes if there are any."""
+    codes = None
+    if is_shared():
+        from sslbench.engine.crf.labeling import spread_labels
 
-    found = spread_labels(tagger, corpus)
-    return tagger.predict(corpus) if found is None else found
+        codes = spread_labels(tagger, corpus)
+    return tagger.predict(corpus) if codes is None else codes
 
 
 def predicted_marginals(tagger: Tagger, corpus: Corpus) -> F64:
@@ -265,10 +265,10 @@ def predicted_marginals(tagger: Tagger, corpus: Corpus) -> F64:
     function = getattr(tagger, "predict_marginals", None)
     if function is None:
         raise UserError("this tagger gives labels without probabilities")
-    found, shape = np.asarray(function(corpus)), (corpus.n_tokens, len(tagger.labels))
-    if found.shape != shape or found.dtype != np.float64 or not np.isfinite(found).all():
+    rows, shape = np.asarray(function(corpus)), (corpus.n_tokens, len(tagger.labels))
+    if rows.shape != shape or rows.dtype != np.float64 or not np.isfinite(rows).all():
         raise RuntimeError(f"predict_marginals() gave no finite float64{list(shape)}")
-    return found
+    return rows
 
 
 def predicted_n_best(tagger: Tagger, corpus: Corpus, number: int) -> list[NBest]:
@@ -277,10 +277,10 @@ def predicted_n_best(tagger: Tagger, corpus: Corpus, number: int) -> list[NBest]
     function = getattr(inner, "predict_n_best", None)
     if function is None:
         raise UserError("this tagger gives one label sequence only")
-    found: list[NBest] = function(corpus, number)
+    sequences: list[NBest] = function(corpus, number)
     if isinstance(tagger, DecodedTagger):
-        return [best._replace(labels=tagger.table[best.labels]) for best in found]
-    return found
+        return [best._replace(labels=tagger.table[best.labels]) for best in sequences]
+    return sequences
 
 
 class Method(Protocol):
@@ -299,16 +299,16 @@ class Method(Protocol):
         """Train."""
 
 
-def relabeled(corpus: Corpus, known: Sequence[str] = ()) -> Corpus:
-    """Copy a corpus so that its label vocabulary holds `known` and its own labels only.
+def relabeled(corpus: Corpus, first: Sequence[str] = ()) -> Corpus:
+    """Copy a corpus so that its label vocabulary has `first`, and then the other labels in it.
 
-    The labels of the corpus that are not among `known` follow in sorted order. Sharing the
-    data set's vocabulary would tell a method which labels occur in test.
+    The other labels are sorted. The vocabulary of the dataset would tell a method which labels
+    occur in test.
     """
     old = corpus.column("label")
     used = np.unique(old.codes)
-    own = {old.vocabulary.strings[code] for code in used}
-    vocabulary = Vocabulary([*known, *sorted(own - set(known))])
+    labels = {old.vocabulary.strings[code] for code in used}
+    vocabulary = Vocabulary([*first, *sorted(labels - set(first))])
     table = np.full(len(old.vocabulary), -1, dtype=np.int32)
     table[used] = [vocabulary.lookup(old.vocabulary.strings[code]) for code in used]
     return corpus.with_column("label", Column(vocabulary, table[old.codes]))

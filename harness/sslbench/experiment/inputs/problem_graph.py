@@ -97,8 +97,8 @@ class TextVertices:
     def reordered(self, tokens: I64, label_codes: I32, n_labels: int) -> TextVertices:
         """For some of the tokens, int64, in another order; the first have labels int32[N_l]."""
         vertex_of, n = self.vertex_of[tokens], len(label_codes)
-        known = empirical(vertex_of[:n], label_codes, self.n_vertices, n_labels)
-        return TextVertices(vertex_of, self.n_vertices, n, *known)
+        gold = empirical(vertex_of[:n], label_codes, self.n_vertices, n_labels)
+        return TextVertices(vertex_of, self.n_vertices, n, *gold)
 
     @property
     def unlabeled(self) -> I32:
@@ -107,11 +107,11 @@ class TextVertices:
 
     def metadata(self) -> dict[str, float | int]:
         """Sizes for the record."""
-        known = np.append(self.labeled, False)[self.unlabeled]
+        labeled = np.append(self.labeled, False)[self.unlabeled]
         return {
             "vertices": self.n_vertices,
             "labeled_vertices": int(self.labeled.sum()),
-            "known_tokens": float(known.mean()) if len(known) else 0.0,
+            "known_tokens": float(labeled.mean()) if len(labeled) else 0.0,
         }
 
 

@@ -113,7 +113,7 @@ def on_features(problem: Problem, learned: Sequence[Learned], *, text: bool = Tr
 
     text: False leaves out the unlabeled text, for a method that reads none.
     """
-    own, learned = problem.featurizer, tuple(learned)
+    featurizer, learned = problem.featurizer, tuple(learned)
     dev: Corpus | None = unseen(problem)
     unlabeled = problem.unlabeled
     if not text:
@@ -124,7 +124,9 @@ def on_features(problem: Problem, learned: Sequence[Learned], *, text: bool = Tr
         labeled=annotated(problem.labeled, learned),
         unlabeled=AnnotatedShards(unlabeled, learned),
         dev=None if dev is None else annotated(dev, learned),
-        featurizer=TemplateFeaturizer([*own.templates, *more], joined_dense(own.dense, learned)),
+        featurizer=TemplateFeaturizer(
+            [*featurizer.templates, *more], joined_dense(featurizer.dense, learned)
+        ),
     )
 
 
@@ -148,8 +150,8 @@ class FeaturedTagger(SavedModel):
     @property
     def variants(self) -> dict[str, FeaturedTagger]:
         """See `Tagger`."""
-        own = getattr(self.tagger, "variants", {})
-        return {name: FeaturedTagger(each, self.learned) for name, each in own.items()}
+        variants = getattr(self.tagger, "variants", {})
+        return {name: FeaturedTagger(each, self.learned) for name, each in variants.items()}
 
     def _read(self, corpus: Corpus) -> Corpus:
         return annotated(corpus, tuple(self.learned.values()))

@@ -34,18 +34,18 @@ def anatomy(
     lengths = np.repeat(np.diff(offsets), np.diff(offsets))
     place = np.searchsorted(LENGTHS, lengths, side="right") - 1
     ends = [f"to {end - 1}" for end in LENGTHS[1:]] + ["and more"]
-    found = {
+    questions = {
         "labels": _parts(names, gold[1], correct),
         "length": _parts(
             [f"{start} {end}" for start, end in zip(LENGTHS, ends, strict=True)], place, correct
         ),
     }
     if cover is None:
-        return found
+        return questions
     if cover.in_text is None:
-        return {"words": _parts([SEEN, UNSEEN], cover.unseen, correct), **found}
+        return {"words": _parts([SEEN, UNSEEN], cover.unseen, correct), **questions}
     where = np.where(cover.unseen, np.where(cover.in_text, 1, 2), 0)
-    return {"words": _parts([SEEN, IN_TEXT, NOWHERE], where, correct), **found}
+    return {"words": _parts([SEEN, IN_TEXT, NOWHERE], where, correct), **questions}
 
 
 def _parts(names: Sequence[str], codes: I64 | Bool, correct: Bool) -> dict[str, list[int]]:
@@ -55,9 +55,9 @@ def _parts(names: Sequence[str], codes: I64 | Bool, correct: Bool) -> dict[str, 
     parts: dict[str, list[int]] = {}
     for name, size, n_right in zip(names, sizes.tolist(), right.tolist(), strict=True):
         if size:
-            known = parts.setdefault(name, [0, 0])
-            known[0] += size
-            known[1] += int(n_right)
+            counts = parts.setdefault(name, [0, 0])
+            counts[0] += size
+            counts[1] += int(n_right)
     return parts
 
 

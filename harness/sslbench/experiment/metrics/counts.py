@@ -71,7 +71,7 @@ class SentenceCounts:
         """The counts of several texts as one; those that apply to all of them."""
         columns = [part._applicable() for part in parts]
         names = [name for name in columns[0] if all(name in other for other in columns)]
-        return SentenceCounts(**{n: np.concatenate([own[n] for own in columns]) for n in names})
+        return SentenceCounts(**{n: np.concatenate([part[n] for part in columns]) for n in names})
 
     def _applicable(self) -> dict[str, I64]:
         values = ((field.name, getattr(self, field.name)) for field in fields(self))

@@ -39,7 +39,7 @@ class Line(msgspec.Struct, frozen=True, order=True):
     options: of the dataset, as text.
     labeled, unlabeled, text, folds: see `ProtocolSpec`; unlabeled "" = no cap.
     tuning: in words.
-    guard: the method that is kept otherwise; "" = none.
+    guard: the method whose tagger may take its place; "" = none.
     learned: names of features that are learned from text, apart by "+".
     params: hash of all parameters, templates, features and the search space.
     runs: number of successful ones.
@@ -138,12 +138,12 @@ class PublishedCosts:
 
     @cached_property
     def _costs(self) -> dict[str, list[float]]:
-        found: dict[str, list[float]] = defaultdict(list)
+        costs: dict[str, list[float]] = defaultdict(list)
         for line in self._lines:
             if line.cpu_s:
                 for key in keys_of(_system(line), _sample(line)):
-                    found[key] += [float(line.cpu_s)] * int(line.runs)
-        return found
+                    costs[key] += [float(line.cpu_s)] * int(line.runs)
+        return costs
 
     def training_cpu_s(self, key: str) -> Sequence[float]:
         """CPU seconds of a training: for each run, the median of the runs with other seeds."""

@@ -91,9 +91,9 @@ class SearchAxis:
     def position(self, value: Any) -> float:
         """Where `at` gives a value, in [0, 1]; the middle for one that is not in the list."""
         if self.low is None or self.high is None:
-            known = [repr(each) for each in self.values]
-            here = repr(value)
-            return (known.index(here) + 0.5) / len(known) if here in known else 0.5
+            texts = [repr(each) for each in self.values]
+            place = texts.index(repr(value)) if repr(value) in texts else (len(texts) - 1) / 2
+            return (place + 0.5) / len(texts)
         half = 0.5 if self.integer else 0.0
         low, high = self.low - half, self.high + half
         inside: float = min(max(value, low), high)
@@ -130,8 +130,8 @@ def search_space(params: type[Any]) -> tuple[SearchAxis, ...]:
     """
     shared = SHARED if issubclass(params, TrainingParams) else ()
     names = {axis.param for axis in shared}
-    own = tuple(axis for axis in getattr(params, "search", ()) if axis.param not in names)
-    return (*shared, *own)
+    others = (axis for axis in getattr(params, "search", ()) if axis.param not in names)
+    return (*shared, *others)
 
 
 def open_axes(params: type[Any], fixed: Container[str]) -> tuple[SearchAxis, ...]:

@@ -25,7 +25,7 @@ class RunTask(msgspec.Struct, frozen=True):
     ----------
     metric: primary metric of the dataset, for the record of a run that fails before loading it.
     data_path: file or folder of the data; None = the data home.
-    store: folder where tuning trials are shared between runs; None = they are not kept.
+    store: folder where tuning trials are shared between runs; None = they are not stored.
     threads: of the run; results do not depend on their number.
     quiet: no progress messages of the method.
     skip_reason: why the run is skipped (its method does not fit the task or model); None = it runs.

@@ -38,7 +38,7 @@ class Packed:
 
     Attributes
     ----------
-    records: how many are in segments now and no longer in files of their own.
+    records: how many are in segments now and no longer in a file each.
     segments: the new files.
     before, after: bytes of the files that were removed, and of the new segments.
     left: files that stay, and why.
@@ -86,10 +86,10 @@ def _alone(folder: Path) -> Iterator[None]:
 def _groups(store: Store, result: Packed) -> Iterator[list[Path]]:
     """The files of each block: runs on one text, those with the same labeled sample together."""
     packed = _newest_packed(store)
-    own = [name.removesuffix(RECORD) for name in listed(store.folder, RECORD)]
+    loose = [name.removesuffix(RECORD) for name in listed(store.folder, RECORD)]
     group: list[Path] = []
     text, size = "", 0
-    for record in sorted(store.records(own), key=_order):
+    for record in sorted(store.records(loose), key=_order):
         path = store.path(record.run_id)
         if not path.exists():
             continue
@@ -159,9 +159,9 @@ def _write(store: Store, claims: Claims, blocks: Sequence[bytes], result: Packed
 
 def _remove_packed(store: Store, claims: Claims, result: Packed) -> None:
     """Remove files whose records are packed: a process was killed before it could."""
-    own = {name.removesuffix(RECORD) for name in listed(store.folder, RECORD)}
+    loose = {name.removesuffix(RECORD) for name in listed(store.folder, RECORD)}
     for segment in store.segments():
-        if own & segment.places.keys():
+        if loose & segment.places.keys():
             _remove(store, claims, segment, result)
 
 

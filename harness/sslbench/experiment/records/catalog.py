@@ -176,8 +176,8 @@ class Catalog:
                 segment = self._segment(row.name)
                 arrays = segment.arrays(segment.places[row.run_id], "counts")
                 return {s: {n: a.tolist() for n, a in each.items()} for s, each in arrays.items()}
-        own = self.folder / f"{row.run_id}{RECORD}"
-        whole = read_record_file(own) if own.exists() else self.load_packed(row.run_id)
+        path = self.folder / f"{row.run_id}{RECORD}"
+        whole = read_record_file(path) if path.exists() else self.load_packed(row.run_id)
         if whole is None:
             raise UserError(f"the record of run {row.run_id} is gone", file=self.folder)
         return cast(Mapping[str, Any], getattr(whole, name))

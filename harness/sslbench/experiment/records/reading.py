@@ -186,15 +186,16 @@ def listed(folder: Path, suffix: str) -> dict[str, str]:
     """
     try:
         with os.scandir(folder) as entries:
-            found = {}
-            for entry in entries:
-                if entry.name.endswith(suffix) and entry.name[0] != ".":
-                    found[entry.name] = _entry_stamp(entry)
+            stamps = {
+                entry.name: _entry_stamp(entry)
+                for entry in entries
+                if entry.name.endswith(suffix) and entry.name[0] != "."
+            }
     except (FileNotFoundError, NotADirectoryError):  # the second: a file is in place of a parent
         return {}
     except OSError as error:
         raise UserError(error.strerror or str(error), file=folder) from error
-    return dict(sorted(found.items()))
+    return dict(sorted(stamps.items()))
 
 
 def _entry_stamp(entry: os.DirEntry[str]) -> str:

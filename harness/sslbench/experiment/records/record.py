@@ -169,12 +169,12 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GuardSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What decides whether the method's tagger is kept, see `sslbench.experiment.checks.guard`.
+    """What decides whether the method's tagger is the result, see `experiment.checks.guard`.
 
     Attributes
     ----------
-    method: whose tagger is kept otherwise.  params: all of its parameters.
-    folds: of the labeled sample.
+    method: the method whose tagger is the result otherwise; params: all of its parameters.
+    folds: number of folds of the labeled sample.
     """
 
     method: str

@@ -36,7 +36,7 @@ class SegmentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Archive(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Records that are published together. about: in one line.  runs: their number."""
+    """Records that are published together. about: one line.  runs: number of records."""
 
     name: str
     about: str
@@ -45,7 +45,7 @@ class Archive(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bytes(self) -> int:
-        """Of all files."""
+        """The size of all files."""
         return sum(file.bytes for file in self.files)
 
 
@@ -56,14 +56,14 @@ class _Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_registry(path: Path) -> dict[str, Archive]:
     """The archives of a registry file by name; UserError if it cannot be read."""
     try:
-        found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _Registry)
+        registry = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _Registry)
     except OSError as error:
         raise UserError(error.strerror or str(error), file=path) from None
     except (tomllib.TOMLDecodeError, UnicodeError, RecursionError) as error:
         raise UserError(f"not TOML: {error}", file=path) from None
     except msgspec.ValidationError as error:
         raise UserError(str(error), file=path) from None
-    return {archive.name: archive for archive in found.archive}
+    return {archive.name: archive for archive in registry.archive}
 
 
 def fetch(archive: Archive, registry: Path, store: Path) -> list[Path]:
@@ -107,8 +107,8 @@ def _copy(source: Path, target: Path, sha256: str) -> None:
         with source.open("rb") as given, replacing(target) as file:
             shutil.copyfileobj(given, file)
             given.seek(0)
-            found = hashlib.file_digest(given, "sha256").hexdigest()
-            if found != sha256:
-                raise UserError(f"sha256 is {found}, but should be {sha256}", file=source)
+            digest = hashlib.file_digest(given, "sha256").hexdigest()
+            if digest != sha256:
+                raise UserError(f"sha256 is {digest}, but should be {sha256}", file=source)
     except OSError as error:
         raise UserError(error.strerror or str(error), file=error.filename or source) from error

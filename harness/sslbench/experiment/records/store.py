@@ -66,7 +66,7 @@ class Store(Catalog):
     def save(self, record: RunRecord) -> Path:
         """Write a record atomically and return its path.
 
-        What lies there and is no record of the run is kept, under the name with ``.damaged``.
+        What lies there and is no record of the run gets the name with ``.damaged``.
         """
         path = self.path(record.run_id)
         with warnings.catch_warnings():

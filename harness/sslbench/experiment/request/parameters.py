@@ -82,8 +82,7 @@ class Parameter:
 
 def parameter(default: T, doc: str, **details: Any) -> T:
     """A field with this default; details: other attributes of its `Parameter`."""
-    found: T = field(default=default, metadata=described(doc, **details))
-    return found
+    return field(default=default, metadata=described(doc, **details))
 
 
 def described(doc: str, **details: Any) -> Mapping[str, Parameter]:
@@ -94,21 +93,20 @@ def described(doc: str, **details: Any) -> Mapping[str, Parameter]:
 def inherited(base: type, name: str, default: T) -> T:
     """The parameter of a base class with another default."""
     (again,) = (each for each in dataclasses.fields(base) if each.name == name)
-    found: T = field(default=default, metadata=again.metadata)
-    return found
+    return field(default=default, metadata=again.metadata)
 
 
 @cache
 def parameters(kind: type[Any]) -> dict[str, Parameter]:
     """The parameters of a request by name, in the order of its signature."""
     types = get_type_hints(kind)
-    found = {}
+    by_name = {}
     for each in sorted(dataclasses.fields(kind), key=lambda each: bool(each.kw_only)):
         declared: Parameter | None = each.metadata.get("parameter")
         if declared is not None:
             option = declared.option or f"--{each.name.replace('_', '-')}"
             required = each.default is dataclasses.MISSING
-            found[each.name] = dataclasses.replace(
+            by_name[each.name] = dataclasses.replace(
                 declared,
                 option=option,
                 name=each.name,
@@ -116,4 +114,4 @@ def parameters(kind: type[Any]) -> dict[str, Parameter]:
                 default=None if required else each.default,
                 required=required,
             )
-    return found
+    return by_name
