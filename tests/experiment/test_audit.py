@@ -63,7 +63,8 @@ def test_without_words_or_text_there_is_less_to_say() -> None:
     words = Vocabulary()
     some, none = corpus([["a"]], words), CorpusShards(corpus([], words))
     assert duplicates(some, none, {"test": some}) == {"test_in_labeled": 1}
-    assert duplicates(some, CorpusShards(some), {"test": some}, column="pixel") == {}
+    pixels = Corpus({"pixel": some.column("word")}, some.offsets)
+    assert duplicates(pixels, CorpusShards(pixels), {"test": pixels}) == {}
 
 
 def test_the_record_tells_what_was_found() -> None:

@@ -159,6 +159,6 @@ def test_the_space_of_every_built_in_method_is_legal(name: str) -> None:
 def test_the_digest_is_that_of_what_is_searched() -> None:
     axes = (LOG, SearchAxis("b", low=0, high=1))
     assert search_digest(axes) == search_digest(axes[::-1])
-    assert search_digest(axes, {"b"}) == search_digest((LOG,)) != search_digest(axes)
-    assert search_digest(axes, {"b", "s"}) == search_digest(()) == ""
+    assert search_digest((LOG,)) != search_digest(axes)
+    assert search_digest(()) == ""
     assert search_digest((SearchAxis("b", low=0, high=2),)) != search_digest(axes[1:])

@@ -64,20 +64,13 @@ class EntryPoint(NamedTuple):
         return loaded
 
 
-class Unreadable(NamedTuple):
-    """A distribution whose entry points cannot be read, and why."""
-
-    distribution: str
-    message: str
-
-
-def find_entry_points(group: str) -> tuple[list[EntryPoint], list[Unreadable]]:
-    """Return the entry points of a group, and the distributions whose entry points are unreadable.
+def find_entry_points(group: str) -> tuple[list[EntryPoint], list[tuple[str, str]]]:
+    """Return the entry points of a group; distributions whose entry points are unreadable, and why.
 
     Of a distribution that is on the path twice, only the first counts: it is the imported one.
     """
     entries: list[EntryPoint] = []
-    unreadable: list[Unreadable] = []
+    unreadable: list[tuple[str, str]] = []
     seen: set[str] = set()
     for distribution in distributions():
         try:
@@ -93,7 +86,7 @@ def find_entry_points(group: str) -> tuple[list[EntryPoint], list[Unreadable]]:
             entries += [EntryPoint(each.name, each.value, name, version) for each in found]
         except Exception as problem:
             message = f"{_FILE} cannot be read: {described(problem)}"
-            unreadable.append(Unreadable(distribution.name, message))
+            unreadable.append((distribution.name, message))
     return entries, unreadable
 
 

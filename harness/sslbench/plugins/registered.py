@@ -190,9 +190,9 @@ def registry() -> Registry:
     blocked = _blocked_names()
     plugins = load_plugins(entries, blocked)
     plugins.problems[:0] = [
-        PluginProblem("?", *each)
-        for each in unreadable
-        if canonical(each.distribution) not in blocked
+        PluginProblem("?", distribution, message)
+        for distribution, message in unreadable
+        if canonical(distribution) not in blocked
     ]
     return plugins
 

@@ -91,15 +91,14 @@ class Registration:
     def __post_init__(self) -> None:
         """TypeError or ValueError for a wrong field."""
         _check_fields(self)
+        where = type(self).__name__
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{type(self).__name__}: {self.name!r} is not a usable name")
+            raise ValueError(f"{where}: {self.name!r} is not a usable name")
         if not _TARGET.fullmatch(self.target):
-            raise ValueError(
-                f"{type(self).__name__} {self.name}: target must read 'module:attribute',"
-                f" not {self.target!r}"
-            )
+            wrong = f"target must read 'module:attribute', not {self.target!r}"
+            raise ValueError(f"{where} {self.name}: {wrong}")
         if type(self.version) is not int or self.version < 1:
-            raise ValueError(f"{type(self).__name__} {self.name}: version must be 1, 2, ...")
+            raise ValueError(f"{where} {self.name}: version must be 1, 2, ...")
 
     def load(self) -> Any:
         """Import the target; UserError if that fails."""
@@ -108,10 +107,8 @@ class Registration:
 
 def _check_tasks(registration: Registration, tasks: tuple[str, ...]) -> None:
     if isinstance(tasks, str) or not tasks or not set(tasks) <= set(TASKS):
-        raise ValueError(
-            f"{type(registration).__name__} {registration.name}: tasks {tasks!r} must be some of"
-            f" {TASKS}"
-        )
+        where = f"{type(registration).__name__} {registration.name}"
+        raise ValueError(f"{where}: tasks {tasks!r} must be some of {TASKS}")
 
 
 @dataclass(frozen=True, kw_only=True)

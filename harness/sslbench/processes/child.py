@@ -157,7 +157,7 @@ def start(body: Body, *arguments: Any, fork: bool, output: int | None = None) ->
     return Child(process.pid, ours, partial(_joined, process), process.sentinel)
 
 
-def call_apart(call: Call, seconds: float, most: int = _MOST_BYTES) -> bytes:
+def call_apart(call: Call, seconds: float) -> bytes:
     """Return the result of a call in a fork. Where there is no safe fork, it is called here.
 
     What the call prints goes to standard error; what it changes or starts ends with it.
@@ -165,14 +165,14 @@ def call_apart(call: Call, seconds: float, most: int = _MOST_BYTES) -> bytes:
     Raises
     ------
     UserError: the call has raised one.
-    ChildError: the call has raised another exception, or there is no result within seconds and
-        `most` bytes.
+    ChildError: the call has raised another exception, or there is no result within the
+        seconds and 16 MiB.
     """
     if not FORKS:
         return call()
     child = start(answer, call, fork=True)
     try:
-        return child.result(most, seconds)
+        return child.result(_MOST_BYTES, seconds)
     finally:
         child.end()
 

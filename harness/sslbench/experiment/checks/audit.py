@@ -24,7 +24,7 @@ _GOLDEN, _MIX_1, _MIX_2 = (
 
 
 def duplicates(
-    labeled: Corpus, unlabeled: Shards, held_out: Mapping[str, Corpus], column: str = "word"
+    labeled: Corpus, unlabeled: Shards, held_out: Mapping[str, Corpus]
 ) -> dict[str, int]:
     """Count the sentences of each part that also occur, word for word, in another part.
 
@@ -33,41 +33,40 @@ def duplicates(
     labeled: the labeled sample.
     unlabeled: read once, shard by shard; left out of the result if it is empty.
     held_out: development and test sentences by name of the split.
-    column: of the words.
 
     Returns
     -------
     ``{"test_in_labeled": n, "test_in_unlabeled": n, ...}``: how many sentences of test, with
-    repetitions, occur in the labeled sample, and so on. {} if the corpus lacks the column.
+    repetitions, occur in the labeled sample, and so on. {} without a column "word".
     """
-    if column not in labeled.columns:
+    if "word" not in labeled.columns:
         return {}
-    words = labeled.column(column).vocabulary
-    hashes = {"labeled": sentence_hashes(labeled, words, column)}
+    words = labeled.column("word").vocabulary
+    hashes = {"labeled": sentence_hashes(labeled, words)}
     counts = {}
     for name, corpus in held_out.items():
-        hashes[name] = sentence_hashes(corpus, words, column)
+        hashes[name] = sentence_hashes(corpus, words)
         for other in list(hashes)[:-1]:
             counts[f"{name}_in_{other}"] = _count_in(hashes[name], hashes[other])
     if unlabeled.n_sentences:
         distinct = np.unique(np.concatenate(list(hashes.values())))
         seen = np.zeros(len(distinct), dtype=np.bool_)
         for shard in unlabeled:
-            at = _positions(sentence_hashes(shard, words, column), distinct)
+            at = _positions(sentence_hashes(shard, words), distinct)
             seen[at[at >= 0]] = True
         for name, ours in hashes.items():
             counts[f"{name}_in_unlabeled"] = _count_in(ours, distinct[seen])
     return counts
 
 
-def sentence_hashes(corpus: Corpus, words: Vocabulary, column: str = "word") -> U64:
+def sentence_hashes(corpus: Corpus, words: Vocabulary) -> U64:
     """uint64[S]: a hash of the words of each sentence, from their codes in `words`.
 
     The hash is a sum over positions of mix(mix(code) + position * constant): it depends on the
     order of the words and needs no loop over sentences. A corpus with a vocabulary of its own is
     translated; its sentences with words outside `words` match no sentence of the splits.
     """
-    text = corpus.column(column)
+    text = corpus.column("word")
     codes: I64 = text.codes.astype(np.int64)
     if text.vocabulary is not words:
         codes = _translated(text, words)

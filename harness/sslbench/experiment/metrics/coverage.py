@@ -23,14 +23,13 @@ class Coverage:
     u_app: bool[S], whether all are in the unlabeled text (U.app); None without such text.
     in_text: bool[N], whether the word form is in the unlabeled text; None without such text.
     texts: the corpus and the labeled data, to find the words of a segmentation that are not in the
-        labeled data; None = not counted.  column: of their words or characters.
+        labeled data; None = not counted. Their column "word" has words or characters.
     """
 
     unseen: Bool
     app: Bool
     u_app: Bool | None = None
     texts: tuple[Corpus, Corpus] | None = None
-    column: str = "word"
     in_text: Bool | None = None
 
     @staticmethod
@@ -46,25 +45,23 @@ class Coverage:
         )
 
 
-def coverage(
-    corpus: Corpus, labeled: Corpus, unlabeled: Shards | None = None, column: str = "word"
-) -> Coverage:
+def coverage(corpus: Corpus, labeled: Corpus, unlabeled: Shards | None = None) -> Coverage:
     """Look up the words of `corpus` (case-sensitive); reads `unlabeled` once."""
-    words, offsets = corpus.column(column), corpus.offsets
-    seen = _occurring(iter([labeled]), words.vocabulary, column)[words.codes]
+    words, offsets = corpus.column("word"), corpus.offsets
+    seen = _occurring(iter([labeled]), words.vocabulary)[words.codes]
     u_app = in_text = None
     if unlabeled is not None:
-        in_text = _occurring(iter(unlabeled), words.vocabulary, column)[words.codes]
+        in_text = _occurring(iter(unlabeled), words.vocabulary)[words.codes]
         u_app = per_sentence(~in_text, offsets) == 0
     app = per_sentence(~seen, offsets) == 0
-    return Coverage(~seen, app, u_app, (corpus, labeled), column, in_text)
+    return Coverage(~seen, app, u_app, (corpus, labeled), in_text)
 
 
-def _occurring(shards: Iterator[Corpus], vocabulary: Vocabulary, column: str) -> Bool:
+def _occurring(shards: Iterator[Corpus], vocabulary: Vocabulary) -> Bool:
     """bool[len(vocabulary)]: whether the entry occurs as a token of `shards`."""
     occurs = np.zeros(len(vocabulary), dtype=np.bool_)
     for shard in shards:
-        words = shard.column(column)
+        words = shard.column("word")
         if words.vocabulary is vocabulary:
             codes = words.codes
             occurs[codes[codes < len(occurs)]] = True  # the vocabulary may have grown since

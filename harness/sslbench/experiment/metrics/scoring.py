@@ -80,7 +80,7 @@ def score(
         guesses = find_chunks(predicted, offsets, encoding, kinds)
         lists = _chunk_lists(task, golds, guesses, n_tokens)
         if task != "spans" and coverage is not None and coverage.texts is not None:
-            new = golds.where(_out_of_vocabulary(golds, coverage.texts, coverage.column, encoding))
+            new = golds.where(_out_of_vocabulary(golds, coverage.texts, encoding))
             lists |= _oov_lists(task, new, guesses, n_tokens)
         if alternatives is not None:
             lists |= alternative_lists(golds, guesses, alternatives, n_tokens)
@@ -149,15 +149,13 @@ def _oov_lists(
     return {"oov_words": new, "oov_correct": untyped, **tagged}
 
 
-def _out_of_vocabulary(
-    gold: ChunkList, texts: tuple[Corpus, Corpus], column: str, encoding: Scheme
-) -> Bool:
+def _out_of_vocabulary(gold: ChunkList, texts: tuple[Corpus, Corpus], encoding: Scheme) -> Bool:
     """bool[K]: whether the gold word is no word of the labeled data."""
     (corpus, labeled), label = texts, texts[1].column("label")
     labels = label.vocabulary.strings, label.codes
     words = find_chunks(labels, labeled.offsets, encoding, Vocabulary([""]))
-    seen = set(_spellings(words, labeled.column(column)))
-    return np.array([w not in seen for w in _spellings(gold, corpus.column(column))], np.bool_)
+    seen = set(_spellings(words, labeled.column("word")))
+    return np.array([w not in seen for w in _spellings(gold, corpus.column("word"))], np.bool_)
 
 
 def _spellings(words: ChunkList, characters: Column) -> list[str]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Container, Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Literal
 
 import msgspec
@@ -139,9 +140,9 @@ def open_axes(params: type[Any], fixed: Container[str]) -> tuple[SearchAxis, ...
     return tuple(axis for axis in search_space(params) if axis.param not in fixed)
 
 
-def search_digest(axes: tuple[SearchAxis, ...], fixed: Container[str] = ()) -> str:
-    """A hash of the space that is searched, "" if it is empty. fixed: names that are left out."""
-    searched = sorted((asdict(a) for a in axes if a.param not in fixed), key=lambda a: a["param"])
+def search_digest(axes: tuple[SearchAxis, ...]) -> str:
+    """A hash of the space that is searched; "" if it is empty."""
+    searched = sorted(map(asdict, axes), key=itemgetter("param"))
     return content_id({"version": VERSION, "axes": searched}) if searched else ""
 
 
