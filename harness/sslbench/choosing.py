@@ -50,7 +50,7 @@ class Choice:
     ----------
     tried: records by candidate, in the order of their scores, best first.
     left_out: candidates without a record, and why.
-    against_baseline: of each method, its difference to the baseline.
+    against_baseline: the difference of each method to the baseline.
     close: methods, and the baseline, that cannot be told apart from the chosen one.
     half: score of the baseline with half of the labeled sentences; None = not tried.
     """
@@ -80,7 +80,7 @@ class Choice:
 
     @property
     def corrected_p(self) -> float:
-        """Of the chosen method against the baseline, by Bonferroni; 1 for the baseline."""
+        """Bonferroni's p value of the chosen method against the baseline; 1 for the baseline."""
         paired = self.against_baseline.get(self.chosen)
         return 1.0 if paired is None else min(1.0, paired.p_value * len(self.against_baseline))
 

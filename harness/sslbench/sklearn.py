@@ -113,7 +113,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         return self.tagger_.predict_proba(X)
 
     def predict_marginals(self, X: Sentences) -> list[list[dict[str, float]]]:
-        """As `predict_proba`, as a dict for each token."""
+        """The probabilities of `predict_proba` as a dict for each token."""
         return [
             [dict(zip(self.classes_, row, strict=True)) for row in rows.tolist()]
             for rows in self.predict_proba(X)

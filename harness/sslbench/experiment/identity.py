@@ -231,7 +231,7 @@ def _registrations(spec: RunSpec, plugins: Registry) -> dict[str, Registration]:
 def is_current(spec: RunSpec, code: Mapping[str, str], plugins: Registry) -> bool:
     """Return whether all versions of a record are today's; otherwise it is stale.
 
-    spec, code: of the record. A record is stale if one of its plugins is not installed.
+    spec, code: those of the record. A record is stale if one of its plugins is not installed.
     """
     try:
         today = code_versions(spec, plugins)

@@ -30,9 +30,9 @@ class Describe:
 
 @dataclass(frozen=True)
 class Fit:
-    """Train. The problem has no featurizer and model: the plugins' process loads them.
+    """Train. The plugins' process loads the featurizer and the model, which the problem lacks.
 
-    seed: of the `RunContext`.
+    seed: seed of the `RunContext`.
     """
 
     training: Training
@@ -43,7 +43,7 @@ class Fit:
 class Predict:
     """Tag a corpus with the last tagger, or a variant of it.
 
-    number: of the training, counted from 1.
+    number: number of the training, from 1.
     """
 
     number: int
@@ -77,9 +77,11 @@ class Described(msgspec.Struct, tag=True):
 class Fitted(msgspec.Struct, tag=True):
     """Answer to `Fit`.
 
-    labels: of the tagger (name "") and of each variant.  params: all, with their defaults.
-    timing, trace: of the `RunContext`, the trace as JSON.  used_dev: development labels were read.
-    earlier: of all trainings until now, see `RunMethod`.
+    labels: labels of the tagger (name "") and of each variant.
+    params: all parameters, with their defaults.
+    timing, trace: those of the `RunContext`, the trace as JSON.
+    used_dev: whether development labels were read.
+    earlier: what killed parts of all trainings took, see `RunMethod`.
     """
 
     labels: dict[str, list[str]]

@@ -47,7 +47,7 @@ class Origin(NamedTuple):
 class PluginProblem(NamedTuple):
     """The errors of one plugin (entry point) of one distribution.
 
-    traceback: of its first exception, "" if there is none.
+    traceback: that of its first exception; "" = there is none.
     """
 
     plugin: str

@@ -76,7 +76,7 @@ class Registration:
     summary: one line.
     reference: publication, or origin of a corpus.
     target: ``"module:attribute"``, imported on use.
-    version: of its code, 1 or more. Raise it when the same run gets other predictions: stored runs
+    version: version of its code, from 1. Raise it when the same run gets other predictions: stored runs
         of an earlier version are stale.
     """
 
@@ -119,7 +119,7 @@ class RemoteFile:
     ----------
     path: relative to the data home, with forward slashes.
     urls: tried in this order.
-    sha256: of the whole file, 64 lower-case hexadecimal digits.
+    sha256: hash of the whole file, 64 lower-case hexadecimal digits.
     licence: terms of use.
     bytes: length of the file.
     extra: only needed for external unlabeled text.
@@ -155,7 +155,7 @@ class DatasetInfo(Registration):
 
     Attributes
     ----------
-    licence: of the corpus.
+    licence: licence of the corpus.
     task: one of TASKS.
     metric: name of the primary metric, e.g. ``"f1"``.
     featurizer: name of the default featurizer.
@@ -195,8 +195,8 @@ class FeaturizerInfo(Registration):
 
     Attributes
     ----------
-    columns: that the corpus must have.
-    tasks: that it is made for.
+    columns: columns that the corpus must have.
+    tasks: tasks that it is made for.
     """
 
     columns: tuple[str, ...] = ("word",)
@@ -224,7 +224,7 @@ class MethodInfo(Registration):
     Attributes
     ----------
     baseline: whether other methods are compared with it.
-    tasks: that the method is for; runs on datasets of other tasks are skipped.
+    tasks: tasks that the method is for; runs on datasets of other tasks are skipped.
     models: names of the models that it works with, () = all; runs with others are skipped.
     needs: parameters that have no default of use: runs that leave one empty are skipped.
     without_labels: whether it can learn without any labeled sentence; else such runs are skipped.

@@ -124,7 +124,7 @@ class Child:
     def end(self, seconds: float = 0.0) -> None:
         """Kill the process and all that it has started, wait for its end, close the connection.
 
-        seconds: for the process to end itself, without its connection.
+        seconds: time for the process to end by itself, without its connection.
         """
         if seconds:
             self.connection.close()
@@ -143,7 +143,7 @@ def start(body: Body, *arguments: Any, fork: bool, output: int | None = None) ->
     Parameters
     ----------
     fork: it is a copy of this process, which should have no other thread; else a new interpreter.
-    output: of a fork, the file for its standard output and error. All other files are closed.
+    output: the file for standard output and error of a fork. All other files are closed.
     """
     ours, theirs = multiprocessing.Pipe()
     # The functions of a context have no types.

@@ -212,7 +212,7 @@ def _settings_for(request: RunRequest, dataset: str) -> tuple[str, ...]:
 class Budget:
     """Wall seconds for a grid: no run starts that is not expected to end within them.
 
-    prices: by run id, CPU seconds, which are about the wall seconds of a run with one thread.
+    prices: CPU seconds by run id: about the wall seconds of a run with one thread.
     left: the first run that did not fit; nothing starts after it.
     """
 

@@ -46,7 +46,7 @@ class RunContext:
 
     Attributes
     ----------
-    seed: of the run.
+    seed: seed of the random numbers.
     rng: the only random generator of the run; it depends on the seed alone.
     threads: threads that the method may use; results must not depend on their number.
     cache: folder for derived data that a method computes from the problem (see
@@ -83,7 +83,7 @@ class RunContext:
     def apart(self, seed: int | None = None) -> RunContext:
         """A context for another training: it leaves no notes here.
 
-        seed: of its random numbers; None = those that come next here.
+        seed: seed of its random numbers; None = those that come next here.
         """
         other = RunContext(
             self.seed if seed is None else seed, threads=self.threads, cache=self.cache

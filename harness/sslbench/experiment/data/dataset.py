@@ -21,10 +21,10 @@ class Dataset:
 
     Attributes
     ----------
-    name: of the registration.
+    name: name of the registration.
     task: "tagging", "spans", "segmentation" or "joint".
     metric: name of the primary metric, which ranks, e.g. "f1".
-    encoding: of the labels ("IOB2", "BMES", ...); None for plain tags.
+    encoding: the encoding of the labels ("IOB2", "BMES", ...); None for plain tags.
     splits: "train", "test" and optionally "dev"; each Corpus has a column "label", and columns of
         the same name share one Vocabulary. Any other split is scored like test and hidden from
         methods ("transductive": the external text with its labels).
@@ -40,9 +40,9 @@ class Dataset:
         trained on. Predictions are mapped back and scored as tags. None: tags are the labels.
     label_constraint: gives the only possible label of some tokens, for all methods, in training
         and in tagging. It overrides labels of the labeled sample, never those that are scored.
-    sentence_ids: of a dataset with draws, by split, int64[S]: numbers of its sentences in the
+    sentence_ids: by split, int64[S]: if the dataset has draws, the numbers of its sentences in the
         corpus that is drawn from. Tests pair the sentences of several seeds by them.
-    alternatives: by split, spans accepted besides the gold chunks; adds the metrics
+    alternatives: spans by split that are accepted besides the gold chunks; adds the metrics
         alt_precision, alt_recall and alt_f1. Needed for every split if one of these is `metric`.
     """
 

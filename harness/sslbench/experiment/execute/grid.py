@@ -30,6 +30,7 @@ from sslbench.processes import ForkServer
 
 #: pauses before a record is written again, of the first one that cannot be
 _PAUSES = (0.2, 1.0)
+_POLL_SECONDS = 0.5
 
 
 class Saving:
@@ -49,7 +50,7 @@ class Saving:
         self.store = store
         self.elsewhere: dict[str, tuple[RunRecord, Path]] = {}
         self.lost: dict[str, RunRecord] = {}
-        self._other: Store | None = None
+        self._other: Path | None = None
         self._reason = ""
 
     def save(self, record: RunRecord) -> None:
@@ -91,21 +92,30 @@ class Saving:
         return False
 
     def _save_elsewhere(self, record: RunRecord) -> None:
-        if self._other is None or (path := _saved(self._other, record)) is None:
-            name = f"{self.store.folder.resolve().name}-"
-            for parent in (cache_folder() / "unsaved", Path(tempfile.gettempdir())):
-                self._other = _new_store(parent, name)
-                path = None if self._other is None else _saved(self._other, record)
-                if path is not None:
-                    _warn(self._where(path.parent))
-                    break
-        if path is None:
-            self.lost[record.run_id] = record
-        else:
-            self.elsewhere[record.run_id] = record, path
+        for folder in self._other_folders():
+            try:
+                self.elsewhere[record.run_id] = record, Store(folder).save(record)
+            except OSError:
+                with suppress(OSError):
+                    folder.rmdir()  # if it is empty
+                continue
+            if folder != self._other:
+                self._other = folder
+                _warn(self._where(folder))
+            return
+        self.lost[record.run_id] = record
+
+    def _other_folders(self) -> Iterator[Path]:
+        if self._other is not None:
+            yield self._other
+        prefix = f"{self.store.folder.resolve().name}-"
+        for parent in (cache_folder() / "unsaved", Path(tempfile.gettempdir())):
+            with suppress(OSError):
+                parent.mkdir(parents=True, exist_ok=True)
+                yield Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
 
     def _where(self, folder: Path) -> str:
-        """The two folders, why there are two, and the command that makes one of them."""
+        """A line on the two folders, with the command that brings the records back."""
         store = self.store.folder
         return (
             f"{store}: cannot be written ({self._reason}); records are kept in {folder}; to bring"
@@ -113,29 +123,8 @@ class Saving:
         )
 
 
-def _new_store(parent: Path, prefix: str) -> Store | None:
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        return Store(tempfile.mkdtemp(prefix=prefix, dir=parent))
-    except OSError:
-        return None
-
-
-def _saved(store: Store, record: RunRecord) -> Path | None:
-    """The file of the record; None, and the folder removed if it is empty, if it has none."""
-    try:
-        return store.save(record)
-    except OSError:
-        with suppress(OSError):
-            store.folder.rmdir()
-        return None
-
-
 def _warn(text: str) -> None:
     warnings.warn(text, StoreWarning, stacklevel=3)
-
-
-_POLL_SECONDS = 0.5
 
 
 @dataclass
@@ -144,7 +133,7 @@ class GridResult:
 
     Attributes
     ----------
-    records: in the order of the grid, each run once.
+    records: the record of each run, in the order of the grid.
     stored: how many of them were in the store before; stored_failed: failed ones among these.
     unsaved: run ids of records that the store did not take.
     """

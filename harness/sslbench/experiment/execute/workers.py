@@ -294,7 +294,8 @@ def run_on_dask(
     executes one run at a time and cannot be stopped: the timeout of the command does not apply.
     The run of a worker that is lost is made by another, and fails if that is lost several times.
 
-    address: of the scheduler; None = a local cluster.  on_start: called when a run is submitted.
+    address: address of the scheduler; None = a local cluster.
+    on_start: called when a run is submitted.
     UserError: see `connect`.
     """
     with connect(address) as client:
@@ -318,7 +319,7 @@ def run_spread(
 ) -> Iterator[RunRecord]:
     """Execute runs here, one after the other; each spreads its passes over the workers.
 
-    options: of `run_all`.  UserError: see `connect`.
+    options: other arguments of `run_all`.  UserError: see `connect`.
     """
     with connect(address) as client:
         warn_of_other_processors(client)

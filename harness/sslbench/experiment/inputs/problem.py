@@ -42,10 +42,11 @@ class Problem(HoldsDev):
     Attributes
     ----------
     task: "tagging", "spans", "segmentation" or "joint".
-    encoding: of the labels, e.g. "IOB2"; None for plain tags. Under a label codec, of the tags.
+    encoding: the encoding of the labels, e.g. "IOB2"; None for plain tags. Under a label codec, that
+        of the tags.
     labels: the labels that occur in the labeled sample, sorted; or those of a label codec.
-    labeled: with the column "label".
-    unlabeled: shards without the column "label".
+    labeled: sentences with a column "label".
+    unlabeled: text without a column "label".
     dev: development sentences with labels when the dataset has its own; a label that does not
         occur in the labeled sample has code -1 in `label_codes`. Reading it counts as tuning.
     featurizer: makes attributes from templates.
@@ -112,7 +113,7 @@ class Problem(HoldsDev):
     ) -> ChainCRF:
         """An untrained CRF with the transition mask and label constraint of the problem.
 
-        features_from: whose attributes get weights; n_factors: weights of factor features
+        features_from: text whose attributes get weights; n_factors: weights of factor features
         (`sslbench.engine.crf.FactorFeatures`).
         """
         crf = self.model.prepare(

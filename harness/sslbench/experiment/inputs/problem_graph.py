@@ -89,13 +89,13 @@ class TextVertices:
 
     @classmethod
     def build(cls, vertices: Vertices, label_codes: I32, n_labels: int) -> TextVertices:
-        """For vertices of a text that begins with the labeled tokens; label_codes: int32[N_l]."""
+        """Make it for a text that begins with the labeled tokens; label_codes: int32[N_l]."""
         n, V = len(label_codes), len(vertices)
         distribution, labeled = empirical(vertices.vertex_of[:n], label_codes, V, n_labels)
         return cls(vertices.vertex_of, V, n, distribution, labeled)
 
     def reordered(self, tokens: I64, label_codes: I32, n_labels: int) -> TextVertices:
-        """For some of the tokens, int64, in another order; the first have labels int32[N_l]."""
+        """The same for some tokens, int64, in another order; the first have labels int32[N_l]."""
         vertex_of, n = self.vertex_of[tokens], len(label_codes)
         gold = empirical(vertex_of[:n], label_codes, self.n_vertices, n_labels)
         return TextVertices(vertex_of, self.n_vertices, n, *gold)

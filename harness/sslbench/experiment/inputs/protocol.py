@@ -33,9 +33,9 @@ class Draw:
     ----------
     labeled: int64[n], the labeled sample.
     hidden: int64[m], the sentences that lose their labels.
-    dev_source: of development data: "own" split of the dataset, "folds" of the labeled sample, or
-        "none".
-    folds: of the labeled sample, for tuning; () where there is no need.
+    dev_source: where development data come from: the split of the dataset ("own"), "folds" of the
+        labeled sample, or "none".
+    folds: parts of the labeled sample, for tuning; () = they are not needed.
     """
 
     labeled: I64
@@ -50,7 +50,7 @@ def resolve_text(
     """Where the unlabeled text of a protocol comes from.
 
     labeled, unlabeled: see `ProtocolSpec`.
-    asked: by the user; None = the external text if all of train is labeled or of another domain,
+    asked: the wish of the user; None = the external text if all of train is labeled or of another domain,
         also the rest of train if the dataset joins both, else the rest of train; without unlabeled
         sentences the rest of train, so that no external text has to be made.
     UserError if external text is asked for and the dataset has none.
@@ -223,7 +223,7 @@ def no_text(dataset: Dataset) -> Shards:
 class Sample:
     """A dataset, and the sentences of train that a run draws.
 
-    spec: of the run; its protocol is that of the draw.
+    spec: the identity of the run, with the protocol of the draw.
     held_out: int64, the sentences of train that a fold is tested on; else none.
     """
 

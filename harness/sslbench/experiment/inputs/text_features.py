@@ -165,7 +165,7 @@ class FeaturedTagger(SavedModel):
         return predicted_marginals(self.tagger, self._read(corpus))
 
     def predict_n_best(self, corpus: Corpus, number: int) -> list[Any]:
-        """Of each sentence; UserError if the tagger gives one label sequence only."""
+        """The best label sequences of each sentence; UserError if the tagger gives only one."""
         return predicted_n_best(self.tagger, self._read(corpus), number)
 
     def arrays(self) -> Saved:

@@ -27,7 +27,7 @@ def anatomy(
     Parameters
     ----------
     gold: (label names, int64[N] codes).  correct: bool[N].  offsets: int64[S + 1].
-    cover: of the same N tokens; None = no question on words.
+    cover: the coverage of the same N tokens; None = no question on words.
     chunks: labels are chunk tags, whose prefix is left out.
     """
     names = [name.partition("-")[2] or name if chunks else name for name in gold[0]]

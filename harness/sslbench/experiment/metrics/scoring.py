@@ -55,7 +55,7 @@ def score(
     ----------
     gold, predicted: (label names, int[N] codes into them); the names may differ.
     offsets: int64[S + 1].
-    encoding: of the labels; needed unless the task is "tagging", which has no chunks.
+    encoding: the encoding of the labels; needed unless the task is "tagging", which has no chunks.
     coverage: adds share_app, sentence_accuracy and f1 with suffixes _app and _notapp,
         unseen_accuracy; with unlabeled text u_app, u_app_app and u_app_notapp (the share of U.app
         among all sentences and in the two groups); and the recall of out-of-vocabulary words where

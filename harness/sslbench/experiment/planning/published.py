@@ -36,16 +36,16 @@ class Line(msgspec.Struct, frozen=True, order=True):
 
     Attributes
     ----------
-    options: of the dataset, as text.
+    options: options of the dataset as text.
     labeled, unlabeled, text, folds: see `ProtocolSpec`; unlabeled "" = no cap.
-    tuning: in words.
+    tuning: the budget of tuning in words.
     guard: the method whose tagger may take its place; "" = none.
     learned: names of features that are learned from text, apart by "+".
     params: hash of all parameters, templates, features and the search space.
     runs: number of successful ones.
-    mean, sd: of the primary metric, in [0, 1]; sd "" with a single run.
+    mean, sd: mean and deviation of the primary metric, in [0, 1]; sd "" with a single run.
     dev: whether the dataset has a development split.
-    cpu_s: of one training, median; "" = not measured.
+    cpu_s: median CPU seconds of one training; "" = not measured.
     """
 
     dataset: str

@@ -26,7 +26,7 @@ class RunTask(msgspec.Struct, frozen=True):
     metric: primary metric of the dataset, for the record of a run that fails before loading it.
     data_path: file or folder of the data; None = the data home.
     store: folder where tuning trials are shared between runs; None = they are not stored.
-    threads: of the run; results do not depend on their number.
+    threads: number of threads; results do not depend on their number.
     quiet: no progress messages of the method.
     skip_reason: why the run is skipped (its method does not fit the task or model); None = it runs.
     load_error: why the data could not be loaded when the run was planned: it fails; None = it runs.
@@ -34,7 +34,7 @@ class RunTask(msgspec.Struct, frozen=True):
     code: versions of the code by component, for the record.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
     workers: address of a dask scheduler over whose workers the run spreads its passes; None = none.
-    templates: of the featurizer, if it is a file of the user; () for a registered one.
+    templates: those of a featurizer that is a file of the user; () for a registered one.
     """
 
     spec: RunSpec

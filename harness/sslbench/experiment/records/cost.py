@@ -85,7 +85,7 @@ class Costs(Protocol):
 class Prices:
     """Prices by finished runs: the median of one training, times the trainings of the run.
 
-    sources: of equally near runs, those of the first one count.
+    sources: the first one that has equally similar runs counts.
     """
 
     def __init__(self, *sources: Costs) -> None:

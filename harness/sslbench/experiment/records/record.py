@@ -150,8 +150,8 @@ class DataSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     fingerprint: hash of the loaded splits, see `sslbench.experiment.identity.fingerprint`.
-    first_draw: of a dataset whose data depend on the seed, the fingerprint for seed 0: the same for
-        all draws, which are rows of one table; "" for others.
+    first_draw: the fingerprint for seed 0 if the data depend on the seed: all draws have the same
+        one, and are rows of one table; "" for other datasets.
     options: all options of a registered dataset, with their defaults.
     columns: names of the columns of a user's own file; None for a registered dataset.
     """
@@ -278,13 +278,13 @@ class RunRecord(msgspec.Struct, kw_only=True):
     digest: sha256 of all other fields.
     code: versions of the code by component, see `sslbench.experiment.identity`.
     params: all parameters of the final training (set by the user, tuned, defaults).
-    protocol: that of `spec`, with the source of development data (key "dev").
+    protocol: the protocol of `spec`, with the source of development data (key "dev").
     metrics: numbers in [0, 1] by split and metric name; None = undefined (no such sentence).
     counts: by split, the fields of `metrics.SentenceCounts` that apply, a number per sentence.
     predictions: by split, the predicted labels (see `Predictions`).
     predictions_sha256: hash of the predicted test labels.
-    sentence_ids: by split whose sentences depend on the seed (draws, folds), the number of each
-        sentence in the corpus that is drawn from, packed (see `pack_numbers`).
+    sentence_ids: numbers of the sentences in the corpus that they are drawn from, packed (see
+        `pack_numbers`), by split whose sentences depend on the seed (draws, folds).
     anatomy: by question and part, the number of test tokens and of correct ones, see
         `sslbench.experiment.metrics.anatomy`.
     data: origin and sizes of the data, and a hash of the test split with its labels.

@@ -24,9 +24,9 @@ class SegmentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes
     ----------
-    name: of the file in the folder of segments.
+    name: name of the file in the folder of segments.
     urls: tried in this order; a path is relative to the registry file.
-    sha256, bytes: of the file.
+    sha256, bytes: hash and size of the file.
     """
 
     name: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\.segment$")]

@@ -77,7 +77,7 @@ class Segment:
 
     Attributes
     ----------
-    places: by run id.
+    places: where the record of a run is, by run id.
     problems: damaged stretches of the file, a line each.
     """
 

@@ -157,8 +157,8 @@ def pooled(
     Parameters
     ----------
     record: without a result.
-    folds, scored: by fold the record and the scores on its test, by variant of the tagger
-        ("" = itself).
+    folds: the record of each fold.
+    scored: the scores of each fold on its test, by variant of the tagger ("" = the tagger).
     """
     first, metric = folds[0], folds[0].primary_metric
     record.protocol, record.primary_metric = first.protocol, metric

@@ -20,7 +20,7 @@ class Scored:
     """Predictions for a split, and their scores.
 
     codes: int32[N], predictions of the tagger as codes into `labels`.
-    scores: by variant of the tagger; "" = the tagger.
+    scores: the scores of each variant of the tagger; "" = the tagger.
     """
 
     labels: Sequence[str]
@@ -33,7 +33,7 @@ def score_split(
 ) -> Scored:
     """Predict a split of the dataset, and score the predictions of all variants of the tagger.
 
-    problem: that the tagger was trained on.
+    problem: the problem that the tagger was trained on.
     """
     dataset = sample.dataset
     corpus = dataset.splits[split]

@@ -98,7 +98,7 @@ def search(
     Parameters
     ----------
     default: a value for each axis.
-    seed: of the protocol.
+    seed: the seed of the protocol.
     evaluate: trains with these values and scores.
 
     Raises
