@@ -76,8 +76,8 @@ class Registration:
     summary: one line.
     reference: publication, or origin of a corpus.
     target: ``"module:attribute"``, imported on use.
-    version: version of its code, from 1. Raise it when the same run gets other predictions: stored runs
-        of an earlier version are stale.
+    version: version of its code, from 1. Raise it when the same run gets other predictions: stored
+        runs of an earlier version are stale.
     """
 
     name: str

@@ -133,7 +133,10 @@ def foresee(method: Any, problem: Problem, params: Any, run: RunContext) -> None
 
 
 def summary(parts: Iterable[HeldOut]) -> dict[str, Any]:
-    """The agreement, its standard error over tokens, and shares of right labels; {} without parts."""
+    """The agreement, its standard error over tokens, and shares of right labels.
+
+    {} without parts.
+    """
     total, folds_done = np.zeros(7), 0
     for gold, model, taught in parts:
         if not np.isfinite(taught).all():

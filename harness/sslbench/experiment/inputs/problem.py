@@ -42,8 +42,8 @@ class Problem(HoldsDev):
     Attributes
     ----------
     task: "tagging", "spans", "segmentation" or "joint".
-    encoding: the encoding of the labels, e.g. "IOB2"; None for plain tags. Under a label codec, that
-        of the tags.
+    encoding: the encoding of the labels, e.g. "IOB2"; None for plain tags. It is that of the tags
+        under a label codec.
     labels: the labels that occur in the labeled sample, sorted; or those of a label codec.
     labeled: sentences with a column "label".
     unlabeled: text without a column "label".

@@ -50,8 +50,8 @@ def resolve_text(
     """Where the unlabeled text of a protocol comes from.
 
     labeled, unlabeled: see `ProtocolSpec`.
-    asked: the wish of the user; None = the external text if all of train is labeled or of another domain,
-        also the rest of train if the dataset joins both, else the rest of train; without unlabeled
+    asked: what the user asks for; None = the external text if all of train is labeled or of
+        another domain, also the rest of train if the dataset joins both, else the rest of train; without unlabeled
         sentences the rest of train, so that no external text has to be made.
     UserError if external text is asked for and the dataset has none.
     """
