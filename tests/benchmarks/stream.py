@@ -24,7 +24,7 @@ from sslbench.engine.corpus import (
 from sslbench.engine.corpus.units import TextUnits
 from sslbench.engine.crf import ChainModel
 from sslbench.experiment.context.context import RunContext
-from sslbench.experiment.inputs.problem import Problem, labeled_part
+from sslbench.experiment.inputs.problem import Problem, relabeled
 from sslbench.plugins import registry
 from sslbench_methods.jess_cm.method import JessCM, Trainer
 from sslbench_methods.jess_cm.models import EmbeddedModels
@@ -36,7 +36,7 @@ UNIT_TOKENS = 1 << 17
 def main() -> None:
     file, repeats = Path(sys.argv[1]), int(sys.argv[2])
     corpus = read_conll(file, ("word", "pos", "label"))
-    labeled = labeled_part(corpus, np.arange(min(500, corpus.n_sentences)))
+    labeled = relabeled(corpus.select(np.arange(min(500, corpus.n_sentences))))
     featurizer = registry().featurizer("chunk39").load()()
     with tempfile.TemporaryDirectory() as folder:
         copies = [CorpusShards(corpus.drop("label"), UNIT_TOKENS)] * repeats

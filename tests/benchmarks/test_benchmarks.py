@@ -269,11 +269,11 @@ def test_jess_cm_unlabeled_pass(
     from sslbench.engine.corpus import CorpusShards
     from sslbench.engine.corpus.units import TextUnits
     from sslbench.experiment.context.context import RunContext
-    from sslbench.experiment.inputs.problem import Problem, labeled_part
+    from sslbench.experiment.inputs.problem import Problem, relabeled
     from sslbench_methods.jess_cm.method import JessCM, Trainer
     from sslbench_methods.jess_cm.models import EmbeddedModels
 
-    labeled = labeled_part(text.train, np.arange(min(500, text.train.n_sentences)))
+    labeled = relabeled(text.train.select(np.arange(min(500, text.train.n_sentences))))
     raw = CorpusShards(text.train.drop("label"))
     problem = Problem(
         "spans",

@@ -18,7 +18,7 @@ from sslbench.engine.corpus import ChainedShards, Column, Corpus, CorpusShards, 
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.inputs.problem import Problem, labeled_part, relabeled, without_labels
+from sslbench.experiment.inputs.problem import Problem, relabeled, without_labels
 from sslbench.experiment.inputs.protocol import (
     Sample,
     draw,
@@ -322,7 +322,7 @@ def reachable(start: object) -> list[object]:
 def problem_of(data: Dataset, labeled: int) -> Problem:
     protocol = ProtocolSpec(labeled=labeled)
     drawn = draw(data, protocol)
-    part = labeled_part(data.splits["train"], drawn.labeled)
+    part = relabeled(data.splits["train"].select(drawn.labeled))
     return Problem(
         data.task,
         data.encoding,

@@ -10,7 +10,7 @@ from sslbench.engine.corpus import CorpusShards
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.data import DataHome
-from sslbench.experiment.inputs.problem import Problem, labeled_part, without_labels
+from sslbench.experiment.inputs.problem import Problem, relabeled, without_labels
 from sslbench_datasets.synth.load import load
 
 TEMPLATES = ("word[0]", "word.suffix2[0]", "word[-1]")
@@ -21,7 +21,7 @@ def eight_sentences(
 ) -> Problem:
     """Eight labeled sentences, two shards of unlabeled ones, eight development sentences."""
     splits = load(DataHome(), train=24, dev=8, test=1).splits
-    labeled = labeled_part(splits["train"], np.arange(8))
+    labeled = relabeled(splits["train"].select(np.arange(8)))
     text = without_labels(splits["train"].select(np.array(unlabeled)))
     shards = CorpusShards(text, text.n_tokens // 2 + 20)
     assert len(list(shards)) == 2

@@ -10,7 +10,7 @@ import numpy as np
 from sslbench.engine.corpus import Corpus, CorpusShards, Shards, Vocabulary
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.features import TemplateFeaturizer
-from sslbench.experiment.inputs.problem import Problem, labeled_part, without_labels
+from sslbench.experiment.inputs.problem import Problem, relabeled, without_labels
 from sslbench_datasets.chinese.text import SegmentedText, characters
 
 HEADS, TAILS, VERBS = "天地人山水火木金", "上下左右前后里外", "看听说走"
@@ -62,7 +62,7 @@ def splits(train: int, test: int, *, tags: bool = True, dev: int = 0) -> dict[st
 
 def problem_of(labeled: Corpus, unlabeled: Shards | None = None, **changes: Any) -> Problem:
     """A problem of labeled characters; unlabeled text: none by default."""
-    own = labeled_part(labeled, np.arange(labeled.n_sentences))
+    own = relabeled(labeled.select(np.arange(labeled.n_sentences)))
     labels = tuple(own.column("label").vocabulary.strings)
     fields: dict[str, Any] = {
         "task": "joint" if "-" in labels[0] else "segmentation",

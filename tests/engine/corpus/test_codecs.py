@@ -27,7 +27,7 @@ from sslbench.engine.corpus import CorpusShards, PreviousType
 from sslbench.engine.crf import ChainModel, TrainingParams
 from sslbench.engine.errors import UserError
 from sslbench.experiment.context.context import RunContext
-from sslbench.experiment.inputs.problem import DecodedTagger, labeled_part, without_labels
+from sslbench.experiment.inputs.problem import DecodedTagger, relabeled, without_labels
 from sslbench.experiment.inputs.protocol import Sample
 from sslbench.experiment.metrics import metrics_from_counts
 from sslbench.experiment.planning.task import RunTask
@@ -188,7 +188,7 @@ def test_a_saved_tagger_still_predicts_tags(tmp_path: Path) -> None:
 
 
 def problem(text: Corpus) -> Problem:
-    labeled = labeled_part(text, np.arange(text.n_sentences))
+    labeled = relabeled(text.select(np.arange(text.n_sentences)))
     return Problem(
         task="spans",
         encoding="IOB2",

@@ -34,7 +34,7 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.features import Attributes, TemplateFeaturizer
 from sslbench.engine.types import F64, I32, Bool
 from sslbench.experiment.context.context import RunContext
-from sslbench.experiment.inputs.problem import Problem, labeled_part, without_labels
+from sslbench.experiment.inputs.problem import Problem, relabeled, without_labels
 from sslbench_methods.graph_self_training.method import TypeSelfTraining
 from support.crf_oracle import log_sum, random_attributes
 from support.second_order_toys import LENGTHS, close
@@ -252,7 +252,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
 
 def test_types_are_relabeled_by_first_order_chains_only() -> None:
     corpus = synth_text(12, seed=1)
-    labeled = labeled_part(corpus, np.arange(6))
+    labeled = relabeled(corpus.select(np.arange(6)))
     problem = Problem(
         "tagging",
         None,

@@ -21,7 +21,7 @@ from sslbench.engine.dev_labels import DevLabels, HoldsDev, unseen
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.spread import is_shared
-from sslbench.engine.types import F64, I32, I64, Bool
+from sslbench.engine.types import F64, I32, Bool
 from sslbench.experiment.context.context import RunContext
 
 if TYPE_CHECKING:
@@ -154,16 +154,7 @@ class Problem(HoldsDev):
         """
         from sslbench.experiment.inputs.problem_graph import problem_graph
 
-        text, codes = self.text(params.column), self.label_codes(self.labeled)
-        return problem_graph(
-            text,
-            codes,
-            len(self.labels),
-            params,
-            run,
-            min_count=min_count,
-            counting_text=counting_text,
-        )
+        return problem_graph(self, params, run, min_count=min_count, counting_text=counting_text)
 
     def split_text(self, n_sentences: int, column: str) -> tuple[Problem, Corpus]:
         """The problem with its first unlabeled sentences, and one column of the others."""
@@ -313,11 +304,6 @@ def relabeled(corpus: Corpus, first: Sequence[str] = ()) -> Corpus:
     table = np.full(len(old.vocabulary), -1, dtype=np.int32)
     table[used] = [vocabulary.lookup(old.vocabulary.strings[code]) for code in used]
     return corpus.with_column("label", Column(vocabulary, table[old.codes]))
-
-
-def labeled_part(corpus: Corpus, sentences: I64) -> Corpus:
-    """The given sentences, copied, with a label vocabulary of their own."""
-    return relabeled(corpus.select(sentences))
 
 
 def without_labels(corpus: Corpus) -> Corpus:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -26,6 +26,9 @@ from sslbench.engine.parameters import doc
 from sslbench.engine.types import F64, I32, I64, Bool
 from sslbench.experiment.context.context import RunContext
 from sslbench.plugins import registry
+
+if TYPE_CHECKING:
+    from sslbench.experiment.inputs.problem import Problem
 
 GraphColumn = Annotated[str, doc("column whose n-grams are the vertices")]
 GraphSimilarity = Annotated[str, doc("similarity of vertices, see sslbench list similarities")]
@@ -134,21 +137,15 @@ class ProblemGraph:
 
 
 def problem_graph(
-    corpus: Corpus,
-    label_codes: I32,
-    n_labels: int,
+    problem: Problem,
     params: HasGraphParams,
     run: RunContext,
     *,
     min_count: int = 1,
     counting_text: Corpus | None = None,
 ) -> ProblemGraph:
-    """Build (or find in the cache) the graph of a text; its sizes go to the trace.
-
-    corpus: the labeled sentences, then the unlabeled ones.  label_codes: int32[N_l].
-    min_count: n-grams with fewer occurrences are no vertices.
-    counting_text: more text, for the statistics of features only.
-    """
+    """See `Problem.graph`; the sizes of the graph go to the trace."""
+    corpus, label_codes = problem.text(params.column), problem.label_codes(problem.labeled)
     options = GraphOptions(
         k=params.neighbors,
         symmetry=params.symmetry,
@@ -166,7 +163,7 @@ def problem_graph(
             threads=run.threads,
             progress=run.progress,
         )
-        text = TextVertices.build(graph.vertices, label_codes, n_labels)
+        text = TextVertices.build(graph.vertices, label_codes, len(problem.labels))
         sizes = {**text.metadata(), **graph.sizes}
         run.trace["graph"] = {**sizes, **diagnostics(graph.W, text.labeled)}
     return ProblemGraph(graph, text)

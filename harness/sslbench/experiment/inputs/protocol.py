@@ -12,7 +12,7 @@ from sslbench.engine.corpus import ChainedShards, CorpusShards, HeadShards, Head
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.inputs.problem import Problem, labeled_part, relabeled
+from sslbench.experiment.inputs.problem import Problem, relabeled
 from sslbench.experiment.records.record import TUNING_FOLDS, ProtocolSpec, RunSpec
 from sslbench.experiment.request.request import TextSource
 
@@ -51,8 +51,8 @@ def resolve_text(
 
     labeled, unlabeled: see `ProtocolSpec`.
     asked: what the user asks for; None = the external text if all of train is labeled or of
-        another domain, also the rest of train if the dataset joins both, else the rest of train; without unlabeled
-        sentences the rest of train, so that no external text has to be made.
+        another domain, both texts if the dataset joins them, else the rest of train. Without
+        unlabeled sentences it is the rest of train, so that no external text has to be made.
     UserError if external text is asked for and the dataset has none.
     """
     if dataset.external is None:
@@ -265,7 +265,7 @@ class Sample:
         sentences: int64[n], the labeled sentences of train; all others lose their labels.
         """
         dataset = self.dataset
-        labeled = labeled_part(dataset.splits["train"], sentences)
+        labeled = relabeled(dataset.splits["train"].select(sentences))
         if dataset.label_constraint is not None:
             labeled = relabeled(dataset.label_constraint.impose(labeled))
         labels = tuple(labeled.column("label").vocabulary.strings)
