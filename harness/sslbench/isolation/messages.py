@@ -68,13 +68,28 @@ class Take:
     data: bytes | None
 
 
-class Described(msgspec.Struct, tag=True):
+class Reply(msgspec.Struct, tag=True, kw_only=True):
+    """What each message of the plugins' process has; the server fills it in.
+
+    Attributes
+    ----------
+    isolation: what restricts the process.
+    violations: what it has tried to read or import since the last reply.
+    compiled: the time that it has taken to compile kernels until now.
+    """
+
+    isolation: Isolation = "audit hook"
+    violations: list[str] = []
+    compiled: Seconds = Seconds()
+
+
+class Described(Reply):
     """Answer to `Describe`."""
 
     description: MethodDescription
 
 
-class Fitted(msgspec.Struct, tag=True):
+class Fitted(Reply):
     """Answer to `Fit`.
 
     labels: labels of the tagger (name "") and of each variant.
@@ -92,21 +107,21 @@ class Fitted(msgspec.Struct, tag=True):
     earlier: Seconds
 
 
-class Predicted(msgspec.Struct, tag=True):
-    """codes: int32, little-endian."""
+class Predicted(Reply):
+    """Answer to `Predict`. codes: int32, little-endian."""
 
     codes: bytes
 
 
-class Failed(msgspec.Struct, tag=True):
-    """kind: as `RunRecord.error_kind`.  message: one line; lines: the end of the traceback."""
+class Failed(Reply):
+    """An exception. message: one line; lines: the end of the traceback; kind: see `RunRecord`."""
 
     kind: Literal["input", "method", "memory"]
     message: str
     lines: list[str]
 
 
-class Share(msgspec.Struct, tag=True):
+class Share(Reply):
     """Asks the run to have a pass done by workers, see `Broker`; `work` follows as a message."""
 
     target: str
@@ -114,22 +129,10 @@ class Share(msgspec.Struct, tag=True):
     begin: int
 
 
-class Given(msgspec.Struct, tag=True):
+class Given(Reply):
     """Answer to `Give`; the unit follows as a message, if there is one."""
 
     present: bool
 
 
 Answer = Described | Fitted | Predicted | Share | Given | Failed
-
-
-class Reply(msgspec.Struct):
-    """violations: what the process has tried to read or import since the last reply.
-
-    compiled: what it has taken to compile kernels until now.
-    """
-
-    answer: Answer
-    isolation: Isolation
-    violations: list[str] = []
-    compiled: Seconds = Seconds()

@@ -130,7 +130,7 @@ class Output:
 class _BrokenOffError(Exception):
     """The method's process sends this reply instead of a unit."""
 
-    def __init__(self, reply: messages.Reply) -> None:
+    def __init__(self, reply: messages.Answer) -> None:
         super().__init__()
         self.reply = reply
 
@@ -232,11 +232,11 @@ class MethodProcess(RunMethod):
         try:
             self._send(request)
             reply = self._reply()
-            while isinstance(reply.answer, messages.Share):
-                reply = self._share(reply.answer)
+            while isinstance(reply, messages.Share):
+                reply = self._share(reply)
         except (EOFError, OSError) as error:
             raise MethodEndedError(self._child.why(error, messages.MAX_REPLY)) from None
-        match reply.answer:
+        match reply:
             case messages.Failed("input", message):
                 raise UserError(message)
             case messages.Failed("memory", message):
@@ -244,14 +244,14 @@ class MethodProcess(RunMethod):
             case messages.Failed(_, message, lines):
                 raise MethodError(message, lines)
             case answer():
-                return reply.answer
+                return reply
         raise MethodError("unexpected reply from the method's process")
 
     def _send(self, message: messages.Request | messages.Give | messages.Take) -> None:
         self._output.forward()
         self._connection.send_bytes(pickle.dumps(message, protocol=5))
 
-    def _reply(self) -> messages.Reply:
+    def _reply(self) -> messages.Answer:
         """The next one; MethodError if it is none."""
         others = [self._connection, self._child.ended]
         while self._connection not in (ready := wait([*others, *self._output.sources])):
@@ -261,7 +261,7 @@ class MethodProcess(RunMethod):
         data = self._connection.recv_bytes(messages.MAX_REPLY)
         self._output.forward()
         try:
-            reply = msgspec.msgpack.decode(data, type=messages.Reply)
+            reply: messages.Answer = msgspec.msgpack.decode(data, type=messages.Answer)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise MethodError(f"the answer of the method's process is damaged: {error}") from None
         self.violations += reply.violations
@@ -269,7 +269,7 @@ class MethodProcess(RunMethod):
         self.isolation = reply.isolation
         return reply
 
-    def _share(self, share: messages.Share) -> messages.Reply:
+    def _share(self, share: messages.Share) -> messages.Answer:
         """Have a pass done; the reply that follows it."""
         work = self._connection.recv_bytes(messages.MAX_LARGE)
         if self._workers is None or not is_pass_of(share.target, registry().packages):
@@ -291,10 +291,9 @@ class MethodProcess(RunMethod):
     def _unit(self, number: int) -> bytes | None:
         self._send(messages.Give(number))
         reply = self._reply()
-        if not isinstance(reply.answer, messages.Given):
+        if not isinstance(reply, messages.Given):
             raise _BrokenOffError(reply)
-        present = reply.answer.present
-        return self._connection.recv_bytes(messages.MAX_LARGE) if present else None
+        return self._connection.recv_bytes(messages.MAX_LARGE) if reply.present else None
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,9 @@ class _Server:
 
     def reply(self, answer: messages.Answer) -> None:
         """Send an answer."""
-        reply = messages.Reply(answer, self.isolation, self.watch.take(), compile_seconds())
-        self.connection.send_bytes(msgspec.msgpack.encode(reply))
+        answer.isolation, answer.violations = self.isolation, self.watch.take()
+        answer.compiled = compile_seconds()
+        self.connection.send_bytes(msgspec.msgpack.encode(answer))
 
     def over(
         self, target: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int
