@@ -263,25 +263,27 @@ def _chunks(response: requests.Response) -> Iterator[bytes]:
         raise _StalledError(f"fewer than {_CHUNK_BYTES:,} bytes in {_STALL_SECONDS} s")
 
 
+def _content_range(response: requests.Response) -> tuple[int, int | None] | None:
+    """Where a part of a file begins, and the length of the whole file if the response says it."""
+    parsed = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if response.status_code != requests.codes.partial_content or parsed is None:
+        return None
+    return int(parsed[1]), None if parsed[2] == "*" else int(parsed[2])
+
+
 def _continues(response: requests.Response, start: int) -> bool:
     """Whether the response has the bytes of the file from ``start`` on."""
-    content_range = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-    return (
-        response.status_code == requests.codes.partial_content
-        and "Content-Encoding" not in response.headers
-        and content_range is not None
-        and int(content_range[1]) == start
-    )
+    part = _content_range(response)
+    return part is not None and part[0] == start and "Content-Encoding" not in response.headers
 
 
 def _length(response: requests.Response) -> int | None:
     """Length of the whole file in bytes according to a response; None if it does not say."""
-    headers = response.headers
     if response.status_code == requests.codes.partial_content:
-        content_range = _CONTENT_RANGE.fullmatch(headers.get("Content-Range", ""))
-        return int(content_range[2]) if content_range and content_range[2] != "*" else None
-    length = headers.get("Content-Length", "")
-    plain = _LENGTH.fullmatch(length) and "Content-Encoding" not in headers
+        part = _content_range(response)
+        return None if part is None else part[1]
+    length = response.headers.get("Content-Length", "")
+    plain = _LENGTH.fullmatch(length) and "Content-Encoding" not in response.headers
     return int(length) if plain else None
 
 

@@ -1,1 +1,1 @@
-"""From a request to runs: parameters, settings, search spaces, prices."""
+"""From a request to runs: parameters, settings, search spaces."""
