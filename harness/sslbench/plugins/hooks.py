@@ -15,6 +15,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import distributions
+from operator import attrgetter
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -58,10 +59,8 @@ class EntryPoint(NamedTuple):
         parts = re.fullmatch(r"\s*([\w.]+)\s*(?::\s*([\w.]+)\s*)?(?:\[.*\])?\s*", self.value)
         if parts is None:
             raise ValueError(f"entry point value {self.value!r} is not 'module' or 'module:object'")
-        loaded: Any = import_module(parts[1])
-        for attribute in parts[2].split(".") if parts[2] else ():
-            loaded = getattr(loaded, attribute)
-        return loaded
+        module = import_module(parts[1])
+        return attrgetter(parts[2])(module) if parts[2] else module
 
 
 def find_entry_points(group: str) -> tuple[list[EntryPoint], list[tuple[str, str]]]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, fields
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from sslbench.engine.errors import UserError, described
@@ -39,14 +40,11 @@ def load_target(target: str, what: str) -> Any:
     module, _, attribute = target.partition(":")
     try:
         with redirect_stdout(sys.stderr):
-            loaded: Any = import_module(module)
-            for part in attribute.split("."):
-                loaded = getattr(loaded, part)
+            return attrgetter(attribute)(import_module(module))
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as problem:  # a plugin's module may raise anything on import
         raise UserError(f"{what}: cannot load {target}: {described(problem)}") from problem
-    return loaded
 
 
 def _check_fields(registration: object) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from sslbench.engine.errors import UserError
 from sslbench.experiment.identity import is_current
 from sslbench.experiment.planning.plan import plan
-from sslbench.experiment.planning.settings import Setting, parse_settings
+from sslbench.experiment.planning.settings import parse_settings
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.records.cost import Prices
 from sslbench.experiment.records.record import RunRecord, RunSpec, content_id, spec_key
@@ -95,14 +95,11 @@ def _cells(request: RunRequest, block: Block, plugins: Registry) -> Iterable[Cel
     varied = [*parse_settings([text for text in request.settings if text not in block.params])]
     for task in tasks:
         if task.skip_reason is None:
-            values = [f"{s.key}={s.value}" for s in varied if _concerns(s, task.spec)]
-            line = ", ".join(filter(None, (task.spec.title, block.variant, *values)))
-            yield Cell(line, _column(task.spec), request, task)
-
-
-def _concerns(setting: Setting, spec: RunSpec) -> bool:
-    """Whether it is a parameter of the run's method; options of data sets are in the column."""
-    return setting.owner in ("", spec.method) and setting.key in spec.params
+            spec = task.spec  # options of datasets are in the column
+            ours = [s for s in varied if s.owner in ("", spec.method) and s.key in spec.params]
+            values = [f"{s.key}={s.value}" for s in ours]
+            line = ", ".join(filter(None, (spec.title, block.variant, *values)))
+            yield Cell(line, _column(spec), request, task)
 
 
 def _column(spec: RunSpec) -> str:

@@ -52,8 +52,7 @@ def duplicates(
         distinct = np.unique(np.concatenate(list(hashes.values())))
         seen = np.zeros(len(distinct), dtype=np.bool_)
         for shard in unlabeled:
-            at = _positions(sentence_hashes(shard, words), distinct)
-            seen[at[at >= 0]] = True
+            seen |= np.isin(distinct, sentence_hashes(shard, words))
         for name, ours in hashes.items():
             counts[f"{name}_in_unlabeled"] = _count_in(ours, distinct[seen])
     return counts
@@ -91,14 +90,6 @@ def _mix(x: U64) -> U64:
     x = (x ^ (x >> np.uint64(27))) * _MIX_2
     mixed: U64 = x ^ (x >> np.uint64(31))
     return mixed
-
-
-def _positions(values: U64, ascending: U64) -> I64:
-    """int64[n]: the index of each value in an ascending array, -1 if it is not in it."""
-    if not len(ascending):
-        return np.full(len(values), -1, dtype=np.int64)
-    at = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return np.where(ascending[at] == values, at, -1)
 
 
 def _count_in(values: U64, others: U64) -> int:

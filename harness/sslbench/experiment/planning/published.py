@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -141,7 +141,7 @@ class PublishedCosts:
         costs: dict[str, list[float]] = defaultdict(list)
         for line in self._lines:
             if line.cpu_s:
-                for key in keys_of(_system(line), _sample(line)):
+                for key in _keys(line):
                     costs[key] += [float(line.cpu_s)] * int(line.runs)
         return costs
 
@@ -165,11 +165,9 @@ def read_results(path: Path) -> list[Line]:
         raise UserError(f"not a table of results: {error}", file=path) from None
 
 
-def _system(line: Line) -> tuple[str, str, str, str, tuple[str, ...]]:
+def _keys(line: Line) -> tuple[str, ...]:
+    """See `cost_keys`."""
     learned = tuple(filter(None, line.learned.split("+")))
-    return line.method, line.dataset, line.featurizer, line.model, learned
-
-
-def _sample(line: Line) -> tuple[Any, ...]:
     cap = None if line.unlabeled == "" else parse_unlabeled(line.unlabeled)
-    return parse_labeled(line.labeled), cap, line.text
+    system = line.method, line.dataset, line.featurizer, line.model, learned
+    return keys_of(system, (parse_labeled(line.labeled), cap, line.text))

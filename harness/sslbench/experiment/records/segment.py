@@ -71,6 +71,12 @@ class Place:
     offset: int
     place: int
 
+    def start(self, part: Part) -> int:
+        """Where a part of the block begins in the file."""
+        names = list(self.head.parts)
+        before = names[: names.index(part)]
+        return self.offset + sum(self.head.parts[name].size for name in before)
+
 
 class Segment:
     """The records of a segment.
@@ -107,13 +113,12 @@ class Segment:
     def tree(self, run_id: str) -> Tree:
         """A record as plain values; DamageError or OSError if it cannot be read."""
         where = self.places[run_id]
-        rest = _decoded(self.part(where, "rest"))
-        return self._whole(where, rest[where.place])
+        return self._whole(where, self._rest(where)[where.place])
 
     def trees(self, offset: int, head: Head) -> Iterator[tuple[Entry, Tree | DamageError]]:
         """The records of a block as plain values, or why there is none."""
         try:
-            rest = _decoded(self.part(Place(head, offset, 0), "rest"))
+            rest = self._rest(Place(head, offset, 0))
         except DamageError as error:
             yield from ((entry, error) for entry in head.runs)
             return
@@ -125,14 +130,15 @@ class Segment:
 
     def arrays(self, where: Place, part: Part) -> Arrays:
         """The counts or codes of predictions of a run, by split and name."""
-        stored = where.head.parts[part]
-        start = where.offset + _before(where.head, part)
+        stored, start = where.head.parts[part], where.start(part)
         return _block(self.path, self._stamp, start, stored, part).arrays(where.place)
 
-    def part(self, where: Place, part: Part) -> bytes:
-        """A part of a block, not compressed."""
-        start = where.offset + _before(where.head, part)
-        return _read(self.path, start, where.head.parts[part])
+    def _rest(self, where: Place) -> list[Any]:
+        data = _read(self.path, where.start("rest"), where.head.parts["rest"])
+        try:
+            return msgspec.json.decode(data, type=list[Any])
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise DamageError(f"rest: {error}") from None
 
     def _whole(self, where: Place, rest: Any) -> Tree:
         entry = where.head.runs[where.place]
@@ -193,12 +199,6 @@ def _next_mark(file: IO[bytes], start: int, size: int) -> int:
     return size
 
 
-def _before(head: Head, part: Part) -> int:
-    """Bytes of the parts before this one."""
-    names = list(head.parts)
-    return sum(head.parts[name].size for name in names[: names.index(part)])
-
-
 def _read(path: Path, start: int, stored: _Stored) -> bytes:
     with path.open("rb") as file:
         file.seek(start)
@@ -214,14 +214,6 @@ def _block(
 ) -> Block:
     """A part of one of the blocks that were read last. stamp: of their file."""
     return Block(_read(path, start, stored), part)
-
-
-def _decoded(rest: bytes) -> list[Any]:
-    try:
-        trees = msgspec.json.decode(rest, type=list[Any])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise DamageError(f"rest: {error}") from None
-    return trees
 
 
 class UnfitError(ValueError):
@@ -252,7 +244,7 @@ def _entries(trees: Sequence[Tree], raw: dict[Part, bytes]) -> list[Entry]:
     """The entries of a block; UnfitError if counts would not come back the same."""
     codes, counts = (Block(raw[part], part) for part in ("predictions", "counts"))
     entries, unfit = [], []
-    for i, (tree, rest) in enumerate(zip(trees, _decoded(raw["rest"]), strict=True)):
+    for i, (tree, rest) in enumerate(zip(trees, msgspec.json.decode(raw["rest"]), strict=True)):
         content = packing.content(tree, codes.arrays(i))
         again = packing.whole(rest, counts.arrays(i), {})
         ours, theirs = ({**each, "predictions": {}} for each in (again, tree))

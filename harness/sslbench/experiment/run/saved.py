@@ -77,7 +77,9 @@ def save_tagger(
     """
     spec = trained.sample.spec
     failure = f"method {spec.method} cannot save its tagger"
-    save: Callable[[str], None] | None = getattr(_model(trained.tagger), "save", None)
+    tagger = trained.tagger
+    inner = tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
+    save: Callable[[str], None] | None = getattr(inner, "save", None)
     if save is None:
         raise UserError(f"{failure}: the object that fit() returns has no save()")
     metadata = {
@@ -94,10 +96,6 @@ def save_tagger(
         except UserError as error:
             raise UserError(f"{failure}: {error.message}", hint="see docs/plugins.md") from error
         os.replace(file, path)
-
-
-def _model(tagger: Tagger) -> Tagger:
-    return tagger.tagger if isinstance(tagger, DecodedTagger) else tagger
 
 
 def training_corpus(trained: Trained) -> TrainingCorpus:
