@@ -43,7 +43,11 @@ def convergence_warnings(trace: Mapping[str, Any]) -> list[str]:
 
     Lists are left out: their entries are rounds, whose trainings are cut short by design.
     """
-    return [_line(name, result) for name, result in _trainings(trace, ()) if not _done(result)]
+    return [
+        _line(name, result)
+        for name, result in _trainings(trace, ())
+        if result["converged"] is not True
+    ]
 
 
 def _trainings(part: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -54,10 +58,6 @@ def _trainings(part: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Mapping[
         return
     for name, value in part.items():
         yield from _trainings(value, (*path, str(name)))
-
-
-def _done(result: Mapping[str, Any]) -> bool:
-    return result["converged"] is True
 
 
 def _line(name: str, result: Mapping[str, Any]) -> str:
