@@ -43,11 +43,8 @@ def convergence_warnings(trace: Mapping[str, Any]) -> list[str]:
 
     Lists are left out: their entries are rounds, whose trainings are cut short by design.
     """
-    return [
-        _line(name, result)
-        for name, result in _trainings(trace, ())
-        if result["converged"] is not True
-    ]
+    ended = _trainings(trace, ())
+    return [_line(name, result) for name, result in ended if result["converged"] is not True]
 
 
 def _trainings(part: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
