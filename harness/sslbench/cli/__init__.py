@@ -18,10 +18,7 @@ from sslbench.engine.errors import UserError, shortened
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("sslbench.cli.run", "Run methods on datasets and store the records."),
     "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and other plugins."),
-    "show": (
-        "sslbench.cli.show",
-        "Show the details of one of these, or of a saved tagger.",
-    ),
+    "show": ("sslbench.cli.show", "Show the details of one of these, or of a saved tagger."),
     "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
     "suite": (
         "sslbench.cli.suite",
@@ -79,8 +76,11 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; report errors in one line on standard error and by the exit status."""
+        from sslbench.cli.messages import plain_warnings
+
         try:
-            return super().invoke(ctx)
+            with plain_warnings():
+                return super().invoke(ctx)
         except click.ClickException as problem:
             raise _printable(problem) from None
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sslbench.cli.options import STORE
+from sslbench.cli.messages import tell
+from sslbench.cli.options import PATH, STORE
 from sslbench.cli.text import counted, echo, table
 from sslbench.engine.errors import UserError
 
@@ -30,12 +31,10 @@ def pack(store: str) -> None:
     A segment is written once and never changed. A file is removed only after its record was read
     back from the segment and is equal. It is safe to interrupt; run it again to resume.
     """
-    from sslbench.cli.messages import plain_warnings, tell
     from sslbench.experiment.records import archive
     from sslbench.experiment.records.store import Store
 
-    with plain_warnings():
-        packed = archive.pack(Store(store))
+    packed = archive.pack(Store(store))
     for path in packed.segments:
         echo(path)
     for line in packed.left:
@@ -48,16 +47,13 @@ def pack(store: str) -> None:
 @click.argument("name", required=False)
 @STORE
 @click.option(
-    "--registry",
-    type=click.Path(path_type=Path),
-    help="File that names archives; default: that of the package.",
+    "--registry", type=PATH, help="File that names archives; default: that of the package."
 )
 def fetch(name: str | None, store: str, registry: Path | None) -> None:
     """Put the published records NAME into a store, or list what is published.
 
     Files are verified by their sha256. An interrupted download resumes.
     """
-    from sslbench.cli.messages import tell
     from sslbench.experiment.planning.published import published_folder
     from sslbench.experiment.records import remote
     from sslbench.experiment.records.store import Store
@@ -92,7 +88,7 @@ def fetch(name: str | None, store: str, registry: Path | None) -> None:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("leaderboards/results.csv"),
     show_default=True,
     help="Table of the results: a line for the runs that differ in the seed alone.",
@@ -102,19 +98,15 @@ def publish(stores: tuple[str, ...], out: Path) -> None:
 
     A run that several stores have counts once, as the first of them has it.
     """
-    from sslbench.cli.messages import plain_warnings, tell
     from sslbench.engine.files.atomic import write_atomically
     from sslbench.experiment.planning.published import results_text
     from sslbench.experiment.records.store import Store
 
     run_ids: set[str] = set()
-    with plain_warnings():
-        text = results_text(_each_once(map(Store, stores), run_ids))
+    text = results_text(_each_once(map(Store, stores), run_ids))
     if not run_ids:
         raise UserError(
-            "no run records",
-            file=", ".join(stores),
-            hint="sslbench run makes them; see --store",
+            "no run records", file=", ".join(stores), hint="sslbench run makes them; see --store"
         )
     write_atomically(out, text.encode())
     tell(f"{counted(len(run_ids), 'record')}: {counted(text.count(chr(10)) - 1, 'line')} in {out}")

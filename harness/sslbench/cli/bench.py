@@ -12,6 +12,7 @@ import click
 from sslbench.cli.options import THREADS, format_option
 from sslbench.cli.text import counted, echo
 from sslbench.engine.errors import UserError
+from sslbench.experiment.execute.threads import thread_variables
 
 _FOLDER = Path("tests", "benchmarks")
 _BESIDE_PEER = "test_benchmarks.py"
@@ -74,8 +75,6 @@ def measure(
     import subprocess
     import sys
     import tempfile
-
-    from sslbench.experiment.execute.threads import thread_variables
 
     folder = find_benchmarks()
     with tempfile.TemporaryDirectory() as scratch:

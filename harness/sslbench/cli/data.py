@@ -9,13 +9,12 @@ import click
 
 from sslbench.cli.text import EXTRA_NOTE, echo, labeled, table
 from sslbench.engine.errors import UserError
-from sslbench.experiment.data import DataHome
+from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import registry
 from sslbench.plugins.registrations import RemoteFile
 
 if TYPE_CHECKING:
     from sslbench.engine.corpus import Corpus, Shards
-    from sslbench.experiment.data import Dataset
 
 
 @click.group("data")

@@ -16,6 +16,7 @@ import click
 from sslbench.cli.requirements import declared, unmet
 from sslbench.cli.text import table
 from sslbench.engine.files.folders import CACHE_VARIABLE, HOME_VARIABLE, cache_folder, data_folder
+from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 
 _LIBRARIES = ("numpy", "scipy", "numba", "msgspec", "pandas")
@@ -116,7 +117,6 @@ def _plugins() -> Iterator[Finding]:
 
 
 def _datasets() -> Finding:
-    from sslbench.experiment.data import DataHome
 
     home, infos = DataHome(), registry().datasets.values()
     there = [

@@ -12,6 +12,7 @@ import click
 
 from sslbench.experiment.request.parameters import HIDDEN, Parameter, parameters
 from sslbench.experiment.request.request import MAX_SEED, RunRequest
+from sslbench.plugins import registry
 
 _UNITS = {"M": 2**20, "G": 2**30, "T": 2**40, "s": 1, "m": 60, "h": 3600}
 _LEAST_MEMORY = 100 * _UNITS["M"]
@@ -71,6 +72,7 @@ def _seeds(text: str) -> tuple[int, ...] | None:
     return tuple(seeds)
 
 
+PATH = click.Path(path_type=Path)
 MEMORY = _Parsed("size", _memory, "size of at least 100M, such as 8G")
 DURATION = _Parsed("time", _duration, "time such as 90s, 10m or 1.5h")
 SEEDS = _Parsed("seeds", _seeds, "list of seeds such as 0-4 or 0,1,7")
@@ -82,7 +84,6 @@ def named(plural: str) -> Callable[[Any, Any, str], list[str]]:
     """Completion in the shell of names of this kind of plugin, e.g. "methods"."""
 
     def complete(_ctx: Any, _param: Any, typed: str) -> list[str]:
-        from sslbench.plugins import registry
 
         return [name for name in getattr(registry(), plural) if name.startswith(typed)]
 
@@ -102,7 +103,7 @@ def _comma(_ctx: Any, _param: Any, given: str) -> tuple[str, ...]:
 _FORMS: dict[str, dict[str, Any]] = {
     "method": {"multiple": True, "shell_complete": named("methods")},
     "dataset": {"multiple": True, "shell_complete": named("datasets")},
-    "data": {"type": click.Path(path_type=Path)},
+    "data": {"type": PATH},
     "columns": {"callback": _comma, "default": ",".join},
     "params": {"multiple": True},
     "featurizer": {"shell_complete": named("featurizers")},

@@ -245,10 +245,7 @@ def distinct(runs: Sequence[tuple[int, str | None]]) -> tuple[int, ...]:
 
 
 def _notes(
-    cells: Cells,
-    good: Cells,
-    counted: Sequence[int],
-    missing: Sequence[int],
+    cells: Cells, good: Cells, counted: Sequence[int], missing: Sequence[int]
 ) -> tuple[str, ...]:
     notes = []
     failures = {seed: cells[seed].status for seed in cells if seed not in good}
