@@ -81,7 +81,7 @@ def page(board: Board, sources: Sources) -> str:
         least_families=LEAST_FAMILIES,
         least_lines=LEAST_LINES,
         forecasts=forecasts,
-        forecast_svg=Markup(forecast_svg(forecasts)),
+        forecast_svg=[Markup(picture) for picture in forecast_svg(forecasts)],
         forecast_head=FORECASTS,
         forecast_text=FORECAST_TEXT,
         datasets=_datasets(board),
