@@ -38,7 +38,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
     "convert": ("sslbench.cli.convert", "Convert taggers from and to models of other programs."),
     "new": ("sslbench.cli.new", "Write a plugin package to start from."),
-    "check": ("sslbench.cli.check", "Check that a plugin keeps the rules."),
+    "check": ("sslbench.cli.check", "Check that a plugin follows the rules."),
 }
 
 

@@ -132,8 +132,8 @@ def _print_table(report: dict[str, Any]) -> None:
         table.add_row(name, values["unit"], _number(ours), _number(peer), ratio)
         others = {key: x for key, x in values.items() if key not in ("unit", "ours", "peer")}
         if others:
-            facts = ", ".join(f"{key.replace('_', ' ')} {_number(x)}" for key, x in others.items())
-            notes.append(f"{name}: {facts}")
+            texts = ", ".join(f"{key.replace('_', ' ')} {_number(x)}" for key, x in others.items())
+            notes.append(f"{name}: {texts}")
     terminal = Console()
     console = terminal if terminal.is_terminal else Console(width=_WIDTH)
     console.print(table)

@@ -39,18 +39,18 @@ _CHECKED = ("method", "dataset", "featurizer")
 @click.option("--seconds", type=SECONDS, help="Limit per check.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
-    """Check that a plugin keeps the rules: what is registered as NAME, of any kind.
+    """Check that a plugin follows the rules: what is registered as NAME, of any kind.
 
     A line per check on standard output: ok, failed and why, or skipped and why. Nothing is
-    downloaded. Exit status: 0 all kept, 1 a check failed, 2 wrong usage or unknown name.
+    downloaded. Exit status: 0 all passed, 1 a check failed, 2 wrong usage or unknown name.
     """
 
     use_threads(max(2, os.cpu_count() or 1))  # results are compared between one thread and two
-    known = checked_registry()
+    plugins = checked_registry()
     results: list[CheckResult] = []
-    found = known.find(given["name"])
+    named = plugins.find(given["name"])
     # text features often have a method of their name, whose checks are theirs
-    for info in [info for info in found if info.kind in _CHECKED] or found:
+    for info in [info for info in named if info.kind in _CHECKED] or named:
         checks = _checks(info, given)
         echo(f"{info.kind} {info.name}")
         results += [_run(check) for check in checks]

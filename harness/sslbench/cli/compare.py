@@ -26,8 +26,8 @@ def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -
     from sslbench.experiment.records.store import Store
     from sslbench.report.two_runs import compare_runs
 
-    found = Store(store)
-    runs = [found.find(name) for name in (run_a, run_b)]
+    records = Store(store)
+    runs = [records.find(name) for name in (run_a, run_b)]
     paired = compare_runs(*runs, metric=metric)
     for line in paired.warnings:
         tell(f"warning: {line}")

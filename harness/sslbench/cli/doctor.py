@@ -38,14 +38,14 @@ def command(ctx: click.Context, /) -> None:
 
     Exit status: 0 nothing is wrong, 1 something is.
     """
-    found = [*_versions(), *_machine(), *_folders(), *_plugins(), _datasets()]
-    click.echo(table(found, indent=""))
-    ctx.exit(1 if any(finding.state == "wrong" for finding in found) else 0)
+    findings = [*_versions(), *_machine(), *_folders(), *_plugins(), _datasets()]
+    click.echo(table(findings, indent=""))
+    ctx.exit(1 if any(finding.state == "wrong" for finding in findings) else 0)
 
 
 def _versions() -> Iterator[Finding]:
-    own = f"{version('sslbench')}, Python {platform.python_version()}"
-    yield Finding("ok", "sslbench", f"{own}, {platform.platform(terse=True)}")
+    version_text = f"{version('sslbench')}, Python {platform.python_version()}"
+    yield Finding("ok", "sslbench", f"{version_text}, {platform.platform(terse=True)}")
     yield Finding("ok", "libraries", ", ".join(f"{name} {version(name)}" for name in _LIBRARIES))
     wrong = dict(unmet())
     for library, extra in ((requirement.name, extra) for requirement, extra in declared()):

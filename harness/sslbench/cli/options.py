@@ -28,10 +28,10 @@ class _Parsed(click.ParamType):  # type: ignore[type-arg]  # newer versions of c
         """The value of a text; a default is a value already."""
         if not isinstance(value, str):
             return value
-        found = self.read(value)
-        if found is None:
+        parsed = self.read(value)
+        if parsed is None:
             self.fail(f"{value!r} is no {self.form}", param, ctx)
-        return found
+        return parsed
 
 
 class _Seconds(click.FloatRange):
@@ -48,15 +48,15 @@ class _Seconds(click.FloatRange):
 
 def _memory(text: str) -> int | None:
     """Bytes of a number with the unit M, G or T."""
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
-    size = int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
+    size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
     return size if size >= _LEAST_MEMORY else None
 
 
 def _duration(text: str) -> float | None:
     """Seconds of a time with the unit s, m or h."""
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh])", text)
-    return float(found[1]) * _UNITS[found[2]] or None if found else None
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh])", text)
+    return float(match[1]) * _UNITS[match[2]] or None if match else None
 
 
 def _seeds(text: str) -> tuple[int, ...] | None:
@@ -127,12 +127,12 @@ def request_options(
     names: of the parameters; none = all that have an option.
     changes: by parameter, arguments of `click.option` in which the command differs.
     """
-    known = parameters(kind)
+    options = parameters(kind)
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in reversed(names or tuple(known)):
-            if known[name].option != HIDDEN:
-                option = _option(known[name], changes.get(name, {}), known)
+        for name in reversed(names or tuple(options)):
+            if options[name].option != HIDDEN:
+                option = _option(options[name], changes.get(name, {}), options)
                 function = option(function)
         return function
 
@@ -140,9 +140,9 @@ def request_options(
 
 
 def _option(
-    each: Parameter, changes: dict[str, Any], known: dict[str, Parameter]
+    each: Parameter, changes: dict[str, Any], options: dict[str, Parameter]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    form = {"help": _help(each, known), "metavar": each.metavar, **_typed(each)}
+    form = {"help": _help(each, options), "metavar": each.metavar, **_typed(each)}
     form["default"] = None if each.default == () else each.default
     form["required"] = each.required
     form |= {**_FORMS.get(each.name, {}), **changes}
@@ -173,11 +173,11 @@ def _typed(each: Parameter) -> dict[str, Any]:
     return {}
 
 
-def _help(each: Parameter, known: dict[str, Parameter]) -> str:
+def _help(each: Parameter, options: dict[str, Parameter]) -> str:
     """The documentation, with options in place of the names of parameters."""
 
     def spelled(name: re.Match[str]) -> str:
-        return known[name[1]].option if name[1] in known else name[1]
+        return options[name[1]].option if name[1] in options else name[1]
 
     return re.sub(r"`(\w+)`", spelled, each.doc)
 

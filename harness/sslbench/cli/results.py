@@ -31,8 +31,8 @@ def print_results(records: Sequence[RunRecord], form: str) -> None:
 def _visible(text: str) -> str:
     """JSON with control characters and other invisible ones as escapes of JSON."""
 
-    def escape(found: re.Match[str]) -> str:
-        return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
+    def escape(match: re.Match[str]) -> str:
+        return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]
 
     return re.sub(r"[^\n -~]+", escape, text)
 

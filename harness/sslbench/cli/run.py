@@ -125,22 +125,22 @@ def _skip_line(run_task: RunTask) -> str:
 
 def _warnings(records: Sequence[RunRecord]) -> list[str]:
     """One line per warning and dataset, with the methods that it is about."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    methods_of: dict[tuple[str, str], dict[str, None]] = {}
     for record in records:
         for line in record.warnings:
-            found.setdefault((record.dataset, line), {})[record.method] = None
-    told = []
-    for (dataset, line), methods in found.items():
+            methods_of.setdefault((record.dataset, line), {})[record.method] = None
+    lines = []
+    for (dataset, line), methods in methods_of.items():
         names = ", ".join(methods) if len(methods) <= NAMED else f"{len(methods)} methods"
-        told.append(f"{names} on {dataset}: {line}")
-    return told
+        lines.append(f"{names} on {dataset}: {line}")
+    return lines
 
 
 def summary(result: GridResult) -> str:
     """How many runs there were, and how they ended."""
     parts = [counted(len(result.records) - len(result.skipped), "run")]
     if result.stored:
-        parts.append(f"{result.stored} of them found in the store")
+        parts.append(f"{result.stored} of them methods_of in the store")
     if result.failed:
         parts.append(f"{len(result.failed)} failed")
     if result.skipped:

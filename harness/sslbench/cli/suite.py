@@ -53,8 +53,8 @@ def show(file: str, jobs: int, each: bool) -> None:
     prices = Prices(store, PublishedCosts())
     if each:
         for cell in in_order(cells, prices):
-            found = prices.of(cell.spec)
-            cost = "?" if found is None else f"{'~' * found.guess}{found.cpu_s:.0f} s"
+            price = prices.of(cell.spec)
+            cost = "?" if price is None else f"{'~' * price.guess}{price.cpu_s:.0f} s"
             echo(f"{cell.state}: {cell.describe()}: {cost}")
         return
     groups: dict[tuple[str, str], list[Cell]] = {}
@@ -71,16 +71,16 @@ def show(file: str, jobs: int, each: bool) -> None:
 def _row(names: tuple[str, str], cells: Sequence[Cell], prices: Prices) -> tuple[str, ...]:
     states = Counter(cell.state for cell in cells)
     counts = [str(states[state] or "-") for state in _STATES]
-    known, unknown = _cost(cells, prices)
-    cost = f"{duration(sum(known))}{' + ?' if unknown else ''}"
+    priced, unknown = _cost(cells, prices)
+    cost = f"{duration(sum(priced))}{' + ?' if unknown else ''}"
     return (*names, str(len(cells)), *counts, cost)
 
 
 def _cost(cells: Sequence[Cell], prices: Prices) -> tuple[list[float], int]:
     """CPU seconds of the cells that are to be run, and how many of these have no price."""
     todo = [prices.of(cell.spec) for cell in cells if cell.state not in ("done", "failed")]
-    known = [price.cpu_s for price in todo if price is not None]
-    return known, len(todo) - len(known)
+    priced = [price.cpu_s for price in todo if price is not None]
+    return priced, len(todo) - len(priced)
 
 
 def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
@@ -88,10 +88,10 @@ def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
 
     states = Counter(cell.state for cell in cells)
     parts = [f"{states[state]} {state}" for state in _STATES if states[state]]
-    known, unknown = _cost(cells, prices)
-    wall = wall_seconds(known, jobs)
+    priced, unknown = _cost(cells, prices)
+    wall = wall_seconds(priced, jobs)
     line = (
-        f"{counted(len(cells), 'cell')}: {', '.join(parts)}; to run: {duration(sum(known))} of CPU"
+        f"{counted(len(cells), 'cell')}: {', '.join(parts)}; to run: {duration(sum(priced))} of CPU"
     )
     line += f", about {duration(wall)} with --jobs {jobs}"
     return line + (f", without {counted(unknown, 'cell')} of unknown price" if unknown else "")
@@ -118,9 +118,9 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     todo = [cell for cell in cells if cell.state not in skip]
     tell(_price_line(cells, prices, jobs))
     tasks = planned(todo, prices, store, registry(), jobs=jobs, notice=tell)
-    found = {task.spec.run_id: prices.of(task.spec) for task in tasks}
-    known = {run_id: price.cpu_s for run_id, price in found.items() if price is not None}
-    limit = Budget(float("inf") if budget is None else budget, known)
+    by_id = {task.spec.run_id: prices.of(task.spec) for task in tasks}
+    priced = {run_id: price.cpu_s for run_id, price in by_id.items() if price is not None}
+    limit = Budget(float("inf") if budget is None else budget, priced)
     options = {"jobs": jobs, "timeout": suite.timeout, "admit": limit.admits, **given}
     result = run_shown(tasks, suite.store, **options)
     tell(summary(result))

@@ -30,16 +30,16 @@ def command(
 ) -> None:
     """Compile what runs need, so that the first one does not wait: for images and servers.
 
-    Each method is trained on a little text of each dataset that needs no files. Machine code is
-    kept in the cache folder (SSLBENCH_CACHE); it fits this processor and these versions of Python,
+    Each method is trained on a little text of each dataset that needs no files. The cache folder
+    (SSLBENCH_CACHE) gets the machine code, which fits this processor and these versions of Python,
     numba and sslbench.
     """
     from sslbench.engine.files.folders import tell_once
 
     tell_once("compiling what runs need", "compiling")
-    known = checked_registry()
-    datasets = tuple(d.name for d in known.datasets.values() if not (d.files or d.own))
-    result = _run(method or ("all",), datasets, model or tuple(known.models), jobs)
+    plugins = checked_registry()
+    datasets = tuple(d.name for d in plugins.datasets.values() if not (d.files or d.own))
+    result = _run(method or ("all",), datasets, model or tuple(plugins.models), jobs)
     for record in result.failed:
         tell(f"{record.method}: {record.error}")
     seconds = sum(record.timing.get("compile", 0.0) for record in result.records)

@@ -287,5 +287,5 @@ def marked(row: Row, stale: Collection[str]) -> Row:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    measured = [value for value in values if value is not None]
+    return statistics.median(measured) if measured else None

@@ -58,7 +58,7 @@ class Columns:
 
 
 def columns_of(sentence: Sentence, n_best: int = 0) -> list[list[str]]:
-    """New columns of each token: label, its probability if known, labels of further sequences.
+    """New columns of each token: label, its probability if asked for, labels of further sequences.
 
     n_best: number of sequences; of a sentence that has fewer, the last one is repeated.
     """
@@ -136,12 +136,10 @@ class Page:
 
     def _mark(self, span: Span, text: str) -> str:
         color = self._colors.setdefault(span.type, COLORS[len(self._colors) % len(COLORS)])
-        known = "" if span.confidence is None else f" {span.confidence:.2f}"
+        p = "" if span.confidence is None else f" {span.confidence:.2f}"
         kind = escape(span.type)
         small = f"<small>{kind}</small>" if kind else ""
-        return (
-            f"<mark style='background:{color}' title='{kind}{known}'>{escape(text)}{small}</mark>"
-        )
+        return f"<mark style='background:{color}' title='{kind}{p}'>{escape(text)}{small}</mark>"
 
 
 class Standoff:
@@ -195,7 +193,7 @@ class Items:
         lines: list[str] = []
         for sentence in sentences:
             rows = zip(sentence.labels, sentence.attributes or [], strict=True)
-            lines += ["\t".join(map(_item, (label, *found))) for label, found in rows]
+            lines += ["\t".join(map(_item, (label, *attributes))) for label, attributes in rows]
             lines.append("")
         return "".join(f"{line}\n" for line in lines).encode()
 

@@ -354,7 +354,7 @@ class _Gold:
 
 
 def _scheme(dataset: Dataset) -> Scheme:
-    return dataset.encoding  # type: ignore[return-value]  # the harness keeps it as text
+    return dataset.encoding  # type: ignore[return-value]  # it is text in a Dataset
 
 
 def _require_in_range(what: str, codes: I32, vocabulary: Any) -> None:

@@ -1,4 +1,4 @@
-"""Checks of methods: what a tagger predicts, obeys and keeps."""
+"""Checks of methods: parameters, and what a tagger predicts, obeys and saves."""
 
 from __future__ import annotations
 

@@ -146,9 +146,10 @@ def _headline(
                 line["cells"].append(_cell(place, key))
                 if place is not None:
                     title = f"{line['name']} on {column.dataset}, {column.size} labeled"
-                    known = printed_of(place, printed)
                     parts = _parts(board, i, place)
-                    entries = details(column, place, sources.stale, parts, known)
+                    entries = details(
+                        column, place, sources.stale, parts, printed_of(place, printed)
+                    )
                     places[key] = [printable(title), entries]
     return heads, lines, places
 
@@ -271,20 +272,20 @@ def _curve(curve: Curve, board: Board) -> dict[str, Any]:
     """A picture beside its table: scores and, on the labeled axis, labels that a method saves."""
     sizes = sorted({size for points in curve.lines.values() for size, _, _ in points})
     base = next((curve.lines[name] for name in board.baselines if name in curve.lines), [])
-    known = [(size, mean) for size, mean, _ in base] if curve.axis is LABELED else []
+    base_curve = [(size, mean) for size, mean, _ in base] if curve.axis is LABELED else []
     lines = []
     for name, points in curve.lines.items():
         by_size = {size: mean for size, mean, _ in points}
         texts = []
         for size in sizes:
             text = f"{by_size[size]:.2f}" if size in by_size else ""
-            if text and len(known) > 1 and name not in board.baselines:
-                worth, mark = labels_worth(by_size[size], known)
+            if text and len(base_curve) > 1 and name not in board.baselines:
+                worth, mark = labels_worth(by_size[size], base_curve)
                 text += f" = {mark}{worth:.0f}"
             texts.append(text)
         lines.append((name, *texts))
     caption = f"{curve.metric} (%) by {curve.axis.name}."
-    if len(known) > 1:
+    if len(base_curve) > 1:
         caption += " After =: the labeled sentences that the baseline needs for the same score."
     svg = Markup(curve.svg(board.lines))
     title = f"{curve.metric} (%)"
