@@ -153,7 +153,6 @@ class MethodCase:
     plugins: Registry
     params: Mapping[str, Any] = field(default_factory=dict)
     datasets: Sequence[Dataset] = ()
-    _cache: dict[str, FittedCase] = field(default_factory=dict, repr=False)
 
     @property
     def task(self) -> str:
@@ -164,11 +163,10 @@ class MethodCase:
         """The generated dataset of the method's task; see `toy_dataset`."""
         return toy_dataset(self.task, **options)
 
+    @cached_property
     def base(self) -> FittedCase:
         """The method trained on the plain toy: trained once, for all checks that look at it."""
-        if "base" not in self._cache:
-            self._cache["base"] = self.fit(self.toy())
-        return self._cache["base"]
+        return self.fit(self.toy())
 
     def fit(
         self,

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -49,7 +50,6 @@ class DatasetCase:
     home: DataHome
     plugins: Registry
     options: Mapping[str, Any] = field(default_factory=dict)
-    _cache: dict[str, Dataset] = field(default_factory=dict, repr=False)
 
     def load(self, home: DataHome | None = None, **options: Any) -> Dataset:
         """Load anew. CheckSkipped when the data home has not the files."""
@@ -58,11 +58,10 @@ class DatasetCase:
         loaded: Dataset = self.info.load()(home or self.home, **{**self.options, **options})
         return loaded
 
+    @cached_property
     def loaded(self) -> Dataset:
         """The dataset, loaded once for all checks that look at it."""
-        if "base" not in self._cache:
-            self._cache["base"] = self.load()
-        return self._cache["base"]
+        return self.load()
 
     def _require_files(self) -> None:
         missing = [file.path for file in self.info.files if not self.home.locate(file).is_file()]
@@ -74,7 +73,7 @@ class DatasetCase:
 
     def require_same(self, again: Dataset, when: str) -> None:
         """CheckFailure unless another load gave the same splits."""
-        splits = self.loaded().splits
+        splits = self.loaded.splits
         require(splits.keys() == again.splits.keys(), f"{when}, it has other splits")
         for name, corpus in splits.items():
             same = corpus_hash(corpus) == corpus_hash(again.splits[name])
@@ -94,7 +93,7 @@ def check_registration(case: DatasetCase) -> None:
 
 def check_load(case: DatasetCase) -> None:
     """`load` gives a Dataset with the name, the task and the metric of the registration."""
-    dataset = case.loaded()
+    dataset = case.loaded
     require(
         isinstance(dataset, Dataset), f"load() gives {type(dataset).__name__} and not a Dataset"
     )
@@ -106,10 +105,10 @@ def check_load(case: DatasetCase) -> None:
 
 def check_splits(case: DatasetCase) -> None:
     """There are train and test; no split and no sentence is empty."""
-    splits = case.loaded().splits
+    splits = case.loaded.splits
     for name in ("train", "test"):
         require(name in splits, f"there is no split {name!r}; there are {', '.join(splits)}")
-    for name, corpus in case.loaded().splits.items():
+    for name, corpus in case.loaded.splits.items():
         require(corpus.n_tokens, f"the split {name!r} is empty")
         empty = int((corpus.lengths == 0).sum())
         require(not empty, f"{empty} sentences of {name!r} have no token")
@@ -117,8 +116,8 @@ def check_splits(case: DatasetCase) -> None:
 
 def check_columns(case: DatasetCase) -> None:
     """Every split has a label column, the same columns, and shares their vocabularies."""
-    train = case.loaded().splits["train"]
-    for name, corpus in case.loaded().splits.items():
+    train = case.loaded.splits["train"]
+    for name, corpus in case.loaded.splits.items():
         require("label" in corpus.columns, f"the split {name!r} has no column 'label'")
         require(
             corpus.columns.keys() == train.columns.keys(),
@@ -134,10 +133,10 @@ def check_columns(case: DatasetCase) -> None:
 
 def check_labels(case: DatasetCase) -> None:
     """Every label fits the encoding of the task."""
-    dataset = case.loaded()
+    dataset = case.loaded
     fits = (dataset.encoding is None) == (dataset.task == "tagging")
     require(fits, f"task {dataset.task!r} with encoding {dataset.encoding!r}")
-    for name, corpus in case.loaded().splits.items():
+    for name, corpus in case.loaded.splits.items():
         column = corpus.column("label")
         for code in np.unique(column.codes).tolist():
             label = column.vocabulary.strings[code]
@@ -147,8 +146,8 @@ def check_labels(case: DatasetCase) -> None:
 
 def check_metric(case: DatasetCase) -> None:
     """The gold labels have the score 1 in the primary metric."""
-    dataset = case.loaded()
-    for name, corpus in case.loaded().splits.items():
+    dataset = case.loaded
+    for name, corpus in case.loaded.splits.items():
         if name == "train":
             continue
         gold = corpus.column("label")
@@ -168,7 +167,7 @@ def check_same_again(case: DatasetCase) -> None:
 
 def check_files(case: DatasetCase) -> None:
     """`load` reads its registered files, the files of its package and the cache, nothing else."""
-    case.loaded()  # modules are imported and caches filled before the watch begins
+    _ = case.loaded  # modules are imported and caches filled before the watch begins
     watch = Watch.of_module(case.info.target.partition(":")[0], case.home)
     watch.allow(case.home.cache, *map(case.home.locate, case.info.files))
     if case.info.own:
@@ -223,7 +222,7 @@ def check_options(case: DatasetCase) -> None:
 
 def check_external_text(case: DatasetCase) -> None:
     """The unlabeled text has no labels, counts right, and is the same in each pass."""
-    dataset = case.loaded()
+    dataset = case.loaded
     if dataset.external is None:
         raise CheckSkipped("it has no external unlabeled text")
     try:
@@ -255,17 +254,17 @@ def check_external_text(case: DatasetCase) -> None:
 def check_featurizer(case: DatasetCase) -> None:
     """The default featurizer finds its columns in every split and in the unlabeled text."""
     info = case.plugins.featurizer(case.info.featurizer)
-    train = case.loaded().splits["train"]
+    train = case.loaded.splits["train"]
     for name in info.columns:
         require(name in train.columns, f"the featurizer {info.name} needs the column {name!r}")
     index = info.load()().index(train.between(0, min(HEAD, train.n_sentences)))
-    for corpus in case.loaded().splits.values():
+    for corpus in case.loaded.splits.values():
         index.encode(corpus.drop("label").between(0, min(HEAD, corpus.n_sentences)))
 
 
 def check_codec(case: DatasetCase) -> None:
     """The label codec decodes what it encodes, and obeys its transition mask."""
-    dataset = case.loaded()
+    dataset = case.loaded
     if dataset.codec is None:
         raise CheckSkipped("it has no label codec")
     train = dataset.splits["train"]
@@ -288,7 +287,7 @@ def check_codec(case: DatasetCase) -> None:
 
 def check_label_constraint(case: DatasetCase) -> None:
     """The label of the constraint occurs in train, and tokens of train are subject to it."""
-    dataset = case.loaded()
+    dataset = case.loaded
     if dataset.label_constraint is None:
         raise CheckSkipped("it has no label constraint")
     train = dataset.splits["train"]

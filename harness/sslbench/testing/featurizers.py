@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Unpack
 
@@ -44,7 +45,6 @@ class FeaturizerCase:
     info: FeaturizerInfo
     plugins: Registry
     given: Corpus | None = None
-    _cache: dict[str, Corpus] = field(default_factory=dict, repr=False)
 
     def make(self) -> TemplateFeaturizer:
         """The featurizer, made anew."""
@@ -57,12 +57,11 @@ class FeaturizerCase:
         Generated, unless the featurizer refuses that: then of a dataset that is there. CheckSkipped
         when none is.
         """
-        if "text" not in self._cache:
-            self._cache["text"] = self._find_text()
-        text = self._cache["text"]
+        text = self._text
         return text.select(np.arange(text.n_sentences))
 
-    def _find_text(self) -> Corpus:
+    @cached_property
+    def _text(self) -> Corpus:
         if self.given is not None:
             return self.only_declared(self.given)
         generated = _generated(self.info.columns)

@@ -66,7 +66,7 @@ def check_unseen_labels(case: MethodCase) -> None:
 
 def check_unseen_words(case: MethodCase) -> None:
     """Words that occur in no sentence of the problem are tagged."""
-    require_codes(case.base(), unseen(case))
+    require_codes(case.base, unseen(case))
 
 
 def check_shards(case: MethodCase) -> None:

@@ -80,7 +80,7 @@ def check_seed(case: MethodCase) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for when in ("with the same seed again", "with a filled cache"):
             changed_fit = case.fit(case.toy(), cache=Path(folder))
-            require_same(changed_fit.evidence, case.base().evidence, when)
+            require_same(changed_fit.evidence, case.base.evidence, when)
 
 
 def check_global_random_state(case: MethodCase) -> None:
@@ -101,7 +101,7 @@ def check_global_random_state(case: MethodCase) -> None:
             np.random.set_state(before[1])  # noqa: NPY002
 
     changed_fit = case.fit(case.toy(), inside=seeded)
-    require_same(changed_fit.evidence, case.base().evidence, "with other global random states")
+    require_same(changed_fit.evidence, case.base.evidence, "with other global random states")
     ((before, after),) = states
     for name, a, b in zip(("random", "numpy.random"), before, after, strict=True):
         require(a == b, f"fit() changes the global state of {name}; use run.rng")

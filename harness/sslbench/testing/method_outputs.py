@@ -59,7 +59,7 @@ def check_tasks(case: MethodCase) -> None:
 
 def check_predictions(case: MethodCase) -> None:
     """`predict` gives one integer code into `labels` per token, also for an empty corpus."""
-    fitted = case.base()
+    fitted = case.base
     labels = fitted.own_tagger.labels
     distinct = len(set(labels)) == len(labels) and all(isinstance(each, str) for each in labels)
     require(distinct, f"labels must be distinct strings, not {list(labels)!r}")
@@ -70,7 +70,7 @@ def check_predictions(case: MethodCase) -> None:
 
 def check_finite(case: MethodCase) -> None:
     """Weights, marginals and saved arrays hold no not-a-number; marginals sum to one."""
-    fitted = case.base()
+    fitted = case.base
     tagger, test = fitted.own_tagger, fitted.dataset.splits["test"]
     weights = getattr(tagger, "weights", None)
     if isinstance(weights, np.ndarray) and not np.isfinite(weights).all():
@@ -84,7 +84,7 @@ def check_finite(case: MethodCase) -> None:
 
 def check_record(case: MethodCase) -> None:
     """`run.trace` can be written as JSON, and no value in it is not-a-number or infinite."""
-    trace = case.base().trained.run.trace
+    trace = case.base.trained.run.trace
     json.dumps(jsonable(trace))
     place = _not_finite(trace, "run.trace")
     require(not place, f"{place} is not finite")
@@ -134,7 +134,7 @@ def check_transition_mask(case: MethodCase) -> None:
 
 def check_save_restore(case: MethodCase) -> None:
     """A saved tagger predicts the same labels after it is read back."""
-    fitted = case.base()
+    fitted = case.base
     texts = dict(fitted.texts()) | {"text of unseen words": unseen(case)}
     try:
         restored = fitted.restored()

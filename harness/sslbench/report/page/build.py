@@ -30,7 +30,17 @@ from sslbench.report.overview import (
     pareto_svg,
 )
 from sslbench.report.rows import Row
-from sslbench.report.wording import HEADINGS, LEGEND, about, cells, head, heading, percent, power
+from sslbench.report.wording import (
+    HEADINGS,
+    LEGEND,
+    about,
+    cells,
+    decimals,
+    head,
+    heading,
+    percent,
+    power,
+)
 
 _GAP = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
 QUESTIONS = ("words", "labels", "length")
@@ -174,10 +184,6 @@ def _base(board: Board, column: int) -> Row | None:
     return next((row for row in rows if row is not None), None)
 
 
-def _value(number: float | None, digits: int) -> str:
-    return "" if number is None else f"{number:.{digits}f}"
-
-
 def _cell(place: Place | None, key: str) -> dict[str, Any]:
     if place is None:
         return _GAP
@@ -189,9 +195,9 @@ def _cell(place: Place | None, key: str) -> dict[str, Any]:
     gain = None if row.paired is None else 100 * row.paired.difference
     return {
         "kind": " ".join(_kinds(row, place)),
-        "score": _value(row.mean or 0, 6),
-        "gain": _value(gain, 4),
-        "cost": _value(seconds, 2),
+        "score": decimals(row.mean or 0, 6),
+        "gain": decimals(gain, 4),
+        "cost": decimals(seconds, 2),
         "place": key,
         "texts": (percent(row.mean or 0), _ranks(row), _gain(row), _seconds(seconds)),
     }
@@ -237,9 +243,9 @@ def _mean_cell(name: str, view: Overview) -> dict[str, Any]:
     gain = "" if line.gain is None else f"{line.gain:+.2f}"
     return {
         "kind": "total",
-        "score": _value(line.rank, 4),
-        "gain": _value(line.gain, 4),
-        "cost": _value(line.cpu_s, 2),
+        "score": decimals(line.rank, 4),
+        "gain": decimals(line.gain, 4),
+        "cost": decimals(line.cpu_s, 2),
         "place": None,
         "texts": (f"{line.rank:.2f}", line.group, gain, _seconds(line.cpu_s)),
     }
