@@ -49,7 +49,7 @@ def command(ctx: click.Context, /, **given: Any) -> None:
             show_price(tasks, request)
             return
         result = run_shown(tasks, request.store, server=server, **request.execution())
-    from sslbench.cli.results import print_results  # it imports numpy: after the server
+    from sslbench.cli.run_results import print_results  # it imports numpy: after the server
 
     print_results(result.records, form)
     for warning in _warnings(result.records):
