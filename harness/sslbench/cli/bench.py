@@ -62,15 +62,9 @@ def measure(
     """Run the benchmarks in a separate process.
 
     sentences: 0 = all.  everything: not only those beside python-crfsuite.
-
-    Returns
-    -------
-    ``{"text": name, "threads": n, "figures": {name: {"unit": u, "ours": x, "peer": y}}}``. A figure
-    without peer has no such key; some have further values.
-
-    Raises
-    ------
-    UserError: the benchmarks or their packages are missing, or one of them fails.
+    Return ``{"text": name, "threads": n, "figures": {name: {"unit": u, "ours": x, "peer": y}}}``;
+    a figure without peer has no such key, some have further values.
+    UserError if the benchmarks or their packages are missing, or one of them fails.
     """
     import subprocess
     import sys
