@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -47,9 +46,8 @@ class FakeBuild:
 
 @pytest.fixture
 def build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBuild:
-    fake, module = FakeBuild(), ModuleType("sslbench.engine.graph.build")
-    module.build_graph = fake.build_graph  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "sslbench.engine.graph.build", module)
+    fake = FakeBuild()
+    monkeypatch.setattr("sslbench.report.graph_figures.build_graph", fake.build_graph)
     monkeypatch.setenv("SSLBENCH_CACHE", str(tmp_path))
     return fake
 

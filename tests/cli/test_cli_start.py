@@ -76,7 +76,7 @@ def test_an_internal_error_is_one_line_unless_debugging(monkeypatch: pytest.Monk
     def broken() -> None:
         raise ZeroDivisionError("inside")
 
-    monkeypatch.setattr("sslbench.cli.list.registry", broken)
+    monkeypatch.setattr("sslbench.cli.text.registry", broken)
     result = CliRunner().invoke(cli, ["list"])
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_written_is_the_users_to_mend(
     def broken() -> None:
         raise PermissionError(13, "Permission denied", "/read/only")
 
-    monkeypatch.setattr("sslbench.cli.list.registry", broken)
+    monkeypatch.setattr("sslbench.cli.text.registry", broken)
     result = CliRunner().invoke(cli, ["list"])
     assert result.exit_code == 2
     assert result.stderr == "sslbench: /read/only: Permission denied\n"

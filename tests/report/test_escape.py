@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sslbench.cli.results import print_results
+from sslbench.cli.run_results import print_results
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.escape import csv_cell, latex_text, markdown_text
 from sslbench.report.render import plain

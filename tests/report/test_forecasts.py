@@ -138,7 +138,7 @@ def test_the_page_shows_them() -> None:
     section = section[: section.index('<h2 id="d0">')]
     assert '<a href="#forecasts">' in text
     assert "all: AUC 1.00" in section
-    assert section.count("<circle") == 12 + 2  # cells, names
+    assert section.count("<circle") == 12
     assert '<th scope="row">worse</th><td class="n">6</td><td class="n">0</td>' in section
     texts = json.loads(text.partition('id="places">')[2].partition("</script>")[0])["texts"]
     assert "forecast" in texts
@@ -148,13 +148,14 @@ def test_a_page_without_forecasts_has_no_such_section() -> None:
     plain = [r for r in foreseen_records() if r.method != "worse"]
     text = page(board(plain), Sources())
     assert "forecasts" not in text
-    assert forecast_svg([]) == ""
+    assert forecast_svg([]) == []
 
 
 def test_the_picture_is_well_formed() -> None:
     cells = [
         Cell(f"<{i % 10}>", c.forecast, c.gain) for i, c in enumerate(random_cells(40, seed=2))
     ]
-    tree = ElementTree.fromstring(forecast_svg(cells))
-    assert len(tree.findall(".//{*}circle")) == 40 + 10
-    assert len(tree.findall(".//{*}polyline")) == 2
+    scatter, curves = map(ElementTree.fromstring, forecast_svg(cells))
+    assert len(scatter.findall(".//{*}circle")) == 40
+    assert {f"<{i}>" for i in range(10)} <= {each.text for each in scatter.findall(".//{*}text")}
+    assert len(curves.findall(".//{*}polyline")) == 2

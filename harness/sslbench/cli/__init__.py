@@ -13,35 +13,28 @@ import click
 
 from sslbench.engine.errors import UserError, shortened
 
-# name -> (module with the ``command``, one line of help). The overview prints the help without
-# importing the modules.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("sslbench.cli.run", "Run methods on datasets and store the records."),
-    "list": ("sslbench.cli.list", "List methods, datasets, featurizers, models and other plugins."),
-    "show": (
-        "sslbench.cli.show",
-        "Show the details of one of these, or of a saved tagger.",
-    ),
-    "data": ("sslbench.cli.data", "Fetch, verify and locate the files of datasets."),
-    "suite": (
-        "sslbench.cli.suite",
-        "Run a leaderboard from a TOML file: status and cost, missing runs, page.",
-    ),
-    "leaderboard": ("sslbench.cli.leaderboard", "Make the tables from the records."),
-    "results": ("sslbench.cli.archive", "Pack finished records, and fetch published ones."),
-    "compare": ("sslbench.cli.compare", "Test the difference between two runs."),
-    "verify": ("sslbench.cli.verify", "Replay records on today's code, bit for bit."),
-    "errors": ("sslbench.cli.errors", "Show the errors of a run, or of two side by side."),
-    "warmup": ("sslbench.cli.warmup", "Compile what runs need, so that the first does not wait."),
-    "doctor": ("sslbench.cli.doctor", "Look at versions, folders, memory and plugins."),
-    "bench": ("sslbench.cli.bench", "Time the engine beside python-crfsuite."),
-    "graph": ("sslbench.cli.graph", "Show statistics of the similarity graph of a dataset."),
-    "choose": ("sslbench.cli.choose", "Find features and a method for your own data."),
-    "train": ("sslbench.cli.train", "Train a tagger and save it."),
-    "tag": ("sslbench.cli.tag", "Tag a file with a saved tagger."),
-    "convert": ("sslbench.cli.convert", "Convert taggers from and to models of other programs."),
-    "new": ("sslbench.cli.new", "Write a plugin package to start from."),
-    "check": ("sslbench.cli.check", "Check that a plugin keeps the rules."),
+#: one line of help by name; the overview prints it and does not import ``sslbench.cli.NAME``
+COMMANDS: dict[str, str] = {
+    "run": "Run methods on datasets and store the records.",
+    "list": "List methods, datasets, featurizers, models and other plugins.",
+    "show": "Show the details of one of these, or of a saved tagger.",
+    "data": "Fetch, verify and locate the files of datasets.",
+    "suite": "Run a leaderboard from a TOML file: status and cost, missing runs, page.",
+    "leaderboard": "Make the tables from the records.",
+    "results": "Pack finished records, and fetch published ones.",
+    "compare": "Test the difference between two runs.",
+    "verify": "Replay records on today's code, bit for bit.",
+    "errors": "Show the errors of a run, or of two side by side.",
+    "warmup": "Compile what runs need, so that the first does not wait.",
+    "doctor": "Look at versions, folders, memory and plugins.",
+    "bench": "Time the engine beside python-crfsuite.",
+    "graph": "Show statistics of the similarity graph of a dataset.",
+    "choose": "Find features and a method for your own data.",
+    "train": "Train a tagger and save it.",
+    "tag": "Tag a file with a saved tagger.",
+    "convert": "Convert taggers from and to models of other programs.",
+    "new": "Write a plugin package to start from.",
+    "check": "Check that a plugin follows the rules.",
 }
 
 
@@ -62,13 +55,13 @@ class LazyGroup(click.Group):
             similar = difflib.get_close_matches(cmd_name, COMMANDS, n=2)
             hint = f"did you mean {' or '.join(similar)}?" if similar else "see sslbench --help"
             raise click.UsageError(f"no command {cmd_name!r}; {hint}", ctx)
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        command: click.Command = import_module(f"sslbench.cli.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview of `COMMANDS`."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
     def make_context(self, *given: Any, **more: Any) -> click.Context:
         """Parse the options of the group."""
@@ -79,8 +72,11 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; report errors in one line on standard error and by the exit status."""
+        from sslbench.cli.messages import plain_warnings
+
         try:
-            return super().invoke(ctx)
+            with plain_warnings():
+                return super().invoke(ctx)
         except click.ClickException as problem:
             raise _printable(problem) from None
         except (click.exceptions.Exit, click.Abort, BrokenPipeError):

@@ -12,6 +12,7 @@ import click
 from sslbench.cli.options import THREADS, format_option
 from sslbench.cli.text import counted, echo
 from sslbench.engine.errors import UserError
+from sslbench.experiment.execute.startup import thread_variables
 
 _FOLDER = Path("tests", "benchmarks")
 _BESIDE_PEER = "test_benchmarks.py"
@@ -61,21 +62,13 @@ def measure(
     """Run the benchmarks in a separate process.
 
     sentences: 0 = all.  everything: not only those beside python-crfsuite.
-
-    Returns
-    -------
-    ``{"text": name, "threads": n, "figures": {name: {"unit": u, "ours": x, "peer": y}}}``. A figure
-    without peer has no such key; some have further values.
-
-    Raises
-    ------
-    UserError: the benchmarks or their packages are missing, or one of them fails.
+    Return ``{"text": name, "threads": n, "figures": {name: {"unit": u, "ours": x, "peer": y}}}``;
+    a figure without peer has no such key, some have further values.
+    UserError if the benchmarks or their packages are missing, or one of them fails.
     """
     import subprocess
     import sys
     import tempfile
-
-    from sslbench.experiment.execute.startup import thread_variables
 
     folder = find_benchmarks()
     with tempfile.TemporaryDirectory() as scratch:
@@ -133,8 +126,8 @@ def _print_table(report: dict[str, Any]) -> None:
         table.add_row(name, values["unit"], _number(ours), _number(peer), ratio)
         others = {key: x for key, x in values.items() if key not in ("unit", "ours", "peer")}
         if others:
-            facts = ", ".join(f"{key.replace('_', ' ')} {_number(x)}" for key, x in others.items())
-            notes.append(f"{name}: {facts}")
+            texts = ", ".join(f"{key.replace('_', ' ')} {_number(x)}" for key, x in others.items())
+            notes.append(f"{name}: {texts}")
     terminal = Console()
     console = terminal if terminal.is_terminal else Console(width=_WIDTH)
     console.print(table)

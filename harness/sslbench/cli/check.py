@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from sslbench.cli.options import SECONDS
-from sslbench.cli.text import echo
+from sslbench.cli.messages import tell
+from sslbench.cli.options import PATH, SECONDS
+from sslbench.cli.text import checked_registry, counted, echo
 from sslbench.engine.errors import UserError
+from sslbench.experiment.execute.startup import use_threads
 
 if TYPE_CHECKING:
     from sslbench.plugins.registrations import DatasetInfo, Registration
@@ -31,32 +32,25 @@ _CHECKED = ("method", "dataset", "featurizer")
     metavar="DATASET",
     help="Of a method: check it on this dataset too. Of a featurizer: on its text.",
 )
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="Folder of a dataset's files, if not there."
-)
+@click.option("--data", type=PATH, help="Folder of a dataset's files, if not there.")
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Parameter or option. May repeat."
 )
 @click.option("--seconds", type=SECONDS, help="Limit per check.")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
-    """Check that a plugin keeps the rules: what is registered as NAME, of any kind.
+    """Check that a plugin follows the rules: what is registered as NAME, of any kind.
 
     A line per check on standard output: ok, failed and why, or skipped and why. Nothing is
-    downloaded. Exit status: 0 all kept, 1 a check failed, 2 wrong usage or unknown name.
+    downloaded. Exit status: 0 all passed, 1 a check failed, 2 wrong usage or unknown name.
     """
-    from sslbench.cli.messages import tell
-    from sslbench.cli.text import counted, warn_of_problems
-    from sslbench.experiment.execute.startup import use_threads
-    from sslbench.plugins import registry
 
     use_threads(max(2, os.cpu_count() or 1))  # results are compared between one thread and two
-    known = registry()
-    warn_of_problems(known)
+    plugins = checked_registry()
     results: list[CheckResult] = []
-    found = known.find(given["name"])
+    named = plugins.find(given["name"])
     # text features often have a method of their name, whose checks are theirs
-    for info in [info for info in found if info.kind in _CHECKED] or found:
+    for info in [info for info in named if info.kind in _CHECKED] or named:
         checks = _checks(info, given)
         echo(f"{info.kind} {info.name}")
         results += [_run(check) for check in checks]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import DURATION, request_options
-from sslbench.cli.text import echo, table, warn_of_problems
+from sslbench.cli.messages import tell
+from sslbench.cli.options import DURATION, PATH, request_options
+from sslbench.cli.text import checked_registry, echo, table
+from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.request.request import RunRequest, TrainRequest
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ NAMED = 4
 @click.option(
     "--save",
     "target",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="MODEL",
     help="Train the chosen method on all labeled sentences and keep the tagger.",
 )
@@ -44,23 +46,15 @@ def command(**given: Any) -> None:
     unlabeled file. A method is chosen only if it is clearly better than the supervised CRF.
     """
     from sslbench.choosing import choose
-    from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.experiment.execute.startup import use_threads
     from sslbench.experiment.records.store import Store
-    from sslbench.plugins import registry
 
     budget, target = given.pop("budget"), given.pop("target")
     given["threads"] = use_threads(given["threads"])
-    warn_of_problems(registry())
+    checked_registry()
     request = RunRequest(**given)
-    with plain_warnings():
-        choice = choose(
-            request,
-            budget=budget,
-            store=Store(request.store),
-            keeps=target is not None,
-            notice=tell,
-        )
+    choice = choose(
+        request, budget=budget, store=Store(request.store), keeps=target is not None, notice=tell
+    )
     _show(choice)
     if target is not None:
         _save(request, choice, target)
@@ -119,7 +113,6 @@ def _difference(choice: Choice, candidate: Candidate) -> str:
 
 
 def _save(request: RunRequest, choice: Choice, target: Path) -> None:
-    from sslbench.cli.messages import tell
     from sslbench.experiment.run.saved import train_tagger
 
     chosen = choice.chosen

@@ -6,6 +6,7 @@ import json
 
 import click
 
+from sslbench.cli.messages import tell
 from sslbench.cli.options import STORE, format_option
 from sslbench.cli.text import echo
 
@@ -22,12 +23,11 @@ def command(run_a: str, run_b: str, store: str, metric: str | None, form: str) -
     RUN_A, RUN_B: run ids, unique prefixes of ids, or record files. The difference is A - B. Whether
     the methods differ is a question for several draws: sslbench leaderboard.
     """
-    from sslbench.cli.messages import tell
     from sslbench.experiment.records.store import Store
     from sslbench.report.two_runs import compare_runs
 
-    found = Store(store)
-    runs = [found.find(name) for name in (run_a, run_b)]
+    records = Store(store)
+    runs = [records.find(name) for name in (run_a, run_b)]
     paired = compare_runs(*runs, metric=metric)
     for line in paired.warnings:
         tell(f"warning: {line}")

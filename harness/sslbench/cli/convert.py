@@ -7,14 +7,15 @@ from pathlib import Path
 
 import click
 
-from sslbench.cli.options import names_in
-from sslbench.cli.text import counted, warn_of_problems
+from sslbench.cli.messages import tell
+from sslbench.cli.options import PATH, names_in
+from sslbench.cli.text import checked_registry, counted
 from sslbench.engine.errors import UserError
 
 
 @click.command("convert")
-@click.argument("file", type=click.Path(path_type=Path))
-@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("file", type=PATH)
+@click.argument("out", type=PATH)
 @click.option("--columns", help="That an imported tagger reads. Default: the file's.")
 def command(file: Path, out: Path, columns: str | None) -> None:
     """Convert a saved tagger to a model of CRFsuite, or a text dump of another model to a tagger.
@@ -25,7 +26,6 @@ def command(file: Path, out: Path, columns: str | None) -> None:
     crfsuite dump MODEL       -> a tagger, if attributes are named like word[-1]|word[0]=of|the
     crf_learn -t (CRF++)      -> a tagger
     """
-    from sslbench.cli.messages import tell
 
     if not file.is_file():
         raise UserError("there is no such file", file=file)
@@ -50,10 +50,8 @@ def _without_label(names: tuple[str, ...]) -> tuple[str, ...]:
 def _export(file: Path, out: Path) -> str:
     from sslbench.conversion.export import Exported
     from sslbench.experiment.run.saved import load_tagger
-    from sslbench.plugins import registry
 
-    plugins = registry()
-    warn_of_problems(plugins)
+    plugins = checked_registry()
     exported = Exported.of(load_tagger(file, plugins))
     exported.model().write(out)
     size = counted(len(exported.names), "attribute")

@@ -9,13 +9,12 @@ import click
 
 from sslbench.cli.text import EXTRA_NOTE, echo, labeled, table
 from sslbench.engine.errors import UserError
-from sslbench.experiment.data import DataHome
+from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import registry
 from sslbench.plugins.registrations import RemoteFile
 
 if TYPE_CHECKING:
     from sslbench.engine.corpus import Corpus, Shards
-    from sslbench.experiment.data import Dataset
 
 
 @click.group("data")
@@ -213,9 +212,9 @@ def _duplicates(dataset: Dataset, text: Shards) -> list[str]:
     names = {"labeled": "train", "unlabeled": "external text"}
     lines = []
     for key, count in counts.items():
-        own, other = (names.get(part, part) for part in key.split("_in_"))
-        total = dataset.splits[own].n_sentences
-        lines.append(f"{count:,} of {total:,} sentences of {own} are in {other}")
+        part, other = (names.get(name, name) for name in key.split("_in_"))
+        total = dataset.splits[part].n_sentences
+        lines.append(f"{count:,} of {total:,} sentences of {part} are in {other}")
     return lines or ["unknown: there are no words to compare"]
 
 

@@ -16,6 +16,7 @@ import click
 from sslbench.cli.requirements import declared, unmet
 from sslbench.cli.text import table
 from sslbench.engine.files.folders import CACHE_VARIABLE, HOME_VARIABLE, cache_folder, data_folder
+from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
 
 _LIBRARIES = ("numpy", "scipy", "numba", "msgspec", "pandas")
@@ -37,14 +38,14 @@ def command(ctx: click.Context, /) -> None:
 
     Exit status: 0 nothing is wrong, 1 something is.
     """
-    found = [*_versions(), *_machine(), *_folders(), *_plugins(), _datasets()]
-    click.echo(table(found, indent=""))
-    ctx.exit(1 if any(finding.state == "wrong" for finding in found) else 0)
+    findings = [*_versions(), *_machine(), *_folders(), *_plugins(), _datasets()]
+    click.echo(table(findings, indent=""))
+    ctx.exit(1 if any(finding.state == "wrong" for finding in findings) else 0)
 
 
 def _versions() -> Iterator[Finding]:
-    own = f"{version('sslbench')}, Python {platform.python_version()}"
-    yield Finding("ok", "sslbench", f"{own}, {platform.platform(terse=True)}")
+    version_text = f"{version('sslbench')}, Python {platform.python_version()}"
+    yield Finding("ok", "sslbench", f"{version_text}, {platform.platform(terse=True)}")
     yield Finding("ok", "libraries", ", ".join(f"{name} {version(name)}" for name in _LIBRARIES))
     wrong = dict(unmet())
     for library, extra in ((requirement.name, extra) for requirement, extra in declared()):
@@ -116,7 +117,6 @@ def _plugins() -> Iterator[Finding]:
 
 
 def _datasets() -> Finding:
-    from sslbench.experiment.data import DataHome
 
     home, infos = DataHome(), registry().datasets.values()
     there = [

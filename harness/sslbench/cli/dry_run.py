@@ -34,11 +34,11 @@ def show_price(run_tasks: Sequence[RunTask], request: RunRequest) -> None:
     head = ("method", "dataset", "labeled", "tuning", "runs", "stored", "CPU s")
     echo(table([head, *(_row(group, each) for group, each in groups.items())], indent=""))
     each_run = [price for group in groups.values() for price in group]
-    known = [price for price in each_run if price is not None]
-    total = f"{_about(known)}{duration(sum(price.cpu_s for price in known))}"
-    note = "; ~: by runs on other data or of other sizes" if _about(known) else ""
-    if len(known) < len(each_run):
-        note = f", without {counted(len(each_run) - len(known), 'run')} of unknown price{note}"
+    priced = [price for price in each_run if price is not None]
+    total = f"{_about(priced)}{duration(sum(price.cpu_s for price in priced))}"
+    note = "; ~: by runs on other data or of other sizes" if _about(priced) else ""
+    if len(priced) < len(each_run):
+        note = f", without {counted(len(each_run) - len(priced), 'run')} of unknown price{note}"
     echo(f"{counted(len(each_run), 'run')}: {total} of CPU{note}")
 
 
@@ -52,7 +52,7 @@ def _about(prices: Sequence[Price]) -> str:
 
 
 def _row(group: tuple[str, ...], prices: Sequence[Price | None]) -> tuple[str, ...]:
-    known = [price for price in prices if price is not None]
-    text = f"{_about(known)}{sum(price.cpu_s for price in known):.0f}"
+    priced = [price for price in prices if price is not None]
+    text = f"{_about(priced)}{sum(price.cpu_s for price in priced):.0f}"
     stored = sum(price is _STORED for price in prices)
-    return (*group, str(len(prices)), str(stored), text if len(known) == len(prices) else "?")
+    return (*group, str(len(prices)), str(stored), text if len(priced) == len(prices) else "?")

@@ -10,11 +10,12 @@ import click
 from sslbench.cli.options import STORE, format_option
 from sslbench.cli.text import counted, echo, table
 from sslbench.engine.errors import UserError
+from sslbench.experiment.data import Dataset
+from sslbench.plugins import registry
 
 if TYPE_CHECKING:
     from sslbench.engine.corpus import Corpus
     from sslbench.engine.corpus.encodings import Scheme
-    from sslbench.experiment.data import Dataset
     from sslbench.experiment.records.record import RunRecord
     from sslbench.report.patterns import Pattern
 
@@ -68,7 +69,6 @@ def _gold(records: list[RunRecord], split: str) -> tuple[Dataset, Corpus]:
     from sslbench.experiment.identity import corpus_hash
     from sslbench.experiment.inputs.protocol import folds_in_order
     from sslbench.experiment.planning.task import RunTask, load_dataset
-    from sslbench.plugins import registry
 
     for record in records:
         if split not in record.predictions:

@@ -5,28 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from sslbench.cli.messages import tell
 from sslbench.cli.options import format_option, request_options
-from sslbench.cli.text import echo, table, warn_of_problems
+from sslbench.cli.text import checked_registry, echo, table
 from sslbench.engine.errors import UserError
+from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.request.request import TrainRequest
 
 if TYPE_CHECKING:
-    from sslbench.engine.corpus import Corpus
     from sslbench.engine.graph.build import Graph
-    from sslbench.engine.graph.diagnostics import Figures
-    from sslbench.engine.types import I32
-    from sslbench.experiment.data import Dataset
-    from sslbench.experiment.inputs.protocol import Draw
-    from sslbench.experiment.records.record import ProtocolSpec
-
-
-#: propagation weights of edges and of the uniform distribution (Subramanya et al. 2010)
-MU, NU = 0.5, 0.01
-
+    from sslbench.report.graph_figures import GraphText
 
 _OPTIONS = (
     request_options(
@@ -76,8 +68,9 @@ def stats(**given: Any) -> None:
     has them: these statistics are for evaluation only, methods do not get them. The label
     distributions of labeled vertices are propagated to the optimum.
     """
-    text = _load(given)
-    figures = _figures(_graph(given, text.words), text)
+    from sslbench.report.graph_figures import graph_figures
+
+    figures = graph_figures(*_graph(given))
     if given["form"] == "json":
         echo(json.dumps(figures, indent=1))
     else:
@@ -95,119 +88,39 @@ def neighbors(ngram: str, **given: Any) -> None:
     """
     from sslbench.engine.graph.neighborhood import neighborhood
 
-    text = _load(given)
-    gold = text.gold[: text.n_labeled]
-    found = neighborhood(_graph(given, text.words), ngram.split(), gold, text.labels)
+    graph, text = _graph(given)
+    near = neighborhood(graph, ngram.split(), text.gold[: text.n_labeled], text.labels)
     if given["form"] == "json":
-        echo(json.dumps([asdict(each) for each in found], indent=1, ensure_ascii=False))
+        echo(json.dumps([asdict(each) for each in near], indent=1, ensure_ascii=False))
         return
     rows = [("weight", "n-gram", "tokens", "labels")]
-    for each in found:
+    for each in near:
         labels = ", ".join(f"{label} {count}" for label, count in each.labels.items())
         rows.append((f"{each.weight:.4f}", " ".join(each.words), f"{each.tokens:,}", labels))
     echo(table(rows, indent=""))
 
 
-class _Text(NamedTuple):
-    """The words of all text, the labeled sentences first; int32[N] gold codes (-1 = unknown)."""
-
-    words: Corpus
-    gold: I32
-    n_labeled: int
-    labels: list[str]
-
-
-def _load(given: dict[str, Any]) -> _Text:
-    """The text of a run, with what is known of its labels."""
-    from sslbench.cli.messages import tell
-    from sslbench.experiment.data import DataHome
-    from sslbench.experiment.execute.startup import use_threads
-    from sslbench.experiment.inputs.protocol import (
-        draw,
-        resolve_text,
-    )
-    from sslbench.experiment.planning.settings import dataset_options, parse_settings, plain_value
-    from sslbench.experiment.planning.task import load_registered
-    from sslbench.experiment.records.record import ProtocolSpec
-    from sslbench.experiment.request.request import parse_labeled, parse_unlabeled
-    from sslbench.plugins import registry
-
-    given["threads"] = use_threads(given["threads"])
-    plugins = registry()
-    warn_of_problems(plugins)
-    info = plugins.dataset(given["dataset"])
-    settings = list(parse_settings(given["params"]))
-    own = {s.key: s.value for s in settings if s.owner == info.name}
-    for owner, key, value in (s for s in settings if s.owner != info.name):
-        if owner or key != "suffixes":
-            raise UserError(f"--set {key}: not of this graph", hint=f"{info.name}.KEY, or suffixes")
-        given["suffixes"] = plain_value(value)
-    options = dataset_options(info, own)
-    dataset = load_registered(info, DataHome(), options, given["seed"])
-    labeled = parse_labeled(given["labeled"])
-    cap = None if given["unlabeled"] is None else parse_unlabeled(given["unlabeled"])
-    protocol = ProtocolSpec(
-        labeled=labeled,
-        unlabeled=cap,
-        text=resolve_text(dataset, labeled, cap, given["text"]),
-        seed=given["seed"],
-    )
-    text = _text(dataset, protocol, draw(dataset, protocol))
-    tell(f"graph of {text.words.n_sentences:,} sentences, {text.words.n_tokens:,} tokens")
-    return text
-
-
-def _text(dataset: Dataset, protocol: ProtocolSpec, drawn: Draw) -> _Text:
-    import numpy as np
-
-    from sslbench.engine.corpus import Corpus
-    from sslbench.experiment.inputs.protocol import rest_of_train, unlabeled_text
-
-    train = dataset.splits["train"]
-    labeled = train.select(drawn.labeled)
-    shards = list(unlabeled_text(dataset, protocol))
-    words = [Corpus({"word": part.column("word")}, part.offsets) for part in (labeled, *shards)]
-    text = Corpus.concatenate(words)
-    gold = np.full(text.n_tokens, -1, dtype=np.int32)
-    gold[: labeled.n_tokens] = labeled.column("label").codes
-    rest = train.select(rest_of_train(dataset, protocol)).column("label").codes
-    gold[labeled.n_tokens : labeled.n_tokens + len(rest)] = rest  # external text has no gold labels
-    return _Text(text, gold, labeled.n_tokens, train.column("label").vocabulary.strings)
-
-
-def _graph(given: dict[str, Any], text: Corpus) -> Graph:
-    """The graph that the options describe."""
-    from sslbench.cli.messages import tell
-    from sslbench.engine.graph.build import build_graph
+def _graph(given: dict[str, Any]) -> tuple[Graph, GraphText]:
+    """The graph that the options describe, and its text."""
     from sslbench.engine.graph.options import GraphOptions
-    from sslbench.experiment.data import DataHome
-    from sslbench.experiment.inputs.problem_graph import registered_similarity
+    from sslbench.experiment.planning.settings import parse_settings, plain_value
+    from sslbench.report.graph_figures import graph_of, graph_text
 
-    return build_graph(
-        text,
-        registered_similarity(given["similarity"], given.get("suffixes")),
-        GraphOptions(**{name: given[name] for name in ("k", "symmetry", "max_df")}),
-        cache=DataHome().cache,
-        threads=given["threads"],
-        progress=tell,
-    )
-
-
-def _figures(graph: Graph, text: _Text) -> Figures:
-    """Statistics of the graph."""
-    from sslbench.engine.graph.diagnostics import diagnostics, label_accuracy, purity
-    from sslbench.engine.graph.propagation.quadratic import propagate_optimum
-    from sslbench.engine.graph.tokens import empirical
-
-    gold, n_labeled = text.gold, text.n_labeled
-    vertex_of, V, K = graph.vertices.vertex_of, graph.W.shape[0], int(gold.max(initial=0)) + 1
-    r, labeled = empirical(vertex_of[:n_labeled], gold[:n_labeled], V, K)
-    q = propagate_optimum(graph.W, r, labeled, MU, NU)
-    return {
-        **diagnostics(graph.W, labeled),
-        **purity(graph.W, *empirical(vertex_of, gold, V, K)),
-        **label_accuracy(q, labeled, vertex_of[n_labeled:], gold[n_labeled:]),
-    }
+    threads, plugins = use_threads(given["threads"]), checked_registry()
+    name = plugins.dataset(given["dataset"]).name
+    options, suffixes = {}, None
+    for owner, key, value in parse_settings(given["params"]):
+        if owner == name:
+            options[key] = value
+        elif owner or key != "suffixes":
+            raise UserError(f"--set {key}: not of this graph", hint=f"{name}.KEY, or suffixes")
+        else:
+            suffixes = plain_value(value)
+    run = (given[key] for key in ("labeled", "unlabeled", "text", "seed"))
+    text = graph_text(plugins, name, options, *run)
+    tell(f"graph of {text.words.n_sentences:,} sentences, {text.words.n_tokens:,} tokens")
+    shape = GraphOptions(**{key: given[key] for key in ("k", "symmetry", "max_df")})
+    return graph_of(text, given["similarity"], suffixes, shape, threads, tell), text
 
 
 def _number(value: float | None) -> str:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sslbench.cli.options import STORE
-from sslbench.cli.text import counted, echo, warn_of_problems
+from sslbench.cli.messages import tell
+from sslbench.cli.options import PATH, STORE
+from sslbench.cli.text import checked_registry, counted, echo
+from sslbench.engine.errors import UserError
+from sslbench.plugins import Registry, registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sslbench.experiment.records.record import RunRecord
-    from sslbench.plugins import Registry
     from sslbench.report.leaderboard import Table
     from sslbench.report.rows import Row
 
@@ -23,11 +25,7 @@ if TYPE_CHECKING:
 @click.command("leaderboard")
 @STORE
 @click.option(
-    "--out",
-    default="leaderboards",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Folder of the tables.",
+    "--out", default="leaderboards", show_default=True, type=PATH, help="Folder of the tables."
 )
 @click.option(
     "--baseline",
@@ -50,16 +48,12 @@ def command(
     Standard output gets a short form of the tables or, with --check, the files that would change
     and the rows that rest on stale records.
     """
-    from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.engine.errors import UserError
     from sslbench.experiment.records.store import Store
-    from sslbench.plugins import registry
     from sslbench.report.board import board_of_tables
     from sslbench.report.page.build import Sources
     from sslbench.report.render import board_files, changed_files, plain, write_files
 
-    with plain_warnings():
-        records = Store(store).records()
+    records = Store(store).records()
     if not records:
         raise UserError("no run records", file=store, hint="sslbench run makes them; see --store")
     tables, stale_ids = _tables(records, baselines)
@@ -87,14 +81,11 @@ def _tables(
     records: Sequence[RunRecord], baselines: tuple[str, ...]
 ) -> tuple[list[Table], frozenset[str]]:
     """The tables of the records of a store, and the ids of the stale ones."""
-    from sslbench.engine.errors import UserError
     from sslbench.experiment.identity import stale_runs
-    from sslbench.plugins import registry
     from sslbench.report.leaderboard import leaderboard
     from sslbench.report.reproduce import changed_options
 
-    plugins = registry()
-    warn_of_problems(plugins)
+    plugins = checked_registry()
     methods = {record.method for record in records}
     for name in baselines:
         if name not in methods:

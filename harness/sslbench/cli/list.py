@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sslbench.cli.text import echo, table, warn_of_problems
-from sslbench.plugins import Registry, registry
+from sslbench.cli.text import checked_registry, echo, table
+from sslbench.plugins import Registry
 from sslbench.plugins.hooks import KINDS
 
 
@@ -16,8 +16,7 @@ def command(kind: str | None) -> None:
 
     With KIND, only lines of "name  summary".
     """
-    plugins = registry()
-    warn_of_problems(plugins)
+    plugins = checked_registry()
     if kind is not None:
         _print_kind(plugins, kind, "")
         return

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from sslbench.cli.messages import tell
+from sslbench.cli.options import PATH
 from sslbench.cli.text import echo
 
 
@@ -16,7 +18,7 @@ from sslbench.cli.text import echo
 @click.option(
     "--dir",
     "parent",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=".",
     show_default=True,
     help="Folder in which the package's folder NAME is made.",
@@ -27,7 +29,6 @@ def command(kind: Any, name: str, parent: Path) -> None:
     The package is called sslbench_NAME. It installs, runs and passes its tests as it is. The path
     of its folder goes to standard output.
     """
-    from sslbench.cli.messages import tell
     from sslbench.scaffold import write_package
 
     folder = write_package(kind, name, parent)

@@ -12,6 +12,7 @@ import click
 
 from sslbench.experiment.request.parameters import HIDDEN, Parameter, parameters
 from sslbench.experiment.request.request import MAX_SEED, RunRequest
+from sslbench.plugins import registry
 
 _UNITS = {"M": 2**20, "G": 2**30, "T": 2**40, "s": 1, "m": 60, "h": 3600}
 _LEAST_MEMORY = 100 * _UNITS["M"]
@@ -27,10 +28,10 @@ class _Parsed(click.ParamType):  # type: ignore[type-arg]  # newer versions of c
         """The value of a text; a default is a value already."""
         if not isinstance(value, str):
             return value
-        found = self.read(value)
-        if found is None:
+        parsed = self.read(value)
+        if parsed is None:
             self.fail(f"{value!r} is no {self.form}", param, ctx)
-        return found
+        return parsed
 
 
 class _Seconds(click.FloatRange):
@@ -47,15 +48,15 @@ class _Seconds(click.FloatRange):
 
 def _memory(text: str) -> int | None:
     """Bytes of a number with the unit M, G or T."""
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
-    size = int(float(found[1]) * _UNITS[found[2].upper()]) if found else 0
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([MGT])i?B?", text, re.IGNORECASE)
+    size = int(float(match[1]) * _UNITS[match[2].upper()]) if match else 0
     return size if size >= _LEAST_MEMORY else None
 
 
 def _duration(text: str) -> float | None:
     """Seconds of a time with the unit s, m or h."""
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh])", text)
-    return float(found[1]) * _UNITS[found[2]] or None if found else None
+    match = re.fullmatch(r"(\d{1,6}(?:\.\d+)?)([smh])", text)
+    return float(match[1]) * _UNITS[match[2]] or None if match else None
 
 
 def _seeds(text: str) -> tuple[int, ...] | None:
@@ -71,6 +72,7 @@ def _seeds(text: str) -> tuple[int, ...] | None:
     return tuple(seeds)
 
 
+PATH = click.Path(path_type=Path)
 MEMORY = _Parsed("size", _memory, "size of at least 100M, such as 8G")
 DURATION = _Parsed("time", _duration, "time such as 90s, 10m or 1.5h")
 SEEDS = _Parsed("seeds", _seeds, "list of seeds such as 0-4 or 0,1,7")
@@ -82,7 +84,6 @@ def named(plural: str) -> Callable[[Any, Any, str], list[str]]:
     """Completion in the shell of names of this kind of plugin, e.g. "methods"."""
 
     def complete(_ctx: Any, _param: Any, typed: str) -> list[str]:
-        from sslbench.plugins import registry
 
         return [name for name in getattr(registry(), plural) if name.startswith(typed)]
 
@@ -102,7 +103,7 @@ def _comma(_ctx: Any, _param: Any, given: str) -> tuple[str, ...]:
 _FORMS: dict[str, dict[str, Any]] = {
     "method": {"multiple": True, "shell_complete": named("methods")},
     "dataset": {"multiple": True, "shell_complete": named("datasets")},
-    "data": {"type": click.Path(path_type=Path)},
+    "data": {"type": PATH},
     "columns": {"callback": _comma, "default": ",".join},
     "params": {"multiple": True},
     "featurizer": {"shell_complete": named("featurizers")},
@@ -126,12 +127,12 @@ def request_options(
     names: of the parameters; none = all that have an option.
     changes: by parameter, arguments of `click.option` in which the command differs.
     """
-    known = parameters(kind)
+    options = parameters(kind)
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in reversed(names or tuple(known)):
-            if known[name].option != HIDDEN:
-                option = _option(known[name], changes.get(name, {}), known)
+        for name in reversed(names or tuple(options)):
+            if options[name].option != HIDDEN:
+                option = _option(options[name], changes.get(name, {}), options)
                 function = option(function)
         return function
 
@@ -139,9 +140,9 @@ def request_options(
 
 
 def _option(
-    each: Parameter, changes: dict[str, Any], known: dict[str, Parameter]
+    each: Parameter, changes: dict[str, Any], options: dict[str, Parameter]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    form = {"help": _help(each, known), "metavar": each.metavar, **_typed(each)}
+    form = {"help": _help(each, options), "metavar": each.metavar, **_typed(each)}
     form["default"] = None if each.default == () else each.default
     form["required"] = each.required
     form |= {**_FORMS.get(each.name, {}), **changes}
@@ -172,11 +173,11 @@ def _typed(each: Parameter) -> dict[str, Any]:
     return {}
 
 
-def _help(each: Parameter, known: dict[str, Parameter]) -> str:
+def _help(each: Parameter, options: dict[str, Parameter]) -> str:
     """The documentation, with options in place of the names of parameters."""
 
     def spelled(name: re.Match[str]) -> str:
-        return known[name[1]].option if name[1] in known else name[1]
+        return options[name[1]].option if name[1] in options else name[1]
 
     return re.sub(r"`(\w+)`", spelled, each.doc)
 

@@ -10,12 +10,7 @@ from msgspec import inspect
 
 from sslbench.engine.errors import UserError
 
-_TYPE_NAMES = {
-    "BoolType": "yes/no",
-    "IntType": "integer",
-    "FloatType": "number",
-    "StrType": "text",
-}
+_TYPE_NAMES = {"BoolType": "yes/no", "IntType": "integer", "FloatType": "number", "StrType": "text"}
 _BOUNDS = (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="))
 
 

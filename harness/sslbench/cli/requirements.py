@@ -40,7 +40,7 @@ def unmet() -> tuple[Unmet, ...]:
 
     A package of an extra may be missing.
     """
-    found = []
+    problems = []
     for requirement, extra in declared():
         name, wanted = requirement.name, requirement.specifier
         remedy = f"pip install '{name}{wanted}'"
@@ -48,9 +48,9 @@ def unmet() -> tuple[Unmet, ...]:
             installed = version(name)
         except PackageNotFoundError:
             if not extra:
-                found.append(Unmet(name, f"not installed: {remedy}"))
+                problems.append(Unmet(name, f"not installed: {remedy}"))
             continue
         if not wanted.contains(installed, prereleases=True):
             text = f"{installed} is installed, sslbench needs {wanted}: {remedy}"
-            found.append(Unmet(name, text))
-    return tuple(found)
+            problems.append(Unmet(name, text))
+    return tuple(problems)

@@ -1,67 +1,121 @@
-"""Run records on standard output as a table, JSON or CSV."""
+"""``sslbench results pack | fetch | publish``."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sslbench.cli.text import echo, table
-from sslbench.engine.errors import shortened
-from sslbench.experiment.records.record import RunRecord, encode
-from sslbench.report.escape import csv_cell
-from sslbench.report.flat import flat_rows
+from sslbench.cli.messages import tell
+from sslbench.cli.options import PATH, STORE
+from sslbench.cli.text import counted, echo, table
+from sslbench.engine.errors import UserError
+
+if TYPE_CHECKING:
+    from sslbench.experiment.records.record import RunRecord
+    from sslbench.experiment.records.store import Store
 
 
-def print_results(records: Sequence[RunRecord], form: str) -> None:
-    """Print records; form: "table", "json" (one array) or "csv" (a line per record)."""
-    if form == "json":
-        texts = [encode(record).decode().rstrip() for record in records]
-        click.echo(_visible("[" + ",\n".join(texts) + "]"))
-    elif form == "csv":
-        click.echo(_csv(records), nl=False)
-    elif records:
-        echo(table(_rows(records), indent=""))
+@click.group("results")
+def command() -> None:
+    """Pack finished records, and fetch published ones."""
 
 
-def _visible(text: str) -> str:
-    """JSON with control characters and other invisible ones as escapes of JSON."""
+@command.command("pack")
+@STORE
+def pack(store: str) -> None:
+    """Pack the records of a store into segments, and remove the files that they had.
 
-    def escape(found: re.Match[str]) -> str:
-        return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
+    A segment is written once and never changed. A file is removed only after its record was read
+    back from the segment and is equal. It is safe to interrupt; run it again to resume.
+    """
+    from sslbench.experiment.records import archive
+    from sslbench.experiment.records.store import Store
 
-    return re.sub(r"[^\n -~]+", escape, text)
-
-
-def _rows(records: Sequence[RunRecord]) -> list[list[str]]:
-    head = ["run", "method", "dataset", "labeled", "seed", "metric", "score %", "wall s", "MB", ""]
-    return [head, *(_row(record) for record in records)]
-
-
-def _row(record: RunRecord) -> list[str]:
-    protocol = record.spec.protocol
-    return [
-        record.run_id,
-        record.spec.title,
-        record.dataset,
-        str(protocol.labeled),
-        str(protocol.seed),
-        record.primary_metric,
-        "-" if record.score is None else f"{100 * record.score:.2f}",
-        f"{record.wall_s:.1f}",
-        "-" if record.peak_rss_mb is None else f"{record.peak_rss_mb:.0f}",
-        "" if record.status == "ok" else f"{record.status}: {shortened(record.error or '')}",
-    ]
+    packed = archive.pack(Store(store))
+    for path in packed.segments:
+        echo(path)
+    for line in packed.left:
+        tell(f"not packed: {line}")
+    size = f"{packed.before / 1e6:.2f} MB of files, {packed.after / 1e6:.2f} MB of new segments"
+    tell(f"{counted(packed.records, 'record')} packed: {size}")
 
 
-def _csv(records: Sequence[RunRecord]) -> str:
-    names, rows = flat_rows(records)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: csv_cell(value) for key, value in row.items()} for row in rows)
-    return out.getvalue()
+@command.command("fetch")
+@click.argument("name", required=False)
+@STORE
+@click.option(
+    "--registry", type=PATH, help="File that names archives; default: that of the package."
+)
+def fetch(name: str | None, store: str, registry: Path | None) -> None:
+    """Put the published records NAME into a store, or list what is published.
+
+    Files are verified by their sha256. An interrupted download resumes.
+    """
+    from sslbench.experiment.planning.published import published_folder
+    from sslbench.experiment.records import remote
+    from sslbench.experiment.records.store import Store
+
+    file = registry or published_folder() / "archive.toml"
+    archives = remote.read_registry(file)
+    if name is None:
+        rows = [
+            (each.name, counted(each.runs, "run"), f"{each.bytes / 1e6:.1f} MB", each.about)
+            for each in archives.values()
+        ]
+        echo(table(rows, indent="") if rows else f"{file} names no archive")
+        return
+    if name not in archives:
+        names = ", ".join(archives) or "none"
+        raise UserError(f"no archive {name!r}", file=file, hint=f"there is {names}")
+    target = Store(store)
+    target.probe()
+    for path in remote.fetch(archives[name], file, target.folder):
+        echo(path)
+    tell(f"{counted(archives[name].runs, 'run')} in {target.folder}")
+
+
+@command.command("publish")
+@click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    default=["runs"],
+    show_default=True,
+    help="A store; may repeat.",
+)
+@click.option(
+    "--out",
+    type=PATH,
+    default=Path("leaderboards/results.csv"),
+    show_default=True,
+    help="Table of the results: a line for the runs that differ in the seed alone.",
+)
+def publish(stores: tuple[str, ...], out: Path) -> None:
+    """Write the table of results that comes with the package: scores, and prices of runs.
+
+    A run that several stores have counts once, as the first of them has it.
+    """
+    from sslbench.engine.files.atomic import write_atomically
+    from sslbench.experiment.planning.published import results_text
+    from sslbench.experiment.records.store import Store
+
+    run_ids: set[str] = set()
+    text = results_text(_each_once(map(Store, stores), run_ids))
+    if not run_ids:
+        raise UserError(
+            "no run records", file=", ".join(stores), hint="sslbench run makes them; see --store"
+        )
+    write_atomically(out, text.encode())
+    tell(f"{counted(len(run_ids), 'record')}: {counted(text.count(chr(10)) - 1, 'line')} in {out}")
+
+
+def _each_once(stores: Iterable[Store], run_ids: set[str]) -> Iterator[RunRecord]:
+    """Yield the records of the stores, a run once, and put their ids into a set."""
+    for store in stores:
+        for record in store.each():
+            if record.run_id not in run_ids:
+                run_ids.add(record.run_id)
+                yield record

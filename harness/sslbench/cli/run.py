@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sslbench.cli.dry_run import show_price
-from sslbench.cli.options import (
-    SEEDS,
-    format_option,
-    request_options,
-)
-from sslbench.cli.text import counted, echo, warn_of_problems
+from sslbench.cli.messages import GridProgress, describe, plain_warnings, tell
+from sslbench.cli.options import SEEDS, format_option, request_options
+from sslbench.cli.text import checked_registry, counted, echo
 from sslbench.engine.errors import shortened
 from sslbench.experiment.request.request import PathLike, RunRequest
 
@@ -41,20 +38,18 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     dataset or the model is skipped. Results go to standard output, messages to standard error.
     Exit status: 0 done, 1 some run failed, 2 wrong usage or bad input.
     """
-    from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.plugins import registry
 
     form, dry, ranges = given.pop("form"), given.pop("dry_run"), given.pop("ranges")
     seeds = tuple(dict.fromkeys([*given.pop("seeds"), *ranges])) or (0,)
     request = RunRequest(**given, seeds=seeds)
     with _server(request, dry) as server, plain_warnings():  # before plugins are imported
-        warn_of_problems(registry())
+        checked_registry()
         tasks = _tasks(request)
         if dry:
             show_price(tasks, request)
             return
         result = run_shown(tasks, request.store, server=server, **request.execution())
-    from sslbench.cli.results import print_results  # it imports numpy: after the server
+    from sslbench.cli.run_results import print_results  # it imports numpy: after the server
 
     print_results(result.records, form)
     for warning in _warnings(result.records):
@@ -86,7 +81,6 @@ NAMED = 3
 
 
 def _tasks(request: RunRequest) -> list[RunTask]:
-    from sslbench.cli.messages import tell
     from sslbench.experiment.planning.plan import plan
     from sslbench.experiment.records.store import Store
 
@@ -98,7 +92,6 @@ def _tasks(request: RunRequest) -> list[RunTask]:
 
 def run_shown(run_tasks: Sequence[RunTask], store: PathLike, **options: Any) -> GridResult:
     """Run a grid with its progress on standard error. options: of `GridOptions`."""
-    from sslbench.cli.messages import GridProgress
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.records.store import Store
     from sslbench.isolation.start import isolated
@@ -117,7 +110,6 @@ def run_shown(run_tasks: Sequence[RunTask], store: PathLike, **options: Any) -> 
 
 def _show_tracebacks(records: Sequence[RunRecord]) -> None:
     """The traceback that each record of a failed run has, on standard error."""
-    from sslbench.cli.messages import describe
 
     for record in records:
         if record.traceback:
@@ -133,22 +125,22 @@ def _skip_line(run_task: RunTask) -> str:
 
 def _warnings(records: Sequence[RunRecord]) -> list[str]:
     """One line per warning and dataset, with the methods that it is about."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    methods_of: dict[tuple[str, str], dict[str, None]] = {}
     for record in records:
         for line in record.warnings:
-            found.setdefault((record.dataset, line), {})[record.method] = None
-    told = []
-    for (dataset, line), methods in found.items():
+            methods_of.setdefault((record.dataset, line), {})[record.method] = None
+    lines = []
+    for (dataset, line), methods in methods_of.items():
         names = ", ".join(methods) if len(methods) <= NAMED else f"{len(methods)} methods"
-        told.append(f"{names} on {dataset}: {line}")
-    return told
+        lines.append(f"{names} on {dataset}: {line}")
+    return lines
 
 
 def summary(result: GridResult) -> str:
     """How many runs there were, and how they ended."""
     parts = [counted(len(result.records) - len(result.skipped), "run")]
     if result.stored:
-        parts.append(f"{result.stored} of them found in the store")
+        parts.append(f"{result.stored} of them methods_of in the store")
     if result.failed:
         parts.append(f"{len(result.failed)} failed")
     if result.skipped:

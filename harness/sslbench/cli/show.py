@@ -9,9 +9,9 @@ import traceback
 import click
 
 from sslbench.cli.options import STORE
-from sslbench.cli.text import EXTRA_NOTE, echo, labeled, show_traceback, table, warn_of_problems
+from sslbench.cli.text import EXTRA_NOTE, checked_registry, echo, labeled, show_traceback, table
 from sslbench.engine.errors import UserError
-from sslbench.plugins import Registry, registry
+from sslbench.plugins import Registry
 from sslbench.plugins.hooks import KINDS
 from sslbench.plugins.registrations import (
     DatasetInfo,
@@ -37,8 +37,7 @@ def command(name: str, store: str) -> None:
     If the code of a registration cannot be imported, a warning says so and the parameters are not
     shown.
     """
-    plugins = registry()
-    warn_of_problems(plugins)
+    plugins = checked_registry()
     if name.endswith(".json") or (_RUN_ID.fullmatch(name) and os.path.isdir(store)):
         from sslbench.cli.show_record import show_record
         from sslbench.experiment.records.store import Store

@@ -55,8 +55,8 @@ def _show_weights(crf: ChainCRF) -> None:
     attribute, label, weight = crf.layout.state_weights(crf.weights)
     rows = []
     for code, name in enumerate(crf.labels):
-        own = np.flatnonzero(label == code)
-        largest = own[np.argsort(-weight[own], kind="stable")[:LARGEST]]
+        weights_of = np.flatnonzero(label == code)
+        largest = weights_of[np.argsort(-weight[weights_of], kind="stable")[:LARGEST]]
         texts = (f"{crf.index.node_text(int(attribute[i]))} {weight[i]:+.2f}" for i in largest)
         rows.append((name, "   ".join(texts)))
     echo(f"  largest weights of each label\n{table(rows, indent='    ')}")

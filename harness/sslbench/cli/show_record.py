@@ -27,10 +27,10 @@ def show_record(record: RunRecord) -> None:
     if record.error:
         echo(labeled("error", record.error))
     for split, metrics in record.metrics.items():
-        known = {name: value for name, value in metrics.items() if value is not None}
-        shown = (f"{k} {100 * v:.2f}" for k, v in known.items() if not k.endswith("app"))
+        values = {name: value for name, value in metrics.items() if value is not None}
+        shown = (f"{k} {100 * v:.2f}" for k, v in values.items() if not k.endswith("app"))
         echo(labeled(split, ", ".join(shown)))
-        rows = coverage_rows(known)
+        rows = coverage_rows(values)
         if rows:
             echo(table(rows, indent="    "))
 

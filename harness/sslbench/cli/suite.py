@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import DURATION, JOBS, request_options
-from sslbench.cli.text import counted, duration, echo, table, warn_of_problems
+from sslbench.cli.messages import tell
+from sslbench.cli.options import DURATION, JOBS, PATH, request_options
+from sslbench.cli.text import checked_registry, counted, duration, echo, table
+from sslbench.engine.errors import UserError
 from sslbench.experiment.request.request import RunRequest
+from sslbench.plugins import registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,18 +45,16 @@ def command() -> None:
 @click.option("--cells", "each", is_flag=True, help="A line for every cell, in the order of runs.")
 def show(file: str, jobs: int, each: bool) -> None:
     """List the cells: done, missing, estimated cost."""
-    from sslbench.cli.messages import plain_warnings
     from sslbench.experiment.planning.published import PublishedCosts
     from sslbench.experiment.records.cost import Prices
     from sslbench.suite.cells import in_order
 
-    with plain_warnings():
-        suite, cells, store = _opened(file)
+    suite, cells, store = _opened(file)
     prices = Prices(store, PublishedCosts())
     if each:
         for cell in in_order(cells, prices):
-            found = prices.of(cell.spec)
-            cost = "?" if found is None else f"{'~' * found.guess}{found.cpu_s:.0f} s"
+            price = prices.of(cell.spec)
+            cost = "?" if price is None else f"{'~' * price.guess}{price.cpu_s:.0f} s"
             echo(f"{cell.state}: {cell.describe()}: {cost}")
         return
     groups: dict[tuple[str, str], list[Cell]] = {}
@@ -70,16 +71,16 @@ def show(file: str, jobs: int, each: bool) -> None:
 def _row(names: tuple[str, str], cells: Sequence[Cell], prices: Prices) -> tuple[str, ...]:
     states = Counter(cell.state for cell in cells)
     counts = [str(states[state] or "-") for state in _STATES]
-    known, unknown = _cost(cells, prices)
-    cost = f"{duration(sum(known))}{' + ?' if unknown else ''}"
+    priced, unknown = _cost(cells, prices)
+    cost = f"{duration(sum(priced))}{' + ?' if unknown else ''}"
     return (*names, str(len(cells)), *counts, cost)
 
 
 def _cost(cells: Sequence[Cell], prices: Prices) -> tuple[list[float], int]:
     """CPU seconds of the cells that are to be run, and how many of these have no price."""
     todo = [prices.of(cell.spec) for cell in cells if cell.state not in ("done", "failed")]
-    known = [price.cpu_s for price in todo if price is not None]
-    return known, len(todo) - len(known)
+    priced = [price.cpu_s for price in todo if price is not None]
+    return priced, len(todo) - len(priced)
 
 
 def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
@@ -87,10 +88,10 @@ def _price_line(cells: Sequence[Cell], prices: Prices, jobs: int) -> str:
 
     states = Counter(cell.state for cell in cells)
     parts = [f"{states[state]} {state}" for state in _STATES if states[state]]
-    known, unknown = _cost(cells, prices)
-    wall = wall_seconds(known, jobs)
+    priced, unknown = _cost(cells, prices)
+    wall = wall_seconds(priced, jobs)
     line = (
-        f"{counted(len(cells), 'cell')}: {', '.join(parts)}; to run: {duration(sum(known))} of CPU"
+        f"{counted(len(cells), 'cell')}: {', '.join(parts)}; to run: {duration(sum(priced))} of CPU"
     )
     line += f", about {duration(wall)} with --jobs {jobs}"
     return line + (f", without {counted(unknown, 'cell')} of unknown price" if unknown else "")
@@ -106,25 +107,21 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
 
     Within a seed the cheap ones come first. Safe to interrupt; run it again to resume.
     """
-    from sslbench.cli.messages import plain_warnings, tell
     from sslbench.cli.run import run_shown, summary
     from sslbench.experiment.planning.published import PublishedCosts
-    from sslbench.experiment.records.cost import Prices
-    from sslbench.plugins import registry
     from sslbench.suite.cells import Budget, planned
 
-    with plain_warnings():
-        suite, cells, store = _opened(file)
-        prices = Prices(store, PublishedCosts())
-        skip = ("done",) if given["retry"] else ("done", "failed")
-        todo = [cell for cell in cells if cell.state not in skip]
-        tell(_price_line(cells, prices, jobs))
-        tasks = planned(todo, prices, store, registry(), jobs=jobs, notice=tell)
-        found = {task.spec.run_id: prices.of(task.spec) for task in tasks}
-        known = {run_id: price.cpu_s for run_id, price in found.items() if price is not None}
-        limit = Budget(float("inf") if budget is None else budget, known)
-        options = {"jobs": jobs, "timeout": suite.timeout, "admit": limit.admits, **given}
-        result = run_shown(tasks, suite.store, **options)
+    suite, cells, store = _opened(file)
+    prices = Prices(store, PublishedCosts())
+    skip = ("done",) if given["retry"] else ("done", "failed")
+    todo = [cell for cell in cells if cell.state not in skip]
+    tell(_price_line(cells, prices, jobs))
+    tasks = planned(todo, prices, store, registry(), jobs=jobs, notice=tell)
+    by_id = {task.spec.run_id: prices.of(task.spec) for task in tasks}
+    priced = {run_id: price.cpu_s for run_id, price in by_id.items() if price is not None}
+    limit = Budget(float("inf") if budget is None else budget, priced)
+    options = {"jobs": jobs, "timeout": suite.timeout, "admit": limit.admits, **given}
+    result = run_shown(tasks, suite.store, **options)
     tell(summary(result))
     if limit.left is not None:
         tell(f"--budget: {counted(len(tasks) - len(result.records), 'run')} left")
@@ -135,7 +132,7 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
 @_FILE
 @click.option("--dataset", "datasets", multiple=True, metavar="PATTERN", help="Only these.")
 @click.option("--method", "methods", multiple=True, metavar="PATTERN", help="Only these.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder; default: that of the file.")
+@click.option("--out", type=PATH, help="Folder; default: that of the file.")
 @click.option(
     "--check",
     is_flag=True,
@@ -153,13 +150,10 @@ def report(
     check: bool,
 ) -> None:
     """Make the page and the tables (Markdown, CSV, LaTeX) of a suite from its records."""
-    from sslbench.cli.messages import plain_warnings, tell
-    from sslbench.engine.errors import UserError
     from sslbench.report.blocks import with_blocks
     from sslbench.report.render import board_files, changed_files, grid, write_files
 
-    with plain_warnings():
-        suite, cells, store = _opened(file)
+    suite, cells, store = _opened(file)
     cells = [c for c in cells if _wanted(c.spec.dataset, datasets) and _wanted(c.line, methods)]
     if not cells:
         raise UserError("no cell has such a dataset and method", file=suite.path)
@@ -184,7 +178,6 @@ def report(
 def _board(suite: Suite, cells: Sequence[Cell], store: Store) -> tuple[Board, Sources, list[str]]:
     """The board, extra page content, and problems that `--check` reports."""
     from sslbench.experiment.identity import stale_runs
-    from sslbench.plugins import registry
     from sslbench.report.ledger import read_ledger, wrong_lines
     from sslbench.report.page.build import Sources
     from sslbench.report.suite_board import suite_board
@@ -215,12 +208,10 @@ def _summary_line(cells: Sequence[Cell]) -> str:
 def _opened(file: str) -> tuple[Suite, list[Cell], Store]:
     """The suite, its cells with their records, and its store."""
     from sslbench.experiment.records.store import Store
-    from sslbench.plugins import registry
     from sslbench.suite.cells import suite_cells, with_records
     from sslbench.suite.file import read_suite
 
-    plugins = registry()
-    warn_of_problems(plugins)
+    plugins = checked_registry()
     suite = read_suite(file)
     store = Store(suite.store)
     return suite, with_records(suite_cells(suite, plugins), store, plugins), store

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import click
 
 from sslbench.engine.errors import printable
-from sslbench.plugins import Registry
+from sslbench.plugins import Registry, registry
 
 EXTRA_NOTE = " (only for external unlabeled text)"  # beside a file
 _LABEL_WIDTH = 14
@@ -58,18 +58,20 @@ def percentages(metrics: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {100 * value:.2f}" for name, value in metrics.items())
 
 
-def warn_of_problems(plugins: Registry) -> None:
-    """Write a warning to standard error for each plugin with errors, and each wrong package.
+def checked_registry() -> Registry:
+    """Return all plugins; warn of each one with errors, and of each package of a wrong version.
 
-    --debug: and the traceback.
+    With --debug, the traceback of an error is shown, too.
     """
     from sslbench.cli.requirements import unmet
 
+    plugins = registry()
     for name, text in unmet():
         echo(f"sslbench: warning: {name}: {text}", err=True)
     for problem in plugins.problems:
         echo(f"sslbench: warning: {problem}", err=True)
         show_traceback(problem.traceback)
+    return plugins
 
 
 def show_traceback(text: str) -> None:

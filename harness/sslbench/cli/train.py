@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sslbench.cli.options import request_options
-from sslbench.cli.text import counted, percentages, warn_of_problems
+from sslbench.cli.messages import forecast_lines, tell
+from sslbench.cli.options import PATH, request_options
+from sslbench.cli.text import checked_registry, counted, percentages
 from sslbench.engine.errors import UserError
+from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.request.request import TrainRequest
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--save",
     "target",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     metavar="MODEL",
     help="File to write the tagger to.",
@@ -36,27 +38,22 @@ def command(**given: Any) -> None:
 
     With --data, all sentences of the train file are used: none are held out for a test.
     """
-    from sslbench.experiment.execute.startup import use_threads
-    from sslbench.plugins import registry
 
     target: Path = given.pop("target")
     given["threads"] = use_threads(given["threads"])
-    warn_of_problems(registry())
+    checked_registry()
     if target.is_dir():
         raise UserError("is a folder", file=target, hint="give --save the name of a file")
-    from sslbench.cli.messages import plain_warnings, tell
     from sslbench.experiment.run.saved import train_tagger
 
     request = TrainRequest(**{**given, "dataset": given["dataset"] or ()})
-    with plain_warnings():
-        tagger = train_tagger(request, notice=tell)
+    tagger = train_tagger(request, notice=tell)
     tagger.save(target)
     _report(target, tagger)
 
 
 def _report(target: Path, tagger: TrainedTagger) -> None:
     """A line with the scores on each of dev and test, and one on the training."""
-    from sslbench.cli.messages import forecast_lines, tell
     from sslbench.experiment.checks.guard import guard_line
 
     trained = tagger.trained

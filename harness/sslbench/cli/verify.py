@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sslbench.cli.messages import tell
 from sslbench.cli.options import JOBS, SECONDS, STORE, shared
-from sslbench.cli.text import counted, echo, warn_of_problems
+from sslbench.cli.text import checked_registry, counted, echo
 from sslbench.engine.errors import UserError
+from sslbench.plugins import registry
 
 if TYPE_CHECKING:
     from sslbench.experiment.planning.task import RunTask
@@ -43,13 +45,10 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     stored. On another kind of processor than that of the record, last bits may differ: the line of
     a difference says so. Exit status: 0 all the same, 1 some differ or cannot be replayed.
     """
-    from sslbench.cli.messages import plain_warnings, tell
     from sslbench.experiment.records.store import Store
-    from sslbench.plugins import registry
 
-    warn_of_problems(registry())
-    with plain_warnings():
-        records = _selected(Store(given["store"]), given)
+    checked_registry()
+    records = _selected(Store(given["store"]), given)
     outcomes: Counter[str] = Counter()
     for record, outcome, detail in _replays(records, given):
         outcomes[outcome] += 1
@@ -68,7 +67,6 @@ def _selected(store: Store, given: dict[str, Any]) -> list[RunRecord]:
     """The records to replay, cheapest first."""
     from sslbench.experiment.checks.replay import canaries
     from sslbench.experiment.identity import stale_runs
-    from sslbench.plugins import registry
 
     if given["runs"]:
         records = [store.find(name) for name in given["runs"]]
@@ -95,7 +93,6 @@ def _replays(
     from sslbench.experiment.checks.replay import difference, replay_task
     from sslbench.experiment.execute.pool import run_all
     from sslbench.isolation.start import isolated
-    from sslbench.plugins import registry
 
     threads = max(1, (os.cpu_count() or 1) // given["jobs"])
     originals = {record.run_id: record for record in records}

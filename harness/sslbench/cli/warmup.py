@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sslbench.cli.messages import tell
 from sslbench.cli.options import JOBS, shared
-from sslbench.cli.text import counted, warn_of_problems
+from sslbench.cli.text import checked_registry, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,19 +30,16 @@ def command(
 ) -> None:
     """Compile what runs need, so that the first one does not wait: for images and servers.
 
-    Each method is trained on a little text of each dataset that needs no files. Machine code is
-    kept in the cache folder (SSLBENCH_CACHE); it fits this processor and these versions of Python,
+    Each method is trained on a little text of each dataset that needs no files. The cache folder
+    (SSLBENCH_CACHE) gets the machine code, which fits this processor and these versions of Python,
     numba and sslbench.
     """
-    from sslbench.cli.messages import tell
     from sslbench.engine.files.folders import tell_once
-    from sslbench.plugins import registry
 
     tell_once("compiling what runs need", "compiling")
-    known = registry()
-    warn_of_problems(known)
-    datasets = tuple(d.name for d in known.datasets.values() if not (d.files or d.own))
-    result = _run(method or ("all",), datasets, model or tuple(known.models), jobs)
+    plugins = checked_registry()
+    datasets = tuple(d.name for d in plugins.datasets.values() if not (d.files or d.own))
+    result = _run(method or ("all",), datasets, model or tuple(plugins.models), jobs)
     for record in result.failed:
         tell(f"{record.method}: {record.error}")
     seconds = sum(record.timing.get("compile", 0.0) for record in result.records)
@@ -54,7 +52,6 @@ def command(
 def _run(
     methods: Sequence[str], datasets: Sequence[str], models: Sequence[str], jobs: int
 ) -> GridResult:
-    from sslbench.cli.messages import tell
     from sslbench.cli.run import run_shown
     from sslbench.experiment.planning.plan import plan
     from sslbench.experiment.records.store import Store
@@ -67,12 +64,7 @@ def _run(
             for model in models
             for task in plan(
                 RunRequest(
-                    methods,
-                    datasets,
-                    labeled=LABELED,
-                    unlabeled=UNLABELED,
-                    model=model,
-                    jobs=jobs,
+                    methods, datasets, labeled=LABELED, unlabeled=UNLABELED, model=model, jobs=jobs
                 ),
                 store=store,
                 notice=tell,

@@ -76,14 +76,14 @@ def _weights(
         match = _WEIGHT.fullmatch(line)
         if not match:
             raise UserError(f"{line!r} is not '(type) source{_ARROW}target: weight'")
-        known = [
+        pairs = [
             (source, target)
             for source, target in splits(match[2], [_ARROW])
             if source in sources and target in targets
         ]
-        if len(known) != 1:
+        if len(pairs) != 1:
             raise UserError(f"{match[2]!r} does not name a source and a target that are listed")
-        yield *known[0], number_of(match[3])
+        yield *pairs[0], number_of(match[3])
 
 
 def _attribute(name: str, columns: Sequence[str] | None) -> tuple[Template, list[Values]]:

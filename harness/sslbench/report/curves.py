@@ -20,7 +20,7 @@ class Axis:
     """The horizontal axis of a curve.
 
     shared: protocol text that all tables of one curve share.
-    size: number of sentences of a row; None = not known.
+    size: number of sentences of a row; None = unknown.
     """
 
     name: str
@@ -58,14 +58,14 @@ class Curve:
     def svg(self, names: Sequence[str] = ()) -> str:
         """The picture; a line has the color of its place in `names`, if it is there."""
         every = list(dict.fromkeys([*(name for name in names if name in self.lines), *self.lines]))
-        known = list(dict.fromkeys([*names, *every]))
+        places = list(dict.fromkeys([*names, *every]))
         points = [point for line in self.lines.values() for point in line]
         sizes = sorted({size for size, _, _ in points})
         ys = [mean + side * sd for _, mean, sd in points for side in (-1, 1)]
         plot = Plot(sizes, ys, self.axis.name, f"{self.metric} (%)", sizes)
         for name in every:
-            plot.series(known.index(name), self.lines[name])
-        plot.legend(every, [known.index(name) for name in every])
+            plot.series(places.index(name), self.lines[name])
+        plot.legend(every, [places.index(name) for name in every])
         return plot.render(f"{self.axis.name}: {self.dataset}, {self.protocol}")
 
 

@@ -70,8 +70,8 @@ def _result(row: Row, column: Column) -> Iterator[Entry]:
 
 def _mean(records: Sequence[RunRecord], name: str) -> float | None:
     values = [record.metrics.get("test", {}).get(name) for record in records]
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if len(known) == len(values) and known else None
+    numbers = [value for value in values if value is not None]
+    return statistics.fmean(numbers) if len(numbers) == len(values) and numbers else None
 
 
 def _made(row: Row) -> Iterator[Entry]:

@@ -18,7 +18,7 @@ from sslbench.experiment.checks.forecast import recorded_forecast
 from sslbench.experiment.records.record import RunRecord
 from sslbench.report.board import Board
 from sslbench.report.rows import successful
-from sslbench.report.svg import COLORS, line, picture, text
+from sslbench.report.svg import COLORS, Plot, line
 
 #: gains of fewer points may be chance: the second curve leaves them out
 CLEAR = 0.5
@@ -32,7 +32,6 @@ FORECAST_TEXT = (
     " cell is a run and the baseline's on the same draw. AUC: how often, of a gain and a loss, the"
     " gain has the larger forecast; 0.50 is chance."
 )
-_SIDE, _LEFT, _TOP = 240.0, 60.0, 24.0  # of a panel, in pixels
 
 
 @dataclass(frozen=True)
@@ -125,73 +124,33 @@ def _counts(cells: Sequence[Cell]) -> tuple[str, str, str]:
     return str(len(cells)), str(gains), "" if area is None else f"{area:.2f}"
 
 
-def forecast_svg(cells: Sequence[Cell]) -> str:
-    """Gain by forecast, and the ROC curves; "" if there are too few gains or losses."""
+def forecast_svg(cells: Sequence[Cell]) -> list[str]:
+    """Gain by forecast, and the ROC curves; [] if there are too few gains or losses."""
     area = auc(cells)
     if area is None:
-        return ""
-    parts = [*_scatter(cells), *_curves(cells, 2 * _LEFT + _SIDE)]
+        return []
+    xs, ys = [cell.forecast for cell in cells], [cell.gain for cell in cells]
+    ends = [sign * max(map(abs, xs)) or sign for sign in (-1, 1)]
+    scatter = Plot(ends, [*ys, 0], "forecast", "gain, points", logarithmic=False)
+    scatter.parts.append(line(scatter.x(0), 10, scatter.x(0), scatter.height - 40, "axis"))
+    scatter.parts.append(line(50, scatter.y(0), scatter.width - 20, scatter.y(0), "axis"))
     names = list(dict.fromkeys(cell.method for cell in cells))
-    left = 2 * (_LEFT + _SIDE) + 30
-    for place, name in enumerate(names):
-        y = _TOP + 12 + 16 * place
-        parts += [_dot(left, y - 4, place), text(left + 10, y, name)]
-    width = left + 20 + 7 * max(map(len, names))
-    height = max(_TOP + _SIDE + 44, _TOP + 24 + 16 * len(names))
-    return picture(width, height, parts, f"Forecasts of {len(cells)} runs, AUC {area:.2f}")
-
-
-def _scatter(cells: Sequence[Cell]) -> Iterator[str]:
-    """A point for each cell; gains have the scale of their square roots."""
-    size = max(0.1, *(abs(cell.forecast) for cell in cells))
-    most = max(1.0, *(abs(cell.gain) for cell in cells))
-
-    def x(agreement: float) -> float:
-        return _LEFT + _SIDE * (agreement / size + 1) / 2
-
-    def y(gain: float) -> float:
-        root = float(np.sign(gain) * np.sqrt(abs(gain) / most))
-        return _TOP + _SIDE * (1 - root) / 2
-
-    bottom = _TOP + _SIDE
-    yield line(x(0), _TOP, x(0), bottom, "axis")
-    yield line(_LEFT, y(0), _LEFT + _SIDE, y(0), "axis")
-    for gain in (-most, -most / 4, 0, most / 4, most):
-        yield line(_LEFT, y(gain), _LEFT + _SIDE, y(gain), "grid")
-        yield text(_LEFT - 4, y(gain) + 4, f"{gain:+.1f}" if gain else "0", "end")
-    for agreement in (-size, 0.0, size):
-        yield text(x(agreement), bottom + 16, f"{agreement:+.2f}" if agreement else "0", "middle")
-    yield text(_LEFT + _SIDE / 2, bottom + 34, "forecast", "middle")
-    yield text(_LEFT + _SIDE / 2, _TOP - 8, "gain, points", "middle")
-    numbers = {name: i for i, name in enumerate(dict.fromkeys(cell.method for cell in cells))}
     for cell in cells:
-        yield _dot(x(cell.forecast), y(cell.gain), numbers[cell.method])
+        color = COLORS[names.index(cell.method) % len(COLORS)]
+        scatter.dot(cell.forecast, cell.gain, color)
+    scatter.legend(names, range(len(names)))
+    title = f"Forecasts of {len(cells)} runs, AUC {area:.2f}"
+    return [scatter.render(title), _curves(cells).render(f"{title}: gains and losses")]
 
 
-def _curves(cells: Sequence[Cell], left: float) -> Iterator[str]:
-    """Of all cells, and dashed of those beyond `CLEAR`."""
-    bottom = _TOP + _SIDE
-    yield line(left, bottom, left + _SIDE, _TOP, "grid")
-    yield line(left, _TOP, left, bottom, "axis")
-    yield line(left, bottom, left + _SIDE, bottom, "axis")
-    shown = ((cells, "all", ""), (clear(cells), f"beyond {CLEAR:g}", ' stroke-dasharray="6 3"'))
-    for place, (part, name, dash) in enumerate(shown):
-        area = auc(part)
-        if area is None:
-            continue
-        spots = (f"{left + _SIDE * x:.1f},{bottom - _SIDE * y:.1f}" for x, y in roc(part))
-        yield f'<polyline points="{" ".join(spots)}" stroke="{COLORS[place]}"{dash}/>'
-        y = bottom - 32 + 16 * place
-        yield text(left + _SIDE - 4, y, f"{name}: AUC {area:.2f}", "end")
-    for share in (0, 1):
-        yield text(left + _SIDE * share, bottom + 16, f"{share}", "middle")
-        yield text(left - 4, bottom - _SIDE * share + 4, f"{share}", "end")
-    yield text(left + _SIDE / 2, bottom + 34, "share of losses", "middle")
-    yield text(left + _SIDE / 2, _TOP - 8, "share of gains above the threshold", "middle")
-
-
-def _dot(x: float, y: float, number: int) -> str:
-    """Methods beyond the eighth have rings."""
-    color = COLORS[number % len(COLORS)]
-    look = f'fill="{color}"' if number < len(COLORS) else f'fill="none" stroke="{color}"'
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" {look}/>'
+def _curves(cells: Sequence[Cell]) -> Plot:
+    """The ROC curves of all cells and of those beyond `CLEAR`."""
+    ends, y_name = (0.0, 1.0), "share of gains above the threshold"
+    plot = Plot(ends, ends, "share of losses", y_name, logarithmic=False)
+    plot.parts.append(line(plot.x(0), plot.y(0), plot.x(1), plot.y(1), "grid"))
+    named = ((cells, "all"), (clear(cells), f"beyond {CLEAR:g}"))
+    areas = [(part, name, area) for part, name in named if (area := auc(part)) is not None]
+    for number, (part, _, _) in enumerate(areas):
+        plot.line(number, roc(part))
+    plot.legend([f"{name}: AUC {area:.2f}" for _, name, area in areas], range(len(areas)))
+    return plot

@@ -42,9 +42,9 @@ def _merged(parts: Mapping[str, list[int]]) -> dict[str, list[int]]:
     """One part for all words that are in no labeled sentence."""
     merged: dict[str, list[int]] = {}
     for name, (size, right) in parts.items():
-        known = merged.setdefault(UNSEEN if name in (IN_TEXT, NOWHERE) else name, [0, 0])
-        known[0] += size
-        known[1] += right
+        sums = merged.setdefault(UNSEEN if name in (IN_TEXT, NOWHERE) else name, [0, 0])
+        sums[0] += size
+        sums[1] += right
     return merged
 
 

@@ -245,10 +245,7 @@ def distinct(runs: Sequence[tuple[int, str | None]]) -> tuple[int, ...]:
 
 
 def _notes(
-    cells: Cells,
-    good: Cells,
-    counted: Sequence[int],
-    missing: Sequence[int],
+    cells: Cells, good: Cells, counted: Sequence[int], missing: Sequence[int]
 ) -> tuple[str, ...]:
     notes = []
     failures = {seed: cells[seed].status for seed in cells if seed not in good}
@@ -290,5 +287,5 @@ def marked(row: Row, stale: Collection[str]) -> Row:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    measured = [value for value in values if value is not None]
+    return statistics.median(measured) if measured else None

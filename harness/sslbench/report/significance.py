@@ -65,9 +65,9 @@ def count_table(records: Sequence[RunRecord], split: str = "test") -> CountTable
 def _numbers(records: Sequence[RunRecord], tables: Sequence[CountTable], split: str) -> list[I64]:
     """The number of each sentence, int64[S] by table: the same sentence has the same number."""
     packed = [record.sentence_ids.get(split) for record in records]
-    known = [unpack_numbers(text) for text in packed if text is not None]
-    if len(known) == len(tables):
-        return known
+    numbered = [unpack_numbers(text) for text in packed if text is not None]
+    if len(numbered) == len(tables):
+        return numbered
     numbers: dict[str, I64] = {}
     n = 0
     for record, table in zip(records, tables, strict=True):

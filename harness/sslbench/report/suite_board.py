@@ -97,8 +97,8 @@ def _places(
         else:
             gap = gap_of(row, table)
         record = next((cell.record for cell in group if cell.record is not None), None)
-        spec, known = (group[0].spec, False) if record is None else (record.spec, True)
-        text = known or group[0].request.text is not None
+        spec, recorded = (group[0].spec, False) if record is None else (record.spec, True)
+        text = recorded or group[0].request.text is not None
         command = commands.command(spec, [cell.seed for cell in group], text=text)
         places[line, number] = Place(row, gap, row is not None and row.stale, command)
     return places

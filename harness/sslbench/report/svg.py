@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape, quoteattr
 
@@ -51,13 +51,14 @@ def stroke(number: int) -> str:
 
 @dataclass
 class Plot:
-    """A plane with a logarithmic horizontal axis.
+    """A plane, by default with a logarithmic horizontal axis.
 
     Attributes
     ----------
     xs, ys: values that the axes cover.  x_name, y_name: names of the axes.
-    ticks: ticks of the horizontal axis; () = powers of ten and their double and fivefold.
+    ticks: ticks of the horizontal axis; () = at steps, or at powers of ten, doubled and fivefold.
     names: names of the ticks; () = their values.
+    logarithmic: whether the horizontal axis is.
     """
 
     xs: Sequence[float]
@@ -68,13 +69,15 @@ class Plot:
     names: Sequence[str] = ()
     width: float = 420
     height: float = 260
+    logarithmic: bool = True
     parts: list[str] = field(default_factory=list)
     _taken: list[tuple[float, float, float]] = field(default_factory=list)  # left, right, y
 
     def __post_init__(self) -> None:
-        self._x = _range([math.log10(x) for x in self.xs], 0.1)
+        self._x = _range([self._place(x) for x in self.xs], 0.1)
         self._y = _range(self.ys, 0.5)
-        ticks = self.ticks or _powers(min(self.xs), max(self.xs))
+        powers = _powers(min(self.xs), max(self.xs)) if self.logarithmic else _steps(*self._x)
+        ticks = self.ticks or powers
         for x, name in zip(ticks, self.names or [f"{x:g}" for x in ticks], strict=True):
             self.parts.append(line(self.x(x), 10, self.x(x), self.height - 40, "grid"))
             self.parts.append(text(self.x(x), self.height - 25, name, "middle"))
@@ -90,21 +93,28 @@ class Plot:
         turned = text(0, 0, self.y_name, "middle")
         self.parts.append(f'<g transform="translate(12 {bottom / 2:.0f}) rotate(-90)">{turned}</g>')
 
+    def _place(self, value: float) -> float:
+        return math.log10(value) if self.logarithmic else value
+
     def x(self, value: float) -> float:
         """The place of a value on the horizontal axis, in pixels."""
         low, high = self._x
-        return 50 + (math.log10(value) - low) / (high - low) * (self.width - 70)
+        return 50 + (self._place(value) - low) / (high - low) * (self.width - 70)
 
     def y(self, value: float) -> float:
         """The place of a value on the vertical axis, in pixels."""
         low, high = self._y
         return self.height - 40 - (value - low) / (high - low) * (self.height - 50)
 
+    def line(self, number: int, points: Iterable[tuple[float, float]]) -> None:
+        """A line through points (x, y)."""
+        places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
+        self.parts.append(f'<polyline points="{places}" {stroke(number)}/>')
+
     def series(self, number: int, points: Sequence[tuple[float, float, float]]) -> None:
         """A line through points (x, y, sd) with their spread."""
         color = COLORS[number % len(COLORS)]
-        places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y, _ in points)
-        self.parts.append(f'<polyline points="{places}" {stroke(number)}/>')
+        self.line(number, ((x, y) for x, y, _ in points))
         for x, y, sd in points:
             self.dot(x, y, color)
             if sd:

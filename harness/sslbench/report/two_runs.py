@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.record import RunRecord
-from sslbench.report.significance import compare_taggers, count_table
+from sslbench.report.significance import Paired, compare_taggers, count_table
 
 
 @dataclass(frozen=True)
-class RunComparison:
+class RunComparison(Paired):
     """A paired test of two taggers on the same test sentences (docs/statistics.md).
 
-    It says nothing about the methods: whether they differ is a question for several draws.
+    It says nothing about the methods: whether they differ is a question for several draws. The
+    difference is the first score minus the second.
 
     Attributes
     ----------
     runs: the two run ids.  metric: name of the compared metric.
     scores: the metric of the two runs, in [0, 1].
-    difference: first score minus second.  low, high: its 95 % interval.
-    p_value: p under the hypothesis of no difference.
     n_sentences: number of test sentences.
     warnings: further differences between the runs.
     """
@@ -29,10 +28,6 @@ class RunComparison:
     runs: tuple[str, str]
     metric: str
     scores: tuple[float, float]
-    difference: float
-    low: float
-    high: float
-    p_value: float
     n_sentences: int
     warnings: tuple[str, ...]
 
@@ -48,13 +43,10 @@ def compare_runs(a: RunRecord, b: RunRecord, *, metric: str | None = None) -> Ru
     name = metric or a.primary_metric
     paired = compare_taggers(ours, theirs, name)
     return RunComparison(
+        **asdict(paired),
         runs=(a.run_id, b.run_id),
         metric=name,
         scores=(_score(a, name), _score(b, name)),
-        difference=paired.difference,
-        low=paired.low,
-        high=paired.high,
-        p_value=paired.p_value,
         n_sentences=ours.rows.shape[1],
         warnings=tuple(_differences(a, b)),
     )

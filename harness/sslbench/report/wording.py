@@ -134,9 +134,9 @@ HEADINGS = (
     Heading("taggers: 95 % interval", "", lambda r, _: interval(r.taggers), numeric=False),
     Heading("taggers: p (Holm)", "taggers", lambda row, _: p_text(row.taggers_holm)),
     Heading("tuning", "", lambda row, _: tuning(row), numeric=False),
-    Heading("wall s", "", lambda row, _: _number(row.wall_s, 1)),
-    Heading("CPU s", "", lambda row, _: _number(row.cpu_s, 1)),
-    Heading("peak MB", "", lambda row, _: _number(row.peak_rss_mb, 0)),
+    Heading("wall s", "", lambda row, _: decimals(row.wall_s, 1)),
+    Heading("CPU s", "", lambda row, _: decimals(row.cpu_s, 1)),
+    Heading("peak MB", "", lambda row, _: decimals(row.peak_rss_mb, 0)),
     Heading("failed", "", lambda row, _: str(row.failed or "")),
     Heading("notes", "", lambda row, _: notes(row), numeric=False, wrapped=True),
 )
@@ -204,5 +204,5 @@ def p_text(value: float | None) -> str:
     return "" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-def _number(value: float | None, digits: int) -> str:
+def decimals(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"

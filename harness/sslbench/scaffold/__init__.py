@@ -59,10 +59,10 @@ def _check_name(kind: Kind, name: str) -> None:
             f"{name!r} cannot be the name of a plugin and of a Python module",
             hint="use small letters, digits and _, a letter first",
         )
-    known = registry()
-    if name in known.of_kind(f"{kind}s"):
+    plugins = registry()
+    if name in plugins.of_kind(f"{kind}s"):
         raise UserError(
-            f"{kind} {name!r} is already registered by {known.origins[f'{kind}s', name]}",
+            f"{kind} {name!r} is already registered by {plugins.origins[f'{kind}s', name]}",
             hint="give another name",
         )
 

@@ -64,9 +64,9 @@ class Sentence:
         """The spans; of labels that are no chunk tags, one for each token."""
         if self.spans is not None:
             return self.spans
-        known = self.confidence
+        p = self.confidence
         return [
-            Span(i, i + 1, label, None if known is None else known[i])
+            Span(i, i + 1, label, None if p is None else p[i])
             for i, label in enumerate(self.labels)
         ]
 

@@ -22,14 +22,14 @@ ODDS = 1.8
 class Familiarity:
     """Counts the unknown words of a text.
 
-    known: the words of the training.
+    vocabulary: the words of the training.
     expected: share of unknown words in more text of the same kind, estimated as the share of the
         training's tokens whose word occurs once (I. J. Good: The population frequencies of species
         and the estimation of population parameters. Biometrika 1953).
     """
 
     column: str
-    known: frozenset[str]
+    vocabulary: frozenset[str]
     expected: float
     tokens: int = 0
     unknown: int = 0
@@ -53,14 +53,16 @@ class Familiarity:
         once = int((counts == 1).sum())
         if not once:
             return None
-        return cls(column=column, known=frozenset(words.texts), expected=once / int(counts.sum()))
+        return cls(
+            column=column, vocabulary=frozenset(words.texts), expected=once / int(counts.sum())
+        )
 
     def add(self, corpus: Corpus) -> None:
         """Count the words of some text."""
         column = corpus.column(self.column)
         counts = np.bincount(column.codes, minlength=len(column.vocabulary))
         words = zip(column.vocabulary.strings, counts.tolist(), strict=True)
-        self.unknown += sum(n for word, n in words if n and word not in self.known)
+        self.unknown += sum(n for word, n in words if n and word not in self.vocabulary)
         self.tokens += corpus.n_tokens
 
     def warning(self) -> str | None:

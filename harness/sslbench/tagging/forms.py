@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from itertools import accumulate
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import msgspec
 
@@ -23,42 +23,49 @@ mark small, span small { font-size: .65em; margin-left: .35em; opacity: .75; }
 """
 
 
-class Form(Protocol):
+class Form:
     """Writes sentences; what it returns is UTF-8."""
 
     def head(self) -> bytes:
-        """Before the first sentence."""
+        """Return what stands before the first sentence."""
+        return b""
 
     def body(self, sentences: Iterable[Sentence]) -> bytes:
-        """Some sentences."""
+        """Return the text of some sentences."""
+        raise NotImplementedError
 
     def foot(self) -> bytes:
-        """After the last sentence."""
+        """Return what stands after the last sentence."""
+        return b""
 
 
-class Columns:
+def _token_lines(
+    sentences: Iterable[tuple[list[str], list[list[str]]]], item: Callable[[str], str] = str
+) -> bytes:
+    """A line for each token, with tabs between its items, and a blank line after each sentence.
+
+    sentences: first item of each token, and its other items.
+    """
+    lines: list[str] = []
+    for first, others in sentences:
+        rows = zip(first, others, strict=True)
+        lines += ["\t".join(map(item, [one, *more])) for one, more in rows]
+        lines.append("")
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+class Columns(Form):
     """One token per line: the token, then `columns_of` it; a blank line after each sentence."""
 
     def __init__(self, n_best: int = 0) -> None:
         self._n_best = n_best
 
-    def head(self) -> bytes:
-        return b""
-
     def body(self, sentences: Iterable[Sentence]) -> bytes:
-        lines: list[str] = []
-        for sentence in sentences:
-            rows = zip(sentence.tokens, columns_of(sentence, self._n_best), strict=True)
-            lines += ["\t".join((token, *values)) for token, values in rows]
-            lines.append("")
-        return "".join(f"{line}\n" for line in lines).encode()
-
-    def foot(self) -> bytes:
-        return b""
+        return _token_lines((s.tokens, columns_of(s, self._n_best)) for s in sentences)
 
 
 def columns_of(sentence: Sentence, n_best: int = 0) -> list[list[str]]:
-    """New columns of each token: label, its probability if known, labels of further sequences.
+    """New columns of each token: label, its probability if asked for, labels of further sequences.
 
     n_best: number of sequences; of a sentence that has fewer, the last one is repeated.
     """
@@ -70,17 +77,11 @@ def columns_of(sentence: Sentence, n_best: int = 0) -> list[list[str]]:
     return [list(values) for values in zip(*columns, strict=True)]
 
 
-class JsonLines:
+class JsonLines(Form):
     """One object per sentence and line; docs/tagging.md names its keys."""
-
-    def head(self) -> bytes:
-        return b""
 
     def body(self, sentences: Iterable[Sentence]) -> bytes:
         return b"".join(msgspec.json.encode(_plain(each)) + b"\n" for each in sentences)
-
-    def foot(self) -> bytes:
-        return b""
 
 
 def _plain(sentence: Sentence) -> dict[str, Any]:
@@ -101,7 +102,7 @@ def _plain_span(span: Span, tokens: list[str]) -> dict[str, Any]:
     return {**fields, "tokens": tokens[span.start : span.end]}
 
 
-class Page:
+class Page(Form):
     """One HTML file without scripts: spans in the color of their type, other labels as small text.
 
     The title of a span shows its type and confidence.
@@ -136,15 +137,13 @@ class Page:
 
     def _mark(self, span: Span, text: str) -> str:
         color = self._colors.setdefault(span.type, COLORS[len(self._colors) % len(COLORS)])
-        known = "" if span.confidence is None else f" {span.confidence:.2f}"
+        p = "" if span.confidence is None else f" {span.confidence:.2f}"
         kind = escape(span.type)
         small = f"<small>{kind}</small>" if kind else ""
-        return (
-            f"<mark style='background:{color}' title='{kind}{known}'>{escape(text)}{small}</mark>"
-        )
+        return f"<mark style='background:{color}' title='{kind}{p}'>{escape(text)}{small}</mark>"
 
 
-class Standoff:
+class Standoff(Form):
     """Spans as brat reads them: a file .ann beside the text, one sentence per line.
 
     Confidence is a note of the span. Offsets count characters.
@@ -157,14 +156,8 @@ class Standoff:
         self._offset = 0  # of the sentence, in characters
         self._spans = 0
 
-    def head(self) -> bytes:
-        return b""
-
     def body(self, sentences: Iterable[Sentence]) -> bytes:
         return "".join(line for each in sentences for line in self._sentence(each)).encode()
-
-    def foot(self) -> bytes:
-        return b""
 
     def _sentence(self, sentence: Sentence) -> list[str]:
         lines: list[str] = []
@@ -185,22 +178,11 @@ class Standoff:
         return lines
 
 
-class Items:
+class Items(Form):
     """A token per line as CRFsuite reads it: the label, then the attributes."""
 
-    def head(self) -> bytes:
-        return b""
-
     def body(self, sentences: Iterable[Sentence]) -> bytes:
-        lines: list[str] = []
-        for sentence in sentences:
-            rows = zip(sentence.labels, sentence.attributes or [], strict=True)
-            lines += ["\t".join(map(_item, (label, *found))) for label, found in rows]
-            lines.append("")
-        return "".join(f"{line}\n" for line in lines).encode()
-
-    def foot(self) -> bytes:
-        return b""
+        return _token_lines(((s.labels, s.attributes or []) for s in sentences), _item)
 
 
 def _item(text: str) -> str:

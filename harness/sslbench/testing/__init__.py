@@ -1,4 +1,4 @@
-"""Checks that a plugin keeps the rules of the harness: from a test, or by ``sslbench check``.
+"""Checks that a plugin follows the rules of the harness: from a test, or by ``sslbench check``.
 
 ``check_method("name")`` runs all checks of a registered method and raises `CheckFailure` with a
 line for each one that fails. In pytest, each check can be a separate test::

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from sslbench.plugins.registrations import (
     Registration,
 )
 
-from .results import CheckFailure, CheckSkipped
+from .results import CheckSkipped, require
 from .toys import toy_dataset, toy_featurizer
 
 _TARGET = "sslbench.testing:toy"
@@ -44,34 +44,14 @@ LABELED = 12
 """Labeled sentences of most checks; the other sentences of train are unlabeled."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Given(Registration):
+_Info = TypeVar("_Info", bound=Registration)
+
+
+def _given(kind: type[_Info], name: str, target: Any, **fields: Any) -> _Info:
     """A registration whose target is an object in memory."""
-
-    given: Any = None
-
-    def load(self) -> Any:
-        return self.given
-
-
-@dataclass(frozen=True, kw_only=True)
-class _GivenMethod(_Given, MethodInfo):
-    pass
-
-
-@dataclass(frozen=True, kw_only=True)
-class _GivenDataset(_Given, DatasetInfo):
-    pass
-
-
-@dataclass(frozen=True, kw_only=True)
-class _GivenFeaturizer(_Given, FeaturizerInfo):
-    pass
-
-
-@dataclass(frozen=True, kw_only=True)
-class _GivenModel(_Given, ModelInfo):
-    pass
+    in_memory = type(f"Given{kind.__name__}", (kind,), {"load": lambda self: target})
+    made: _Info = in_memory(name=name, summary="", reference="", target=_TARGET, **fields)
+    return made
 
 
 @dataclass(frozen=True)
@@ -167,30 +147,23 @@ class MethodCase:
 
     info: MethodInfo
     cls: type[Any]
-    known: Registry
+    plugins: Registry
     params: Mapping[str, Any] = field(default_factory=dict)
     datasets: Sequence[Dataset] = ()
-    _cache: dict[str, FittedCase] = field(default_factory=dict, repr=False)
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """That the method is for."""
-        return self.info.tasks
 
     @property
     def task(self) -> str:
-        """Of the generated datasets for most checks: tagging, or else the richest of `tasks`."""
-        return next(task for task in _PREFERRED if task in self.tasks)
+        """The task of most checks: tagging, or else the richest one that the method is for."""
+        return next(task for task in _PREFERRED if task in self.info.tasks)
 
     def toy(self, **options: Any) -> Dataset:
         """The generated dataset of the method's task; see `toy_dataset`."""
         return toy_dataset(self.task, **options)
 
+    @cached_property
     def base(self) -> FittedCase:
         """The method trained on the plain toy: trained once, for all checks that look at it."""
-        if "base" not in self._cache:
-            self._cache["base"] = self.fit(self.toy())
-        return self._cache["base"]
+        return self.fit(self.toy())
 
     def fit(
         self,
@@ -227,18 +200,16 @@ class MethodCase:
 
     def _registry(self, dataset: Dataset) -> Registry:
         """All plugins, with the method, the dataset, the toy's featurizer and a CRF among them."""
-        about: dict[str, Any] = {"summary": "", "reference": "", "target": _TARGET}
-        data = _GivenDataset(
-            name=dataset.name, given=lambda home: dataset, licence="", task=dataset.task,
-            metric=dataset.metric, featurizer="toy", protocol="", **about,
-        )  # fmt: skip
-        featurizer = _GivenFeaturizer(name="toy", given=toy_featurizer, **about)
+        about = {"task": dataset.task, "metric": dataset.metric, "licence": "", "protocol": ""}
+        data = _given(DatasetInfo, dataset.name, lambda home: dataset, featurizer="toy", **about)
+        featurizer = _given(FeaturizerInfo, "toy", toy_featurizer)
+        plugins = self.plugins
         return replace(
-            self.known,
-            methods={**self.known.methods, self.info.name: self.info},
-            datasets={**self.known.datasets, dataset.name: data},
-            featurizers={**self.known.featurizers, "toy": featurizer},
-            models={**self.known.models, "toy": _GivenModel(name="toy", given=ChainModel, **about)},
+            plugins,
+            methods={**plugins.methods, self.info.name: self.info},
+            datasets={**plugins.datasets, dataset.name: data},
+            featurizers={**plugins.featurizers, "toy": featurizer},
+            models={**plugins.models, "toy": _given(ModelInfo, "toy", ChainModel)},
         )
 
 
@@ -249,25 +220,25 @@ def method_case(
 
     UserError for an unknown name of a method or dataset.
     """
-    known = registry()
-    info = known.method(method) if isinstance(method, str) else _info_of(method, known)
-    loaded = [_dataset(each, known) for each in datasets]
-    return MethodCase(info, info.load(), known, dict(params or {}), loaded)
+    plugins = registry()
+    info = plugins.method(method) if isinstance(method, str) else _info_of(method, plugins)
+    loaded = [_dataset(each, plugins) for each in datasets]
+    return MethodCase(info, info.load(), plugins, dict(params or {}), loaded)
 
 
-def _info_of(cls: type[Any], known: Registry) -> MethodInfo:
+def _info_of(cls: type[Any], plugins: Registry) -> MethodInfo:
     target = f"{cls.__module__}:{cls.__qualname__}"
-    for info in known.methods.values():
+    for info in plugins.methods.values():
         if info.target == target:
             return info
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower().strip("_")
-    return _GivenMethod(name=name, given=cls, summary="", reference="", target=_TARGET)
+    return _given(MethodInfo, name, cls)
 
 
-def _dataset(dataset: str | Dataset, known: Registry) -> Dataset:
+def _dataset(dataset: str | Dataset, plugins: Registry) -> Dataset:
     if isinstance(dataset, Dataset):
         return dataset
-    return cast(Dataset, known.dataset(dataset).load()(DataHome(dataset=dataset)))
+    return cast(Dataset, plugins.dataset(dataset).load()(DataHome(dataset=dataset)))
 
 
 def external_text(dataset: Dataset) -> Corpus:
@@ -294,12 +265,10 @@ def raw_prediction(tagger: Any, corpus: Corpus) -> Any:
 def require_same(actual: Mapping[str, Any], expected: Mapping[str, Any], when: str) -> None:
     """CheckFailure naming the first thing that differs; when: e.g. "with 2 threads"."""
     missing = set(expected) ^ set(actual)
-    if missing:
-        raise CheckFailure(f"{when}, {min(missing)} is there only once")
+    require(not missing, f"{when}, {min(missing, default=None)} is there only once")
     for name, value in expected.items():
         difference = _difference(actual[name], value)
-        if difference:
-            raise CheckFailure(f"{when}, {name}{difference}")
+        require(not difference, f"{when}, {name}{difference}")
 
 
 def _difference(a: Any, b: Any) -> str:

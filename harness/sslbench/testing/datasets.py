@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 import numpy as np
@@ -25,8 +26,17 @@ from sslbench.plugins.registrations import DatasetInfo, load_target
 
 from .guard import Watch, watched
 from .method_outputs import forbidden
-from .methods import checks_of
-from .results import SECONDS, Check, CheckFailure, CheckResult, CheckSkipped, run_checks, select
+from .results import (
+    Check,
+    CheckFailure,
+    CheckResult,
+    CheckSkipped,
+    Selection,
+    checks_in,
+    checks_of,
+    require,
+    run_checks,
+)
 
 HEAD = 200
 """Sentences of a split that the more costly checks look at."""
@@ -38,9 +48,8 @@ class DatasetCase:
 
     info: DatasetInfo
     home: DataHome
-    known: Registry
+    plugins: Registry
     options: Mapping[str, Any] = field(default_factory=dict)
-    _cache: dict[str, Dataset] = field(default_factory=dict, repr=False)
 
     def load(self, home: DataHome | None = None, **options: Any) -> Dataset:
         """Load anew. CheckSkipped when the data home has not the files."""
@@ -49,11 +58,10 @@ class DatasetCase:
         loaded: Dataset = self.info.load()(home or self.home, **{**self.options, **options})
         return loaded
 
+    @cached_property
     def loaded(self) -> Dataset:
         """The dataset, loaded once for all checks that look at it."""
-        if "base" not in self._cache:
-            self._cache["base"] = self.load()
-        return self._cache["base"]
+        return self.load()
 
     def _require_files(self) -> None:
         missing = [file.path for file in self.info.files if not self.home.locate(file).is_file()]
@@ -63,80 +71,83 @@ class DatasetCase:
         if self.info.own and self.home.root == DataHome().root and not self.options:
             raise CheckSkipped(f"needs {self.info.own}")
 
-    def parts(self) -> Iterator[tuple[str, Corpus]]:
-        """(name, corpus) of the splits."""
-        yield from self.loaded().splits.items()
+    def require_same(self, again: Dataset, when: str) -> None:
+        """CheckFailure unless another load gave the same splits."""
+        splits = self.loaded.splits
+        require(splits.keys() == again.splits.keys(), f"{when}, it has other splits")
+        for name, corpus in splits.items():
+            same = corpus_hash(corpus) == corpus_hash(again.splits[name])
+            require(same, f"{when}, the split {name!r} differs")
 
 
 def check_registration(case: DatasetCase) -> None:
     """The registration has a summary, a reference, a licence, a protocol and a known featurizer."""
     require_texts(case.info, ("summary", "reference", "licence", "protocol"))
     for file in case.info.files:
-        if not file.licence.strip():
-            raise CheckFailure(f"the file {file.path} has no licence")
+        require(file.licence.strip(), f"the file {file.path} has no licence")
     try:
-        case.known.featurizer(case.info.featurizer)
+        case.plugins.featurizer(case.info.featurizer)
     except UserError as error:
         raise CheckFailure(f"default featurizer: {error}") from error
 
 
 def check_load(case: DatasetCase) -> None:
     """`load` gives a Dataset with the name, the task and the metric of the registration."""
-    dataset: object = case.loaded()
-    if not isinstance(dataset, Dataset):
-        raise CheckFailure(f"load() gives {type(dataset).__name__} and not a Dataset")
+    dataset = case.loaded
+    require(
+        isinstance(dataset, Dataset), f"load() gives {type(dataset).__name__} and not a Dataset"
+    )
     for name in ("name", "task", "metric"):
         value, expected = getattr(dataset, name), getattr(case.info, name)
-        if value != expected:
-            raise CheckFailure(f"{name} is {value!r}, but the registration says {expected!r}")
+        require(value == expected, f"{name} is {value!r}, but the registration says {expected!r}")
     json.dumps(jsonable(dataset.metadata))
 
 
 def check_splits(case: DatasetCase) -> None:
     """There are train and test; no split and no sentence is empty."""
-    splits = case.loaded().splits
+    splits = case.loaded.splits
     for name in ("train", "test"):
-        if name not in splits:
-            raise CheckFailure(f"there is no split {name!r}; there are {', '.join(splits)}")
-    for name, corpus in case.parts():
-        if not corpus.n_tokens:
-            raise CheckFailure(f"the split {name!r} is empty")
+        require(name in splits, f"there is no split {name!r}; there are {', '.join(splits)}")
+    for name, corpus in case.loaded.splits.items():
+        require(corpus.n_tokens, f"the split {name!r} is empty")
         empty = int((corpus.lengths == 0).sum())
-        if empty:
-            raise CheckFailure(f"{empty} sentences of {name!r} have no token")
+        require(not empty, f"{empty} sentences of {name!r} have no token")
 
 
 def check_columns(case: DatasetCase) -> None:
     """Every split has a label column, the same columns, and shares their vocabularies."""
-    train = case.loaded().splits["train"]
-    for name, corpus in case.parts():
-        if "label" not in corpus.columns:
-            raise CheckFailure(f"the split {name!r} has no column 'label'")
-        if corpus.columns.keys() != train.columns.keys():
-            raise CheckFailure(f"the columns of {name!r} are not those of 'train'")
+    train = case.loaded.splits["train"]
+    for name, corpus in case.loaded.splits.items():
+        require("label" in corpus.columns, f"the split {name!r} has no column 'label'")
+        require(
+            corpus.columns.keys() == train.columns.keys(),
+            f"the columns of {name!r} are not those of 'train'",
+        )
         for key, column in corpus.columns.items():
-            if column.vocabulary is not train.columns[key].vocabulary:
-                raise CheckFailure(f"the column {key!r} of {name!r} has a separate vocabulary")
+            require(
+                column.vocabulary is train.columns[key].vocabulary,
+                f"the column {key!r} of {name!r} has a separate vocabulary",
+            )
             _require_in_range(f"the column {key!r} of {name!r}", column.codes, column.vocabulary)
 
 
 def check_labels(case: DatasetCase) -> None:
     """Every label fits the encoding of the task."""
-    dataset = case.loaded()
-    if (dataset.encoding is None) != (dataset.task == "tagging"):
-        raise CheckFailure(f"task {dataset.task!r} with encoding {dataset.encoding!r}")
-    for name, corpus in case.parts():
+    dataset = case.loaded
+    fits = (dataset.encoding is None) == (dataset.task == "tagging")
+    require(fits, f"task {dataset.task!r} with encoding {dataset.encoding!r}")
+    for name, corpus in case.loaded.splits.items():
         column = corpus.column("label")
         for code in np.unique(column.codes).tolist():
             label = column.vocabulary.strings[code]
-            if not label or (dataset.encoding and not tag_fits(label, _scheme(dataset))):
-                raise CheckFailure(f"label {label!r} of {name!r} does not fit {dataset.encoding}")
+            fits = label and (not dataset.encoding or tag_fits(label, _scheme(dataset)))
+            require(fits, f"label {label!r} of {name!r} does not fit {dataset.encoding}")
 
 
 def check_metric(case: DatasetCase) -> None:
     """The gold labels have the score 1 in the primary metric."""
-    dataset = case.loaded()
-    for name, corpus in case.parts():
+    dataset = case.loaded
+    for name, corpus in case.loaded.splits.items():
         if name == "train":
             continue
         gold = corpus.column("label")
@@ -145,36 +156,23 @@ def check_metric(case: DatasetCase) -> None:
             *(dataset.task, dataset.encoding, corpus, tagger, gold.codes),
             alternatives=dataset.alternatives.get(name),
         )
-        if scores.metrics.get(dataset.metric) != 1.0:
-            value = scores.metrics.get(dataset.metric)
-            raise CheckFailure(f"the gold labels of {name!r} have {dataset.metric} {value}")
+        value = scores.metrics.get(dataset.metric)
+        require(value == 1.0, f"the gold labels of {name!r} have {dataset.metric} {value}")
 
 
 def check_same_again(case: DatasetCase) -> None:
     """The same options give the same text and labels again."""
-    first, again = case.loaded(), case.load()
-    if first.splits.keys() != again.splits.keys():
-        raise CheckFailure("loaded again, it has other splits")
-    for name, corpus in case.parts():
-        if corpus_hash(corpus) != corpus_hash(again.splits[name]):
-            raise CheckFailure(f"loaded again, the split {name!r} differs")
+    case.require_same(case.load(), "loaded again")
 
 
 def check_files(case: DatasetCase) -> None:
     """`load` reads its registered files, the files of its package and the cache, nothing else."""
-    case.loaded()  # modules are imported and caches filled before the watch begins
+    _ = case.loaded  # modules are imported and caches filled before the watch begins
     watch = Watch.of_module(case.info.target.partition(":")[0], case.home)
     watch.allow(case.home.cache, *map(case.home.locate, case.info.files))
     if case.info.own:
         raise CheckSkipped("its files are those of the user")
-    try:
-        with watched(watch):
-            case.load()
-    except PermissionError:
-        if not watch.refused:
-            raise
-    if watch.refused:
-        raise CheckFailure(f"load() {'; '.join(watch.refused)}")
+    _load_watched(case, watch)
 
 
 def check_offline(case: DatasetCase) -> None:
@@ -183,16 +181,22 @@ def check_offline(case: DatasetCase) -> None:
         home = DataHome(Path(folder, "home"), Path(folder, "cache"), offline=True)
         watch = Watch(allowed=["/"], denied=os.devnull)  # the check files is about files
         try:
-            with watched(watch):
-                case.load(home)
+            _load_watched(case, watch, home)
         except UserError as error:
-            if "\n" in str(error):
-                raise CheckFailure("the message about missing files has several lines") from error
-        except PermissionError:
-            if not watch.refused:
-                raise
-    if watch.refused:
-        raise CheckFailure(f"load() {'; '.join(watch.refused)}")
+            one_line = "\n" not in str(error)
+            require(one_line, "the message about missing files has several lines")
+
+
+def _load_watched(case: DatasetCase, watch: Watch, home: DataHome | None = None) -> None:
+    """Load the dataset; CheckFailure if it does what the watch refuses."""
+    try:
+        with watched(watch):
+            case.load(home)
+    except PermissionError:
+        if not watch.refused:
+            raise
+    finally:
+        require(not watch.refused, f"load() {'; '.join(watch.refused)}")
 
 
 def check_options(case: DatasetCase) -> None:
@@ -213,14 +217,12 @@ def check_options(case: DatasetCase) -> None:
     else:
         raise CheckFailure(f"{struct.__name__} accepts unknown options: forbid_unknown_fields=True")
     again = case.load(**{**msgspec.to_builtins(struct()), **case.options})
-    for name, corpus in case.parts():
-        if corpus_hash(corpus) != corpus_hash(again.splits[name]):
-            raise CheckFailure(f"with all options at their defaults, the split {name!r} differs")
+    case.require_same(again, "with all options at their defaults")
 
 
 def check_external_text(case: DatasetCase) -> None:
     """The unlabeled text has no labels, counts right, and is the same in each pass."""
-    dataset = case.loaded()
+    dataset = case.loaded
     if dataset.external is None:
         raise CheckSkipped("it has no external unlabeled text")
     try:
@@ -233,38 +235,36 @@ def check_external_text(case: DatasetCase) -> None:
     digests = []
     sentences = tokens = 0
     for shard in shards:
-        if "label" in shard.columns:
-            raise CheckFailure("the unlabeled text has a column 'label'")
+        require("label" not in shard.columns, "the unlabeled text has a column 'label'")
         for name, column in shard.columns.items():
             if name in train.columns and column.vocabulary is not train.columns[name].vocabulary:
                 raise CheckFailure(f"its column {name!r} does not share the vocabulary of train")
             _require_in_range(f"its column {name!r}", column.codes, column.vocabulary)
         sentences, tokens = sentences + shard.n_sentences, tokens + shard.n_tokens
         digests.append(corpus_hash(shard))
-    if (sentences, tokens) != (shards.n_sentences, shards.n_tokens):
-        raise CheckFailure(
-            f"it counts {shards.n_sentences} sentences and {shards.n_tokens} tokens,"
-            f" but has {sentences} and {tokens}"
-        )
-    if [corpus_hash(shard) for shard in shards] != digests:
-        raise CheckFailure("the second pass over the unlabeled text gives other shards")
+    require(
+        (sentences, tokens) == (shards.n_sentences, shards.n_tokens),
+        f"it counts {shards.n_sentences} sentences and {shards.n_tokens} tokens,"
+        f" but has {sentences} and {tokens}",
+    )
+    again = [corpus_hash(shard) for shard in shards]
+    require(again == digests, "the second pass over the unlabeled text gives other shards")
 
 
 def check_featurizer(case: DatasetCase) -> None:
     """The default featurizer finds its columns in every split and in the unlabeled text."""
-    info = case.known.featurizer(case.info.featurizer)
-    missing = [name for name in info.columns if name not in case.loaded().splits["train"].columns]
-    if missing:
-        raise CheckFailure(f"the featurizer {info.name} needs the column {missing[0]!r}")
-    train = case.loaded().splits["train"]
+    info = case.plugins.featurizer(case.info.featurizer)
+    train = case.loaded.splits["train"]
+    for name in info.columns:
+        require(name in train.columns, f"the featurizer {info.name} needs the column {name!r}")
     index = info.load()().index(train.between(0, min(HEAD, train.n_sentences)))
-    for _, corpus in case.parts():
+    for corpus in case.loaded.splits.values():
         index.encode(corpus.drop("label").between(0, min(HEAD, corpus.n_sentences)))
 
 
 def check_codec(case: DatasetCase) -> None:
     """The label codec decodes what it encodes, and obeys its transition mask."""
-    dataset = case.loaded()
+    dataset = case.loaded
     if dataset.codec is None:
         raise CheckSkipped("it has no label codec")
     train = dataset.splits["train"]
@@ -273,44 +273,32 @@ def check_codec(case: DatasetCase) -> None:
     codec = dataset.codec(used)
     number = {label: code for code, label in enumerate(codec.labels)}
     encoded = codec.encode(train).column("label").strings()
-    if not number.keys() >= set(encoded):
-        raise CheckFailure("encode() gives labels that are not among the codec's labels")
+    require(
+        number.keys() >= set(encoded), "encode() gives labels that are not among the codec's labels"
+    )
     codes = np.array([number[label] for label in encoded], np.int32)
-    if [codec.tags[code] for code in codes.tolist()] != column.strings():
-        raise CheckFailure("tags that are encoded and decoded are not the same")
+    require(
+        [codec.tags[code] for code in codes.tolist()] == column.strings(),
+        "tags that are encoded and decoded are not the same",
+    )
     bad = forbidden(codes, train, codec.transition_mask)
-    if bad:
-        raise CheckFailure(f"{bad} transitions in train are forbidden by the codec's mask")
+    require(not bad, f"{bad} transitions in train are forbidden by the codec's mask")
 
 
 def check_label_constraint(case: DatasetCase) -> None:
     """The label of the constraint occurs in train, and tokens of train are subject to it."""
-    dataset = case.loaded()
+    dataset = case.loaded
     if dataset.label_constraint is None:
         raise CheckSkipped("it has no label constraint")
     train = dataset.splits["train"]
-    if dataset.label_constraint.label not in train.column("label").strings():
-        raise CheckFailure(f"its label {dataset.label_constraint.label!r} does not occur in train")
-    if not dataset.label_constraint.applies(train).any():
-        raise CheckFailure("it applies to no token of train")
+    require(
+        dataset.label_constraint.label in train.column("label").strings(),
+        f"its label {dataset.label_constraint.label!r} does not occur in train",
+    )
+    require(dataset.label_constraint.applies(train).any(), "it applies to no token of train")
 
 
-DATASET_CHECKS: tuple[Callable[[DatasetCase], None], ...] = (
-    check_registration,
-    check_load,
-    check_splits,
-    check_columns,
-    check_labels,
-    check_metric,
-    check_same_again,
-    check_files,
-    check_offline,
-    check_options,
-    check_external_text,
-    check_featurizer,
-    check_codec,
-    check_label_constraint,
-)
+DATASET_CHECKS = checks_in(vars())
 
 
 def dataset_checks(
@@ -318,27 +306,22 @@ def dataset_checks(
     *,
     data: str | Path | None = None,
     options: Mapping[str, Any] | None = None,
-    only: Iterable[str] = (),
-    skip: Iterable[str] = (),
-    seconds: float = SECONDS,
+    **selection: Unpack[Selection],
 ) -> list[Check]:
-    """The checks of a dataset, to run one by one. Nothing is downloaded.
+    """Return the checks of a dataset, to run one by one. Nothing is downloaded.
 
-    Parameters
-    ----------
     dataset: its registered name, or a registration.
     data: folder of its files, instead of the data home.
     options: arguments of ``load`` in place of its defaults.
-    only, skip: names of checks.
-    seconds: time limit of each check.
+    selection: see `Selection`.
 
     UserError for an unknown name.
     """
-    known = registry()
-    info = known.dataset(dataset) if isinstance(dataset, str) else dataset
+    plugins = registry()
+    info = plugins.dataset(dataset) if isinstance(dataset, str) else dataset
     home = DataHome(data, offline=True, dataset=info.name)
-    case = DatasetCase(info, home, known, dict(options or {}))
-    return select(checks_of(DATASET_CHECKS, case, seconds), only, skip)
+    case = DatasetCase(info, home, plugins, dict(options or {}))
+    return checks_of(DATASET_CHECKS, case, **selection)
 
 
 def check_dataset(dataset: str | DatasetInfo, **options: Any) -> list[CheckResult]:
@@ -346,16 +329,15 @@ def check_dataset(dataset: str | DatasetInfo, **options: Any) -> list[CheckResul
 
     CheckFailure, with a line per failed check, if a check fails.
     """
-    what = dataset if isinstance(dataset, str) else dataset.name
-    return run_checks(dataset_checks(dataset, **options), what)
+    return run_checks(dataset_checks(dataset, **options), dataset)
 
 
 def require_texts(info: Any, names: Iterable[str]) -> None:
     """CheckFailure unless these fields of a registration hold text of one line."""
     for name in names:
         text = getattr(info, name)
-        if not text.strip() or "\n" in text:
-            raise CheckFailure(f"{name} of the registration must be one line of text")
+        one_line = text.strip() and "\n" not in text
+        require(one_line, f"{name} of the registration must be one line of text")
     info.load()
 
 
@@ -371,9 +353,9 @@ class _Gold:
 
 
 def _scheme(dataset: Dataset) -> Scheme:
-    return dataset.encoding  # type: ignore[return-value]  # the harness keeps it as text
+    return dataset.encoding  # type: ignore[return-value]  # it is text in a Dataset
 
 
 def _require_in_range(what: str, codes: I32, vocabulary: Any) -> None:
-    if codes.size and not 0 <= codes.min() <= codes.max() < len(vocabulary):
-        raise CheckFailure(f"{what} has codes outside its vocabulary")
+    inside = not codes.size or 0 <= codes.min() <= codes.max() < len(vocabulary)
+    require(inside, f"{what} has codes outside its vocabulary")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -20,8 +21,17 @@ from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import TASKS, FeaturizerInfo
 
 from .datasets import require_texts
-from .methods import checks_of
-from .results import SECONDS, Check, CheckFailure, CheckResult, CheckSkipped, run_checks, select
+from .results import (
+    Check,
+    CheckFailure,
+    CheckResult,
+    CheckSkipped,
+    Selection,
+    checks_in,
+    checks_of,
+    require,
+    run_checks,
+)
 from .toys import toy_dataset
 
 SENTENCES = 60
@@ -33,9 +43,8 @@ class FeaturizerCase:
     """A featurizer under test. given: text to check it on, instead of generated text."""
 
     info: FeaturizerInfo
-    known: Registry
+    plugins: Registry
     given: Corpus | None = None
-    _cache: dict[str, Corpus] = field(default_factory=dict, repr=False)
 
     def make(self) -> TemplateFeaturizer:
         """The featurizer, made anew."""
@@ -48,12 +57,11 @@ class FeaturizerCase:
         Generated, unless the featurizer refuses that: then of a dataset that is there. CheckSkipped
         when none is.
         """
-        if "text" not in self._cache:
-            self._cache["text"] = self._find_text()
-        text = self._cache["text"]
+        text = self._text
         return text.select(np.arange(text.n_sentences))
 
-    def _find_text(self) -> Corpus:
+    @cached_property
+    def _text(self) -> Corpus:
         if self.given is not None:
             return self.only_declared(self.given)
         generated = _generated(self.info.columns)
@@ -69,7 +77,7 @@ class FeaturizerCase:
 
     def _dataset_text(self) -> Corpus | None:
         """Text of a dataset whose default featurizer this is, if its files are there."""
-        for name, info in self.known.datasets.items():
+        for name, info in self.plugins.datasets.items():
             if info.featurizer == self.info.name:
                 with suppress(UserError):
                     dataset = info.load()(DataHome(offline=True, dataset=name))
@@ -89,23 +97,25 @@ class FeaturizerCase:
 def check_registration(case: FeaturizerCase) -> None:
     """The registration has a summary, a reference and columns."""
     require_texts(case.info, ("summary", "reference"))
-    if not case.info.columns:
-        raise CheckFailure("it declares no column")
+    require(case.info.columns, "it declares no column")
 
 
 def check_load(case: FeaturizerCase) -> None:
     """Its target, called without arguments, gives a TemplateFeaturizer, the same one each time."""
     first, again = case.make(), case.make()
-    if not isinstance(first, TemplateFeaturizer):
-        raise CheckFailure(f"it gives {type(first).__name__} and not a TemplateFeaturizer")
-    if first.templates != again.templates:
-        raise CheckFailure("called again, it gives other templates")
+    require(
+        isinstance(first, TemplateFeaturizer),
+        f"it gives {type(first).__name__} and not a TemplateFeaturizer",
+    )
+    require(first.templates == again.templates, "called again, it gives other templates")
 
 
 def check_columns(case: FeaturizerCase) -> None:
     """It needs no column but those that it declares; the labels are not among them."""
-    if "label" in case.info.columns:
-        raise CheckFailure("it declares the column 'label', which text to be tagged does not have")
+    require(
+        "label" not in case.info.columns,
+        "it declares the column 'label', which text to be tagged does not have",
+    )
     generated = _generated(case.info.columns) if case.given is None else case.text()
     try:
         case.make().index(generated).encode(generated)
@@ -129,8 +139,8 @@ def check_arity(case: FeaturizerCase) -> None:
     """The numbers of node slots, edge slots and dense columns are the same for all text."""
     index, text = case.index(), case.text()
     shapes = {_shape(index, corpus) for corpus in _pieces(text)}
-    if len(shapes) > 1:
-        raise CheckFailure(f"(node, edge, dense) slots differ between texts: {sorted(shapes)}")
+    same = len(shapes) == 1
+    require(same, f"(node, edge, dense) slots differ between texts: {sorted(shapes)}")
 
 
 def check_sentence_order(case: FeaturizerCase) -> None:
@@ -174,8 +184,8 @@ def check_unseen_words(case: FeaturizerCase) -> None:
         ("node", attributes.node, index.n_node),
         ("edge", attributes.edge, index.n_edge),
     ):
-        if ids.size and not -1 <= ids.min() <= ids.max() < n:
-            raise CheckFailure(f"{name} attributes are numbered outside -1 .. {n - 1}")
+        inside = not ids.size or -1 <= ids.min() <= ids.max() < n
+        require(inside, f"{name} attributes are numbered outside -1 .. {n - 1}")
 
 
 def check_dense(case: FeaturizerCase) -> None:
@@ -183,11 +193,10 @@ def check_dense(case: FeaturizerCase) -> None:
     dense = case.index().encode(case.text()).dense
     if dense is None:
         raise CheckSkipped("it has no dense columns")
-    if dense.dtype != np.float64 or dense.shape[0] != case.text().n_tokens:
-        raise CheckFailure(f"dense columns are {dense.dtype} {list(dense.shape)}")
+    right = dense.dtype == np.float64 and dense.shape[0] == case.text().n_tokens
+    require(right, f"dense columns are {dense.dtype} {list(dense.shape)}")
     bad = int((~np.isfinite(dense)).sum())
-    if bad:
-        raise CheckFailure(f"{bad} of {dense.size} dense values are not finite")
+    require(not bad, f"{bad} of {dense.size} dense values are not finite")
 
 
 def check_inputs_unchanged(case: FeaturizerCase) -> None:
@@ -195,8 +204,7 @@ def check_inputs_unchanged(case: FeaturizerCase) -> None:
     text = case.text()
     before = corpus_hash(text)
     case.make().index(text).encode(text)
-    if corpus_hash(text) != before:
-        raise CheckFailure("the corpus that it is given is changed")
+    require(corpus_hash(text) == before, "the corpus that it is given is changed")
 
 
 def check_same_again(case: FeaturizerCase) -> None:
@@ -205,48 +213,29 @@ def check_same_again(case: FeaturizerCase) -> None:
     _require_same(_rows(case.index(), text), _rows(case.index(), text), "again")
 
 
-FEATURIZER_CHECKS: tuple[Callable[[FeaturizerCase], None], ...] = (
-    check_registration,
-    check_load,
-    check_columns,
-    check_labels,
-    check_arity,
-    check_dense,
-    check_sentence_order,
-    check_other_sentences,
-    check_vocabulary_order,
-    check_unseen_words,
-    check_inputs_unchanged,
-    check_same_again,
-)
+FEATURIZER_CHECKS = checks_in(vars())
 
 
 def featurizer_checks(
     featurizer: str | FeaturizerInfo,
     *,
     corpus: Corpus | str | None = None,
-    only: Iterable[str] = (),
-    skip: Iterable[str] = (),
-    seconds: float = SECONDS,
+    **selection: Unpack[Selection],
 ) -> list[Check]:
-    """The checks of a featurizer, to run one by one.
+    """Return the checks of a featurizer, to run one by one.
 
-    Parameters
-    ----------
     featurizer: its registered name, or a registration.
     corpus: text with its columns, or the name of a registered dataset; by default generated text.
-    only, skip: names of checks.
-    seconds: time limit of each check.
+    selection: see `Selection`.
 
     UserError for an unknown name.
     """
-    known = registry()
-    info = known.featurizer(featurizer) if isinstance(featurizer, str) else featurizer
+    plugins = registry()
+    info = plugins.featurizer(featurizer) if isinstance(featurizer, str) else featurizer
     if isinstance(corpus, str):
-        dataset: Dataset = known.dataset(corpus).load()(DataHome(dataset=corpus))
+        dataset: Dataset = plugins.dataset(corpus).load()(DataHome(dataset=corpus))
         corpus = dataset.splits["train"]
-    case = FeaturizerCase(info, known, corpus)
-    return select(checks_of(FEATURIZER_CHECKS, case, seconds), only, skip)
+    return checks_of(FEATURIZER_CHECKS, FeaturizerCase(info, plugins, corpus), **selection)
 
 
 def check_featurizer(featurizer: str | FeaturizerInfo, **options: Any) -> list[CheckResult]:
@@ -254,8 +243,7 @@ def check_featurizer(featurizer: str | FeaturizerInfo, **options: Any) -> list[C
 
     CheckFailure, with a line per failed check, if a check fails.
     """
-    what = featurizer if isinstance(featurizer, str) else featurizer.name
-    return run_checks(featurizer_checks(featurizer, **options), what)
+    return run_checks(featurizer_checks(featurizer, **options), featurizer)
 
 
 def _generated(columns: Sequence[str]) -> Corpus:
@@ -291,8 +279,8 @@ def _by_sentence(rows: list[tuple[object, ...]], corpus: Corpus) -> list[list[tu
 
 
 def _require_same(rows: list[Any], expected: list[Any], when: str) -> None:
-    if len(rows) != len(expected):
-        raise CheckFailure(f"{when}, {len(rows)} tokens have attributes and not {len(expected)}")
+    same_length = len(rows) == len(expected)
+    require(same_length, f"{when}, {len(rows)} tokens have attributes and not {len(expected)}")
     for number, (a, b) in enumerate(zip(rows, expected, strict=True)):
         if a != b:
             pair = next((pair for pair in zip(a, b, strict=False) if pair[0] != pair[1]), None)

@@ -7,42 +7,74 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import inspect
 
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.planning.description import make_params, presets_of
-from sslbench.experiment.planning.space import search_space
 
 from .cases import LABELED, FittedCase, MethodCase, external_text
 from .method_outputs import require_codes, unseen
-from .results import CheckFailure
+from .results import CheckFailure, CheckFunction, require
 
 
-def check_parameters(case: MethodCase) -> None:
-    """`Params` is a msgspec.Struct with a default for each field; what is tuned is a field.
+def check_one_label(case: MethodCase) -> None:
+    """The labeled sentences may all have one and the same label."""
+    dataset = case.toy()
+    label = dataset.splits["train"].column("label").vocabulary.strings[0]
+    train = _relabeled(dataset.splits["train"], label)
+    fitted = case.fit(replace(dataset, splits={**dataset.splits, "train": train}))
+    predicted = set(fitted.predicted(dataset.splits["test"]))
+    require(
+        predicted == {label},
+        f"trained on the label {label!r} alone, it predicts {sorted(predicted)}",
+    )
 
-    Each of its presets is legal.
-    """
-    params = getattr(case.cls, "Params", None)
-    if not (isinstance(params, type) and issubclass(params, msgspec.Struct)):
-        raise CheckFailure(f"{case.cls.__name__}.Params is not a msgspec.Struct")
-    params()
-    for axis in search_space(params):
-        if axis.param not in params.__struct_fields__:
-            raise CheckFailure(f"search: there is no parameter {axis.param!r}")
-        for value in axis.values or axis.limits or ():
-            make_params(case.cls, {axis.param: value})
-    for values in presets_of(params).values():
-        make_params(case.cls, values)
-    try:
-        make_params(case.cls, {"no_such_parameter": 1})
-    except UserError:
-        return
-    raise CheckFailure("an unknown parameter is accepted: declare forbid_unknown_fields=True")
+
+def check_one_token(case: MethodCase) -> None:
+    """All sentences may have one token only."""
+    dataset = case.toy(external=8)
+    splits = {name: _first_tokens(corpus) for name, corpus in dataset.splits.items()}
+    _train_and_predict(case, replace(dataset, splits=splits, external=None))
+
+
+def _case(name: str, rule: str, labeled: int | str = LABELED, **sizes: Any) -> CheckFunction:
+    """A check that trains on an unusual number of sentences. sizes: see `toy_dataset`."""
+
+    def check(case: MethodCase) -> None:
+        unlabeled = sizes.get("unlabeled")
+        toy = case.toy(**{key: n for key, n in sizes.items() if key != "unlabeled"})
+        _train_and_predict(case, toy, labeled=labeled, unlabeled=unlabeled)
+
+    check.__name__, check.__doc__ = f"check_{name}", rule
+    return check
+
+
+check_one_sentence = _case("one_sentence", "There may be one labeled sentence only.", labeled=1)
+check_no_unlabeled_text = _case("no_unlabeled_text", "There may be no unlabeled text.", unlabeled=0)
+check_all_labeled = _case("all_labeled", "All sentences of train may be labeled.", labeled="all")
+check_no_dev = _case("no_dev", "There may be no development sentences.", dev=0)
+
+
+def check_unseen_labels(case: MethodCase) -> None:
+    """Development sentences may have labels that no labeled sentence has (code -1)."""
+    dataset = case.toy()
+    dev = _relabeled(dataset.splits["dev"], "S-ZZ" if dataset.encoding == "BMES" else "B-ZZ")
+    _train_and_predict(case, replace(dataset, splits={**dataset.splits, "dev": dev}))
+
+
+def check_unseen_words(case: MethodCase) -> None:
+    """Words that occur in no sentence of the problem are tagged."""
+    require_codes(case.base, unseen(case))
+
+
+def check_shards(case: MethodCase) -> None:
+    """The unlabeled text may come in several shards."""
+    dataset = case.toy(external=30)
+    text = external_text(dataset)
+    few = CorpusShards(text, text.n_tokens // 3)
+    _train_and_predict(case, replace(dataset, external=lambda: few), labeled="all")
 
 
 def check_parameter_bounds(case: MethodCase) -> None:
@@ -57,64 +89,6 @@ def check_parameter_bounds(case: MethodCase) -> None:
             text = " ".join(f"{type(error).__name__}: {error}".split())
             raise CheckFailure(f"{name}={value!r}: {text}") from error
         require_codes(fitted, dataset.splits["test"], f" ({name}={value!r})")
-
-
-def check_one_label(case: MethodCase) -> None:
-    """The labeled sentences may all have one and the same label."""
-    dataset = case.toy()
-    label = dataset.splits["train"].column("label").vocabulary.strings[0]
-    train = _relabeled(dataset.splits["train"], label)
-    fitted = case.fit(replace(dataset, splits={**dataset.splits, "train": train}))
-    predicted = set(fitted.predicted(dataset.splits["test"]))
-    if predicted != {label}:
-        raise CheckFailure(f"trained on the label {label!r} alone, it predicts {sorted(predicted)}")
-
-
-def check_one_token(case: MethodCase) -> None:
-    """All sentences may have one token only."""
-    dataset = case.toy(external=8)
-    splits = {name: _first_tokens(corpus) for name, corpus in dataset.splits.items()}
-    _train_and_predict(case, replace(dataset, splits=splits, external=None))
-
-
-def check_one_sentence(case: MethodCase) -> None:
-    """There may be one labeled sentence only."""
-    _train_and_predict(case, case.toy(), labeled=1)
-
-
-def check_no_unlabeled_text(case: MethodCase) -> None:
-    """There may be no unlabeled text."""
-    _train_and_predict(case, case.toy(), unlabeled=0)
-
-
-def check_all_labeled(case: MethodCase) -> None:
-    """All sentences of train may be labeled."""
-    _train_and_predict(case, case.toy(), labeled="all")
-
-
-def check_no_dev(case: MethodCase) -> None:
-    """There may be no development sentences."""
-    _train_and_predict(case, case.toy(dev=0))
-
-
-def check_unseen_labels(case: MethodCase) -> None:
-    """Development sentences may have labels that no labeled sentence has (code -1)."""
-    dataset = case.toy()
-    dev = _relabeled(dataset.splits["dev"], "S-ZZ" if dataset.encoding == "BMES" else "B-ZZ")
-    _train_and_predict(case, replace(dataset, splits={**dataset.splits, "dev": dev}))
-
-
-def check_unseen_words(case: MethodCase) -> None:
-    """Words that occur in no sentence of the problem are tagged."""
-    require_codes(case.base(), unseen(case))
-
-
-def check_shards(case: MethodCase) -> None:
-    """The unlabeled text may come in several shards."""
-    dataset = case.toy(external=30)
-    text = external_text(dataset)
-    few = CorpusShards(text, text.n_tokens // 3)
-    _train_and_predict(case, replace(dataset, external=lambda: few), labeled="all")
 
 
 def extreme_values(params: type[Any]) -> Iterator[tuple[str, Any]]:

@@ -22,7 +22,7 @@ from sslbench.experiment.planning.values import file_params
 
 from .cases import LABELED, MethodCase, external_text, require_same
 from .guard import Watch, no_datasets, watched
-from .results import CheckFailure, CheckSkipped
+from .results import CheckFailure, CheckSkipped, require
 from .toys import with_hidden_permuted
 
 #: share of the predicted labels that may change with the order of sentences: sums are rounded
@@ -80,7 +80,7 @@ def check_seed(case: MethodCase) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for when in ("with the same seed again", "with a filled cache"):
             changed_fit = case.fit(case.toy(), cache=Path(folder))
-            require_same(changed_fit.evidence, case.base().evidence, when)
+            require_same(changed_fit.evidence, case.base.evidence, when)
 
 
 def check_global_random_state(case: MethodCase) -> None:
@@ -101,11 +101,10 @@ def check_global_random_state(case: MethodCase) -> None:
             np.random.set_state(before[1])  # noqa: NPY002
 
     changed_fit = case.fit(case.toy(), inside=seeded)
-    require_same(changed_fit.evidence, case.base().evidence, "with other global random states")
+    require_same(changed_fit.evidence, case.base.evidence, "with other global random states")
     ((before, after),) = states
     for name, a, b in zip(("random", "numpy.random"), before, after, strict=True):
-        if a != b:
-            raise CheckFailure(f"fit() changes the global state of {name}; use run.rng")
+        require(a == b, f"fit() changes the global state of {name}; use run.rng")
 
 
 def check_sentence_order(case: MethodCase) -> None:
@@ -138,15 +137,13 @@ def check_inputs_unchanged(case: MethodCase) -> None:
     before: dict[str, str] = {}
     fitted = case.fit(case.toy(), before=lambda problem: before.update(_digests(problem)))
     after = _digests(fitted.problem)
-    for name in before:
-        if after.get(name) != before[name]:
-            raise CheckFailure(f"fit() changes {name}")
+    for name, digest in before.items():
+        require(after.get(name) == digest, f"fit() changes {name}")
     test = fitted.dataset.splits["test"].drop("label")
-    digest = _corpus_digests("test", test)
+    digests = _corpus_digests("test", test)
     fitted.tagger.predict(test)
     for name, value in _corpus_digests("test", test).items():
-        if digest[name] != value:
-            raise CheckFailure(f"predict() changes {name} of the corpus that it is given")
+        require(digests[name] == value, f"predict() changes {name} of the corpus that it is given")
 
 
 def _transductive(case: MethodCase) -> Dataset:
@@ -177,11 +174,11 @@ def _random_state() -> tuple[str, str]:
 
 def _require_nearly_same(actual: list[str], expected: list[str], what: str) -> None:
     changed = sum(a != b for a, b in zip(actual, expected, strict=True))
-    if changed > ROUNDING * len(expected):
-        raise CheckFailure(
-            f"with the unlabeled sentences in another order, {changed} of {len(expected)}"
-            f" predicted labels of {what} differ"
-        )
+    require(
+        changed <= ROUNDING * len(expected),
+        f"with the unlabeled sentences in another order, {changed} of {len(expected)}"
+        f" predicted labels of {what} differ",
+    )
 
 
 def _digests(problem: Problem) -> dict[str, str]:

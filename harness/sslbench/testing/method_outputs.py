@@ -1,4 +1,4 @@
-"""Checks of methods: what a tagger predicts, obeys and keeps."""
+"""Checks of methods: parameters, and what a tagger predicts, obeys and saves."""
 
 from __future__ import annotations
 
@@ -7,22 +7,49 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32, Bool
 from sslbench.experiment.inputs.problem import Tagger
+from sslbench.experiment.planning.description import make_params, presets_of
+from sslbench.experiment.planning.space import search_space
 from sslbench.experiment.records.record import jsonable
 
 from .cases import LABELED, FittedCase, MethodCase, predicted_labels, raw_prediction, without_codec
-from .results import CheckFailure, CheckSkipped
+from .results import CheckFailure, CheckSkipped, require
 from .toys import toy_constraint, toy_dataset
+
+
+def check_parameters(case: MethodCase) -> None:
+    """`Params` is a msgspec.Struct with a default for each field; what is tuned is a field.
+
+    Each of its presets is legal.
+    """
+    params: Any = getattr(case.cls, "Params", None)
+    is_struct = isinstance(params, type) and issubclass(params, msgspec.Struct)
+    require(is_struct, f"{case.cls.__name__}.Params is not a msgspec.Struct")
+    params()
+    for axis in search_space(params):
+        require(
+            axis.param in params.__struct_fields__, f"search: there is no parameter {axis.param!r}"
+        )
+        for value in axis.values or axis.limits or ():
+            make_params(case.cls, {axis.param: value})
+    for values in presets_of(params).values():
+        make_params(case.cls, values)
+    try:
+        make_params(case.cls, {"no_such_parameter": 1})
+    except UserError:
+        return
+    raise CheckFailure("an unknown parameter is accepted: declare forbid_unknown_fields=True")
 
 
 def check_tasks(case: MethodCase) -> None:
     """The method trains and predicts on every task that it is registered for."""
-    for task in case.tasks:
+    for task in case.info.tasks:
         fitted = case.fit(toy_dataset(task))
         require_codes(fitted, fitted.dataset.splits["test"], f" (task {task})")
     for dataset in case.datasets:
@@ -32,10 +59,10 @@ def check_tasks(case: MethodCase) -> None:
 
 def check_predictions(case: MethodCase) -> None:
     """`predict` gives one integer code into `labels` per token, also for an empty corpus."""
-    fitted = case.base()
+    fitted = case.base
     labels = fitted.own_tagger.labels
-    if len(set(labels)) != len(labels) or not all(isinstance(label, str) for label in labels):
-        raise CheckFailure(f"labels must be distinct strings, not {list(labels)!r}")
+    distinct = len(set(labels)) == len(labels) and all(isinstance(each, str) for each in labels)
+    require(distinct, f"labels must be distinct strings, not {list(labels)!r}")
     test = fitted.dataset.splits["test"]
     for corpus, what in ((test, ""), (test.select([]), " (corpus without sentences)")):
         require_codes(fitted, corpus, what)
@@ -43,7 +70,7 @@ def check_predictions(case: MethodCase) -> None:
 
 def check_finite(case: MethodCase) -> None:
     """Weights, marginals and saved arrays hold no not-a-number; marginals sum to one."""
-    fitted = case.base()
+    fitted = case.base
     tagger, test = fitted.own_tagger, fitted.dataset.splits["test"]
     weights = getattr(tagger, "weights", None)
     if isinstance(weights, np.ndarray) and not np.isfinite(weights).all():
@@ -57,11 +84,10 @@ def check_finite(case: MethodCase) -> None:
 
 def check_record(case: MethodCase) -> None:
     """`run.trace` can be written as JSON, and no value in it is not-a-number or infinite."""
-    trace = case.base().trained.run.trace
+    trace = case.base.trained.run.trace
     json.dumps(jsonable(trace))
     place = _not_finite(trace, "run.trace")
-    if place:
-        raise CheckFailure(f"{place} is not finite")
+    require(not place, f"{place} is not finite")
 
 
 def check_label_constraint(case: MethodCase) -> None:
@@ -80,11 +106,11 @@ def check_label_constraint(case: MethodCase) -> None:
             here = constraint.applies(corpus)
             predicted = np.array(predicted_labels(tagger, corpus), object)[here]
             wrong = int((predicted != constraint.label).sum())
-            if wrong:
-                raise CheckFailure(
-                    f"{wrong} of {len(predicted)} tokens of {name} that must be labeled"
-                    f" {constraint.label!r} are not{when}"
-                )
+            require(
+                not wrong,
+                f"{wrong} of {len(predicted)} tokens of {name} that must be labeled"
+                f" {constraint.label!r} are not{when}",
+            )
 
 
 def check_transition_mask(case: MethodCase) -> None:
@@ -92,7 +118,7 @@ def check_transition_mask(case: MethodCase) -> None:
 
     A tagger that labels each token separately declares ``decodes_sequences = False``.
     """
-    if "spans" not in case.tasks:
+    if "spans" not in case.info.tasks:
         raise CheckSkipped("the method is not for spans, where labels have a transition mask")
     fitted = case.fit(toy_dataset("spans", codec=True))
     tagger, mask = fitted.own_tagger, fitted.problem.transition_mask
@@ -103,13 +129,12 @@ def check_transition_mask(case: MethodCase) -> None:
     for when, either in _taggers(fitted):
         for name, corpus in fitted.texts():
             bad = forbidden(raw_prediction(without_codec(either), corpus), corpus, mask)
-            if bad:
-                raise CheckFailure(f"{bad} forbidden transitions are predicted in {name}{when}")
+            require(not bad, f"{bad} forbidden transitions are predicted in {name}{when}")
 
 
 def check_save_restore(case: MethodCase) -> None:
     """A saved tagger predicts the same labels after it is read back."""
-    fitted = case.base()
+    fitted = case.base
     texts = dict(fitted.texts()) | {"text of unseen words": unseen(case)}
     try:
         restored = fitted.restored()
@@ -118,10 +143,10 @@ def check_save_restore(case: MethodCase) -> None:
     for name, corpus in texts.items():
         expected, labels = fitted.predicted(corpus), predicted_labels(restored, corpus)
         changed = sum(a != b for a, b in zip(labels, expected, strict=True))
-        if changed:
-            raise CheckFailure(
-                f"after it was restored, {changed} of {len(expected)} labels of {name} differ"
-            )
+        require(
+            not changed,
+            f"after it was restored, {changed} of {len(expected)} labels of {name} differ",
+        )
 
 
 def _taggers(fitted: FittedCase) -> Iterator[tuple[str, Tagger]]:
@@ -138,10 +163,10 @@ def require_codes(fitted: FittedCase, corpus: Corpus, what: str = "") -> None:
     if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
         kind = codes.dtype if isinstance(codes, np.ndarray) else type(codes).__name__
         raise CheckFailure(f"predict() gives {kind} and not an array of integers{what}")
-    if codes.shape != (corpus.n_tokens,):
-        raise CheckFailure(
-            f"predict() gives the shape {list(codes.shape)} for {corpus.n_tokens} tokens{what}"
-        )
+    require(
+        codes.shape == (corpus.n_tokens,),
+        f"predict() gives the shape {list(codes.shape)} for {corpus.n_tokens} tokens{what}",
+    )
     if codes.size and not 0 <= codes.min() <= codes.max() < len(tagger.labels):
         raise CheckFailure(
             f"predict() gives codes {codes.min()} to {codes.max()} for"
@@ -168,11 +193,12 @@ def _require_distributions(marginals: Any, corpus: Corpus, tagger: Any) -> None:
     shape = (corpus.n_tokens, len(tagger.labels))
     if not isinstance(marginals, np.ndarray) or marginals.shape != shape:
         raise CheckFailure(f"marginals() must give an array of shape {list(shape)}")
-    if not np.isfinite(marginals).all():
-        raise CheckFailure(f"{_bad(marginals)} of {marginals.size} marginals are not finite")
+    require(
+        np.isfinite(marginals).all(),
+        f"{_bad(marginals)} of {marginals.size} marginals are not finite",
+    )
     error = float(np.abs(marginals.sum(axis=1) - 1.0).max(initial=0.0))
-    if error > 1e-6:
-        raise CheckFailure(f"marginals of a token sum to one only up to {error:.2g}")
+    require(error <= 1e-6, f"marginals of a token sum to one only up to {error:.2g}")
 
 
 def _bad(values: Any) -> int:

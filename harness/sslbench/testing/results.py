@@ -6,10 +6,11 @@ import signal
 import threading
 import time
 import unittest
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal, TypedDict, Unpack
 
 from sslbench.engine.errors import UserError
 from sslbench.plugins.hooks import suggestion
@@ -26,6 +27,20 @@ class CheckFailure(AssertionError):  # noqa: N818 (a test result, not a caller e
 
 class CheckSkipped(unittest.SkipTest):
     """The check does not apply to the plugin; the message says why. pytest reports it as a skip."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raise CheckFailure with the message unless the condition is true."""
+    if not condition:
+        raise CheckFailure(message)
+
+
+class Selection(TypedDict, total=False):
+    """Names of checks to run alone, or to leave out; limit of each check in seconds (120)."""
+
+    only: Iterable[str]
+    skip: Iterable[str]
+    seconds: float
 
 
 class _TimeIsUp(BaseException):
@@ -106,29 +121,43 @@ def describe_error(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split()) + place
 
 
-def select(checks: Sequence[Check], only: Iterable[str], skip: Iterable[str]) -> list[Check]:
-    """The checks that `only` names (all when it names none) without those that `skip` names.
+CheckFunction = Callable[[Any], None]
 
-    UserError with near names for a name that no check has.
+
+def checks_in(namespace: Mapping[str, Any]) -> tuple[CheckFunction, ...]:
+    """Return the functions ``check_NAME`` of a module, given its variables, in their order."""
+    return tuple(each for name, each in namespace.items() if name.startswith("check_"))
+
+
+def checks_of(
+    functions: Iterable[CheckFunction], case: object, **selection: Unpack[Selection]
+) -> list[Check]:
+    """Return a `Check` per function, whose name and meaning it has.
+
+    UserError with similar names for a name in `selection` that no check has.
     """
-    wanted, unwanted = set(only), set(skip)
-    names = [check.name for check in checks]
-    for name in sorted(wanted | unwanted):
-        if name not in names:
-            raise UserError(f"no check {name!r}", hint=suggestion(name, names))
+    only, skip = set(selection.get("only", ())), set(selection.get("skip", ()))
+    seconds = selection.get("seconds", SECONDS)
+    named = {function.__name__.removeprefix("check_"): function for function in functions}
+    for name in sorted(only | skip):
+        if name not in named:
+            raise UserError(f"no check {name!r}", hint=suggestion(name, list(named)))
     return [
-        check
-        for check in checks
-        if (not wanted or check.name in wanted) and check.name not in unwanted
+        Check(name, (each.__doc__ or "").partition("\n")[0], seconds, partial(each, case))
+        for name, each in named.items()
+        if (not only or name in only) and name not in skip
     ]
 
 
-def run_checks(checks: Iterable[Check], what: str) -> list[CheckResult]:
-    """Run all checks; CheckFailure, with a line per failed check, if a check fails."""
+def run_checks(checks: Iterable[Check], plugin: Any) -> list[CheckResult]:
+    """Run all checks of a plugin; CheckFailure, with a line per failed check, if a check fails.
+
+    plugin: a name, a registration, or a class.
+    """
+    name = plugin if isinstance(plugin, str) else getattr(plugin, "name", None) or plugin.__name__
     results = [check.result() for check in checks]
-    failed = [f"{what}: {result}" for result in results if result.status == "failed"]
-    if failed:
-        raise CheckFailure("\n".join(failed))
+    failed = [f"{name}: {result}" for result in results if result.status == "failed"]
+    require(not failed, "\n".join(failed))
     return results
 
 

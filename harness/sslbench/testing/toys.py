@@ -77,17 +77,7 @@ def toy_dataset(
     """
     if task not in _MAKERS:
         raise UserError(f"no generated text for task {task!r}", hint=", ".join(_MAKERS))
-    rng = np.random.default_rng([seed, *task.encode()])
-    words, labels = Vocabulary(), Vocabulary()
-
-    def corpus(n: int, unseen: float) -> Corpus:
-        text = [_sentence(task, rng, unseen) for _ in range(n)]
-        return corpus_of(text, words, labels)
-
-    splits = {"train": corpus(train, 0.0), "test": corpus(test, 0.1)}
-    if dev:
-        splits["dev"] = corpus(dev, 0.1)
-    raw = corpus(external, 0.1).drop("label")
+    splits, raw = _texts(task, train, dev, test, external, seed)
     return Dataset(
         name="toy",
         task=task,
@@ -98,6 +88,23 @@ def toy_dataset(
         codec=_previous_type if codec else None,
         label_constraint=toy_constraint(task) if constraint else None,
     )
+
+
+def _texts(
+    task: str, train: int, dev: int, test: int, external: int, seed: int
+) -> tuple[dict[str, Corpus], Corpus]:
+    """The splits of a toy, and its text from outside, which share their vocabularies."""
+    rng = np.random.default_rng([seed, *task.encode()])
+    words, labels = Vocabulary(), Vocabulary()
+
+    def corpus(n: int, unseen: float) -> Corpus:
+        text = [_sentence(task, rng, unseen) for _ in range(n)]
+        return corpus_of(text, words, labels)
+
+    splits = {"train": corpus(train, 0.0), "test": corpus(test, 0.1)}
+    if dev:
+        splits["dev"] = corpus(dev, 0.1)
+    return splits, corpus(external, 0.1).drop("label")
 
 
 def toy_constraint(task: str) -> LabelConstraint:

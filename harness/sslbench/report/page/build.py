@@ -30,7 +30,17 @@ from sslbench.report.overview import (
     pareto_svg,
 )
 from sslbench.report.rows import Row
-from sslbench.report.wording import HEADINGS, LEGEND, about, cells, head, heading, percent, power
+from sslbench.report.wording import (
+    HEADINGS,
+    LEGEND,
+    about,
+    cells,
+    decimals,
+    head,
+    heading,
+    percent,
+    power,
+)
 
 _GAP = {"kind": "gap", "score": "", "gain": "", "cost": "", "place": None, "texts": ()}
 QUESTIONS = ("words", "labels", "length")
@@ -81,7 +91,7 @@ def page(board: Board, sources: Sources) -> str:
         least_families=LEAST_FAMILIES,
         least_lines=LEAST_LINES,
         forecasts=forecasts,
-        forecast_svg=Markup(forecast_svg(forecasts)),
+        forecast_svg=[Markup(picture) for picture in forecast_svg(forecasts)],
         forecast_head=FORECASTS,
         forecast_text=FORECAST_TEXT,
         datasets=_datasets(board),
@@ -146,9 +156,10 @@ def _headline(
                 line["cells"].append(_cell(place, key))
                 if place is not None:
                     title = f"{line['name']} on {column.dataset}, {column.size} labeled"
-                    known = printed_of(place, printed)
                     parts = _parts(board, i, place)
-                    entries = details(column, place, sources.stale, parts, known)
+                    entries = details(
+                        column, place, sources.stale, parts, printed_of(place, printed)
+                    )
                     places[key] = [printable(title), entries]
     return heads, lines, places
 
@@ -173,10 +184,6 @@ def _base(board: Board, column: int) -> Row | None:
     return next((row for row in rows if row is not None), None)
 
 
-def _value(number: float | None, digits: int) -> str:
-    return "" if number is None else f"{number:.{digits}f}"
-
-
 def _cell(place: Place | None, key: str) -> dict[str, Any]:
     if place is None:
         return _GAP
@@ -188,9 +195,9 @@ def _cell(place: Place | None, key: str) -> dict[str, Any]:
     gain = None if row.paired is None else 100 * row.paired.difference
     return {
         "kind": " ".join(_kinds(row, place)),
-        "score": _value(row.mean or 0, 6),
-        "gain": _value(gain, 4),
-        "cost": _value(seconds, 2),
+        "score": decimals(row.mean or 0, 6),
+        "gain": decimals(gain, 4),
+        "cost": decimals(seconds, 2),
         "place": key,
         "texts": (percent(row.mean or 0), _ranks(row), _gain(row), _seconds(seconds)),
     }
@@ -236,9 +243,9 @@ def _mean_cell(name: str, view: Overview) -> dict[str, Any]:
     gain = "" if line.gain is None else f"{line.gain:+.2f}"
     return {
         "kind": "total",
-        "score": _value(line.rank, 4),
-        "gain": _value(line.gain, 4),
-        "cost": _value(line.cpu_s, 2),
+        "score": decimals(line.rank, 4),
+        "gain": decimals(line.gain, 4),
+        "cost": decimals(line.cpu_s, 2),
         "place": None,
         "texts": (f"{line.rank:.2f}", line.group, gain, _seconds(line.cpu_s)),
     }
@@ -271,20 +278,20 @@ def _curve(curve: Curve, board: Board) -> dict[str, Any]:
     """A picture beside its table: scores and, on the labeled axis, labels that a method saves."""
     sizes = sorted({size for points in curve.lines.values() for size, _, _ in points})
     base = next((curve.lines[name] for name in board.baselines if name in curve.lines), [])
-    known = [(size, mean) for size, mean, _ in base] if curve.axis is LABELED else []
+    base_curve = [(size, mean) for size, mean, _ in base] if curve.axis is LABELED else []
     lines = []
     for name, points in curve.lines.items():
         by_size = {size: mean for size, mean, _ in points}
         texts = []
         for size in sizes:
             text = f"{by_size[size]:.2f}" if size in by_size else ""
-            if text and len(known) > 1 and name not in board.baselines:
-                worth, mark = labels_worth(by_size[size], known)
+            if text and len(base_curve) > 1 and name not in board.baselines:
+                worth, mark = labels_worth(by_size[size], base_curve)
                 text += f" = {mark}{worth:.0f}"
             texts.append(text)
         lines.append((name, *texts))
     caption = f"{curve.metric} (%) by {curve.axis.name}."
-    if len(known) > 1:
+    if len(base_curve) > 1:
         caption += " After =: the labeled sentences that the baseline needs for the same score."
     svg = Markup(curve.svg(board.lines))
     title = f"{curve.metric} (%)"

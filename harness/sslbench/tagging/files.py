@@ -1,0 +1,182 @@
+"""Tag the text of a file in parts, and score it if it has labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import IO
+
+from sslbench.engine.corpus import Corpus, RawBytes, read_conll
+from sslbench.engine.corpus.annotate import append_columns, n_columns
+from sslbench.engine.corpus.sentence_parts import MAX_SENTENCE, Part, sentence_parts
+from sslbench.engine.corpus.tokens import corpus_of
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I32, I64
+from sslbench.experiment.metrics import ratios
+from sslbench.experiment.run.saved import SavedTagger
+from sslbench.tagging.annotated import Annotator, Sentence
+from sslbench.tagging.familiarity import Familiarity
+from sslbench.tagging.forms import Columns, Form, Items, JsonLines, Page, Standoff, columns_of
+from sslbench.tagging.raw import default_split, raw_parts
+
+
+@dataclass
+class FileTagger:
+    """Tags one text, whose size memory does not limit, and sums its scores.
+
+    Attributes
+    ----------
+    name: of the text, for messages.
+    form: "conll", "jsonl", "html", "brat" or "crfsuite".
+    raw: the text has a sentence per line, and no columns.  split: a key of
+        `sslbench.tagging.raw.SPLITS`; "" = by the task of the tagger.
+    columns: of the text; () = those of the training file, with or without label.
+    n_sentences: number of sentences so far.
+    """
+
+    annotator: Annotator
+    name: str
+    form: str = "conll"
+    raw: bool = False
+    split: str = ""
+    columns: tuple[str, ...] = ()
+    n_sentences: int = 0
+    _fields: tuple[str, ...] = ()
+    _sums: I64 | int = 0
+    _has_label: bool = False  # whether the tagger has any of the labels
+    _unscored: UserError | None = None
+    _familiarity: Familiarity | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._familiarity = Familiarity.of(self._tagger)
+
+    @property
+    def _tagger(self) -> SavedTagger:
+        return self.annotator.tagger
+
+    def write_to(
+        self, target: IO[bytes], blocks: Iterator[bytes], text: IO[bytes] | None = None
+    ) -> None:
+        """Tag the text of the blocks and write it; UserError for text that cannot be read.
+
+        text: takes the text itself, for the form "brat".
+        """
+        if self.form == "conll" and not self.raw:
+            self._extend(target, blocks)
+        else:
+            form = self._form(text)
+            head = form.head()  # written once there is a sentence
+            for corpus in self._raw(blocks) if self.raw else self._parts(blocks):
+                target.write(head + form.body(self._tag(corpus)))
+                head = b""
+            target.write(head + form.foot() if self.n_sentences else b"")
+        if not self.n_sentences:
+            raise UserError("no token in the file: it is empty", file=self.name)
+
+    def _form(self, text: IO[bytes] | None) -> Form:
+        match self.form:
+            case "jsonl":
+                return JsonLines()
+            case "html":
+                return Page(self.name)
+            case "crfsuite":
+                return Items()
+        return Columns(self.annotator.n_best) if text is None else Standoff(text)
+
+    def _extend(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
+        """Write the file itself with more columns."""
+        blank = b""  # written once there is a sentence
+        for part in sentence_parts(blocks, self.name):
+            values = self._values(self._corpus(part)) if n_columns(part.text) else []
+            blank += append_columns(part.text, values)
+            if self.n_sentences:
+                target.write(blank)
+                blank = b""
+            elif len(blank) > MAX_SENTENCE:
+                message = f"no token in the first {MAX_SENTENCE:,} bytes"
+                raise UserError(message, file=self.name)
+
+    def _values(self, corpus: Corpus) -> list[list[str]]:
+        """The new columns of each token."""
+        n_best = self.annotator.n_best
+        if not n_best and not self.annotator.marginals:  # without an object for each sentence
+            return [[text] for text in self._tagger.texts(corpus, self._codes(corpus))]
+        return list(chain.from_iterable(columns_of(s, n_best) for s in self._tag(corpus)))
+
+    def _parts(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
+        parts = sentence_parts(blocks, self.name)
+        return (self._corpus(part) for part in parts if n_columns(part.text))
+
+    def _corpus(self, part: Part) -> Corpus:
+        self.columns = self.columns or self._columns_of(part.text)
+        try:
+            return read_conll(RawBytes(self.name, part.text), self.columns)
+        except UserError as error:
+            if error.line is not None:
+                error.line += part.lines_before
+            raise
+
+    def _columns_of(self, text: bytes) -> tuple[str, ...]:
+        """The columns of the training file, with or without label."""
+        if self._tagger.corpus is None:
+            message = "the model does not say which columns it reads"
+            raise UserError(message, hint="give --columns, e.g. word,pos")
+        trained = self._tagger.corpus.columns
+        without_label = tuple(name for name in trained if name != "label")
+        width = n_columns(text)
+        if width not in (len(without_label), len(trained)):
+            raise UserError(
+                f"{width} column{'s' * (width != 1)}, but the tagger was trained on"
+                f" {','.join(trained)} (label may be missing)",
+                file=self.name,
+                hint="name them with --columns; _ skips one",
+            )
+        return without_label if width == len(without_label) else trained
+
+    def _raw(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
+        self.columns = columns = self._tagger.columns
+        if len(columns) != 1:
+            message = f"the tagger reads {', '.join(columns)} of a token, raw text has words only"
+            raise UserError(message, hint="give a file with these columns, or another tagger")
+        task = self._tagger.corpus.task if self._tagger.corpus else ""
+        for sentences in raw_parts(blocks, self.split or default_split(task), self.name):
+            yield corpus_of(sentences, columns)
+
+    def _tag(self, corpus: Corpus) -> Iterator[Sentence]:
+        return self.annotator.sentences(corpus, self._codes(corpus))
+
+    def _codes(self, corpus: Corpus) -> I32:
+        """Tag, count unknown words, and add to the scores if there are labels."""
+        codes = self._tagger.tag(corpus)
+        if self._familiarity is not None:
+            self._familiarity.add(corpus)
+        self.n_sentences += corpus.n_sentences
+        if "label" in self.columns and self._unscored is None:
+            self._score(corpus, codes)
+        return codes
+
+    def _score(self, corpus: Corpus, codes: I32) -> None:
+        try:
+            counts, has_label = self._tagger.counts(corpus, codes)
+        except UserError as problem:  # e.g. a column of placeholders
+            self._unscored = problem
+            return
+        table = counts.table()
+        self._fields, self._sums = table.fields, self._sums + table.rows.sum(axis=0)
+        self._has_label = self._has_label or has_label
+
+    def warning(self) -> str | None:
+        """Return a line on a text that is far from the training text; None if it is near."""
+        return None if self._familiarity is None else self._familiarity.warning()
+
+    def scores(self) -> dict[str, float] | str:
+        """Return the metrics in [0, 1], or the reason why there are none."""
+        if "label" not in self.columns:
+            read = ",".join(name for name in self.columns if name != "_")
+            return f"read as {read}, no label column to score"
+        if self._unscored is not None or not self._has_label:
+            why = self._unscored or "the tagger has none of its labels"
+            return f"the label column is not scored: {why}"
+        scores = ratios(self._sums, self._fields)
+        return {name: float(value) for name, value in scores.items()}
