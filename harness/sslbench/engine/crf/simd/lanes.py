@@ -11,6 +11,7 @@ groups.  The order of every sum is that of the source, so results do not depend 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any, TypeAlias
 
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -27,6 +28,7 @@ Mask: TypeAlias = Any
 _I32, _F64, _F32 = ir.IntType(32), ir.DoubleType(), ir.FloatType()
 _VECTOR, _BITS = ir.VectorType(_F64, WIDTH), ir.VectorType(ir.IntType(1), WIDTH)
 _INDEX = ir.VectorType(_I32, WIDTH)
+_ZEROS = ir.Constant(_VECTOR, [0.0] * WIDTH)
 
 
 class Lanes(types.Type):
@@ -137,78 +139,114 @@ def _check(array: Any, *dtypes: Any) -> None:
         raise TypeError(f"lanes need a C-contiguous array of {dtypes}, not {array}")
 
 
-def _binary(name: str) -> Callable[..., Any]:
-    def operation(_typing: Any, x: Any, y: Any) -> Any:
-        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            return getattr(builder, name)(*args)
+def _values(*kinds: Any, result: Any = LANES) -> Callable[[Callable[..., Any]], Any]:
+    """Make an operation on values of these types from the function that generates its code.
 
-        return LANES(LANES, LANES), code
+    The function takes the builder and the values.
+    """
+    names = ["typing", *(f"value{i}" for i in range(len(kinds)))]
+    arguments = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
 
-    return operation
+    def made(code: Callable[..., Any]) -> Any:
+        def operation(*_: Any) -> Any:
+            return result(*kinds), lambda _context, builder, _, args: code(builder, *args)
 
+        operation.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+        return _operation(operation)
 
-def _choice(order: str) -> Callable[..., Any]:
-    def operation(_typing: Any, x: Any, y: Any) -> Any:
-        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            return builder.select(builder.fcmp_ordered(order, *args), *args)
-
-        return LANES(LANES, LANES), code
-
-    return operation
+    return made
 
 
-def _reduction(step: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+def _choice(order: str) -> Callable[[Any, Any, Any], Any]:
+    """Of two values, the first where it compares so with the second."""
+    return lambda builder, x, y: builder.select(builder.fcmp_ordered(order, x, y), x, y)
+
+
+def _reduction(step: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Combine the two halves, then their halves, then the last pair: a fixed order."""
 
-    def operation(_typing: Any, x: Any) -> Any:
-        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            value, width = args[0], WIDTH
-            while width > 1:
-                width //= 2
-                undefined = ir.Constant(value.type, ir.Undefined)
-                picks = ir.VectorType(_I32, width)
-                low = builder.shuffle_vector(value, undefined, ir.Constant(picks, [*range(width)]))
-                high = builder.shuffle_vector(
-                    value, undefined, ir.Constant(picks, [*range(width, 2 * width)])
-                )
-                value = step(builder, low, high)
-            return builder.extract_element(value, ir.Constant(_I32, 0))
+    def code(builder: Any, value: Any) -> Any:
+        width = WIDTH
+        while width > 1:
+            width //= 2
+            undefined = ir.Constant(value.type, ir.Undefined)
+            picks = ir.VectorType(_I32, width)
+            halves = [*range(width)], [*range(width, 2 * width)]
+            low, high = (
+                builder.shuffle_vector(value, undefined, ir.Constant(picks, half))
+                for half in halves
+            )
+            value = step(builder, low, high)
+        return builder.extract_element(value, ir.Constant(_I32, 0))
 
-        return types.float64(LANES), code
-
-    return operation
-
-
-def _larger(builder: Any, x: Any, y: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", x, y), x, y)
-
-
-def _smaller(builder: Any, x: Any, y: Any) -> Any:
-    return builder.select(builder.fcmp_ordered("<", x, y), x, y)
+    return code
 
 
 # -- operations of kernels ------------------------------------------------------------------------
-add: Callable[[Vector, Vector], Vector] = _operation(_binary("fadd"))
-subtract: Callable[[Vector, Vector], Vector] = _operation(_binary("fsub"))
-multiply: Callable[[Vector, Vector], Vector] = _operation(_binary("fmul"))
-divide: Callable[[Vector, Vector], Vector] = _operation(_binary("fdiv"))
-maximum: Callable[[Vector, Vector], Vector] = _operation(_choice(">"))
-minimum: Callable[[Vector, Vector], Vector] = _operation(_choice("<"))
+add: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(ir.IRBuilder.fadd)
+subtract: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(ir.IRBuilder.fsub)
+multiply: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(ir.IRBuilder.fmul)
+divide: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(ir.IRBuilder.fdiv)
+maximum: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(_choice(">"))
+minimum: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(_choice("<"))
+_of_lanes = _values(LANES, result=types.float64)
 #: sum, largest and smallest of the eight lanes
-total: Callable[[Vector], float] = _operation(_reduction(lambda b, x, y: b.fadd(x, y)))
-largest: Callable[[Vector], float] = _operation(_reduction(_larger))
-smallest: Callable[[Vector], float] = _operation(_reduction(_smaller))
+total: Callable[[Vector], float] = _of_lanes(_reduction(ir.IRBuilder.fadd))
+largest: Callable[[Vector], float] = _of_lanes(_reduction(_choice(">")))
+smallest: Callable[[Vector], float] = _of_lanes(_reduction(_choice("<")))
 
 
-@_operation
-def first(_typing: Any, count: Any) -> Any:
+@_values(types.int64, result=MASK)
+def first(builder: Any, count: Any) -> Any:
     """Mask of the first `count` lanes (all, if count >= 8)."""
+    number = _spread(builder, builder.trunc(count, _I32), _INDEX)
+    return builder.icmp_signed("<", ir.Constant(_INDEX, [*range(WIDTH)]), number)
 
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        number = _spread(builder, builder.trunc(args[0], _I32), _INDEX)
-        return builder.icmp_signed("<", ir.Constant(_INDEX, [*range(WIDTH)]), number)
 
-    return MASK(types.int64), code
+@_values(types.float64)
+def splat(builder: Any, value: Any) -> Any:
+    """Return the same number in all lanes."""
+    return _spread(builder, value, _VECTOR)
+
+
+@_values(LANES, LANES, LANES)
+def fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
+    """x * y + z, fused where the processor can."""
+    return _call(builder, "llvm.fmuladd.v8f64", _VECTOR, [x, y, z])
+
+
+@_values(LANES)
+def power_of_two(builder: Any, shifted: Any) -> Any:
+    """2^k, given k + 1023 in the lowest bits of the float (see `exp_lanes`): shifted, these bits
+    are the exponent, without a conversion to integers.
+    """
+    integers = ir.VectorType(ir.IntType(64), WIDTH)
+    bits = builder.bitcast(shifted, integers)
+    return builder.bitcast(builder.shl(bits, ir.Constant(integers, [52] * WIDTH)), _VECTOR)
+
+
+@_values(types.float64, result=types.int64)
+def word(builder: Any, x: Any) -> Any:
+    """Return the 64 bits of one float, as an integer."""
+    return builder.bitcast(x, ir.IntType(64))
+
+
+@_values(types.int64, result=types.float64)
+def number(builder: Any, word: Any) -> Any:
+    """Return the float of 64 bits."""
+    return builder.bitcast(word, _F64)
+
+
+@_values(LANES, LANES, LANES)
+def where_at_least(builder: Any, x: Any, bound: Any, value: Any) -> Any:
+    """value where x >= bound, 0 elsewhere."""
+    return builder.select(builder.fcmp_ordered(">=", x, bound), value, _ZEROS)
+
+
+@_values(LANES, LANES, LANES)
+def where_positive(builder: Any, x: Any, value: Any, other: Any) -> Any:
+    """value where x > 0, the other elsewhere."""
+    return builder.select(builder.fcmp_ordered(">", x, _ZEROS), value, other)
 
 
 @_operation
@@ -224,16 +262,6 @@ def bits(_typing: Any, array: Any, index: Any) -> Any:
 
 
 @_operation
-def splat(_typing: Any, value: Any) -> Any:
-    """Return the same number in all lanes."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _spread(builder, args[0], _VECTOR)
-
-    return LANES(types.float64), code
-
-
-@_operation
 def spread(_typing: Any, array: Any, index: Any) -> Any:
     """Item `index` of an array, counted flat, in all lanes."""
     _check(array, types.float64)
@@ -243,72 +271,6 @@ def spread(_typing: Any, array: Any, index: Any) -> Any:
         return _spread(builder, builder.load(item), _VECTOR)
 
     return LANES(array, types.int64), code
-
-
-@_operation
-def fma(_typing: Any, x: Any, y: Any, z: Any) -> Any:
-    """x * y + z, fused where the processor can."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.fmuladd.v8f64", _VECTOR, list(args))
-
-    return LANES(LANES, LANES, LANES), code
-
-
-@_operation
-def power_of_two(_typing: Any, shifted: Any) -> Any:
-    """2^k, given k + 1023 in the lowest bits of the float (see `exp_lanes`): shifted, these bits
-    are the exponent, without a conversion to integers.
-    """
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        integers = ir.VectorType(ir.IntType(64), WIDTH)
-        bits = builder.bitcast(args[0], integers)
-        return builder.bitcast(builder.shl(bits, ir.Constant(integers, [52] * WIDTH)), _VECTOR)
-
-    return LANES(LANES), code
-
-
-@_operation
-def word(_typing: Any, x: Any) -> Any:
-    """Return the 64 bits of one float, as an integer."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), code
-
-
-@_operation
-def number(_typing: Any, word: Any) -> Any:
-    """Return the float of 64 bits."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], _F64)
-
-    return types.float64(types.int64), code
-
-
-@_operation
-def where_at_least(_typing: Any, x: Any, bound: Any, value: Any) -> Any:
-    """value where x >= bound, 0 elsewhere."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        condition = builder.fcmp_ordered(">=", args[0], args[1])
-        return builder.select(condition, args[2], ir.Constant(_VECTOR, [0.0] * WIDTH))
-
-    return LANES(LANES, LANES, LANES), code
-
-
-@_operation
-def where_positive(_typing: Any, x: Any, value: Any, other: Any) -> Any:
-    """value where x > 0, the other elsewhere."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        condition = builder.fcmp_ordered(">", args[0], ir.Constant(_VECTOR, [0.0] * WIDTH))
-        return builder.select(condition, args[1], args[2])
-
-    return LANES(LANES, LANES, LANES), code
 
 
 @_operation
