@@ -20,7 +20,8 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.features.characters import CLASSES
 
 Test = Callable[[str], bool]
-_NAMES = {
+#: names of classes of characters, by their letters in templates
+NAMES = {
     "a": "alpha",
     "d": "digit",
     "l": "lower",
@@ -107,7 +108,7 @@ def _test(unit: str) -> Test:
     if unit == ".":
         return lambda character: True
     kind = unit[-1]
-    if len(unit) == 1 or kind.lower() not in _NAMES:
+    if len(unit) == 1 or kind.lower() not in NAMES:
         return lambda character: character == kind
-    member = CLASSES[_NAMES[kind.lower()]]
+    member = CLASSES[NAMES[kind.lower()]]
     return member if kind.islower() else lambda character: not member(character)

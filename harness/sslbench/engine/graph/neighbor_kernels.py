@@ -14,7 +14,6 @@ sections 9.2 and 9.3).
 The k best of a row are a heap with the worst at its root; of equal similarities the smaller vertex
 ranks higher.
 """
-# mypy: disallow-untyped-decorators=False, disable-error-code="no-any-return"
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sslbench.engine.compilation.compiled import chunks, njit, parallel_kernel
+from sslbench.engine.compilation.compiled import chunks, inline_kernel, kernel, parallel_kernel
 from sslbench.engine.types import F32, F64, I32, I64
 
 NEARLY_ZERO = 1e-300
@@ -61,12 +60,12 @@ class Index(NamedTuple):
 
 
 # -- the k best ------------------------------------------------------------------------------------
-@njit(cache=True, nogil=True, inline="always")
+@inline_kernel
 def _worse(s: float, j: int, s2: float, j2: int) -> bool:
     return s < s2 or (s == s2 and j > j2)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift_down(sims: F64, ids: I32, size: int) -> None:
     """Restore the heap after its root was replaced."""
     s, j = sims[0], ids[0]
@@ -82,7 +81,7 @@ def _sift_down(sims: F64, ids: I32, size: int) -> None:
     sims[at], ids[at] = s, j
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offer(sims: F64, ids: I32, size: int, s: float, j: int) -> int:
     """Put (s, j) on the heap if it is among the best; returns the new size of the heap."""
     if size < len(sims):
@@ -98,7 +97,7 @@ def offer(sims: F64, ids: I32, size: int, s: float, j: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_first(sims: F64, ids: I32, size: int) -> None:
     """Turn a heap into a list, best first, padded with -1 and 0."""
     for end in range(size - 1, 0, -1):
@@ -110,7 +109,7 @@ def best_first(sims: F64, ids: I32, size: int) -> None:
 
 
 # -- by the rare columns first ---------------------------------------------------------------------
-@njit(cache=True, nogil=True)
+@kernel
 def _add(index: Index, f: int, v: float, acc: F64, touched: I32, n: int) -> int:
     """acc += v * column f; rows that were untouched join `touched`, whose length is returned.
 
@@ -126,7 +125,7 @@ def _add(index: Index, f: int, v: float, acc: F64, touched: I32, n: int) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bounds(index: Index, i: int, e: int) -> tuple[float, float]:
     """Upper and lower bound on what the entries e, e + 1, ... of row i add to any similarity."""
     up, down, square = 0.0, 0.0, 0.0
@@ -140,7 +139,7 @@ def _bounds(index: Index, i: int, e: int) -> tuple[float, float]:
     return min(up, most), max(down, -most)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _complete(index: Index, i: int, e: int, j: int, s: float) -> float:
     """s plus the products of rows i and j over the entries e, e + 1, ... of row i."""
     begin, b = index.ptr[j], index.ptr[j + 1]
@@ -155,7 +154,7 @@ def _complete(index: Index, i: int, e: int, j: int, s: float) -> float:
     return s
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best(touched: I32, n: int, acc: F64, i: int, sims: F64, ids: I32) -> int:
     """Put the best of the current sums on the heap; returns its size."""
     size, least = 0, POSITIVE
@@ -168,7 +167,7 @@ def _best(touched: I32, n: int, acc: F64, i: int, sims: F64, ids: I32) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _finish(
     index: Index, i: int, e: int, least: float, touched: I32, n: int, acc: F64, sims: F64, ids: I32
 ) -> int:
@@ -183,7 +182,7 @@ def _finish(
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _worth_finishing(
     index: Index, i: int, e: int, least: float, touched: I32, n: int, acc: F64
 ) -> bool:
@@ -197,7 +196,7 @@ def _worth_finishing(
     return candidates * COMPLETING < rest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _by_rare_columns(
     index: Index, i: int, budget: int, acc: F64, touched: I32, sims: F64, ids: I32
 ) -> tuple[int, int, float]:
@@ -284,7 +283,7 @@ def search_cut(
 
 
 # -- in full ---------------------------------------------------------------------------------------
-@njit(cache=True, nogil=True)
+@kernel
 def _add_tile(
     index: Index, i: int, first_dense: int, dense: F32, low: int, high: int, cursor: I64, acc: F64
 ) -> None:
@@ -306,7 +305,7 @@ def _add_tile(
             cursor[e - begin] = p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_above(part: F64, least: float) -> bool:
     above = False
     for t in range(len(part)):  # without early exit, for vector instructions
@@ -314,7 +313,7 @@ def _any_above(part: F64, least: float) -> bool:
     return above
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_tile(acc: F64, low: int, width: int, floor: float, sims: F64, ids: I32, size: int) -> int:
     """Put the sums of a tile above the floor on the heap and clear them; returns its size."""
     for begin in range(0, width, CHUNK):
@@ -378,7 +377,7 @@ def similarities(begin: int, end: int, index: Index, rows: I64, ids: I32, sims: 
                 sims[r, t] = _complete(index, i, index.ptr[i], j, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tail_norms(ptr: I64, column: I32, value: F32, n_columns: int) -> F64:
     """Largest norm of any row in the columns f, f + 1, ...: float64[n_columns + 1]."""
     tail = np.zeros(n_columns + 1)

@@ -26,7 +26,7 @@ def type_means(vertex_of: I32, marginals: F64 | F32, vertices: int) -> tuple[F64
     # a column for each token: scipy adds the rows of tokens one after the other
     members = sparse.csc_array((np.ones(len(of)), of, borders), shape=(vertices, N))
     n = np.bincount(of, minlength=vertices)
-    q: F64 = members @ marginals
+    q: F64 = np.asarray(members @ marginals)
     return q / np.maximum(n, 1)[:, None], n
 
 
