@@ -6,6 +6,7 @@ The recursions and their limits are those of `scaled`.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -98,32 +99,36 @@ def _varying_sentence(
     return REDO if zeros and smallest < TINY else OK
 
 
+class _Work(NamedTuple):
+    """The arguments of `varying`."""
+
+    groups: I64
+    offsets: I64
+    node: F64
+    edge: F64
+    mu: F64
+    log_scale: F64
+    status: I8
+
+
 def varying(
     node: F64, edge: F64, offsets: I64, groups: I64, mu: F64, log_scale: F64, status: I8
 ) -> None:
     """All sentences of a batch with one transition matrix per position.
 
-    As `scaled.shared`, but edge is float64[n, L, L] and is replaced by the edge marginals xi (zero
+    As `shared.shared`, but edge is float64[n, L, L] and is replaced by the edge marginals xi (zero
     at the first token of each sentence).
     """
-    _varying_groups(groups, offsets, node, edge, mu, log_scale, status)
+    work = _Work(groups, offsets, node, edge, mu, log_scale, status)
+    _in_probability_space(work)
     if status.any():
-        _varying_again(groups, offsets, node, edge, mu, log_scale, status)
+        _again(work)
 
 
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _varying_groups(
-    begin: int,
-    end: int,
-    groups: I64,
-    offsets: I64,
-    node: F64,
-    edge: F64,
-    mu: F64,
-    log_scale: F64,
-    status: I8,
-) -> None:
+@parallel_kernel(lambda work: len(work.groups) - 1)
+def _in_probability_space(begin: int, end: int, work: _Work) -> None:
     """`varying`, but edge of a sentence of status REDO has the potentials of both kinds."""
+    groups, offsets, node, edge, mu, log_scale, status = work
     L = node.shape[1]
     for i in range(groups[begin], groups[end]):
         lo, hi = offsets[i], offsets[i + 1]
@@ -152,19 +157,10 @@ def _copy(source: F64, out: F64) -> None:
                 out[t, a, b] = source[t, a, b]
 
 
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _varying_again(
-    begin: int,
-    end: int,
-    groups: I64,
-    offsets: I64,
-    node: F64,
-    edge: F64,
-    mu: F64,
-    log_scale: F64,
-    status: I8,
-) -> None:
+@parallel_kernel(lambda work: len(work.groups) - 1)
+def _again(begin: int, end: int, work: _Work) -> None:
     """Do the sentences of status REDO in log space."""
+    groups, offsets, node, edge, mu, log_scale, status = work
     for i in range(groups[begin], groups[end]):
         if status[i] == REDO:
             lo, hi = offsets[i], offsets[i + 1]
