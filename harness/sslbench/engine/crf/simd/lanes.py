@@ -139,20 +139,52 @@ def _check(array: Any, *dtypes: Any) -> None:
         raise TypeError(f"lanes need a C-contiguous array of {dtypes}, not {array}")
 
 
+def _declared(types_of: Callable[..., Any], count: int, generate: Callable[..., Any]) -> Any:
+    """Make an operation of `count` arguments from their types and its generator, as numba calls it."""
+
+    def operation(_typing: Any, *given: Any) -> Any:
+        return types_of(*given), generate
+
+    names = ["typing", *(f"argument{i}" for i in range(count))]
+    arguments = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
+    operation.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+    return _operation(operation)
+
+
 def _values(*kinds: Any, result: Any = LANES) -> Callable[[Callable[..., Any]], Any]:
     """Make an operation on values of these types from the function that generates its code.
 
     The function takes the builder and the values.
     """
-    names = ["typing", *(f"value{i}" for i in range(len(kinds)))]
-    arguments = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
 
     def made(code: Callable[..., Any]) -> Any:
-        def operation(*_: Any) -> Any:
-            return result(*kinds), lambda _context, builder, _, args: code(builder, *args)
+        def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return code(builder, *args)
 
-        operation.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
-        return _operation(operation)
+        return _declared(lambda *_: result(*kinds), len(kinds), generate)
+
+    return made
+
+
+def _items(
+    *dtypes: Any, arguments: tuple[Any, ...] = (), result: Any = LANES
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make an operation on an array of these types, a flat index and other arguments.
+
+    The function takes context, builder, type of the array, array, index and the other arguments.
+    """
+    kinds = (types.int64, *arguments)
+
+    def made(code: Callable[..., Any]) -> Any:
+        def types_of(array: Any, *_: Any) -> Any:
+            _check(array, *dtypes)
+            return result(array, *kinds)
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            value = code(context, builder, signature.args[0], *args)
+            return context.get_dummy_value() if result is types.void else value
+
+        return _declared(types_of, 1 + len(kinds), generate)
 
     return made
 
@@ -249,96 +281,56 @@ def where_positive(builder: Any, x: Any, value: Any, other: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", x, _ZEROS), value, other)
 
 
-@_operation
-def bits(_typing: Any, array: Any, index: Any) -> Any:
+@_items(types.uint8, result=MASK)
+def bits(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
     """Mask from item `index` of an array of bytes, counted flat: bit 0 is the first lane."""
-    _check(array, types.uint8)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte = builder.load(_item(context, builder, signature.args[0], *args))
-        return builder.bitcast(byte, _BITS)
-
-    return MASK(array, types.int64), code
+    return builder.bitcast(builder.load(_item(context, builder, kind, array, index)), _BITS)
 
 
-@_operation
-def spread(_typing: Any, array: Any, index: Any) -> Any:
+@_items(types.float64)
+def spread(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
     """Item `index` of an array, counted flat, in all lanes."""
-    _check(array, types.float64)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        item = _item(context, builder, signature.args[0], *args)
-        return _spread(builder, builder.load(item), _VECTOR)
-
-    return LANES(array, types.int64), code
+    return _spread(builder, builder.load(_item(context, builder, kind, array, index)), _VECTOR)
 
 
-@_operation
-def load(_typing: Any, array: Any, index: Any) -> Any:
+@_items(types.float64, types.float32)
+def load(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
     """Items index .. index + 7 of a C-contiguous array, counted flat; float32 is widened."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args)
-        return _widen(builder, builder.load(pointer, align=bits // 8))
-
-    return LANES(array, types.int64), code
+    pointer, bits = _address(context, builder, kind, array, index)
+    return _widen(builder, builder.load(pointer, align=bits // 8))
 
 
-@_operation
-def load_first(_typing: Any, array: Any, index: Any, mask: Any, fill: Any) -> Any:
+@_items(types.float64, types.float32, arguments=(MASK, types.float64))
+def load_first(
+    context: Any, builder: Any, kind: Any, array: Any, index: Any, mask: Any, fill: Any
+) -> Any:
     """Load, as `load`, for the lanes of the mask; the others are not read and hold `fill`."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:3])
-        other = args[3] if bits == 64 else builder.fptrunc(args[3], _F32)
-        others = _spread(builder, other, ir.VectorType(other.type, WIDTH))
-        return _widen(builder, _masked_load(builder, pointer, bits, args[2], others))
-
-    return LANES(array, types.int64, MASK, types.float64), code
+    pointer, bits = _address(context, builder, kind, array, index, mask)
+    other = fill if bits == 64 else builder.fptrunc(fill, _F32)
+    others = _spread(builder, other, ir.VectorType(other.type, WIDTH))
+    return _widen(builder, _masked_load(builder, pointer, bits, mask, others))
 
 
-@_operation
-def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
+@_items(types.float64, types.float32, arguments=(LANES,), result=types.void)
+def store(context: Any, builder: Any, kind: Any, array: Any, index: Any, value: Any) -> None:
     """Write items index .. index + 7; to float32 they are rounded."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:2])
-        builder.store(_narrow(builder, args[2], bits), pointer, align=bits // 8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, LANES), code
+    pointer, bits = _address(context, builder, kind, array, index)
+    builder.store(_narrow(builder, value, bits), pointer, align=bits // 8)
 
 
-@_operation
-def store_first(_typing: Any, array: Any, index: Any, mask: Any, value: Any) -> Any:
+@_items(types.float64, types.float32, arguments=(MASK, LANES), result=types.void)
+def store_first(
+    context: Any, builder: Any, kind: Any, array: Any, index: Any, mask: Any, value: Any
+) -> None:
     """Store, as `store`, for the lanes of the mask only."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:3])
-        _masked_store(builder, pointer, bits, args[2], _narrow(builder, args[3], bits))
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, MASK, LANES), code
+    pointer, bits = _address(context, builder, kind, array, index, mask)
+    _masked_store(builder, pointer, bits, mask, _narrow(builder, value, bits))
 
 
-@_operation
-def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+@_items(types.float64, types.float32, result=types.void)
+def prefetch(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> None:
     """Fetch the cache line of a flat index that will be read soon; no effect on values."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
-        _call(
-            builder,
-            "llvm.prefetch.p0i8",
-            ir.VoidType(),
-            [byte, *(ir.Constant(_I32, flag) for flag in (0, 3, 1))],
-        )
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), code
+    data = context.make_array(kind)(context, builder, array).data
+    byte = builder.bitcast(builder.gep(data, [index]), ir.IntType(8).as_pointer())
+    flags = [ir.Constant(_I32, flag) for flag in (0, 3, 1)]
+    _call(builder, "llvm.prefetch.p0i8", ir.VoidType(), [byte, *flags])
