@@ -140,7 +140,7 @@ def _check(array: Any, *dtypes: Any) -> None:
 
 
 def _declared(types_of: Callable[..., Any], count: int, generate: Callable[..., Any]) -> Any:
-    """Make an operation of `count` arguments from their types and its generator, as numba calls it."""
+    """Make an operation of so many arguments from their types and the generator of its code."""
 
     def operation(_typing: Any, *given: Any) -> Any:
         return types_of(*given), generate
