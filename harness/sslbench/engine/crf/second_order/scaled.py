@@ -32,22 +32,9 @@ import numpy as np
 from sslbench.engine.compilation.compiled import kernel, parallel_kernel
 from sslbench.engine.crf.data import LabelTriples, SentenceGroups
 from sslbench.engine.crf.first_order.scaled import INFEASIBLE, OK, REDO, TINY, smallest_positive
-from sslbench.engine.crf.second_order import log_space
+from sslbench.engine.crf.second_order import log_space, tiles
 from sslbench.engine.crf.second_order.log_space import BatchMarginals
-from sslbench.engine.crf.second_order.tiles import (
-    QUAD,
-    TripleTables,
-    add_first,
-    add_last,
-    add_products,
-    finish_pairs,
-    padded,
-    products,
-    scale_pairs,
-    start_pairs,
-    stop_pairs,
-    tables,
-)
+from sslbench.engine.crf.second_order.tiles import QUAD, TripleTables, padded
 from sslbench.engine.crf.simd import lanes, rows
 from sslbench.engine.types import F64, I8, I64
 
@@ -108,18 +95,18 @@ def _forward(quad: _Quad, tables: TripleTables, zeros: bool) -> None:
         c = rows.total(x[0, s])
         log_scale[0, s] += math.log(c)
         rows.scale(x[1, s], 1.0 / c)
-        c = start_pairs(x[0, s], x[1, s], M2, alpha[QUAD + s])
+        c = tiles.start_pairs(x[0, s], x[1, s], M2, alpha[QUAD + s])
         inverse[s] = _note_scale(c, 1, s, T[s], first, log_scale, smallest)
     for t in range(2, T[0]):
         o, before = t * QUAD * R * P, (t - 1) * QUAD * R * P
         for b in range(L):
-            products(alpha, before + b, R * P, L, M3, b * L * P, alpha, o + b * P)
+            tiles.products(alpha, before + b, R * P, L, M3, b * L * P, alpha, o + b * P)
         for s in range(QUAD):
             if t >= T[s]:
                 alpha[t * QUAD + s] = 0.0
                 continue
             rows.scale(x[t, s], inverse[s])
-            c = scale_pairs(alpha, o + s * R * P, L, x, (t * QUAD + s) * P, P)
+            c = tiles.scale_pairs(alpha, o + s * R * P, L, x, (t * QUAD + s) * P, P)
             inverse[s] = _note_scale(c, t, s, T[s], inner, log_scale, smallest)
             if zeros:
                 for b in range(L):
@@ -154,19 +141,19 @@ def _backward(quad: _Quad, tables: TripleTables, zeros: bool) -> None:
         o, after = t * QUAD * R * P, (t + 1) * QUAD * R * P
         if t + 1 < T[0]:
             for b in range(L):
-                products(g, after + b, R * P, L, M3, b * L * P, g, o + b * P)
+                tiles.products(g, after + b, R * P, L, M3, b * L * P, g, o + b * P)
         for s in range(QUAD):
             r = t * QUAD + s
             if t >= T[s]:
                 g[r] = 0.0
                 continue
             if t == T[s] - 1:
-                z = stop_pairs(alpha[r], M4, weights[s], g[r])
+                z = tiles.stop_pairs(alpha[r], M4, weights[s], g[r])
                 if z > 0.0:
                     log_scale[t, s] += math.log(z) + last
                 else:
                     smallest[s], g[r] = 0.0, 0.0
-            low = finish_pairs(alpha[r], x[t, s], g[r], mu[t, s], zeros)
+            low = tiles.finish_pairs(alpha[r], x[t, s], g[r], mu[t, s], zeros)
             smallest[s] = min(smallest[s], low)
 
 
@@ -187,9 +174,9 @@ def _infer(quad: _Quad, tables: TripleTables, zeros: bool, begin: F64, end: F64)
             for t in range(1, T[s]):
                 alpha[t * QUAD + s], g[t * QUAD + s] = 0.0, 0.0
         elif T[s] > 0:
-            add_first(quad.x[0, s], tables.begin, g[QUAD + s], quad.mu[0, s], begin)
-            add_last(alpha[(T[s] - 1) * QUAD + s], tables.end, quad.weights[s], end)
-    add_products(alpha, g, 2 * QUAD, T[0] * QUAD, quad.sums)
+            tiles.add_first(quad.x[0, s], tables.begin, g[QUAD + s], quad.mu[0, s], begin)
+            tiles.add_last(alpha[(T[s] - 1) * QUAD + s], tables.end, quad.weights[s], end)
+    tiles.add_products(alpha, g, 2 * QUAD, T[0] * QUAD, quad.sums)
     return status
 
 
@@ -311,7 +298,7 @@ def shared(
     log_scale float64[n] and out.node are set (log_scale sums to log Z over a sentence), the other
     arrays of `out` added to; out.edge is not wanted (float64[0, L, L]); status int8[s].
     """
-    _groups(_Work(sentences, order, node, triples, tables(triples), log_scale, out, status))
+    _groups(_Work(sentences, order, node, triples, tiles.tables(triples), log_scale, out, status))
 
 
 @parallel_kernel(lambda work: len(work.sentences.groups) - 1)
