@@ -207,7 +207,7 @@ class Streams:
 
     @property
     def dictionaries(self) -> Sequence[ColumnSymbols | PairSymbols]:
-        """Of the patterns that are computed, shorter ones first."""
+        """The dictionaries of the patterns that are computed, shorter patterns first."""
         return self._symbols
 
     def dictionary_of(self, template: Template) -> int:

@@ -232,7 +232,7 @@ class Rows:
         return self.count > self.block
 
     def get(self, number: int) -> I64 | None:
-        """int64: the rows of a block; None after the last one."""
+        """Return the rows of a block, int64; None after the last one."""
         begin = number * self.block
         return (
             None if begin >= self.count else np.arange(begin, min(self.count, begin + self.block))

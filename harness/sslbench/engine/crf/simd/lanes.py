@@ -114,12 +114,12 @@ def _address(
 
 
 def _widen(builder: Any, value: Any) -> Any:
-    """To float64."""
+    """Return eight numbers as float64."""
     return value if value.type == _VECTOR else builder.fpext(value, _VECTOR)
 
 
 def _narrow(builder: Any, value: Any, bits: int) -> Any:
-    """To float32, if an item has 32 bits."""
+    """Return eight numbers as float32 if an item has 32 bits."""
     return value if bits == 64 else builder.fptrunc(value, ir.VectorType(_F32, WIDTH))
 
 
@@ -190,7 +190,7 @@ def _items(
 
 
 def _choice(order: str) -> Callable[[Any, Any, Any], Any]:
-    """Of two values, the first where it compares so with the second."""
+    """Take the first of two values where it compares so with the second, else the second."""
     return lambda builder, x, y: builder.select(builder.fcmp_ordered(order, x, y), x, y)
 
 

@@ -90,7 +90,7 @@ class Layout:
         return {part: slice(*own) for part, own in zip(PARTS, ends, strict=True)}
 
     def span(self, part: Part) -> slice:
-        """Where a part is in the flat vector."""
+        """Return where a part is in the flat vector."""
         return self._spans[part]
 
     def part(self, weights: F64, part: Part) -> F64:
