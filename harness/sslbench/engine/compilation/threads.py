@@ -28,7 +28,7 @@ _limit = 0  # 0: as the environment says
 
 
 def number_of_threads() -> int:
-    """Return the threads that a kernel uses: as set, else ``$NUMBA_NUM_THREADS``, else one per core."""
+    """Return how many threads a kernel uses: as set, or ``$NUMBA_NUM_THREADS``, or one per core."""
     return _limit or int(os.environ.get("NUMBA_NUM_THREADS") or _cores())
 
 
