@@ -59,6 +59,14 @@ class Index(NamedTuple):
     tail: F64
 
 
+class Lists(NamedTuple):
+    """The k best of some rows, int64[R]: similarities float64[R, k] and vertices int32[R, k]."""
+
+    rows: I64
+    sims: F64
+    ids: I32
+
+
 # -- the k best ------------------------------------------------------------------------------------
 @inline_kernel
 def _worse(s: float, j: int, s2: float, j2: int) -> bool:
@@ -224,20 +232,12 @@ def _by_rare_columns(
     return _best(touched, n, acc, i, sims, ids), n, floor
 
 
-@parallel_kernel(lambda index, rows, *_: chunks(len(rows), BLOCK))
+@parallel_kernel(lambda index, lists, *_: chunks(len(lists.rows), BLOCK))
 def search_rare(
-    begin: int,
-    end: int,
-    index: Index,
-    rows: I64,
-    budget: int,
-    sims: F64,
-    ids: I32,
-    sizes: I32,
-    floors: F64,
+    begin: int, end: int, index: Index, lists: Lists, budget: int, sizes: I32, floors: F64
 ) -> None:
     """The k best of the rows by their rare columns; size -1 where the budget did not suffice."""
-    n = len(index.ptr) - 1
+    (rows, sims, ids), n = lists, len(index.ptr) - 1
     acc = np.zeros(n)
     touched = np.empty(n + 1, np.int32)
     for r in range(begin * BLOCK, min(end * BLOCK, len(rows))):
@@ -250,19 +250,12 @@ def search_rare(
             acc[touched[t]] = 0.0
 
 
-@parallel_kernel(lambda index, rows, *_: chunks(len(rows), BLOCK))
+@parallel_kernel(lambda index, lists, *_: chunks(len(lists.rows), BLOCK))
 def search_cut(
-    begin: int,
-    end: int,
-    index: Index,
-    rows: I64,
-    columns: int,
-    candidates: int,
-    sims: F64,
-    ids: I32,
+    begin: int, end: int, index: Index, lists: Lists, columns: int, candidates: int
 ) -> None:
     """The k best among the `candidates` vertices that are best by the first `columns` columns."""
-    n = len(index.ptr) - 1
+    (rows, sims, ids), n = lists, len(index.ptr) - 1
     acc = np.zeros(n)
     touched = np.empty(n + 1, np.int32)
     some = np.empty(candidates)
@@ -329,21 +322,19 @@ def _take_tile(acc: F64, low: int, width: int, floor: float, sims: F64, ids: I32
     return size
 
 
-@parallel_kernel(lambda index, rows, *_: chunks(len(rows), ROWS))
+@parallel_kernel(lambda index, lists, *_: chunks(len(lists.rows), ROWS))
 def search_full(
     begin: int,
     end: int,
     index: Index,
-    rows: I64,
+    lists: Lists,
     floors: F64,
     first_dense: int,
     dense: F32,
     tile: int,
-    sims: F64,
-    ids: I32,
 ) -> None:
     """The exact k best of the rows, from all their similarities above the floors."""
-    n = len(index.ptr) - 1
+    (rows, sims, ids), n = lists, len(index.ptr) - 1
     widest = np.max(index.ptr[1:] - index.ptr[:-1])
     for b in range(begin, end):
         mine = rows[b * ROWS : (b + 1) * ROWS]
