@@ -342,7 +342,8 @@ def test_a_copy_of_this_package(tmp_path: Path) -> None:
         import sys, numpy as np, sslbench
         from sslbench.engine.features.kernels import unresolved as kernel
         assert sslbench.__file__.startswith(sys.argv[1]), sslbench.__file__
-        print(kernel(np.array([1, 0], "i4"), np.full(2, -2, "i4")).tolist(), len(kernel.stats.cache_hits))
+        found = kernel(np.array([1, 0], "i4"), np.full(2, -2, "i4")).tolist()
+        print(found, len(kernel.stats.cache_hits))
     """
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)],
