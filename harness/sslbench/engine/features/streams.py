@@ -133,10 +133,7 @@ class Streams:
 
     @classmethod
     def fit(
-        cls,
-        templates: Iterable[Template],
-        text: Iterable[Corpus] | TextUnits,
-        min_count: int = 1,
+        cls, templates: Iterable[Template], text: Iterable[Corpus] | TextUnits, min_count: int = 1
     ) -> Streams:
         """Collect the symbols of all streams in one pass; memory grows with distinct symbols.
 

@@ -344,8 +344,7 @@ def _sorted_lists(ids: I32, sims: F64, k: int) -> NeighborLists:
     ids, sims = np.take_along_axis(ids, order, 1), np.take_along_axis(sims, order, 1)
     missing = ((0, 0), (0, k - ids.shape[1]))
     return NeighborLists(
-        np.pad(ids, missing, constant_values=-1),
-        np.pad(np.where(ids >= 0, sims, 0.0), missing),
+        np.pad(ids, missing, constant_values=-1), np.pad(np.where(ids >= 0, sims, 0.0), missing)
     )
 
 

@@ -56,14 +56,7 @@ class _Work(NamedTuple):
 
 
 def shared(
-    node: F64,
-    edge: F64,
-    batch: Batch,
-    mu: F64,
-    log_scale: F64,
-    status: I8,
-    *,
-    counted: bool = True,
+    node: F64, edge: F64, batch: Batch, mu: F64, log_scale: F64, status: I8, *, counted: bool = True
 ) -> F64:
     """All sentences of a batch; returns float64[1, L, L], edge marginals summed over all positions.
 

@@ -90,13 +90,7 @@ def subtract_prior(precision: float, copies: F32, x: F64, gradient: F64) -> floa
 
 @parallel_kernel(lambda *arguments: len(arguments[-1]))
 def _subtract(
-    begin: int,
-    end: int,
-    precision: float,
-    copies: F32,
-    x: F64,
-    gradient: F64,
-    partial: F64,
+    begin: int, end: int, precision: float, copies: F32, x: F64, gradient: F64, partial: F64
 ) -> None:
     for c in range(begin, end):
         lo, hi = c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)
