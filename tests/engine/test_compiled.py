@@ -18,7 +18,7 @@ import pytest
 
 import sslbench
 from sslbench.engine.compilation import compiled
-from sslbench.engine.features.kernels import token_positions
+from sslbench.engine.features.kernels import unresolved
 from sslbench.engine.files import derived
 from sslbench.engine.files.folders import temporary_folder
 
@@ -335,14 +335,15 @@ def test_old_folders_are_removed(tmp_path: Path, cache: Path) -> None:
 
 def test_a_copy_of_this_package(tmp_path: Path) -> None:
     """A kernel of the engine, compiled for this process, is found by one with other paths."""
-    assert token_positions(np.array([0, 2]), 1).tolist() == [1, 2]
+    assert unresolved(np.array([1, 0], "i4"), np.full(2, -2, "i4")).tolist() == [1, 0]
     skip = shutil.ignore_patterns("__pycache__")
     shutil.copytree(Path(sslbench.__file__).parent, tmp_path / "sslbench", ignore=skip)
     code = """if 1:
         import sys, numpy as np, sslbench
-        from sslbench.engine.features.kernels import token_positions as kernel
+        from sslbench.engine.features.kernels import unresolved as kernel
         assert sslbench.__file__.startswith(sys.argv[1]), sslbench.__file__
-        print(kernel(np.array([0, 2]), 1).tolist(), len(kernel.stats.cache_hits))
+        found = kernel(np.array([1, 0], "i4"), np.full(2, -2, "i4")).tolist()
+        print(found, len(kernel.stats.cache_hits))
     """
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)],
@@ -351,4 +352,4 @@ def test_a_copy_of_this_package(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout == "[1, 2] 1\n"
+    assert done.stdout == "[1, 0] 1\n"

@@ -15,7 +15,7 @@ Saved: TypeAlias = tuple[Arrays, dict[str, Any]]
 
 
 def joined(**parts: Saved) -> Saved:
-    """Several saved objects as one: arrays under ``NAME.``, metadata under ``NAME``."""
+    """Put saved objects together: arrays under ``NAME.``, metadata under ``NAME``."""
     arrays = {
         f"{name}.{key}": array for name, (own, _) in parts.items() for key, array in own.items()
     }
@@ -23,7 +23,7 @@ def joined(**parts: Saved) -> Saved:
 
 
 def part_of(arrays: Mapping[str, AnyArray], metadata: Mapping[str, Any], name: str) -> Saved:
-    """One of the objects that `joined` put together; KeyError if it is not there."""
+    """Return one of the objects that `joined` put together; KeyError if it is not there."""
     return subset(arrays, f"{name}."), metadata[name]
 
 

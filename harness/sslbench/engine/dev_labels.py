@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 @dataclass
 class DevLabels:
-    """seen: a method has read development sentences with their labels."""
+    """Whether a method has read development sentences with their labels."""
 
     seen: bool = False
 
@@ -31,5 +31,5 @@ class HoldsDev:
 
 
 def unseen(holder: HoldsDev) -> Any:
-    """The attribute ``dev``, without the note: for the harness, which shows it to no method."""
+    """Return the attribute ``dev`` without the note: the harness shows it to no method."""
     return vars(holder)["dev"]

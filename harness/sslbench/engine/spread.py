@@ -91,7 +91,7 @@ class Pass(ABC, Generic[U, R]):
 
 
 class Broker(Protocol):
-    """Who has passes done elsewhere, as bytes of `pack`."""
+    """An object that has passes done elsewhere; it is given the bytes of `pack`."""
 
     def over(
         self, target: str, work: bytes, key: str, give: Callable[[int], bytes | None], begin: int

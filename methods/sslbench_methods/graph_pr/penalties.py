@@ -16,9 +16,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from sslbench.engine.checked import check_array
-from sslbench.engine.graph.propagation.kernels import add_labels, row_energy, system_product
+from sslbench.engine.graph.propagation.kernels import row_energy, system_product
 from sslbench.engine.graph.propagation.solver import Edges, as_rows, width_on_lines
-from sslbench.engine.graph.tokens import check_below
+from sslbench.engine.graph.tokens import check_below, label_counts
 from sslbench.engine.types import F64, I32, I64
 from sslbench_methods.graph_pr.rows import scale_rows
 
@@ -112,11 +112,10 @@ class GraphLaplacian:
         check_below(gold, V, "vertex")
         check_below(free, V, "vertex")
         check_below(labels, n_labels, "label")
-        fixed, n = np.zeros((V, n_labels)), np.zeros(V, np.int64)
-        add_labels(gold, labels, fixed, n)
-        n += np.bincount(free[free >= 0], minlength=V)
+        counts = label_counts(gold, labels, V, n_labels)
+        n = counts.sum(axis=1) + np.bincount(free[free >= 0], minlength=V)
         scale = 1.0 / np.maximum(n, 1)
-        fixed *= scale[:, None]
+        fixed = counts * scale[:, None]
         rows = Rows(free, scale, fixed, width_on_lines(n_labels))
         return cls(Edges.from_matrix(W, V), rows)
 

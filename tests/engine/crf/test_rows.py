@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
+from sslbench.engine.crf.first_order import varying
 from sslbench.engine.crf.simd import lanes, rows
 from sslbench.engine.crf.simd.transpose import gather, scatter
 from sslbench.engine.crf.weights.occurrences import share_borders
@@ -101,14 +102,14 @@ def test_matrices_at_their_own_width(L: int) -> None:
     rng = np.random.default_rng(L)
     values, x = rng.normal(size=(L, L)), rng.normal(size=L)
     M, whole = framed(values)
-    assert rows.add_to_each(M, x) == ((values + x).max(), (values + x).min())
+    assert varying.add_to_each(M, x) == ((values + x).max(), (values + x).min())
     np.testing.assert_array_equal(M, values + x)
     out, out_whole = framed(np.empty(L))
-    rows.exp_product(M, 0.5, x, out)
+    varying.exp_product(M, 0.5, x, out)
     np.testing.assert_allclose(M, np.exp(values + x - 0.5), rtol=1e-14)
     np.testing.assert_allclose(out, x @ M, rtol=1e-11, atol=1e-12)
     before, g = M.copy(), rng.uniform(size=L)
-    rows.edge_marginals(M, x, g, out)
+    varying.edge_marginals(M, x, g, out)
     np.testing.assert_allclose(out, before @ g, rtol=1e-12)
     np.testing.assert_allclose(M, x[:, None] * before * g, rtol=1e-14)
     assert untouched(whole)

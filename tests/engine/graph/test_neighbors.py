@@ -145,11 +145,11 @@ def test_rare_search_finishes_some_rows_and_stops_early() -> None:
     X = zipfian(3000, 1)
     index, df = build_index(X)
     k, n = 5, X.shape[0]
-    sims, ids = np.zeros((n, k)), np.zeros((n, k), np.int32)
+    lists = kernels.Lists(all_rows(X), np.zeros((n, k)), np.zeros((n, k), np.int32))
 
     def unfinished(budget: int) -> Any:
         sizes, floors = np.zeros(n, np.int32), np.zeros(n)
-        kernels.search_rare(index, all_rows(X), budget, sims, ids, sizes, floors)
+        kernels.search_rare(index, lists, budget, sizes, floors)
         return sizes < 0
 
     assert 0 < unfinished(n // 16).sum() < n
@@ -179,7 +179,8 @@ def test_sums_that_cancel_on_the_way(k: int) -> None:
         index, _ = build_index(X)
         sims, ids = np.zeros((n, k)), np.full((n, k), -1, np.int32)
         sizes, floors = np.zeros(n, np.int32), np.zeros(n)
-        kernels.search_rare(index, all_rows(X), 10**9, sims, ids, sizes, floors)
+        lists = kernels.Lists(all_rows(X), sims, ids)
+        kernels.search_rare(index, lists, 10**9, sizes, floors)
         wanted = brute_force(X, k)
         assert np.array_equal(ids, wanted[0])
         assert np.array_equal(sims, wanted[1])

@@ -22,7 +22,7 @@ _nesting = 0
 
 
 def compile_seconds() -> Seconds:
-    """Of this process until now."""
+    """Return the seconds that this process has compiled until now."""
     return _spent
 
 

@@ -28,18 +28,18 @@ _limit = 0  # 0: as the environment says
 
 
 def number_of_threads() -> int:
-    """How many threads a kernel uses: as set, else ``$NUMBA_NUM_THREADS``, else one per core."""
+    """Return how many threads a kernel uses: as set, or ``$NUMBA_NUM_THREADS``, or one per core."""
     return _limit or int(os.environ.get("NUMBA_NUM_THREADS") or _cores())
 
 
 @cache
 def _cores() -> int:
-    """Asked once: the system takes as long to answer as a small kernel."""
+    """Return the number of cores, asked for once: the answer takes as long as a small kernel."""
     return os.cpu_count() or 1
 
 
 def set_number_of_threads(number: int) -> None:
-    """Of this process, also for numba's parallel loops, which plugins may have.
+    """Set the threads of this process, also of numba's parallel loops, which plugins may have.
 
     ValueError if it is less than one.
     """
@@ -93,7 +93,7 @@ def share_out(kernel: Callable[..., None], tasks: int, *arguments: object) -> No
 
 
 def in_order(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """function(item) of each item, in their order; other threads compute some of them ahead.
+    """Yield function(item) of each item, in order; other threads compute some of them ahead.
 
     Until the iterator ends, kernels of this thread run in it alone: many small kernels are better
     shared out by items, since handing over a task takes as long as a small kernel. An exception is
@@ -131,13 +131,13 @@ def in_order(function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
 
 @dataclass
 class _Result(Generic[T, R]):
-    """Of an item, now or later."""
+    """The result of an item, now or later."""
 
     item: T
     future: Future[R]
 
     def compute(self, function: Callable[[T], R]) -> None:
-        """Here, after the future was canceled."""
+        """Compute the result in this thread; the future has been canceled."""
         self.future = Future()
         try:
             self.future.set_result(function(self.item))

@@ -75,15 +75,15 @@ class Vocabulary:
         return Vocabulary, (self.strings,)
 
     def add(self, string: str) -> int:
-        """Code of `string`, a new one if it is unknown."""
+        """Return the code of `string`, a new one if it is unknown."""
         return self._codes[string]
 
     def lookup(self, string: str) -> int:
-        """Code of `string`, -1 if it is unknown."""
+        """Return the code of `string`, -1 if it is unknown."""
         return self._codes.get(string, -1)
 
     def encode(self, strings: Iterable[str]) -> I32:
-        """Codes of `strings`, int32[n]; unknown strings are added in their order."""
+        """Return the codes of `strings`, int32[n]; unknown strings are added in their order."""
         return np.fromiter(map(self._codes.__getitem__, strings), dtype=np.int32)
 
     def derived(self, name: str, fn: Callable[[str], str]) -> Derived:
@@ -263,7 +263,7 @@ class Corpus:
         return self._gather(shift + np.arange(offsets[-1]), offsets)
 
     def between(self, first: SupportsIndex, last: SupportsIndex) -> Corpus:
-        """Sentences first to last - 1, as views."""
+        """Return the sentences first to last - 1, as views."""
         offsets = self.offsets[int(first) : int(last) + 1]
         return self._gather(slice(offsets[0], offsets[-1]), offsets - offsets[0])
 
@@ -272,7 +272,7 @@ class Corpus:
         return Corpus(columns, offsets)
 
     def drop(self, *names: str) -> Corpus:
-        """Without these columns; names that the corpus lacks are ignored."""
+        """Return the corpus without these columns; names that it lacks are ignored."""
         others = {name: column for name, column in self.columns.items() if name not in names}
         return Corpus(others, self.offsets)
 

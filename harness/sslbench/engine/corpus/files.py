@@ -86,10 +86,7 @@ def read_blocks(
 
 
 def read_text(
-    source: Source,
-    encoding: str = "utf-8",
-    hint: str = COPY_AGAIN,
-    max_bytes: int = MAX_BYTES,
+    source: Source, encoding: str = "utf-8", hint: str = COPY_AGAIN, max_bytes: int = MAX_BYTES
 ) -> str:
     """The text of `source` without a byte order mark; UserError as `read_bytes` and `decode`."""
     return decode(read_bytes(source, max_bytes), encoding, source_name(source), hint)

@@ -162,9 +162,7 @@ class StoredShards:
     """
 
     def __init__(
-        self,
-        folder: str | os.PathLike[str],
-        vocabularies: dict[str, Vocabulary] | None = None,
+        self, folder: str | os.PathLike[str], vocabularies: dict[str, Vocabulary] | None = None
     ) -> None:
         self.folder = Path(folder)
         index = _read_json(self.folder / _INDEX)

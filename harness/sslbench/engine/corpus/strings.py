@@ -6,11 +6,8 @@ import itertools
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sslbench.engine.types import I64
-
-U8 = NDArray[np.uint8]
+from sslbench.engine.types import I64, U8
 
 
 def pack_strings(strings: Iterable[str]) -> tuple[U8, I64]:

@@ -125,11 +125,11 @@ class LabelTriples(NamedTuple):
         return total[None]
 
     def times(self, factor: float) -> LabelTriples:
-        """factor self."""
+        """Return the triples times a factor."""
         return LabelTriples(*(factor * part for part in self))
 
     def plus(self, other: LabelTriples, factor: float = 1.0) -> LabelTriples:
-        """self + factor other."""
+        """Return the triples plus other ones times a factor."""
         return LabelTriples(*(a + factor * b for a, b in zip(self, other, strict=True)))
 
 

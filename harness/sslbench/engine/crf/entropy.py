@@ -50,18 +50,19 @@ class BatchEntropy:
             entropy, node, edge, labels, triples = potentials.entropy(weights)
             return cls(entropy, weights, node, edge, labels, triples)
         batch, (n, L) = potentials.batch, potentials.node.shape
-        s, groups = len(weights), batch.groups()
-        entropy, node, status = np.empty(s), np.empty((n, L)), np.empty(s, np.int8)
-        labels, edge = np.empty((len(groups) - 1, L)), potentials.edge
-        inputs = (potentials.node, edge, SentenceGroups(batch.offsets, groups, weights))
-        if edge.shape[0] == 1:
-            sums = np.empty((len(groups) - 1, L, L))
-            kernels.shared(*inputs, entropy, node, sums, labels, status)
-            edge = sums.sum(axis=0, keepdims=True)
+        s, groups, edge = len(weights), batch.groups(), potentials.edge
+        sentences, G = SentenceGroups(batch.offsets, groups, weights), len(groups) - 1
+        shared = edge.shape[0] == 1
+        slopes = np.empty((G, L, L)) if shared else edge
+        labels, status = np.empty((G, L)), np.empty(s, np.int8)
+        out = kernels.Slopes(np.empty(s), np.empty((n, L)), slopes, labels, status)
+        if shared:
+            kernels.shared(potentials.node, edge, sentences, out)
+            slopes = slopes.sum(axis=0, keepdims=True)
         else:
-            kernels.varying(*inputs, entropy, node, labels, status)
+            kernels.varying(potentials.node, sentences, out)
         check_feasible(batch, status)
-        return cls(entropy, weights, node, edge, labels.sum(axis=0))
+        return cls(out.entropy, weights, out.node, slopes, labels.sum(axis=0))
 
     @property
     def gradient(self) -> PotentialGradient:

@@ -34,7 +34,7 @@ class LabelPass(TextPass[I32]):
         return self.crf.encode(unit)
 
     def run(self, unit: Corpus) -> I32:
-        """int32[N]."""
+        """Return the labels of a unit, int32[N]."""
         data = self.encode(unit)
         if not self.posterior:
             return self.crf.decode(data)
@@ -60,7 +60,7 @@ class LabelPass(TextPass[I32]):
 
 
 def spread_labels(tagger: Any, corpus: Corpus) -> I32 | None:
-    """int32[N]: what a tagger predicts for much text, by workers; None if they cannot help.
+    """Return what a tagger predicts, int32[N], by workers; None if they cannot help.
 
     A tagger may have `labeling`, the `LabelPass` that it predicts with.
     """

@@ -31,6 +31,7 @@ from sslbench.engine.crf.weights.backoff import BackOff
 from sslbench.engine.crf.weights.bundles import Bundled
 from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout
+from sslbench.engine.crf.weights.scores import EdgeTokens
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.crf.work import tell_of_work
 from sslbench.engine.types import F32, F64, I32, I64, Bool
@@ -169,7 +170,7 @@ class BundleSums(NamedTuple):
             members = data.states.members
             scores.node_scores(members, 0, tables.table, tables.lists, sums.node[-1:], node)
         if len(edge):
-            scores.edge_sums(data.edges.members, tables.edges, sums.edge[-1:], edge)
+            scores.edge_sums(sums._members(tables, data), edge)
         return sums
 
     def spread(self, gradient: WeightTables, data: EncodedCorpus) -> None:
@@ -179,7 +180,12 @@ class BundleSums(NamedTuple):
             members, none = data.states.members, self.node[-1:]
             scores.node_gradient(members, 0, node, gradient.table, gradient.lists, none)
         if len(edge):
-            scores.spread_edge_sums(data.edges.members, edge, gradient.edges, self.edge[-1:])
+            scores.spread_edge_sums(self._members(gradient, data), edge)
+
+    def _members(self, tables: WeightTables, data: EncodedCorpus) -> EdgeTokens:
+        """Return the members of the bundles of edge attributes, which read all columns."""
+        everything, none = np.empty(0, np.bool_), self.edge[-1:]
+        return EdgeTokens(data.edges.members, 0, everything, tables.edges, none)
 
 
 def batch_potentials(
@@ -210,8 +216,8 @@ def batch_potentials(
     edge = np.ascontiguousarray(w[None, :L])
     if data.varying:
         edge = np.empty((batch.n_tokens, L, L))
-        edges, first = data.edges.tokens, batch.first
-        scores.edge_scores(edges, batch.lo, first, tables.edges, sums.edge, w[:L], node, edge)
+        tokens = EdgeTokens(data.edges.tokens, batch.lo, batch.first, tables.edges, sums.edge)
+        scores.edge_scores(tokens, w[:L], node, edge)
     if data.factors is not None:
         data.factors.add_scores(tables.factors, batch, node, edge)
     if tables.second is not None:
@@ -260,8 +266,8 @@ def add_gradient(
         single = by_potential.node[batch.single].sum(axis=0)
         gradient.second.add(by_potential.triples, first, single)
     if data.varying and layout.n_edge:
-        edges, first = data.edges.tokens, batch.first
-        scores.edge_gradient(edges, lo, first, node, edge, gradient.edges, sums.edge)
+        tokens = EdgeTokens(data.edges.tokens, lo, batch.first, gradient.edges, sums.edge)
+        scores.edge_gradient(tokens, node, edge)
     if data.factors is not None:
         expected = data.factors.expectation(batch, by_potential.node, by_potential.edge)
         check_array(expected, "expectations of factor features", np.float64, (layout.n_factors,))

@@ -8,32 +8,21 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from sslbench.engine.crf.optim.lbfgs import Options, Result
+from sslbench.engine.parameters import Count, Iterations, Tolerance, Variance, doc
 
-Sigma2 = Annotated[
-    float,
-    msgspec.Meta(ge=1e-10, le=1e12, description="variance of the Gaussian prior on the weights"),
-]
+Sigma2 = Annotated[Variance, doc("variance of the Gaussian prior on the weights")]
 
 
 class TrainingParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Prior, attributes with weights, and stopping rules of the optimizer."""
 
     sigma2: Sigma2 = 10.0
-    min_count: Annotated[
-        int,
-        msgspec.Meta(ge=1, le=10**9, description="attributes with fewer occurrences get no weight"),
-    ] = 1
+    min_count: Annotated[Count, doc("attributes with fewer occurrences get no weight")] = 1
     state_support: Annotated[
-        Literal["all", "observed"],
-        msgspec.Meta(description="which (attribute, label) pairs get a weight"),
+        Literal["all", "observed"], doc("which (attribute, label) pairs get a weight")
     ] = "all"
-    max_iterations: Annotated[
-        int, msgspec.Meta(ge=1, le=1_000_000, description="of L-BFGS, per training")
-    ] = 500
-    ftol: Annotated[
-        float,
-        msgspec.Meta(ge=0, le=1e9, description="stop at this relative decrease over 5 iterations"),
-    ] = 1e-4
+    max_iterations: Annotated[Iterations, doc("of L-BFGS, per training")] = 500
+    ftol: Annotated[Tolerance, doc("stop at this relative decrease over 5 iterations")] = 1e-4
 
     def options(self, **changes: Any) -> Options:
         """Return the stopping rules of the optimizer; `changes` are fields of `Options`."""

@@ -29,7 +29,10 @@ def combinations(n_labels: int, order: int, transition_mask: Bool | None) -> int
 
 
 def evaluation_seconds(lengths: F64, n_labels: int, order: int, combined: int) -> float:
-    """CPU seconds. lengths: tokens of each sentence; combined: see `combinations`."""
+    """Return the CPU seconds of an evaluation.
+
+    lengths: tokens of each sentence; combined: see `combinations`.
+    """
     seconds = PER_COMBINATION[order] * combined * float(lengths.sum())
     if order == 2:
         seconds += PER_LONG_PAIR * n_labels**2 * float(lengths[lengths > LONG].sum())

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.derived import pattern_name
 from sslbench.engine.features.index import TemplateFeaturizer
-from sslbench.engine.features.patterns import parse
+from sslbench.engine.features.patterns import NAMES, parse
 from sslbench.engine.features.templates import (
     Atom,
     Template,
@@ -47,15 +47,6 @@ MACRO = re.compile(
     re.VERBOSE,
 )
 _FOREIGN = re.compile(r"%[a-zA-Z]\[|[UuBb]\d*:?$")
-_CLASS_NAMES = {
-    "u": "upper",
-    "l": "lower",
-    "d": "digit",
-    "a": "alpha",
-    "w": "alnum",
-    "p": "punct",
-    "s": "space",
-}
 _AFFIXES = (
     (re.compile(r"\^((?:\.)+)"), "prefix", 1),
     (re.compile(r"((?:\.)+)\$"), "suffix", 1),
@@ -176,7 +167,7 @@ def _affix(regex: str) -> str:
 def _test(regex: str) -> str:
     for pattern, name in _TESTS:
         if match := pattern.fullmatch(regex):
-            return f"{name}_{_CLASS_NAMES[match[1]]}"
+            return f"{name}_{NAMES[match[1]]}"
     return _other("test", regex)
 
 

@@ -31,8 +31,7 @@ from itertools import groupby
 
 from sslbench.engine.corpus import Column, Corpus
 from sslbench.engine.errors import UserError
-from sslbench.engine.features.characters import CLASSES
-from sslbench.engine.features.patterns import parse
+from sslbench.engine.features.patterns import CLASSES, parse
 
 SHORT = "<short>"
 """Prefix or suffix of a value that has too few characters."""

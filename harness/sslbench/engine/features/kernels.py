@@ -9,7 +9,6 @@ addressing (linear probing, load at most 1/2). `keys` are the keys by id; `slots
 power of two, are ids or -1. Looking up the 211,727 word bigrams of CoNLL-2000 takes 1 ms; binary
 search in sorted keys takes 21 ms.
 """
-# mypy: disallow-untyped-decorators=False, disable-error-code="no-any-return"
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sslbench.engine.compilation.compiled import chunks, njit, parallel_kernel
+from sslbench.engine.compilation.compiled import chunks, inline_kernel, kernel, parallel_kernel
 from sslbench.engine.types import I8, I32, I64
 
 UNRESOLVED = -2
@@ -27,7 +26,7 @@ _CHUNK = 64  # tokens of a task
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unresolved(codes: I32, table: I32) -> I32:
     """Distinct codes whose table entry is UNRESOLVED, in order of first occurrence.
 
@@ -44,17 +43,7 @@ def unresolved(codes: I32, table: I32) -> I32:
     return out[:n].copy()
 
 
-@njit(cache=True, nogil=True)
-def token_positions(offsets: I64, padding: int) -> I64:
-    """Return int64[N]: the padded position of each token."""
-    out = np.empty(offsets[-1], np.int64)
-    for s in range(len(offsets) - 1):
-        for n in range(offsets[s], offsets[s + 1]):
-            out[n] = n + padding * (2 * s + 1)
-    return out
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def write_column(
     codes: I32, table: I32, pads: I32, offsets: I64, low: int, high: int, out: I32
 ) -> None:
@@ -74,7 +63,7 @@ def write_column(
                 out[start + t] = table[codes[first + t]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_keys(
     left: I32, shift: int, right: I32, offsets: I64, padding: int, low: int, high: int
 ) -> I64:
@@ -88,14 +77,14 @@ def pair_keys(
     return out
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inline_kernel
 def _home(key: int, n_slots: int) -> Any:
     """First slot of the search for a key: Fibonacci hashing, from the high half of the product."""
     product = np.uint64(key) * _GOLDEN
     return np.int64((product >> np.uint64(32)) & np.uint64(n_slots - 1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_slots(keys: I64, size: int, n_slots: int) -> I32:
     """Return the slots of keys[:size]; `n_slots` is a power of two above 2 * size."""
     slots = np.full(n_slots, -1, np.int32)
@@ -107,7 +96,7 @@ def fill_slots(keys: I64, size: int, n_slots: int) -> I32:
     return slots
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def look_up(queries: I64, keys: I64, slots: I32, out: I32) -> None:
     """Write the id of each query; -1 for unknown keys and for -1."""
     n_slots = len(slots)
@@ -124,7 +113,7 @@ def look_up(queries: I64, keys: I64, slots: I32, out: I32) -> None:
         out[p] = symbol
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def learn(
     queries: I64, keys: I64, counts: I64, size: int, slots: I32, out: I32
 ) -> tuple[I64, I64, int, I32]:
@@ -156,7 +145,7 @@ def learn(
     return keys, counts, size, slots
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count(symbols: I32, counts: I64) -> None:
     """Add the occurrences of symbols >= 0 to `counts`."""
     for symbol in symbols:
@@ -164,7 +153,7 @@ def count(symbols: I32, counts: I64) -> None:
             counts[symbol] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_at(codes: I32, position: I64, offset: int, counts: I64) -> None:
     """Add the occurrences of symbols >= 0 at one offset from each token to `counts`."""
     for p in position:
@@ -173,7 +162,7 @@ def count_at(codes: I32, position: I64, offset: int, counts: I64) -> None:
             counts[symbol] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(codes: I32, position: I64, offset: int, table: I32, out: I32) -> None:
     """Write out[n] = table[codes[position[n] + offset]], or -1 if the symbol is absent."""
     for n in range(len(position)):
@@ -181,7 +170,7 @@ def gather(codes: I32, position: I64, offset: int, table: I32, out: I32) -> None
         out[n] = table[symbol] if symbol >= 0 else np.int32(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather_bag(
     codes: I32, position: I64, offsets: I64, low: int, table: I32, distinct: bool, out: I32
 ) -> None:

@@ -11,16 +11,30 @@ its time is the product of the two lengths for any expression. Characters are th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import string
+import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from sslbench.engine.errors import UserError
-from sslbench.engine.features.characters import CLASSES
 
 Test = Callable[[str], bool]
-_NAMES = {
+#: classes of characters
+CLASSES: Mapping[str, Test] = {
+    "upper": str.isupper,
+    "lower": str.islower,
+    "digit": str.isdigit,
+    "alpha": str.isalpha,
+    "alnum": str.isalnum,
+    "punct": lambda c: c in string.punctuation or unicodedata.category(c).startswith("P"),
+    "dash": lambda c: unicodedata.category(c) == "Pd",
+    "period": lambda c: c == ".",
+    "space": str.isspace,
+}
+#: names of classes of characters, by their letters in templates
+NAMES = {
     "a": "alpha",
     "d": "digit",
     "l": "lower",
@@ -107,7 +121,7 @@ def _test(unit: str) -> Test:
     if unit == ".":
         return lambda character: True
     kind = unit[-1]
-    if len(unit) == 1 or kind.lower() not in _NAMES:
+    if len(unit) == 1 or kind.lower() not in NAMES:
         return lambda character: character == kind
-    member = CLASSES[_NAMES[kind.lower()]]
+    member = CLASSES[NAMES[kind.lower()]]
     return member if kind.islower() else lambda character: not member(character)

@@ -133,10 +133,7 @@ class Streams:
 
     @classmethod
     def fit(
-        cls,
-        templates: Iterable[Template],
-        text: Iterable[Corpus] | TextUnits,
-        min_count: int = 1,
+        cls, templates: Iterable[Template], text: Iterable[Corpus] | TextUnits, min_count: int = 1
     ) -> Streams:
         """Collect the symbols of all streams in one pass; memory grows with distinct symbols.
 
@@ -207,7 +204,7 @@ class Streams:
 
     @property
     def dictionaries(self) -> Sequence[ColumnSymbols | PairSymbols]:
-        """Of the patterns that are computed, shorter ones first."""
+        """The dictionaries of the patterns that are computed, shorter patterns first."""
         return self._symbols
 
     def dictionary_of(self, template: Template) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sslbench.engine.checked import borders, vector
-from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus import Column, Corpus, Vocabulary, sentence_ids
 from sslbench.engine.corpus.strings import pack_strings, unpack_strings
 from sslbench.engine.features import kernels
 from sslbench.engine.types import I32, I64, Arrays, Bool
@@ -41,7 +41,8 @@ class PaddedPositions:
     def of_corpus(cls, corpus: Corpus, padding: int) -> PaddedPositions:
         """Return the positions of a corpus."""
         offsets = np.ascontiguousarray(corpus.offsets, dtype=np.int64)
-        return cls(offsets, padding, kernels.token_positions(offsets, padding))
+        position = np.arange(corpus.n_tokens) + padding * (2 * sentence_ids(offsets) + 1)
+        return cls(offsets, padding, position)
 
     @property
     def n_positions(self) -> int:

@@ -42,7 +42,7 @@ class WordFeatures:
 
     @property
     def templates(self) -> tuple[str, ...]:
-        """One per class and place."""
+        """Templates of the classes, one for each class and place."""
         return tuple(f"{name}[{k}]" for name in self.classes for k in self.offsets)
 
     @property
@@ -98,7 +98,7 @@ class WordFeatures:
         return out
 
     def arrays(self) -> Saved:
-        """What `from_arrays` restores."""
+        """Return arrays and metadata that `from_arrays` restores the features from."""
         arrays: Arrays = {f"class.{name}": codes for name, (_, codes) in self.classes.items()}
         if self.vectors is not None:
             arrays["vectors"] = self.vectors

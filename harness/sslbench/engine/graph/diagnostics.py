@@ -12,7 +12,6 @@ from typing import TypeAlias
 import numpy as np
 from scipy.sparse import csr_array
 
-from sslbench.engine.graph.propagation.kernels import hops
 from sslbench.engine.graph.propagation.quadratic import roughness
 from sslbench.engine.graph.propagation.solver import Edges
 from sslbench.engine.types import F64, I32, Bool
@@ -48,16 +47,15 @@ def reach(W: csr_array, labeled: Bool) -> Figures:
     mean_inverse_weight (sum of 1/w), mean_complement (sum of 1 - w): length of the shortest path by
     each measure, over the vertices with a path.
     """
-    edges = Edges.from_matrix(W, len(labeled))
-    distance = hops(edges.indptr, edges.indices, labeled)
-    unlabeled = ~labeled
-    reached = unlabeled & (distance > 0)
-    inverse = _lengths(W, 1.0 / edges.weights, labeled)
-    complement = _lengths(W, np.maximum(1.0 - edges.weights, 0.0), labeled)
+    weights = Edges.from_matrix(W, len(labeled)).weights
+    hops = _lengths(W, np.ones(len(weights)), labeled)
+    reached = ~labeled & np.isfinite(hops)
+    inverse = _lengths(W, 1.0 / weights, labeled)
+    complement = _lengths(W, np.maximum(1.0 - weights, 0.0), labeled)
     return {
-        "frac_unreachable": _mean(distance[unlabeled] < 0),
-        "mean_hops": _mean(distance[reached]),
-        "max_hops": int(distance[reached].max()) if reached.any() else None,
+        "frac_unreachable": _mean(np.isinf(hops[~labeled])),
+        "mean_hops": _mean(hops[reached]),
+        "max_hops": int(hops[reached].max()) if reached.any() else None,
         "mean_inverse_weight": _mean(inverse[reached]),
         "mean_complement": _mean(complement[reached]),
     }

@@ -14,7 +14,6 @@ sections 9.2 and 9.3).
 The k best of a row are a heap with the worst at its root; of equal similarities the smaller vertex
 ranks higher.
 """
-# mypy: disallow-untyped-decorators=False, disable-error-code="no-any-return"
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sslbench.engine.compilation.compiled import chunks, njit, parallel_kernel
+from sslbench.engine.compilation.compiled import chunks, inline_kernel, kernel, parallel_kernel
 from sslbench.engine.types import F32, F64, I32, I64
 
 NEARLY_ZERO = 1e-300
@@ -60,13 +59,21 @@ class Index(NamedTuple):
     tail: F64
 
 
+class Lists(NamedTuple):
+    """The k best of some rows, int64[R]: similarities float64[R, k] and vertices int32[R, k]."""
+
+    rows: I64
+    sims: F64
+    ids: I32
+
+
 # -- the k best ------------------------------------------------------------------------------------
-@njit(cache=True, nogil=True, inline="always")
+@inline_kernel
 def _worse(s: float, j: int, s2: float, j2: int) -> bool:
     return s < s2 or (s == s2 and j > j2)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sift_down(sims: F64, ids: I32, size: int) -> None:
     """Restore the heap after its root was replaced."""
     s, j = sims[0], ids[0]
@@ -82,7 +89,7 @@ def _sift_down(sims: F64, ids: I32, size: int) -> None:
     sims[at], ids[at] = s, j
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def offer(sims: F64, ids: I32, size: int, s: float, j: int) -> int:
     """Put (s, j) on the heap if it is among the best; returns the new size of the heap."""
     if size < len(sims):
@@ -98,7 +105,7 @@ def offer(sims: F64, ids: I32, size: int, s: float, j: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_first(sims: F64, ids: I32, size: int) -> None:
     """Turn a heap into a list, best first, padded with -1 and 0."""
     for end in range(size - 1, 0, -1):
@@ -110,7 +117,7 @@ def best_first(sims: F64, ids: I32, size: int) -> None:
 
 
 # -- by the rare columns first ---------------------------------------------------------------------
-@njit(cache=True, nogil=True)
+@kernel
 def _add(index: Index, f: int, v: float, acc: F64, touched: I32, n: int) -> int:
     """acc += v * column f; rows that were untouched join `touched`, whose length is returned.
 
@@ -126,7 +133,7 @@ def _add(index: Index, f: int, v: float, acc: F64, touched: I32, n: int) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _bounds(index: Index, i: int, e: int) -> tuple[float, float]:
     """Upper and lower bound on what the entries e, e + 1, ... of row i add to any similarity."""
     up, down, square = 0.0, 0.0, 0.0
@@ -140,7 +147,7 @@ def _bounds(index: Index, i: int, e: int) -> tuple[float, float]:
     return min(up, most), max(down, -most)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _complete(index: Index, i: int, e: int, j: int, s: float) -> float:
     """s plus the products of rows i and j over the entries e, e + 1, ... of row i."""
     begin, b = index.ptr[j], index.ptr[j + 1]
@@ -155,7 +162,7 @@ def _complete(index: Index, i: int, e: int, j: int, s: float) -> float:
     return s
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _best(touched: I32, n: int, acc: F64, i: int, sims: F64, ids: I32) -> int:
     """Put the best of the current sums on the heap; returns its size."""
     size, least = 0, POSITIVE
@@ -168,7 +175,7 @@ def _best(touched: I32, n: int, acc: F64, i: int, sims: F64, ids: I32) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _finish(
     index: Index, i: int, e: int, least: float, touched: I32, n: int, acc: F64, sims: F64, ids: I32
 ) -> int:
@@ -183,7 +190,7 @@ def _finish(
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _worth_finishing(
     index: Index, i: int, e: int, least: float, touched: I32, n: int, acc: F64
 ) -> bool:
@@ -197,7 +204,7 @@ def _worth_finishing(
     return candidates * COMPLETING < rest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _by_rare_columns(
     index: Index, i: int, budget: int, acc: F64, touched: I32, sims: F64, ids: I32
 ) -> tuple[int, int, float]:
@@ -225,20 +232,12 @@ def _by_rare_columns(
     return _best(touched, n, acc, i, sims, ids), n, floor
 
 
-@parallel_kernel(lambda index, rows, *_: chunks(len(rows), BLOCK))
+@parallel_kernel(lambda index, lists, *_: chunks(len(lists.rows), BLOCK))
 def search_rare(
-    begin: int,
-    end: int,
-    index: Index,
-    rows: I64,
-    budget: int,
-    sims: F64,
-    ids: I32,
-    sizes: I32,
-    floors: F64,
+    begin: int, end: int, index: Index, lists: Lists, budget: int, sizes: I32, floors: F64
 ) -> None:
     """The k best of the rows by their rare columns; size -1 where the budget did not suffice."""
-    n = len(index.ptr) - 1
+    (rows, sims, ids), n = lists, len(index.ptr) - 1
     acc = np.zeros(n)
     touched = np.empty(n + 1, np.int32)
     for r in range(begin * BLOCK, min(end * BLOCK, len(rows))):
@@ -251,19 +250,12 @@ def search_rare(
             acc[touched[t]] = 0.0
 
 
-@parallel_kernel(lambda index, rows, *_: chunks(len(rows), BLOCK))
+@parallel_kernel(lambda index, lists, *_: chunks(len(lists.rows), BLOCK))
 def search_cut(
-    begin: int,
-    end: int,
-    index: Index,
-    rows: I64,
-    columns: int,
-    candidates: int,
-    sims: F64,
-    ids: I32,
+    begin: int, end: int, index: Index, lists: Lists, columns: int, candidates: int
 ) -> None:
     """The k best among the `candidates` vertices that are best by the first `columns` columns."""
-    n = len(index.ptr) - 1
+    (rows, sims, ids), n = lists, len(index.ptr) - 1
     acc = np.zeros(n)
     touched = np.empty(n + 1, np.int32)
     some = np.empty(candidates)
@@ -284,7 +276,7 @@ def search_cut(
 
 
 # -- in full ---------------------------------------------------------------------------------------
-@njit(cache=True, nogil=True)
+@kernel
 def _add_tile(
     index: Index, i: int, first_dense: int, dense: F32, low: int, high: int, cursor: I64, acc: F64
 ) -> None:
@@ -306,7 +298,7 @@ def _add_tile(
             cursor[e - begin] = p
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _any_above(part: F64, least: float) -> bool:
     above = False
     for t in range(len(part)):  # without early exit, for vector instructions
@@ -314,7 +306,7 @@ def _any_above(part: F64, least: float) -> bool:
     return above
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _take_tile(acc: F64, low: int, width: int, floor: float, sims: F64, ids: I32, size: int) -> int:
     """Put the sums of a tile above the floor on the heap and clear them; returns its size."""
     for begin in range(0, width, CHUNK):
@@ -330,21 +322,19 @@ def _take_tile(acc: F64, low: int, width: int, floor: float, sims: F64, ids: I32
     return size
 
 
-@parallel_kernel(lambda index, rows, *_: chunks(len(rows), ROWS))
+@parallel_kernel(lambda index, lists, *_: chunks(len(lists.rows), ROWS))
 def search_full(
     begin: int,
     end: int,
     index: Index,
-    rows: I64,
+    lists: Lists,
     floors: F64,
     first_dense: int,
     dense: F32,
     tile: int,
-    sims: F64,
-    ids: I32,
 ) -> None:
     """The exact k best of the rows, from all their similarities above the floors."""
-    n = len(index.ptr) - 1
+    (rows, sims, ids), n = lists, len(index.ptr) - 1
     widest = np.max(index.ptr[1:] - index.ptr[:-1])
     for b in range(begin, end):
         mine = rows[b * ROWS : (b + 1) * ROWS]
@@ -378,7 +368,7 @@ def similarities(begin: int, end: int, index: Index, rows: I64, ids: I32, sims: 
                 sims[r, t] = _complete(index, i, index.ptr[i], j, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tail_norms(ptr: I64, column: I32, value: F32, n_columns: int) -> F64:
     """Largest norm of any row in the columns f, f + 1, ...: float64[n_columns + 1]."""
     tail = np.zeros(n_columns + 1)

@@ -201,19 +201,18 @@ def _extremes(lists: Any) -> tuple[F64, F64]:
 def exact_rows(index: kernels.Index, rows: I64, k: int, *, prune: bool = True) -> NeighborLists:
     """Exact neighbors of some rows; `prune` affects the speed only."""
     n = len(index.ptr) - 1
-    sims, ids = _lists(rows, k)
+    lists = _lists(rows, k)
     sizes = np.full(len(rows), -1, np.int32)
     floors = np.full(len(rows), kernels.POSITIVE)
     if prune:
         budget = n // (_BUDGET if n <= _CACHED else _BUDGET_BEYOND)
-        kernels.search_rare(index, rows, budget, sims, ids, sizes, floors)
+        kernels.search_rare(index, lists, budget, sizes, floors)
     left = np.flatnonzero(sizes < 0)
     if len(left):
-        first, dense = _dense_columns(index)
-        some, some_ids = _lists(left, k)
-        kernels.search_full(index, rows[left], floors[left], first, dense, _TILE, some, some_ids)
-        sims[left], ids[left] = some, some_ids
-    return NeighborLists(ids, sims)
+        some = _lists(rows[left], k)
+        kernels.search_full(index, some, floors[left], *_dense_columns(index), _TILE)
+        lists.sims[left], lists.ids[left] = some.sims, some.ids
+    return NeighborLists(lists.ids, lists.sims)
 
 
 @dataclass(frozen=True)
@@ -232,7 +231,7 @@ class Rows:
         return self.count > self.block
 
     def get(self, number: int) -> I64 | None:
-        """int64: the rows of a block; None after the last one."""
+        """Return the rows of a block, int64; None after the last one."""
         begin = number * self.block
         return (
             None if begin >= self.count else np.arange(begin, min(self.count, begin + self.block))
@@ -281,8 +280,8 @@ class NeighborPass(Pass[I64, NeighborLists]):
         return NeighborLists(arrays["index"], arrays["similarity"])
 
 
-def _lists(rows: I64, k: int) -> tuple[F64, I32]:
-    return np.zeros((len(rows), k)), np.full((len(rows), k), -1, np.int32)
+def _lists(rows: I64, k: int) -> kernels.Lists:
+    return kernels.Lists(rows, np.zeros((len(rows), k)), np.full((len(rows), k), -1, np.int32))
 
 
 def _dense_columns(index: kernels.Index) -> tuple[int, F32]:
@@ -298,10 +297,10 @@ def _dense_columns(index: kernels.Index) -> tuple[int, F32]:
 
 
 def _cut(index: kernels.Index, df: I64, rows: I64, k: int, max_df: int) -> NeighborLists:
-    sims, ids = _lists(rows, k)
+    lists = _lists(rows, k)
     columns = int(np.searchsorted(df, max_df, side="right"))
-    kernels.search_cut(index, rows, columns, max(CANDIDATES, k), sims, ids)
-    return NeighborLists(ids, sims)
+    kernels.search_cut(index, lists, columns, max(CANDIDATES, k))
+    return NeighborLists(lists.ids, lists.sims)
 
 
 def _approximate(X: Matrix, index: kernels.Index, k: int, progress: Progress) -> NeighborLists:
@@ -345,8 +344,7 @@ def _sorted_lists(ids: I32, sims: F64, k: int) -> NeighborLists:
     ids, sims = np.take_along_axis(ids, order, 1), np.take_along_axis(sims, order, 1)
     missing = ((0, 0), (0, k - ids.shape[1]))
     return NeighborLists(
-        np.pad(ids, missing, constant_values=-1),
-        np.pad(np.where(ids >= 0, sims, 0.0), missing),
+        np.pad(ids, missing, constant_values=-1), np.pad(np.where(ids >= 0, sims, 0.0), missing)
     )
 
 

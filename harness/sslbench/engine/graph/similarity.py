@@ -108,11 +108,7 @@ class ContextSimilarity(Similarity):
     ) -> NeighborLists:
         """Return the neighbors by cosine, exact or approximate as the options say."""
         X = context_vectors(
-            text,
-            vertices,
-            self.templates,
-            counting_text=counting_text,
-            suffixes=self.suffixes,
+            text, vertices, self.templates, counting_text=counting_text, suffixes=self.suffixes
         )
         progress(f"graph: neighbors of {len(vertices):,} vertices, {X.nnz:,} features")
         return nearest(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
-from sslbench.engine.graph.propagation.kernels import add_labels, add_rows
 from sslbench.engine.types import F32, F64, I32, I64, Bool
 
 
@@ -17,23 +17,17 @@ def type_means(vertex_of: I32, marginals: F64 | F32, vertices: int) -> tuple[F64
 
     Raises ValueError if the arrays do not match or a vertex is out of range.
     """
-    q, n = np.zeros((vertices, marginals.shape[1])), np.zeros(vertices, dtype=np.int64)
-    add_type_sums(vertex_of, marginals, q, n)
-    q /= np.maximum(n, 1)[:, None]
-    return q, n
-
-
-def add_type_sums(vertex_of: I32, marginals: F64 | F32, sums: F64, counts: I64) -> None:
-    """Add the rows of tokens to sums float64[V, K] and counts int64[V], for text in pieces.
-
-    Other parameters and ValueError as of `type_means`.
-    """
-    if marginals.shape != (len(vertex_of), sums.shape[1]) or len(counts) != len(sums):
-        raise ValueError(
-            f"{len(vertex_of)} tokens, rows {marginals.shape}, sums {sums.shape} do not match"
-        )
-    check_below(vertex_of, len(sums), "vertex")
-    add_rows(vertex_of, marginals, sums, counts)
+    N = len(vertex_of)
+    if marginals.ndim != 2 or len(marginals) != N:
+        raise ValueError(f"{N} tokens, rows {marginals.shape} do not match")
+    check_below(vertex_of, vertices, "vertex")
+    inside = vertex_of >= 0
+    of, borders = vertex_of[inside], np.append(0, np.cumsum(inside))
+    # a column for each token: scipy adds the rows of tokens one after the other
+    members = sparse.csc_array((np.ones(len(of)), of, borders), shape=(vertices, N))
+    n = np.bincount(of, minlength=vertices)
+    q: F64 = np.asarray(members @ marginals)
+    return q / np.maximum(n, 1)[:, None], n
 
 
 def empirical(vertex_of: I32, labels: I32, vertices: int, n_labels: int) -> tuple[F64, Bool]:
@@ -49,10 +43,16 @@ def empirical(vertex_of: I32, labels: I32, vertices: int, n_labels: int) -> tupl
         raise ValueError(f"{len(vertex_of)} tokens, {len(labels)} labels")
     check_below(vertex_of, vertices, "vertex")
     check_below(labels, n_labels, "label")
-    r, n = np.zeros((vertices, n_labels)), np.zeros(vertices, dtype=np.int64)
-    add_labels(vertex_of, labels, r, n)
-    r /= np.maximum(n, 1)[:, None]
-    return r, n > 0
+    counts = label_counts(vertex_of, labels, vertices, n_labels)
+    n = counts.sum(axis=1, keepdims=True)
+    return counts / np.maximum(n, 1), n[:, 0] > 0
+
+
+def label_counts(vertex_of: I32, labels: I32, vertices: int, n_labels: int) -> I64:
+    """Return int64[V, K]: the labeled tokens of each vertex, by label; arrays of `empirical`."""
+    known = (vertex_of >= 0) & (labels >= 0)
+    cells = vertex_of[known].astype(np.int64) * n_labels + labels[known]
+    return np.bincount(cells, minlength=vertices * n_labels).reshape(vertices, n_labels)
 
 
 def check_below(codes: I32, limit: int, what: str) -> None:

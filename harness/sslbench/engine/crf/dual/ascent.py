@@ -143,11 +143,7 @@ class Ascent:
         cut = list(batches(data.offsets, BLOCK_TOKENS))
         text, states = _text(objective, data, cut, labels), _states(objective, data)
         transitions = DualTransitions(
-            np.zeros((L + 1, L)),
-            np.zeros(L),
-            objective.sigma2,
-            layout.use_start,
-            layout.use_stop,
+            np.zeros((L + 1, L)), np.zeros(L), objective.sigma2, layout.use_start, layout.use_stop
         )
         live = _live(objective, data, labels) if data.varying and len(layout.transitions) else None
         return cls(layout, text, states, transitions, live, _variables(cut, labels, L))
@@ -161,18 +157,8 @@ class Ascent:
         order = np.random.default_rng(number).permutation(len(self.dual.entropy))
         space = Space.of(self.text, self.layout.n_labels)
         live_space = None if self.live is None else self.live.space(self.text.largest)
-        status = ascend(
-            order,
-            peak,
-            self.text,
-            self.states,
-            self.transitions,
-            self.live,
-            self.dual,
-            space,
-            live_space,
-            gains,
-        )
+        own = self.text, self.states, self.transitions, self.live, self.dual
+        status = ascend(order, peak, *own, space, live_space, gains)
         self.value += float(gains[0])
         self.missing = float(gains[1])
         return status

@@ -135,18 +135,36 @@ def _shared_forward(T: int, M: F64, zeros: bool, work: F64, kappa: F64) -> tuple
     return REDO if zeros and smallest < TINY else OK, entropy, inverse
 
 
+class _Scratch(NamedTuple):
+    """Arrays of one sentence, for up to T tokens, and sums over the sentences of a group.
+
+    rows: float64[5, T, P], padded rows of x, u, alpha and dalpha, and one of beta and dbeta;
+    kappa: float64[T].  edges: float64[2, L, P] adds up the factors of E and of dE in
+
+        d(alpha_{t-1} E g_t) = (dalpha_{t-1} g_t + alpha_{t-1} dg_t) E + alpha_{t-1} g_t dE;
+
+    counts: float64[L].
+    """
+
+    rows: F64
+    kappa: F64
+    edges: F64
+    counts: F64
+
+
+@kernel
+def _scratch(T: int, L: int, P: int) -> _Scratch:
+    """Return arrays for sentences of up to T tokens, at least two."""
+    work, edges = rows.aligned(5 * T, P), rows.aligned(2 * L, P)
+    return _Scratch(work.reshape(5, T, P), np.empty(T), edges.reshape(2, L, P), np.empty(L))
+
+
 @kernel
 def _shared_backward(
-    M: F64,
-    zeros: bool,
-    work: F64,
-    kappa: F64,
-    inverse: float,
-    weight: float,
-    node_slope: F64,
-    counts: F64,
+    M: F64, zeros: bool, scratch: _Scratch, inverse: float, weight: float, node_slope: F64
 ) -> int:
     """Fill in node_slope, add to counts; x and u become g and dg, the right factors of edges."""
+    work, kappa, _, counts = scratch
     T = node_slope.shape[0]
     x, u, alpha, dalpha = work[0], work[1], work[2], work[3]
     beta, dbeta = work[4, 0], work[4, 1]
@@ -166,30 +184,17 @@ def _shared_backward(
 
 @kernel
 def _shared_sentence(
-    node: F64,
-    transitions: _Transitions,
-    work: F64,
-    kappa: F64,
-    weight: float,
-    node_slope: F64,
-    edges: F64,
-    counts: F64,
+    node: F64, transitions: _Transitions, scratch: _Scratch, weight: float, node_slope: F64
 ) -> tuple[int, float]:
-    """Status and entropy of one sentence.
-
-    work float64[5, >= T and 2, P] is scratch for padded rows of x, u, alpha and dalpha, and one of
-    beta and dbeta; so is kappa float64[>= T].
-    edges float64[2, L, P] adds up the factors of E and of dE in
-
-        d(alpha_{t-1} E g_t) = (dalpha_{t-1} g_t + alpha_{t-1} dg_t) E + alpha_{t-1} g_t dE.
-    """
+    """Status and entropy of one sentence; its edges and counts are added to those of `scratch`."""
+    work, kappa, edges, _ = scratch
     T, M = node.shape[0], transitions.M
     status, zeros = _prepare_shared(node, transitions, work[0], work[1])
     if status != OK:
         return status, 0.0
     status, entropy, inverse = _shared_forward(T, M, zeros, work, kappa)
     if status == OK:
-        status = _shared_backward(M, zeros, work, kappa, inverse, weight, node_slope, counts)
+        status = _shared_backward(M, zeros, scratch, inverse, weight, node_slope)
     if status == OK:
         g, dg, alpha, dalpha = work[0, 1:T], work[1, 1:T], work[2, : T - 1], work[3, : T - 1]
         rows.add_outer(dalpha, g, edges[0])
@@ -198,26 +203,37 @@ def _shared_sentence(
     return status, entropy
 
 
-def shared(
-    node: F64,
-    edge: F64,
-    sentences: SentenceGroups,
-    entropy: F64,
-    node_slope: F64,
-    edge_slopes: F64,
-    counts: F64,
-    status: I8,
-) -> None:
+class Slopes(NamedTuple):
+    """What the sentences of a batch give; those of weight 0 have entropy and slopes 0.
+
+    entropy: float64[s] in nats; node: float64[n, L]; edge: float64[G, L, L], sums over the
+    positions of a group (`shared`), or float64[n, L, L], zero at first tokens (`varying`); counts:
+    float64[G, L]; status: int8[s].
+    """
+
+    entropy: F64
+    node: F64
+    edge: F64
+    counts: F64
+    status: I8
+
+
+def shared(node: F64, edge: F64, sentences: SentenceGroups, out: Slopes) -> None:
     """All sentences of a batch under one transition matrix.
 
-    node float64[n, L]; edge float64[1, L, L].  A sentence of weight 0 is left out.
-    Out: entropy float64[s] in nats; node_slope float64[n, L]; edge_slopes float64[G, L, L], sums
-    over the positions of a group; counts float64[G, L]; status int8[s].
+    node float64[n, L]; edge float64[1, L, L].
     """
-    transitions = _transitions(edge[0])
-    _shared_groups(
-        sentences, transitions, node, edge, entropy, node_slope, edge_slopes, counts, status
-    )
+    _shared_groups(sentences, _transitions(edge[0]), node, edge, out)
+
+
+@kernel
+def _longest(sentences: SentenceGroups, g: int) -> int:
+    """Return the number of tokens of the longest sentence of a group."""
+    offsets, groups, _ = sentences
+    longest = 0
+    for i in range(groups[g], groups[g + 1]):
+        longest = max(longest, offsets[i + 1] - offsets[i])
+    return longest
 
 
 @parallel_kernel(lambda sentences, *_: len(sentences.groups) - 1)
@@ -228,40 +244,31 @@ def _shared_groups(
     transitions: _Transitions,
     node: F64,
     edge: F64,
-    entropy: F64,
-    node_slope: F64,
-    edge_slopes: F64,
-    counts: F64,
-    status: I8,
+    out: Slopes,
 ) -> None:
-    offsets, groups, weights = sentences
-    L, P = node.shape[1], transitions.M.shape[2]
+    (offsets, groups, weights), M = sentences, transitions.M
+    entropy, node_slope, edge_slopes, counts, status = out
+    L, P = node.shape[1], M.shape[2]
     for g in range(begin, end):
-        longest = 2
-        for i in range(groups[g], groups[g + 1]):
-            longest = max(longest, offsets[i + 1] - offsets[i])
-        work, kappa = rows.aligned(5 * longest, P).reshape(5, longest, P), np.empty(longest)
-        edges, own = rows.aligned(2 * L, P).reshape(2, L, P), np.empty(L)
+        scratch = _scratch(max(2, _longest(sentences, g)), L, P)
+        edges, own = scratch.edges, scratch.counts
         counts[g], edge_slopes[g] = 0.0, 0.0
         for i in range(groups[g], groups[g + 1]):
-            here, out = node[offsets[i] : offsets[i + 1]], node_slope[offsets[i] : offsets[i + 1]]
+            here, slope = node[offsets[i] : offsets[i + 1]], node_slope[offsets[i] : offsets[i + 1]]
             if weights[i] == 0.0:
-                status[i], entropy[i], out[:] = OK, 0.0, 0.0
+                status[i], entropy[i], slope[:] = OK, 0.0, 0.0
                 continue
             edges[:], own[:] = 0.0, 0.0
-            s, entropy[i] = _shared_sentence(
-                here, transitions, work, kappa, weights[i], out, edges, own
-            )
+            s, entropy[i] = _shared_sentence(here, transitions, scratch, weights[i], slope)
             if s == REDO:
                 slow, own[:] = np.zeros((1, L, L)), 0.0
-                s, entropy[i] = _log_space_sentence(here, edge, weights[i], out, slow, own)
+                s, entropy[i] = _log_space_sentence(here, edge, weights[i], slope, slow, own)
                 edge_slopes[g] += slow[0]
             else:
-                M = transitions.M
                 for a in range(L):
                     for b in range(L):
-                        slope = edges[0, a, b] * M[0, a, b] + edges[1, a, b] * M[1, a, b]
-                        edge_slopes[g, a, b] += weights[i] * slope
+                        own_edge = edges[0, a, b] * M[0, a, b] + edges[1, a, b] * M[1, a, b]
+                        edge_slopes[g, a, b] += weights[i] * own_edge
             counts[g] += own
             status[i] = s
 
@@ -361,30 +368,17 @@ def _varying_sentence(
     return status, entropy
 
 
-@parallel_kernel(lambda node, edge, sentences, *_: len(sentences.groups) - 1)
-def varying(
-    begin: int,
-    end: int,
-    node: F64,
-    edge: F64,
-    sentences: SentenceGroups,
-    entropy: F64,
-    node_slope: F64,
-    counts: F64,
-    status: I8,
-) -> None:
+@parallel_kernel(lambda node, sentences, *_: len(sentences.groups) - 1)
+def varying(begin: int, end: int, node: F64, sentences: SentenceGroups, out: Slopes) -> None:
     """All sentences of a batch with one transition matrix per position.
 
-    As `shared`, but edge is float64[n, L, L] and is replaced by its slopes (zero at the first token
-    of each sentence).
+    node float64[n, L]; out.edge comes in as the potentials float64[n, L, L].
     """
     offsets, groups, weights = sentences
+    entropy, node_slope, edge, counts, status = out
     L = node.shape[1]
     for g in range(begin, end):
-        longest = 0
-        for i in range(groups[g], groups[g + 1]):
-            longest = max(longest, offsets[i + 1] - offsets[i])
-        score = np.empty((longest, L, L))
+        score = np.empty((_longest(sentences, g), L, L))
         counts[g] = 0.0
         for i in range(groups[g], groups[g + 1]):
             lo, hi = offsets[i], offsets[i + 1]

@@ -32,21 +32,6 @@ FLOOR = -1e300
 SMALL, LARGE = 1e-100, 1e300
 
 
-class PackScratch(NamedTuple):
-    """Arrays of a pack.
-
-    x, alpha: float64[T, 8 P] as in `scaled`; beta, mu: float64[1, 8 P], of one token; scale:
-    float64[T, 8] sums of alpha; ends: float64[T, 8] 1 / scale at the last token of a lane, else 0.
-    """
-
-    x: F64
-    alpha: F64
-    beta: F64
-    mu: F64
-    scale: F64
-    ends: F64
-
-
 class LaneTotals(NamedTuple):
     """float64[8], of the sentence in each lane.
 
@@ -63,63 +48,85 @@ class LaneTotals(NamedTuple):
     high: F64
 
 
+class Pack(NamedTuple):
+    """Eight sentences, and scratch arrays for them.
+
+    start, length: int64[8] first token and number of tokens of each, 0 = no sentence; place:
+    int64[8] as in `_places`; status: int8[8].
+    x, alpha: float64[T, 8 P] as in `scaled`; beta, mu: float64[1, 8 P], of one token; scale:
+    float64[T, 8] sums of alpha; ends: float64[T, 8] 1 / scale at the last token of a lane, else 0.
+    pairs: float64[P, 8 P], sums of alpha_{t-1}(a) x_t(b) beta_t(b), still to be multiplied by E.
+    """
+
+    start: I64
+    length: I64
+    place: I64
+    status: I8
+    x: F64
+    alpha: F64
+    beta: F64
+    mu: F64
+    scale: F64
+    ends: F64
+    pairs: F64
+    totals: LaneTotals
+
+
 @kernel
-def new_scratch(T: int, P: int) -> tuple[PackScratch, LaneTotals]:
+def new_pack(T: int, P: int) -> Pack:
     """Return arrays for packs of up to T tokens."""
     W = WIDTH * P
-    return PackScratch(
-        rows.aligned(T, W),
-        rows.aligned(T, W),
-        rows.aligned(1, W),
-        rows.aligned(1, W),
-        rows.aligned(T, WIDTH),
-        rows.aligned(T, WIDTH),
-    ), LaneTotals(
-        np.empty(WIDTH),
-        np.empty(WIDTH),
-        np.empty(WIDTH),
-        np.empty(WIDTH),
-        np.empty(WIDTH),
-        np.empty(WIDTH),
+    place, totals = np.empty((3, WIDTH), np.int64), np.empty((6, WIDTH))
+    tokens, one, sums = rows.aligned(2 * T, W), rows.aligned(2, W), rows.aligned(2 * T, WIDTH)
+    return Pack(
+        place[0],
+        place[1],
+        place[2],
+        np.empty(WIDTH, np.int8),
+        tokens[:T],
+        tokens[T:],
+        one[:1],
+        one[1:],
+        sums[:T],
+        sums[T:],
+        rows.aligned(P, W),
+        LaneTotals(totals[0], totals[1], totals[2], totals[3], totals[4], totals[5]),
     )
 
 
 @kernel
-def pack(
-    node: F64,
-    start: I64,
-    length: I64,
-    transitions: Transitions,
-    scratch: PackScratch,
-    totals: LaneTotals,
-    mu: F64,
-    log_scale: F64,
-    pairs: F64,
-    counted: bool,
-    status: I8,
+def infer(
+    pack: Pack, node: F64, transitions: Transitions, mu: F64, log_scale: F64, counted: bool
 ) -> None:
-    """Eight sentences: tokens start[s] up to start[s] + length[s], both int64[8], 0 = no sentence.
+    """Inference on the sentences of a pack; sets their status.
 
     node float64[n, L]. Out: mu float64[n, L]; log_scale float64[n], 0 but at the last token of each
-    sentence; status int8[8]. counted: to pairs float64[P, 8 P] is added alpha_{t-1}(a) x_t(b)
-    beta_t(b), still to be multiplied by E, of sentences that are done.
+    sentence. counted: add to the pairs what sentences that are done add up.
     """
-    x, alpha, _, _, scale, ends = scratch
-    T = int(np.max(length))
-    place = np.empty(WIDTH, np.int64)
+    start, length, place, _, x, alpha, _, _, scale, ends, pairs, totals = pack
+    T, L = int(np.max(length)), node.shape[1]
     for t in range(T):
-        _places(start, length, t, node.shape[1], place)
-        for k in range(0, node.shape[1], WIDTH):
-            gather(node, place, k, lanes.first(node.shape[1] - k), x, t * x.shape[1] + k * WIDTH)
+        _places(start, length, t, L, place)
+        for k in range(0, L, WIDTH):
+            gather(node, place, k, lanes.first(L - k), x, t * x.shape[1] + k * WIDTH)
     for s in range(WIDTH):
         totals.zeros[s] = transitions.zeros
-    _exponentials(T, node.shape[1], length, totals, x)
+    _exponentials(T, L, length, totals, x)
     _forward(T, transitions.E, totals, x, alpha, scale)
     for s in range(WIDTH):
         c = scale[length[s] - 1, s]
         if length[s] > 0 and c > 0.0:
             ends[length[s] - 1, s] = 1.0 / c
-    _backward(T, start, length, place, transitions.ET, totals, scratch, mu)
+    _backward(T, pack, transitions.ET, mu)
+    _finish(T, pack, transitions, log_scale)
+    if counted:
+        _add_pairs(T, L, alpha, x, pairs)
+
+
+@kernel
+def _finish(T: int, pack: Pack, transitions: Transitions, log_scale: F64) -> None:
+    """log_scale and status of the sentences; one that is done again adds nothing to sums."""
+    start, length, _, status, x, alpha, _, _, scale, ends, _, totals = pack
     for s in range(WIDTH):
         last = length[s] - 1
         if last >= 0:
@@ -134,8 +141,6 @@ def pack(
             status[s] = OK if safe else REDO
             if not safe:
                 _clear(T, s, x, alpha)
-    if counted:
-        _add_pairs(T, node.shape[1], alpha, x, pairs)
 
 
 @kernel
@@ -147,7 +152,6 @@ def _places(start: I64, length: I64, t: int, L: int, place: I64) -> None:
 
 @kernel
 def _clear(T: int, s: int, x: F64, alpha: F64) -> None:
-    """A sentence that is done again adds nothing to sums."""
     for t in range(T):
         for k in range(s, x.shape[1], WIDTH):
             x[t, k] = alpha[t, k] = 0.0
@@ -240,18 +244,9 @@ def _forward(T: int, E: F64, totals: LaneTotals, x: F64, alpha: F64, scale: F64)
 
 
 @kernel
-def _backward(
-    T: int,
-    start: I64,
-    length: I64,
-    place: I64,
-    ET: F64,
-    totals: LaneTotals,
-    scratch: PackScratch,
-    mu: F64,
-) -> None:
-    """Marginals; x is multiplied by beta; low and high of `totals`, if there are zeros."""
-    x, alpha, beta, own, _, ends = scratch
+def _backward(T: int, pack: Pack, ET: F64, mu: F64) -> None:
+    """Marginals; x is multiplied by beta; low and high of the totals, if there are zeros."""
+    start, length, place, _, x, alpha, beta, own, _, ends, _, totals = pack
     L, W, one = ET.shape[0], x.shape[1], lanes.splat(1.0)
     low, high, zeros = one, one, np.max(totals.zeros) > 0.0
     for i in range(0, L * WIDTH, WIDTH):

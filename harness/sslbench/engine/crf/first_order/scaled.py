@@ -114,15 +114,30 @@ def shared_sentence(
     x_t, so that nothing waits for a division; beta carries 1 / c_t, so that alpha_t beta_t are the
     marginals.
     """
-    E, ET, top = transitions.E, transitions.ET, transitions.top
     x, alpha, beta = scratch
-    span = transitions.span + _exponentials_by_position(live)
+    span, T = transitions.span + _exponentials_by_position(live), x.shape[0]
     status, zeros = _exponentials(node, span, transitions.zeros, x, log_scale)
     if status != OK:
         return status
-    T, P = x.shape
-    smallest, inverse = 1.0, 1.0
+    inverse = _forward(transitions, live, scratch, zeros, log_scale)
+    if inverse == 0.0 or not _backward(transitions.ET, live, scratch, zeros, inverse):
+        return REDO  # impossible or underflow: log space decides
+    rows.add_outer(alpha[: T - 1], x[1:], edge_sum)
+    _live_marginals(live, alpha, x)
     for t in range(T):
+        rows.product(alpha[t], beta[t], mu[t])
+    return OK
+
+
+@kernel
+def _forward(
+    transitions: Transitions, live: Live | None, scratch: ChainScratch, zeros: bool, log_scale: F64
+) -> float:
+    """Fill in alpha, scale x, add to log_scale; return the last 1 / c, 0 if it is not safe."""
+    E, top = transitions.E, transitions.top
+    x, alpha, _ = scratch
+    smallest, inverse = 1.0, 1.0
+    for t in range(x.shape[0]):
         if t == 0:
             alpha[0] = x[0]
             c = rows.total(alpha[0])
@@ -131,26 +146,31 @@ def shared_sentence(
             rows.vector_matrix(alpha[t - 1], E, alpha[t])
             c = rows.multiply_both(alpha[t], x[t], inverse)
         if c == 0.0:
-            return REDO  # impossible or underflow: log space decides
+            return 0.0
         if zeros:
             smallest = min(smallest, smallest_positive(alpha[t]))
         inverse = 1.0 / c
         log_scale[t] += math.log(c) + (top if t > 0 else 0.0)
+    return 0.0 if zeros and smallest < TINY else inverse
+
+
+@kernel
+def _backward(
+    ET: F64, live: Live | None, scratch: ChainScratch, zeros: bool, inverse: float
+) -> bool:
+    """Fill in beta; x becomes the right factor of xi.  Return whether that is safe."""
+    x, _, beta = scratch
+    T, P = x.shape
+    smallest = 1.0
     for b in range(P):
         beta[T - 1, b] = inverse
     for t in range(T - 1, 0, -1):
-        rows.multiply(x[t], beta[t])  # the right factor of xi
+        rows.multiply(x[t], beta[t])
         _put_live_transposed(live, t, ET)
         rows.vector_matrix(x[t], ET, beta[t - 1])
         if zeros:
             smallest = min(smallest, smallest_positive(beta[t - 1]))
-    if zeros and smallest < TINY:
-        return REDO
-    rows.add_outer(alpha[: T - 1], x[1:], edge_sum)
-    _live_marginals(live, alpha, x)
-    for t in range(T):
-        rows.product(alpha[t], beta[t], mu[t])
-    return OK
+    return not zeros or smallest >= TINY
 
 
 @kernel

@@ -8,9 +8,11 @@ number of threads.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from sslbench.engine.compilation.compiled import kernel, parallel_kernel
+from sslbench.engine.compilation.compiled import parallel_kernel
 from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.first_order import packs
 from sslbench.engine.crf.first_order.scaled import (
@@ -33,15 +35,28 @@ LANES, MORE_LANES = 3, 8192
 PACKS = 4
 
 
+class _Work(NamedTuple):
+    """A batch in groups of sentences: what the kernels read and fill in.
+
+    groups: int64[G + 1] borders in `order`, int64[s] sentences; offsets: int64[s + 1] of these.
+    edge, node: as of `shared`. Out: mu, log_scale and status of `shared`; sums: float64[G, L, L] of
+    edge marginals.
+    """
+
+    groups: I64
+    order: I64
+    offsets: I64
+    transitions: Transitions
+    node: F64
+    edge: F64
+    mu: F64
+    log_scale: F64
+    status: I8
+    sums: F64
+
+
 def shared(
-    node: F64,
-    edge: F64,
-    batch: Batch,
-    mu: F64,
-    log_scale: F64,
-    status: I8,
-    *,
-    counted: bool = True,
+    node: F64, edge: F64, batch: Batch, mu: F64, log_scale: F64, status: I8, *, counted: bool = True
 ) -> F64:
     """All sentences of a batch; returns float64[1, L, L], edge marginals summed over all positions.
 
@@ -53,141 +68,76 @@ def shared(
     """
     L, order = node.shape[1], batch.longest_first
     packed = lanes.WIDTH * batch.longest_of_eight
-    if L <= FEW and packed <= LANES * batch.n_tokens + MORE_LANES:
-        groups = batch.groups(PACKS * lanes.WIDTH)
-        work = _packs
+    in_packs = L <= FEW and packed <= LANES * batch.n_tokens + MORE_LANES
+    groups = batch.groups(PACKS * lanes.WIDTH) if in_packs else batch.groups()
+    order = order if in_packs else np.arange(len(order))
+    sums, transitions = np.zeros((len(groups) - 1, L, L)), shifted_transitions(edge)
+    out = mu, log_scale, status, sums
+    work = _Work(groups, order, batch.offsets, transitions, node, edge, *out)
+    if in_packs:
+        _packs(work, counted)
     else:
-        groups, order = batch.groups(), np.arange(len(order))
-        work = _one_by_one
-    sums = np.zeros((len(groups) - 1, L, L))
-    transitions = shifted_transitions(edge)
-    given = groups, order, batch.offsets, transitions, node, mu, log_scale
-    work(*given, sums, counted, status)
+        _one_by_one(work)
     if status.any():
-        _again(groups, order, batch.offsets, node, edge, mu, log_scale, sums, status)
+        _again(work)
     total: F64 = sums.sum(axis=0, keepdims=True) if counted else sums[:0]
     return total
 
 
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _packs(
-    begin: int,
-    end: int,
-    groups: I64,
-    order: I64,
-    offsets: I64,
-    transitions: Transitions,
-    node: F64,
-    mu: F64,
-    log_scale: F64,
-    sums: F64,
-    counted: bool,
-    status: I8,
-) -> None:
-    """Groups of packs; order int64[s]: the sentences, longest first."""
+@parallel_kernel(lambda work, _: len(work.groups) - 1)
+def _packs(begin: int, end: int, work: _Work, counted: bool) -> None:
+    """Groups of packs; the order is that of the lengths, longest first."""
+    groups, order, offsets, transitions, node, _, mu, log_scale, status, sums = work
     L, P = transitions.E.shape
-    W = P * lanes.WIDTH
     first = order[groups[begin]]
-    scratch, totals = packs.new_scratch(offsets[first + 1] - offsets[first], P)
-    start, length = np.empty(lanes.WIDTH, np.int64), np.empty(lanes.WIDTH, np.int64)
-    own, pairs = np.empty(lanes.WIDTH, np.int8), rows.aligned(P, W)
+    pack = packs.new_pack(offsets[first + 1] - offsets[first], P)
+    start, length, own, pairs = pack.start, pack.length, pack.status, pack.pairs
     for g in range(begin, end):
         if counted:
             for a in range(P):
-                for k in range(W):
+                for k in range(pairs.shape[1]):
                     pairs[a, k] = 0.0
         for low in range(groups[g], groups[g + 1], lanes.WIDTH):
             count = min(lanes.WIDTH, groups[g + 1] - low)
             for s in range(lanes.WIDTH):
                 i = order[low + min(s, count - 1)]
                 start[s], length[s] = offsets[i], offsets[i + 1] - offsets[i] if s < count else 0
-            packs.pack(
-                node,
-                start,
-                length,
-                transitions,
-                scratch,
-                totals,
-                mu,
-                log_scale,
-                pairs,
-                counted,
-                own,
-            )
+            packs.infer(pack, node, transitions, mu, log_scale, counted)
             for s in range(count):
                 status[order[low + s]] = own[s]
         if counted:
             for a in range(L):
                 for b in range(L):
-                    total = lanes.total(lanes.load(pairs, a * W + b * lanes.WIDTH))
-                    sums[g, a, b] = total * transitions.E[a, b]
+                    k = (a * P + b) * lanes.WIDTH
+                    sums[g, a, b] = lanes.total(lanes.load(pairs, k)) * transitions.E[a, b]
 
 
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _one_by_one(
-    begin: int,
-    end: int,
-    groups: I64,
-    order: I64,
-    offsets: I64,
-    transitions: Transitions,
-    node: F64,
-    mu: F64,
-    log_scale: F64,
-    sums: F64,
-    counted: bool,
-    status: I8,
-) -> None:
+@parallel_kernel(lambda work: len(work.groups) - 1)
+def _one_by_one(begin: int, end: int, work: _Work) -> None:
     """Groups of sentences, in their order; counted in any case."""
-    for g in range(begin, end):
-        own = order[groups[g] : groups[g + 1]]
-        _group(node, offsets, own, transitions, mu, log_scale, sums[g], status)
-
-
-@kernel
-def _group(
-    node: F64,
-    offsets: I64,
-    sentences: I64,
-    transitions: Transitions,
-    mu: F64,
-    log_scale: F64,
-    edge_sum: F64,
-    status: I8,
-) -> None:
+    groups, order, offsets, transitions, node, _, mu, log_scale, status, sums = work
     L, P = transitions.E.shape
-    longest = 0
-    for i in sentences:
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
-    beta, own = rows.aligned(longest, P), rows.aligned(L, P)
-    for i in sentences:
-        lo, hi = offsets[i], offsets[i + 1]
-        T = hi - lo
-        scratch = ChainScratch(x[:T], alpha[:T], beta[:T])
-        status[i] = shared_sentence(
-            node[lo:hi], transitions, None, scratch, mu[lo:hi], log_scale[lo:hi], own
-        )
-    for a in range(L):
-        for b in range(L):
-            edge_sum[a, b] = own[a, b] * transitions.E[a, b]
+    for g in range(begin, end):
+        longest = 0
+        for i in order[groups[g] : groups[g + 1]]:
+            longest = max(longest, offsets[i + 1] - offsets[i])
+        x, alpha = rows.aligned(longest, P), rows.aligned(longest, P)
+        beta, own = rows.aligned(longest, P), rows.aligned(L, P)
+        for i in order[groups[g] : groups[g + 1]]:
+            lo, hi = offsets[i], offsets[i + 1]
+            scratch = ChainScratch(x[: hi - lo], alpha[: hi - lo], beta[: hi - lo])
+            status[i] = shared_sentence(
+                node[lo:hi], transitions, None, scratch, mu[lo:hi], log_scale[lo:hi], own
+            )
+        for a in range(L):
+            for b in range(L):
+                sums[g, a, b] = own[a, b] * transitions.E[a, b]
 
 
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _again(
-    begin: int,
-    end: int,
-    groups: I64,
-    order: I64,
-    offsets: I64,
-    node: F64,
-    edge: F64,
-    mu: F64,
-    log_scale: F64,
-    sums: F64,
-    status: I8,
-) -> None:
+@parallel_kernel(lambda work: len(work.groups) - 1)
+def _again(begin: int, end: int, work: _Work) -> None:
     """Do the sentences of status REDO in log space."""
+    groups, order, offsets, _, node, edge, mu, log_scale, status, sums = work
     for g in range(begin, end):
         for i in order[groups[g] : groups[g + 1]]:
             if status[i] == REDO:

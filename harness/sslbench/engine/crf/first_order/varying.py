@@ -6,6 +6,7 @@ The recursions and their limits are those of `scaled`.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from sslbench.engine.crf.first_order.scaled import (
     log_space_sentence,
     smallest_positive,
 )
-from sslbench.engine.crf.simd import rows
+from sslbench.engine.crf.simd import lanes, rows
 from sslbench.engine.crf.simd.exp import exp_shifted
 from sslbench.engine.types import F64, I8, I64
 
@@ -38,6 +39,62 @@ def _normalize(row: F64, zeros: bool) -> tuple[float, float]:
 
 
 @kernel
+def add_to_each(M: F64, x: F64) -> tuple[float, float]:
+    """Add x to every row of M; return the largest and the smallest value of the result."""
+    n, L = M.shape
+    high, low = lanes.splat(-np.inf), lanes.splat(np.inf)
+    for k in range(0, L, lanes.WIDTH):
+        tail = lanes.first(L - k)
+        # lanes beyond the row must not count as largest or smallest
+        up, down = lanes.load_first(x, k, tail, -np.inf), lanes.load_first(x, k, tail, np.inf)
+        for a in range(n):
+            i = a * L + k
+            value = lanes.load_first(M, i, tail, 0.0)
+            raised = lanes.add(value, up)
+            lanes.store_first(M, i, tail, raised)
+            high = lanes.maximum(high, raised)
+            low = lanes.minimum(low, lanes.add(value, down))
+    return lanes.largest(high), lanes.smallest(low)
+
+
+@kernel
+def exp_product(M: F64, shift: float, v: F64, out: F64) -> None:
+    """M = exp(M - shift) in place, then out = v M: float64[n, L], float64[n], float64[L].
+
+    The exponentials take most of the time. All of M is one row for them, so that no lane is idle.
+    """
+    n, L = M.shape
+    exp_shifted(M.reshape(n * L), shift)
+    k = 0
+    while k < L:
+        tail, rest = lanes.first(L - k), lanes.first(L - k - lanes.WIDTH)
+        s0 = s1 = lanes.splat(0.0)
+        for a in range(n):
+            f, i = lanes.spread(v, a), a * L + k
+            s0 = lanes.fma(f, lanes.load_first(M, i, tail, 0.0), s0)
+            s1 = lanes.fma(f, lanes.load_first(M, i + lanes.WIDTH, rest, 0.0), s1)
+        lanes.store_first(out, k, tail, s0)
+        lanes.store_first(out, k + lanes.WIDTH, rest, s1)
+        k += 2 * lanes.WIDTH
+
+
+@kernel
+def edge_marginals(M: F64, alpha: F64, g: F64, beta: F64) -> None:
+    """M[a, b] *= alpha[a] g[b]; beta[a] = sum over b of the former M[a, b] g[b]."""
+    n, L = M.shape
+    for a in range(n):
+        f, s = lanes.splat(alpha[a]), lanes.splat(0.0)
+        for k in range(0, L, lanes.WIDTH):
+            tail = lanes.first(L - k)
+            m = lanes.multiply(
+                lanes.load_first(M, a * L + k, tail, 0.0), lanes.load_first(g, k, tail, 0.0)
+            )
+            s = lanes.add(s, m)
+            lanes.store_first(M, a * L + k, tail, lanes.multiply(m, f))
+        beta[a] = lanes.total(s)
+
+
+@kernel
 def prepare_varying(node: F64, edge: F64, tops: F64) -> tuple[bool, bool]:
     """Add node potentials to edge (t >= 1); tops[t] = the maximum of each position.
 
@@ -49,7 +106,7 @@ def prepare_varying(node: F64, edge: F64, tops: F64) -> tuple[bool, bool]:
     safe = top == -np.inf or top - low <= SAFE_RANGE
     widest = top - low if top > -np.inf else 0.0
     for t in range(1, T):
-        top, low = rows.add_to_each(edge[t], node[t])
+        top, low = add_to_each(edge[t], node[t])
         if low == -np.inf:
             zeros = True
             top, low, _ = rows.bounds(edge[t].reshape(L * L))
@@ -79,7 +136,7 @@ def _varying_sentence(
                 alpha[b] = node[0, b]
             exp_shifted(alpha, top)
         else:
-            rows.exp_product(edge[t], top, mu[t - 1], alpha)
+            exp_product(edge[t], top, mu[t - 1], alpha)
         scale[t], low = _normalize(alpha, zeros)
         if scale[t] == 0.0:
             return REDO  # impossible or underflow: log space decides
@@ -91,11 +148,23 @@ def _varying_sentence(
         for b in range(L):  # a slice assignment takes long to compile
             g[b] = beta[b]
         rows.scale(g, 1.0 / scale[t])
-        rows.edge_marginals(edge[t], mu[t - 1], g, beta)
+        edge_marginals(edge[t], mu[t - 1], g, beta)
         if zeros:
             smallest = min(smallest, smallest_positive(beta))
     rows.multiply(mu[0], beta)
     return REDO if zeros and smallest < TINY else OK
+
+
+class _Work(NamedTuple):
+    """The arguments of `varying`."""
+
+    groups: I64
+    offsets: I64
+    node: F64
+    edge: F64
+    mu: F64
+    log_scale: F64
+    status: I8
 
 
 def varying(
@@ -103,27 +172,19 @@ def varying(
 ) -> None:
     """All sentences of a batch with one transition matrix per position.
 
-    As `scaled.shared`, but edge is float64[n, L, L] and is replaced by the edge marginals xi (zero
+    As `shared.shared`, but edge is float64[n, L, L] and is replaced by the edge marginals xi (zero
     at the first token of each sentence).
     """
-    _varying_groups(groups, offsets, node, edge, mu, log_scale, status)
+    work = _Work(groups, offsets, node, edge, mu, log_scale, status)
+    _in_probability_space(work)
     if status.any():
-        _varying_again(groups, offsets, node, edge, mu, log_scale, status)
+        _again(work)
 
 
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _varying_groups(
-    begin: int,
-    end: int,
-    groups: I64,
-    offsets: I64,
-    node: F64,
-    edge: F64,
-    mu: F64,
-    log_scale: F64,
-    status: I8,
-) -> None:
+@parallel_kernel(lambda work: len(work.groups) - 1)
+def _in_probability_space(begin: int, end: int, work: _Work) -> None:
     """`varying`, but edge of a sentence of status REDO has the potentials of both kinds."""
+    groups, offsets, node, edge, mu, log_scale, status = work
     L = node.shape[1]
     for i in range(groups[begin], groups[end]):
         lo, hi = offsets[i], offsets[i + 1]
@@ -152,19 +213,10 @@ def _copy(source: F64, out: F64) -> None:
                 out[t, a, b] = source[t, a, b]
 
 
-@parallel_kernel(lambda groups, *_: len(groups) - 1)
-def _varying_again(
-    begin: int,
-    end: int,
-    groups: I64,
-    offsets: I64,
-    node: F64,
-    edge: F64,
-    mu: F64,
-    log_scale: F64,
-    status: I8,
-) -> None:
+@parallel_kernel(lambda work: len(work.groups) - 1)
+def _again(begin: int, end: int, work: _Work) -> None:
     """Do the sentences of status REDO in log space."""
+    groups, offsets, node, edge, mu, log_scale, status = work
     for i in range(groups[begin], groups[end]):
         if status[i] == REDO:
             lo, hi = offsets[i], offsets[i + 1]

@@ -152,7 +152,10 @@ def minimize(
 def _reason_to_stop(
     history: list[float], size: float, bound: float, options: Options
 ) -> Status | None:
-    """history: values so far; size: largest absolute gradient."""
+    """Return why the search ends here, None if it goes on.
+
+    history: values so far; size: largest absolute gradient.
+    """
     if size <= options.gtol:
         return "gradient"
     if history[-1] - bound <= options.ftol * abs(history[-1]):

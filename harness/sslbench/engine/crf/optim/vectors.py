@@ -90,13 +90,7 @@ def subtract_prior(precision: float, copies: F32, x: F64, gradient: F64) -> floa
 
 @parallel_kernel(lambda *arguments: len(arguments[-1]))
 def _subtract(
-    begin: int,
-    end: int,
-    precision: float,
-    copies: F32,
-    x: F64,
-    gradient: F64,
-    partial: F64,
+    begin: int, end: int, precision: float, copies: F32, x: F64, gradient: F64, partial: F64
 ) -> None:
     for c in range(begin, end):
         lo, hi = c * CHUNK, min(x.shape[0], (c + 1) * CHUNK)
@@ -158,19 +152,13 @@ def _pair_products(
     scaled_y, scaled_g = np.empty(chunk), np.empty(chunk)
     for c in range(begin, end):
         lo, hi = c * chunk, min(gradient.shape[0], (c + 1) * chunk)
-        _times(pairs[new, c, 1, : hi - lo], 1.0, preconditioner[lo:hi], scaled_y)
-        _times(gradient[lo:hi], 1.0, preconditioner[lo:hi], scaled_g)
+        n, g = hi - lo, gradient[lo:hi]
+        s_new, y_new = pairs[new, c, 0, :n], pairs[new, c, 1, :n]
+        _times(y_new, 1.0, preconditioner[lo:hi], scaled_y)
+        _times(g, 1.0, preconditioner[lo:hi], scaled_g)
         for j in range(rows.shape[0]):
-            _five_products(
-                pairs[rows[j], c, 0, : hi - lo],
-                pairs[rows[j], c, 1, : hi - lo],
-                pairs[new, c, 0, : hi - lo],
-                pairs[new, c, 1, : hi - lo],
-                scaled_y,
-                gradient[lo:hi],
-                scaled_g,
-                partial[c, j],
-            )
+            s, y = pairs[rows[j], c, 0, :n], pairs[rows[j], c, 1, :n]
+            _five_products(s, y, s_new, y_new, scaled_y, g, scaled_g, partial[c, j])
 
 
 @kernel

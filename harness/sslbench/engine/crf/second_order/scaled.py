@@ -32,22 +32,9 @@ import numpy as np
 from sslbench.engine.compilation.compiled import kernel, parallel_kernel
 from sslbench.engine.crf.data import LabelTriples, SentenceGroups
 from sslbench.engine.crf.first_order.scaled import INFEASIBLE, OK, REDO, TINY, smallest_positive
-from sslbench.engine.crf.second_order import log_space
-from sslbench.engine.crf.second_order.log_space import BatchMarginals, Marginals
-from sslbench.engine.crf.second_order.tiles import (
-    QUAD,
-    TripleTables,
-    add_first,
-    add_last,
-    add_products,
-    finish_pairs,
-    padded,
-    products,
-    scale_pairs,
-    start_pairs,
-    stop_pairs,
-    tables,
-)
+from sslbench.engine.crf.second_order import log_space, tiles
+from sslbench.engine.crf.second_order.log_space import BatchMarginals
+from sslbench.engine.crf.second_order.tiles import QUAD, TripleTables, padded
 from sslbench.engine.crf.simd import lanes, rows
 from sslbench.engine.types import F64, I8, I64
 
@@ -108,18 +95,18 @@ def _forward(quad: _Quad, tables: TripleTables, zeros: bool) -> None:
         c = rows.total(x[0, s])
         log_scale[0, s] += math.log(c)
         rows.scale(x[1, s], 1.0 / c)
-        c = start_pairs(x[0, s], x[1, s], M2, alpha[QUAD + s])
+        c = tiles.start_pairs(x[0, s], x[1, s], M2, alpha[QUAD + s])
         inverse[s] = _note_scale(c, 1, s, T[s], first, log_scale, smallest)
     for t in range(2, T[0]):
         o, before = t * QUAD * R * P, (t - 1) * QUAD * R * P
         for b in range(L):
-            products(alpha, before + b, R * P, L, M3, b * L * P, alpha, o + b * P)
+            tiles.products(alpha, before + b, R * P, L, M3, b * L * P, alpha, o + b * P)
         for s in range(QUAD):
             if t >= T[s]:
                 alpha[t * QUAD + s] = 0.0
                 continue
             rows.scale(x[t, s], inverse[s])
-            c = scale_pairs(alpha, o + s * R * P, L, x, (t * QUAD + s) * P, P)
+            c = tiles.scale_pairs(alpha, o + s * R * P, L, x, (t * QUAD + s) * P, P)
             inverse[s] = _note_scale(c, t, s, T[s], inner, log_scale, smallest)
             if zeros:
                 for b in range(L):
@@ -154,19 +141,19 @@ def _backward(quad: _Quad, tables: TripleTables, zeros: bool) -> None:
         o, after = t * QUAD * R * P, (t + 1) * QUAD * R * P
         if t + 1 < T[0]:
             for b in range(L):
-                products(g, after + b, R * P, L, M3, b * L * P, g, o + b * P)
+                tiles.products(g, after + b, R * P, L, M3, b * L * P, g, o + b * P)
         for s in range(QUAD):
             r = t * QUAD + s
             if t >= T[s]:
                 g[r] = 0.0
                 continue
             if t == T[s] - 1:
-                z = stop_pairs(alpha[r], M4, weights[s], g[r])
+                z = tiles.stop_pairs(alpha[r], M4, weights[s], g[r])
                 if z > 0.0:
                     log_scale[t, s] += math.log(z) + last
                 else:
                     smallest[s], g[r] = 0.0, 0.0
-            low = finish_pairs(alpha[r], x[t, s], g[r], mu[t, s], zeros)
+            low = tiles.finish_pairs(alpha[r], x[t, s], g[r], mu[t, s], zeros)
             smallest[s] = min(smallest[s], low)
 
 
@@ -187,9 +174,9 @@ def _infer(quad: _Quad, tables: TripleTables, zeros: bool, begin: F64, end: F64)
             for t in range(1, T[s]):
                 alpha[t * QUAD + s], g[t * QUAD + s] = 0.0, 0.0
         elif T[s] > 0:
-            add_first(quad.x[0, s], tables.begin, g[QUAD + s], quad.mu[0, s], begin)
-            add_last(alpha[(T[s] - 1) * QUAD + s], tables.end, quad.weights[s], end)
-    add_products(alpha, g, 2 * QUAD, T[0] * QUAD, quad.sums)
+            tiles.add_first(quad.x[0, s], tables.begin, g[QUAD + s], quad.mu[0, s], begin)
+            tiles.add_last(alpha[(T[s] - 1) * QUAD + s], tables.end, quad.weights[s], end)
+    tiles.add_products(alpha, g, 2 * QUAD, T[0] * QUAD, quad.sums)
     return status
 
 
@@ -252,34 +239,30 @@ def _clear(array: F64) -> None:
         flat[i] = 0.0
 
 
-@kernel
-def _alone(node: F64, triples: LabelTriples, weight: float, log_scale: F64, out: Marginals) -> int:
-    """Do a sentence that must be done in log space; return its status."""
-    L = node.shape[1]
-    return log_space.sentence(node, np.zeros((1, L, L)), triples, weight, log_scale, out)
+class _Work(NamedTuple):
+    """The arguments of `shared`, and their tables."""
+
+    sentences: SentenceGroups
+    order: I64
+    node: F64
+    triples: LabelTriples
+    tables: TripleTables
+    log_scale: F64
+    out: BatchMarginals
+    status: I8
 
 
 @kernel
-def _next_quad(
-    quad: _Quad,
-    node: F64,
-    tables: TripleTables,
-    sentences: SentenceGroups,
-    order: I64,
-    at: int,
-    log_scale: F64,
-    mu: F64,
-    status: I8,
-) -> tuple[int, int, bool]:
-    """Fill the places with sentences order[at:]; do those that need no inference.
+def _next_quad(quad: _Quad, work: _Work, at: int, end: int) -> tuple[int, int, bool]:
+    """Fill the places with sentences order[at:end]; do those that need no inference.
 
     Returns the position in `order` after them, how many places are filled, and whether there are
     -inf.
     """
-    offsets, _, weights = sentences
-    count, zeros = 0, tables.zeros
+    (offsets, _, weights), order, node, _, tables, log_scale, out, status = work
+    mu, count, zeros = out.node, 0, tables.zeros
     quad.lengths[:] = 0
-    while count < QUAD and at < order.shape[0]:
+    while count < QUAD and at < end:
         i = order[at]
         at += 1
         lo, hi = offsets[i], offsets[i + 1]
@@ -299,41 +282,6 @@ def _next_quad(
     return at, count, zeros
 
 
-@kernel
-def _group(
-    node: F64,
-    triples: LabelTriples,
-    tables: TripleTables,
-    sentences: SentenceGroups,
-    order: I64,
-    group: int,
-    log_scale: F64,
-    out: BatchMarginals,
-    status: I8,
-) -> None:
-    """The sentences of a group, int64[k] in `order`, the longest first: four at a time."""
-    offsets, _, weights = sentences
-    quad = _quad(offsets[order[0] + 1] - offsets[order[0]], node.shape[1])
-    at = 0
-    while at < order.shape[0]:
-        at, count, zeros = _next_quad(
-            quad, node, tables, sentences, order, at, log_scale, out.node, status
-        )
-        if count > 0:
-            own = _infer(quad, tables, zeros, out.begin[group], out.end[group])
-            for s in range(count):
-                i = quad.sentence[s]
-                status[i] = own[s]
-                lo, hi = offsets[i], offsets[i + 1]
-                _take_out(quad, s, out.node[lo:hi], log_scale[lo:hi])
-    for i in order:
-        if status[i] == REDO:
-            lo, hi = offsets[i], offsets[i + 1]
-            part = log_space.part(out, lo, hi, group)
-            status[i] = _alone(node[lo:hi], triples, weights[i], log_scale[lo:hi], part)
-    _add_inner(quad.sums, tables.forward, out.inner[group])
-
-
 def shared(
     node: F64,
     triples: LabelTriples,
@@ -350,24 +298,30 @@ def shared(
     log_scale float64[n] and out.node are set (log_scale sums to log Z over a sentence), the other
     arrays of `out` added to; out.edge is not wanted (float64[0, L, L]); status int8[s].
     """
-    prepared = tables(triples)
-    _groups(sentences, order, prepared, node, triples, log_scale, out, status)
+    _groups(_Work(sentences, order, node, triples, tiles.tables(triples), log_scale, out, status))
 
 
-@parallel_kernel(lambda sentences, *_: len(sentences.groups) - 1)
-def _groups(
-    begin: int,
-    end: int,
-    sentences: SentenceGroups,
-    order: I64,
-    prepared: TripleTables,
-    node: F64,
-    triples: LabelTriples,
-    log_scale: F64,
-    out: BatchMarginals,
-    status: I8,
-) -> None:
-    groups = sentences.groups
-    for k in range(begin, end):
-        own = order[groups[k] : groups[k + 1]]
-        _group(node, triples, prepared, sentences, own, k, log_scale, out, status)
+@parallel_kernel(lambda work: len(work.sentences.groups) - 1)
+def _groups(begin: int, end: int, work: _Work) -> None:
+    """Groups of sentences, four at a time."""
+    (offsets, groups, weights), order, node, triples, tables, log_scale, out, status = work
+    L = node.shape[1]
+    for g in range(begin, end):
+        at, last = groups[g], groups[g + 1]
+        quad = _quad(offsets[order[at] + 1] - offsets[order[at]], L)
+        while at < last:
+            at, count, zeros = _next_quad(quad, work, at, last)
+            if count > 0:
+                own = _infer(quad, tables, zeros, out.begin[g], out.end[g])
+                for s in range(count):
+                    i = quad.sentence[s]
+                    status[i] = own[s]
+                    lo, hi = offsets[i], offsets[i + 1]
+                    _take_out(quad, s, out.node[lo:hi], log_scale[lo:hi])
+        for i in order[groups[g] : last]:
+            if status[i] == REDO:
+                lo, hi = offsets[i], offsets[i + 1]
+                part, none = log_space.part(out, lo, hi, g), np.zeros((1, L, L))
+                scale = log_scale[lo:hi]
+                status[i] = log_space.sentence(node[lo:hi], none, triples, weights[i], scale, part)
+        _add_inner(quad.sums, tables.forward, out.inner[g])

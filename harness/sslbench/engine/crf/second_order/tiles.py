@@ -77,20 +77,27 @@ def products(v: F64, i: int, stride: int, n: int, M: F64, j: int, out: F64, o: i
         lanes.store(out, o + 3 * stride + k + WIDTH, u3)
         k += 2 * WIDTH
     if k < P:
-        s0 = s1 = s2 = s3 = lanes.splat(0.0)
-        p, m = i, j + k
-        for _ in range(n):
-            e0 = lanes.load(M, m)
-            s0 = lanes.fma(lanes.spread(v, p), e0, s0)
-            s1 = lanes.fma(lanes.spread(v, p + stride), e0, s1)
-            s2 = lanes.fma(lanes.spread(v, p + 2 * stride), e0, s2)
-            s3 = lanes.fma(lanes.spread(v, p + 3 * stride), e0, s3)
-            p += P
-            m += P
-        lanes.store(out, o + k, s0)
-        lanes.store(out, o + stride + k, s1)
-        lanes.store(out, o + 2 * stride + k, s2)
-        lanes.store(out, o + 3 * stride + k, s3)
+        _last_products(v, i, stride, n, M, j + k, out, o + k)
+
+
+@kernel
+def _last_products(v: F64, i: int, stride: int, n: int, M: F64, m: int, out: F64, o: int) -> None:
+    """`products` for eight columns, the first of them at m in M and at o in the output."""
+    P = M.shape[2]
+    s0 = s1 = s2 = s3 = lanes.splat(0.0)
+    p = i
+    for _ in range(n):
+        e = lanes.load(M, m)
+        s0 = lanes.fma(lanes.spread(v, p), e, s0)
+        s1 = lanes.fma(lanes.spread(v, p + stride), e, s1)
+        s2 = lanes.fma(lanes.spread(v, p + 2 * stride), e, s2)
+        s3 = lanes.fma(lanes.spread(v, p + 3 * stride), e, s3)
+        p += P
+        m += P
+    lanes.store(out, o, s0)
+    lanes.store(out, o + stride, s1)
+    lanes.store(out, o + 2 * stride, s2)
+    lanes.store(out, o + 3 * stride, s3)
 
 
 @kernel
@@ -238,41 +245,26 @@ def padded(n: int, width: int) -> int:
 @kernel
 def tables(triples: LabelTriples) -> TripleTables:
     """Tables of the log-potentials."""
-    forward, backward, top = _inner_tables(triples.inner)
-    begin, first = exponential(triples.begin)
-    end, last = exponential(triples.end)
-    two, zeros2 = extent(triples.begin)
-    three, zeros3 = extent(triples.inner)
-    ending, zeros4 = extent(triples.end)
-    tops, span = np.array([first, top, last]), max(two, three) + ending
-    return TripleTables(begin, forward, backward, end, tops, span, zeros2 or zeros3 or zeros4)
-
-
-@kernel
-def _inner_tables(inner: F64) -> tuple[F64, F64, float]:
-    L = inner.shape[0]
+    begin, first, two, zeros2 = _exponential(triples.begin)
+    M, inner, three, zeros3 = _exponential(triples.inner)
+    end, last, ending, zeros4 = _exponential(triples.end)
+    L = begin.shape[0]
     P = padded(L, WIDTH)
-    M, top = exponential(inner)
     forward = rows.aligned(L * L, P).reshape(L, L, P)
     backward = rows.aligned(L * L, P).reshape(L, L, P)
     for a in range(L):
         for b in range(L):
             for c in range(L):
                 forward[b, a, c], backward[b, c, a] = M[a, b, c], M[a, b, c]
-    return forward, backward, top
+    tops, span = np.array([first, inner, last]), max(two, three) + ending
+    return TripleTables(begin, forward, backward, end, tops, span, zeros2 or zeros3 or zeros4)
 
 
 @kernel
-def exponential(log: F64) -> tuple[F64, float]:
-    """exp(log - max), and the maximum."""
+def _exponential(log: F64) -> tuple[F64, float, float, bool]:
+    """exp(log - max), the maximum, the range of the finite values, and whether there is a -inf."""
     out = log.copy()
-    top = max(rows.bounds(out.reshape(out.size))[0], LEAST)
+    high, low, zeros = rows.bounds(out.reshape(out.size))
+    top = max(high, LEAST)
     exp_shifted(out.reshape(out.size), top)
-    return out, top
-
-
-@kernel
-def extent(log: F64) -> tuple[float, bool]:
-    """Largest less smallest finite value, and whether there is a -inf."""
-    high, low, zeros = rows.bounds(log.reshape(log.size))
-    return (high - low if high > -np.inf else 0.0), zeros
+    return out, top, (high - low if high > -np.inf else 0.0), zeros

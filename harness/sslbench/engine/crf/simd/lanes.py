@@ -11,6 +11,7 @@ groups.  The order of every sum is that of the source, so results do not depend 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any, TypeAlias
 
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -27,6 +28,7 @@ Mask: TypeAlias = Any
 _I32, _F64, _F32 = ir.IntType(32), ir.DoubleType(), ir.FloatType()
 _VECTOR, _BITS = ir.VectorType(_F64, WIDTH), ir.VectorType(ir.IntType(1), WIDTH)
 _INDEX = ir.VectorType(_I32, WIDTH)
+_ZEROS = ir.Constant(_VECTOR, [0.0] * WIDTH)
 
 
 class Lanes(types.Type):
@@ -112,12 +114,12 @@ def _address(
 
 
 def _widen(builder: Any, value: Any) -> Any:
-    """To float64."""
+    """Return eight numbers as float64."""
     return value if value.type == _VECTOR else builder.fpext(value, _VECTOR)
 
 
 def _narrow(builder: Any, value: Any, bits: int) -> Any:
-    """To float32, if an item has 32 bits."""
+    """Return eight numbers as float32 if an item has 32 bits."""
     return value if bits == 64 else builder.fptrunc(value, ir.VectorType(_F32, WIDTH))
 
 
@@ -137,246 +139,198 @@ def _check(array: Any, *dtypes: Any) -> None:
         raise TypeError(f"lanes need a C-contiguous array of {dtypes}, not {array}")
 
 
-def _binary(name: str) -> Callable[..., Any]:
-    def operation(_typing: Any, x: Any, y: Any) -> Any:
-        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            return getattr(builder, name)(*args)
+def _declared(types_of: Callable[..., Any], count: int, generate: Callable[..., Any]) -> Any:
+    """Make an operation of so many arguments from their types and the generator of its code."""
 
-        return LANES(LANES, LANES), code
+    def operation(_typing: Any, *given: Any) -> Any:
+        return types_of(*given), generate
 
-    return operation
-
-
-def _choice(order: str) -> Callable[..., Any]:
-    def operation(_typing: Any, x: Any, y: Any) -> Any:
-        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            return builder.select(builder.fcmp_ordered(order, *args), *args)
-
-        return LANES(LANES, LANES), code
-
-    return operation
+    names = ["typing", *(f"argument{i}" for i in range(count))]
+    arguments = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
+    operation.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+    return _operation(operation)
 
 
-def _reduction(step: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+def _values(*kinds: Any, result: Any = LANES) -> Callable[[Callable[..., Any]], Any]:
+    """Make an operation on values of these types from the function that generates its code.
+
+    The function takes the builder and the values.
+    """
+
+    def made(code: Callable[..., Any]) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+            return code(builder, *args)
+
+        return _declared(lambda *_: result(*kinds), len(kinds), generate)
+
+    return made
+
+
+def _items(
+    *dtypes: Any, arguments: tuple[Any, ...] = (), result: Any = LANES
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make an operation on an array of these types, a flat index and other arguments.
+
+    The function takes context, builder, type of the array, array, index and the other arguments.
+    """
+    kinds = (types.int64, *arguments)
+
+    def made(code: Callable[..., Any]) -> Any:
+        def types_of(array: Any, *_: Any) -> Any:
+            _check(array, *dtypes)
+            return result(array, *kinds)
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            value = code(context, builder, signature.args[0], *args)
+            return context.get_dummy_value() if result is types.void else value
+
+        return _declared(types_of, 1 + len(kinds), generate)
+
+    return made
+
+
+def _choice(order: str) -> Callable[[Any, Any, Any], Any]:
+    """Take the first of two values where it compares so with the second, else the second."""
+    return lambda builder, x, y: builder.select(builder.fcmp_ordered(order, x, y), x, y)
+
+
+def _reduction(step: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Combine the two halves, then their halves, then the last pair: a fixed order."""
 
-    def operation(_typing: Any, x: Any) -> Any:
-        def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            value, width = args[0], WIDTH
-            while width > 1:
-                width //= 2
-                undefined = ir.Constant(value.type, ir.Undefined)
-                picks = ir.VectorType(_I32, width)
-                low = builder.shuffle_vector(value, undefined, ir.Constant(picks, [*range(width)]))
-                high = builder.shuffle_vector(
-                    value, undefined, ir.Constant(picks, [*range(width, 2 * width)])
-                )
-                value = step(builder, low, high)
-            return builder.extract_element(value, ir.Constant(_I32, 0))
+    def code(builder: Any, value: Any) -> Any:
+        width = WIDTH
+        while width > 1:
+            width //= 2
+            undefined = ir.Constant(value.type, ir.Undefined)
+            picks = ir.VectorType(_I32, width)
+            halves = [*range(width)], [*range(width, 2 * width)]
+            low, high = (
+                builder.shuffle_vector(value, undefined, ir.Constant(picks, half))
+                for half in halves
+            )
+            value = step(builder, low, high)
+        return builder.extract_element(value, ir.Constant(_I32, 0))
 
-        return types.float64(LANES), code
-
-    return operation
-
-
-def _larger(builder: Any, x: Any, y: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", x, y), x, y)
-
-
-def _smaller(builder: Any, x: Any, y: Any) -> Any:
-    return builder.select(builder.fcmp_ordered("<", x, y), x, y)
+    return code
 
 
 # -- operations of kernels ------------------------------------------------------------------------
-add: Callable[[Vector, Vector], Vector] = _operation(_binary("fadd"))
-subtract: Callable[[Vector, Vector], Vector] = _operation(_binary("fsub"))
-multiply: Callable[[Vector, Vector], Vector] = _operation(_binary("fmul"))
-divide: Callable[[Vector, Vector], Vector] = _operation(_binary("fdiv"))
-maximum: Callable[[Vector, Vector], Vector] = _operation(_choice(">"))
-minimum: Callable[[Vector, Vector], Vector] = _operation(_choice("<"))
+add: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(ir.IRBuilder.fadd)
+subtract: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(ir.IRBuilder.fsub)
+multiply: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(ir.IRBuilder.fmul)
+divide: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(ir.IRBuilder.fdiv)
+maximum: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(_choice(">"))
+minimum: Callable[[Vector, Vector], Vector] = _values(LANES, LANES)(_choice("<"))
+_of_lanes = _values(LANES, result=types.float64)
 #: sum, largest and smallest of the eight lanes
-total: Callable[[Vector], float] = _operation(_reduction(lambda b, x, y: b.fadd(x, y)))
-largest: Callable[[Vector], float] = _operation(_reduction(_larger))
-smallest: Callable[[Vector], float] = _operation(_reduction(_smaller))
+total: Callable[[Vector], float] = _of_lanes(_reduction(ir.IRBuilder.fadd))
+largest: Callable[[Vector], float] = _of_lanes(_reduction(_choice(">")))
+smallest: Callable[[Vector], float] = _of_lanes(_reduction(_choice("<")))
 
 
-@_operation
-def first(_typing: Any, count: Any) -> Any:
+@_values(types.int64, result=MASK)
+def first(builder: Any, count: Any) -> Any:
     """Mask of the first `count` lanes (all, if count >= 8)."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        number = _spread(builder, builder.trunc(args[0], _I32), _INDEX)
-        return builder.icmp_signed("<", ir.Constant(_INDEX, [*range(WIDTH)]), number)
-
-    return MASK(types.int64), code
+    number = _spread(builder, builder.trunc(count, _I32), _INDEX)
+    return builder.icmp_signed("<", ir.Constant(_INDEX, [*range(WIDTH)]), number)
 
 
-@_operation
-def bits(_typing: Any, array: Any, index: Any) -> Any:
-    """Mask from item `index` of an array of bytes, counted flat: bit 0 is the first lane."""
-    _check(array, types.uint8)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        byte = builder.load(_item(context, builder, signature.args[0], *args))
-        return builder.bitcast(byte, _BITS)
-
-    return MASK(array, types.int64), code
-
-
-@_operation
-def splat(_typing: Any, value: Any) -> Any:
+@_values(types.float64)
+def splat(builder: Any, value: Any) -> Any:
     """Return the same number in all lanes."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _spread(builder, args[0], _VECTOR)
-
-    return LANES(types.float64), code
+    return _spread(builder, value, _VECTOR)
 
 
-@_operation
-def spread(_typing: Any, array: Any, index: Any) -> Any:
-    """Item `index` of an array, counted flat, in all lanes."""
-    _check(array, types.float64)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        item = _item(context, builder, signature.args[0], *args)
-        return _spread(builder, builder.load(item), _VECTOR)
-
-    return LANES(array, types.int64), code
-
-
-@_operation
-def fma(_typing: Any, x: Any, y: Any, z: Any) -> Any:
+@_values(LANES, LANES, LANES)
+def fma(builder: Any, x: Any, y: Any, z: Any) -> Any:
     """x * y + z, fused where the processor can."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return _call(builder, "llvm.fmuladd.v8f64", _VECTOR, list(args))
-
-    return LANES(LANES, LANES, LANES), code
+    return _call(builder, "llvm.fmuladd.v8f64", _VECTOR, [x, y, z])
 
 
-@_operation
-def power_of_two(_typing: Any, shifted: Any) -> Any:
+@_values(LANES)
+def power_of_two(builder: Any, shifted: Any) -> Any:
     """2^k, given k + 1023 in the lowest bits of the float (see `exp_lanes`): shifted, these bits
     are the exponent, without a conversion to integers.
     """
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        integers = ir.VectorType(ir.IntType(64), WIDTH)
-        bits = builder.bitcast(args[0], integers)
-        return builder.bitcast(builder.shl(bits, ir.Constant(integers, [52] * WIDTH)), _VECTOR)
-
-    return LANES(LANES), code
+    integers = ir.VectorType(ir.IntType(64), WIDTH)
+    bits = builder.bitcast(shifted, integers)
+    return builder.bitcast(builder.shl(bits, ir.Constant(integers, [52] * WIDTH)), _VECTOR)
 
 
-@_operation
-def word(_typing: Any, x: Any) -> Any:
+@_values(types.float64, result=types.int64)
+def word(builder: Any, x: Any) -> Any:
     """Return the 64 bits of one float, as an integer."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), code
+    return builder.bitcast(x, ir.IntType(64))
 
 
-@_operation
-def number(_typing: Any, word: Any) -> Any:
+@_values(types.int64, result=types.float64)
+def number(builder: Any, word: Any) -> Any:
     """Return the float of 64 bits."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], _F64)
-
-    return types.float64(types.int64), code
+    return builder.bitcast(word, _F64)
 
 
-@_operation
-def where_at_least(_typing: Any, x: Any, bound: Any, value: Any) -> Any:
+@_values(LANES, LANES, LANES)
+def where_at_least(builder: Any, x: Any, bound: Any, value: Any) -> Any:
     """value where x >= bound, 0 elsewhere."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        condition = builder.fcmp_ordered(">=", args[0], args[1])
-        return builder.select(condition, args[2], ir.Constant(_VECTOR, [0.0] * WIDTH))
-
-    return LANES(LANES, LANES, LANES), code
+    return builder.select(builder.fcmp_ordered(">=", x, bound), value, _ZEROS)
 
 
-@_operation
-def where_positive(_typing: Any, x: Any, value: Any, other: Any) -> Any:
+@_values(LANES, LANES, LANES)
+def where_positive(builder: Any, x: Any, value: Any, other: Any) -> Any:
     """value where x > 0, the other elsewhere."""
-
-    def code(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        condition = builder.fcmp_ordered(">", args[0], ir.Constant(_VECTOR, [0.0] * WIDTH))
-        return builder.select(condition, args[1], args[2])
-
-    return LANES(LANES, LANES, LANES), code
+    return builder.select(builder.fcmp_ordered(">", x, _ZEROS), value, other)
 
 
-@_operation
-def load(_typing: Any, array: Any, index: Any) -> Any:
+@_items(types.uint8, result=MASK)
+def bits(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    """Mask from item `index` of an array of bytes, counted flat: bit 0 is the first lane."""
+    return builder.bitcast(builder.load(_item(context, builder, kind, array, index)), _BITS)
+
+
+@_items(types.float64)
+def spread(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
+    """Item `index` of an array, counted flat, in all lanes."""
+    return _spread(builder, builder.load(_item(context, builder, kind, array, index)), _VECTOR)
+
+
+@_items(types.float64, types.float32)
+def load(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> Any:
     """Items index .. index + 7 of a C-contiguous array, counted flat; float32 is widened."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args)
-        return _widen(builder, builder.load(pointer, align=bits // 8))
-
-    return LANES(array, types.int64), code
+    pointer, bits = _address(context, builder, kind, array, index)
+    return _widen(builder, builder.load(pointer, align=bits // 8))
 
 
-@_operation
-def load_first(_typing: Any, array: Any, index: Any, mask: Any, fill: Any) -> Any:
+@_items(types.float64, types.float32, arguments=(MASK, types.float64))
+def load_first(
+    context: Any, builder: Any, kind: Any, array: Any, index: Any, mask: Any, fill: Any
+) -> Any:
     """Load, as `load`, for the lanes of the mask; the others are not read and hold `fill`."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:3])
-        other = args[3] if bits == 64 else builder.fptrunc(args[3], _F32)
-        others = _spread(builder, other, ir.VectorType(other.type, WIDTH))
-        return _widen(builder, _masked_load(builder, pointer, bits, args[2], others))
-
-    return LANES(array, types.int64, MASK, types.float64), code
+    pointer, bits = _address(context, builder, kind, array, index, mask)
+    other = fill if bits == 64 else builder.fptrunc(fill, _F32)
+    others = _spread(builder, other, ir.VectorType(other.type, WIDTH))
+    return _widen(builder, _masked_load(builder, pointer, bits, mask, others))
 
 
-@_operation
-def store(_typing: Any, array: Any, index: Any, value: Any) -> Any:
+@_items(types.float64, types.float32, arguments=(LANES,), result=types.void)
+def store(context: Any, builder: Any, kind: Any, array: Any, index: Any, value: Any) -> None:
     """Write items index .. index + 7; to float32 they are rounded."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:2])
-        builder.store(_narrow(builder, args[2], bits), pointer, align=bits // 8)
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, LANES), code
+    pointer, bits = _address(context, builder, kind, array, index)
+    builder.store(_narrow(builder, value, bits), pointer, align=bits // 8)
 
 
-@_operation
-def store_first(_typing: Any, array: Any, index: Any, mask: Any, value: Any) -> Any:
+@_items(types.float64, types.float32, arguments=(MASK, LANES), result=types.void)
+def store_first(
+    context: Any, builder: Any, kind: Any, array: Any, index: Any, mask: Any, value: Any
+) -> None:
     """Store, as `store`, for the lanes of the mask only."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        pointer, bits = _address(context, builder, signature.args[0], *args[:3])
-        _masked_store(builder, pointer, bits, args[2], _narrow(builder, args[3], bits))
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, MASK, LANES), code
+    pointer, bits = _address(context, builder, kind, array, index, mask)
+    _masked_store(builder, pointer, bits, mask, _narrow(builder, value, bits))
 
 
-@_operation
-def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+@_items(types.float64, types.float32, result=types.void)
+def prefetch(context: Any, builder: Any, kind: Any, array: Any, index: Any) -> None:
     """Fetch the cache line of a flat index that will be read soon; no effect on values."""
-    _check(array, types.float64, types.float32)
-
-    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, args[0]).data
-        byte = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
-        _call(
-            builder,
-            "llvm.prefetch.p0i8",
-            ir.VoidType(),
-            [byte, *(ir.Constant(_I32, flag) for flag in (0, 3, 1))],
-        )
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), code
+    data = context.make_array(kind)(context, builder, array).data
+    byte = builder.bitcast(builder.gep(data, [index]), ir.IntType(8).as_pointer())
+    flags = [ir.Constant(_I32, flag) for flag in (0, 3, 1)]
+    _call(builder, "llvm.prefetch.p0i8", ir.VoidType(), [byte, *flags])

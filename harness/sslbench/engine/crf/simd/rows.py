@@ -13,7 +13,8 @@ import numpy as np
 
 from sslbench.engine.compilation.compiled import inline_kernel, kernel
 from sslbench.engine.crf.simd import lanes
-from sslbench.engine.crf.simd.exp import exp_lanes, exp_shifted
+from sslbench.engine.crf.simd.exp import exp_lanes
+from sslbench.engine.crf.simd.lanes import Vector
 from sslbench.engine.types import F32, F64, I32, I64
 
 WIDTH = lanes.WIDTH
@@ -22,6 +23,13 @@ STRIP = 3 * WIDTH
 WIDE = 2 * WIDTH
 #: 64 bits: functions would be compiled once more for a literal, or for places of 32 bits
 ZERO: int = cast("int", np.int64(0))
+
+
+@inline_kernel
+def _store_three(out: F64, i: int, s0: Vector, s1: Vector, s2: Vector) -> None:
+    lanes.store(out, i, s0)
+    lanes.store(out, i + 8, s1)
+    lanes.store(out, i + 16, s2)
 
 
 @kernel
@@ -181,9 +189,7 @@ def vector_matrix(v: F64, M: F64, out: F64) -> None:
             s0 = lanes.fma(f, lanes.load(M, i), s0)
             s1 = lanes.fma(f, lanes.load(M, i + 8), s1)
             s2 = lanes.fma(f, lanes.load(M, i + 16), s2)
-        lanes.store(out, k, lanes.add(s0, u0))
-        lanes.store(out, k + 8, lanes.add(s1, u1))
-        lanes.store(out, k + 16, lanes.add(s2, u2))
+        _store_three(out, k, lanes.add(s0, u0), lanes.add(s1, u1), lanes.add(s2, u2))
         k += STRIP
     while k < P:
         s0 = u0 = lanes.splat(0.0)
@@ -203,41 +209,11 @@ def add_outer(left: F64, right: F64, out: F64) -> None:
 
     Tiles of three rows by three registers stay in registers while t runs.
     """
-    T, P = right.shape
-    K = out.shape[0]
+    P, K = right.shape[1], out.shape[0]
     k = 0
     while P - k > WIDE:
         for a in range(0, K - 2, 3):
-            i = a * P + k
-            s0, s1, s2 = lanes.load(out, i), lanes.load(out, i + 8), lanes.load(out, i + 16)
-            i += P
-            u0, u1, u2 = lanes.load(out, i), lanes.load(out, i + 8), lanes.load(out, i + 16)
-            i += P
-            w0, w1, w2 = lanes.load(out, i), lanes.load(out, i + 8), lanes.load(out, i + 16)
-            for t in range(T):
-                j = t * P + k
-                r0, r1, r2 = (
-                    lanes.load(right, j),
-                    lanes.load(right, j + 8),
-                    lanes.load(right, j + 16),
-                )
-                f = lanes.spread(left, t * P + a)
-                s0, s1, s2 = lanes.fma(f, r0, s0), lanes.fma(f, r1, s1), lanes.fma(f, r2, s2)
-                f = lanes.spread(left, t * P + a + 1)
-                u0, u1, u2 = lanes.fma(f, r0, u0), lanes.fma(f, r1, u1), lanes.fma(f, r2, u2)
-                f = lanes.spread(left, t * P + a + 2)
-                w0, w1, w2 = lanes.fma(f, r0, w0), lanes.fma(f, r1, w1), lanes.fma(f, r2, w2)
-            lanes.store(out, i, w0)
-            lanes.store(out, i + 8, w1)
-            lanes.store(out, i + 16, w2)
-            i -= P
-            lanes.store(out, i, u0)
-            lanes.store(out, i + 8, u1)
-            lanes.store(out, i + 16, u2)
-            i -= P
-            lanes.store(out, i, s0)
-            lanes.store(out, i + 8, s1)
-            lanes.store(out, i + 16, s2)
+            _outer_tile(left, right, out, a, k)
         for a in range(K - K % 3, K):
             for c in range(k, k + STRIP, WIDTH):
                 _outer_register(left, right, out, a, c)
@@ -246,6 +222,27 @@ def add_outer(left: F64, right: F64, out: F64) -> None:
         for a in range(K):
             _outer_register(left, right, out, a, k)
         k += WIDTH
+
+
+@kernel
+def _outer_tile(left: F64, right: F64, out: F64, a: int, k: int) -> None:
+    """`add_outer` for the rows a to a + 2 and the columns k to k + 23."""
+    T, P = right.shape
+    i, j, m = a * P + k, (a + 1) * P + k, (a + 2) * P + k
+    s0, s1, s2 = lanes.load(out, i), lanes.load(out, i + 8), lanes.load(out, i + 16)
+    u0, u1, u2 = lanes.load(out, j), lanes.load(out, j + 8), lanes.load(out, j + 16)
+    w0, w1, w2 = lanes.load(out, m), lanes.load(out, m + 8), lanes.load(out, m + 16)
+    for t in range(T):
+        r, f = t * P + k, lanes.spread(left, t * P + a)
+        r0, r1, r2 = lanes.load(right, r), lanes.load(right, r + 8), lanes.load(right, r + 16)
+        s0, s1, s2 = lanes.fma(f, r0, s0), lanes.fma(f, r1, s1), lanes.fma(f, r2, s2)
+        f = lanes.spread(left, t * P + a + 1)
+        u0, u1, u2 = lanes.fma(f, r0, u0), lanes.fma(f, r1, u1), lanes.fma(f, r2, u2)
+        f = lanes.spread(left, t * P + a + 2)
+        w0, w1, w2 = lanes.fma(f, r0, w0), lanes.fma(f, r1, w1), lanes.fma(f, r2, w2)
+    _store_three(out, i, s0, s1, s2)
+    _store_three(out, j, u0, u1, u2)
+    _store_three(out, m, w0, w1, w2)
 
 
 @kernel
@@ -307,62 +304,6 @@ def scale(x: F64, factor: float) -> None:
     for k in range(0, x.shape[0], WIDTH):
         tail = lanes.first(x.shape[0] - k)
         lanes.store_first(x, k, tail, lanes.multiply(lanes.load_first(x, k, tail, 0.0), f))
-
-
-@kernel
-def add_to_each(M: F64, x: F64) -> tuple[float, float]:
-    """Add x to every row of M; return the largest and the smallest value of the result."""
-    n, L = M.shape
-    high, low = lanes.splat(-np.inf), lanes.splat(np.inf)
-    for k in range(0, L, WIDTH):
-        tail = lanes.first(L - k)
-        # lanes beyond the row must not count as largest or smallest
-        up, down = lanes.load_first(x, k, tail, -np.inf), lanes.load_first(x, k, tail, np.inf)
-        for a in range(n):
-            i = a * L + k
-            value = lanes.load_first(M, i, tail, 0.0)
-            raised = lanes.add(value, up)
-            lanes.store_first(M, i, tail, raised)
-            high = lanes.maximum(high, raised)
-            low = lanes.minimum(low, lanes.add(value, down))
-    return lanes.largest(high), lanes.smallest(low)
-
-
-@kernel
-def exp_product(M: F64, shift: float, v: F64, out: F64) -> None:
-    """M = exp(M - shift) in place, then out = v M: float64[n, L], float64[n], float64[L].
-
-    The exponentials take most of the time. All of M is one row for them, so that no lane is idle.
-    """
-    n, L = M.shape
-    exp_shifted(M.reshape(n * L), shift)
-    k = 0
-    while k < L:
-        tail, rest = lanes.first(L - k), lanes.first(L - k - WIDTH)
-        s0 = s1 = lanes.splat(0.0)
-        for a in range(n):
-            f, i = lanes.spread(v, a), a * L + k
-            s0 = lanes.fma(f, lanes.load_first(M, i, tail, 0.0), s0)
-            s1 = lanes.fma(f, lanes.load_first(M, i + WIDTH, rest, 0.0), s1)
-        lanes.store_first(out, k, tail, s0)
-        lanes.store_first(out, k + WIDTH, rest, s1)
-        k += WIDE
-
-
-@kernel
-def edge_marginals(M: F64, alpha: F64, g: F64, beta: F64) -> None:
-    """M[a, b] *= alpha[a] g[b]; beta[a] = sum over b of the former M[a, b] g[b]."""
-    n, L = M.shape
-    for a in range(n):
-        f, s = lanes.splat(alpha[a]), lanes.splat(0.0)
-        for k in range(0, L, WIDTH):
-            tail = lanes.first(L - k)
-            m = lanes.multiply(
-                lanes.load_first(M, a * L + k, tail, 0.0), lanes.load_first(g, k, tail, 0.0)
-            )
-            s = lanes.add(s, m)
-            lanes.store_first(M, a * L + k, tail, lanes.multiply(m, f))
-        beta[a] = lanes.total(s)
 
 
 @kernel

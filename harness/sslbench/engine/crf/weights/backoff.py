@@ -38,13 +38,8 @@ class BackOff:
         """Group the state weights by attribute and tag; tags: the tag of each label."""
         names = sorted(set(tags))
         tag = np.array([names.index(each) for each in tags], dtype=np.int64)
-        if layout.state_start is None or layout.state_label is None:
-            attribute = np.repeat(np.arange(layout.n_node), layout.n_labels)
-            label = np.tile(np.arange(layout.n_labels), layout.n_node)
-        else:
-            attribute = np.repeat(np.arange(layout.n_node), np.diff(layout.state_start))
-            label = layout.state_label.astype(np.int64)
-        group = attribute * len(names) + tag[label]
+        attribute, label, _ = layout.state_weights(np.empty(layout.size))
+        group = attribute.astype(np.int64) * len(names) + tag[label]
         count = np.bincount(group, minlength=layout.n_node * len(names))
         return cls(group, 1.0 + count.astype(np.float64))
 

@@ -90,7 +90,7 @@ class Layout:
         return {part: slice(*own) for part, own in zip(PARTS, ends, strict=True)}
 
     def span(self, part: Part) -> slice:
-        """Where a part is in the flat vector."""
+        """Return where a part is in the flat vector."""
         return self._spans[part]
 
     def part(self, weights: F64, part: Part) -> F64:
@@ -267,17 +267,6 @@ def saved_layout(
         state_start = borders(arrays, "state_start", n_node, len(state_label))
     code = vector(arrays, "arc_code", np.int32, None, (0, (n_labels + 1) * n_labels))
     start = borders(arrays, "arc_start", n_edge, len(code))
-    return Layout(
-        n_labels,
-        n_node,
-        sizes[0],
-        n_edge,
-        state_start,
-        state_label,
-        start,
-        code,
-        sizes[1],
-        bool(metadata["use_start"]),
-        bool(metadata["use_stop"]),
-        order,
-    )
+    states, edges = (state_start, state_label), (start, code)
+    ends = bool(metadata["use_start"]), bool(metadata["use_stop"])
+    return Layout(n_labels, n_node, sizes[0], n_edge, *states, *edges, sizes[1], *ends, order)

@@ -161,6 +161,21 @@ def node_gradient(
                 lists[np.uint64(item[e])] += flat[np.uint64(at + cell[e])]
 
 
+class EdgeTokens(NamedTuple):
+    """Edge attributes of the tokens lo, lo + 1, ..., and the weights that they add up, or a
+    gradient.
+
+    entries: with lists not spelled out; first: bool[n], is the token the first of its sentence?
+    Empty: each reads all columns; sums: float64[B, K].
+    """
+
+    entries: TokenSums
+    lo: int
+    first: Bool
+    weights: EdgeWeights
+    sums: F64
+
+
 @kernel
 def _columns(first: Bool, n: int, weights: EdgeWeights) -> tuple[int, int]:
     """Columns that token n reads: those of START, or the others; all where nothing is `first`."""
@@ -171,17 +186,9 @@ def _columns(first: Bool, n: int, weights: EdgeWeights) -> tuple[int, int]:
 
 
 @kernel
-def _sum_edges(
-    entries: TokenSums,
-    lo: int,
-    begin: int,
-    end: int,
-    first: Bool,
-    weights: EdgeWeights,
-    sums: F64,
-    out: F64,
-) -> None:
+def _sum_edges(tokens: EdgeTokens, begin: int, end: int, out: F64) -> None:
     """out float64[n, K]: a row for each of the tokens lo + begin to lo + end."""
+    entries, lo, first, weights, sums = tokens
     bundle, _, row_border, row, list_border, item, size, shares = entries
     column, table, lists = weights.list_column, weights.table, weights.lists
     K, (N, G) = out.shape[1], bundle.shape
@@ -201,18 +208,9 @@ def _sum_edges(
 
 
 @kernel
-def _add_edges(
-    entries: TokenSums,
-    lo: int,
-    begin: int,
-    end: int,
-    share: int,
-    first: Bool,
-    slope: F64,
-    gradient: EdgeWeights,
-    sums: F64,
-) -> None:
+def _add_edges(tokens: EdgeTokens, begin: int, end: int, share: int, slope: F64) -> None:
     """Transpose of `_sum_edges` for one share: slope float64[n, K] has a row for each token."""
+    entries, lo, first, gradient, sums = tokens
     bundle, cut, row_border, row, list_border, item, size, shares = entries
     column, table, lists = gradient.list_column, gradient.table, gradient.lists
     K, (N, G) = slope.shape[1], bundle.shape
@@ -232,52 +230,33 @@ def _add_edges(
                 lists[k] += flat[np.uint64(at + column[k])]
 
 
-@parallel_kernel(lambda *arguments: chunks(len(arguments[-1]), EDGE_CHUNK))
-def edge_sums(
-    begin: int, end: int, members: TokenSums, weights: EdgeWeights, none: F64, out: F64
-) -> None:
-    """out float64[B, K]: sums of the bundles of edge attributes; none: float64[1, K]."""
-    everything = np.empty(0, np.bool_)
+@parallel_kernel(lambda members, out: chunks(len(out), EDGE_CHUNK))
+def edge_sums(begin: int, end: int, members: EdgeTokens, out: F64) -> None:
+    """out float64[B, K]: sums of the bundles of edge attributes."""
     for n in range(begin * EDGE_CHUNK, min(len(out), end * EDGE_CHUNK), EDGE_CHUNK):
-        stop = min(len(out), n + EDGE_CHUNK)
-        _sum_edges(members, 0, n, stop, everything, weights, none, out[n:])
+        _sum_edges(members, n, min(len(out), n + EDGE_CHUNK), out[n:])
 
 
-@parallel_kernel(lambda members, *_: members.shares)
-def spread_edge_sums(
-    begin: int, end: int, members: TokenSums, sums: F64, gradient: EdgeWeights, none: F64
-) -> None:
+@parallel_kernel(lambda members, _: members.entries.shares)
+def spread_edge_sums(begin: int, end: int, members: EdgeTokens, sums: F64) -> None:
     """Transpose of `edge_sums`: sums float64[B, K] of slopes."""
-    everything = np.empty(0, np.bool_)
     for share in range(begin, end):
-        _add_edges(members, 0, 0, len(sums), share, everything, sums, gradient, none)
+        _add_edges(members, 0, len(sums), share, sums)
 
 
-@parallel_kernel(lambda entries, lo, first, weights, *_: chunks(len(first), EDGE_CHUNK))
-def edge_scores(
-    begin: int,
-    end: int,
-    entries: TokenSums,
-    lo: int,
-    first: Bool,
-    weights: EdgeWeights,
-    sums: F64,
-    w: F64,
-    node: F64,
-    edge: F64,
-) -> None:
+@parallel_kernel(lambda tokens, *_: chunks(len(tokens.first), EDGE_CHUNK))
+def edge_scores(begin: int, end: int, tokens: EdgeTokens, w: F64, node: F64, edge: F64) -> None:
     """edge[n] = w + weights of the edge attributes of token lo + n; node[n] += those from START.
 
-    entries: with lists not spelled out; first bool[n]: is the token the first of its sentence?
     w float64[L, L]; node float64[n, L]; edge float64[n, L, L].
     """
-    transitions, inner = weights.transitions, weights.inner
+    transitions, inner, first = tokens.weights.transitions, tokens.weights.inner, tokens.first
     N, L = node.shape
     K = transitions.shape[0]
     own = np.empty((EDGE_CHUNK, K))
     for c in range(begin, end):
         chunk, stop = c * EDGE_CHUNK, min(N, (c + 1) * EDGE_CHUNK)
-        _sum_edges(entries, lo, chunk, stop, first, weights, sums, own)
+        _sum_edges(tokens, chunk, stop, own)
         for n in range(chunk, stop):
             scores = own[n - chunk]
             for a in range(L):
@@ -292,20 +271,12 @@ def edge_scores(
                     out[np.uint64(transitions[k])] += scores[k]
 
 
-@parallel_kernel(lambda entries, *_: entries.shares)
+@parallel_kernel(lambda tokens, *_: tokens.entries.shares)
 def edge_gradient(
-    begin: int,
-    end: int,
-    entries: TokenSums,
-    lo: int,
-    first: Bool,
-    node_slope: F64,
-    edge_slope: F64,
-    gradient: EdgeWeights,
-    sums: F64,
+    begin: int, end: int, tokens: EdgeTokens, node_slope: F64, edge_slope: F64
 ) -> None:
     """Transpose of `edge_scores`: add the slopes to the weights of each token."""
-    transitions, inner = gradient.transitions, gradient.inner
+    transitions, inner, first = tokens.weights.transitions, tokens.weights.inner, tokens.first
     N, L = node_slope.shape
     K = transitions.shape[0]
     slope = np.zeros((EDGE_CHUNK, K))
@@ -318,7 +289,7 @@ def edge_gradient(
                     own[k] = 0.0 if first[n] else source[np.uint64(transitions[k])]
                 for k in range(inner, K):
                     own[k] = node_slope[n, transitions[k] - L * L] if first[n] else 0.0
-            _add_edges(entries, lo, chunk, stop, share, first, slope, gradient, sums)
+            _add_edges(tokens, chunk, stop, share, slope)
 
 
 @kernel

@@ -119,6 +119,7 @@ class WeightTables:
         if not layout.use_start:
             transitions = np.vstack([transitions, np.zeros((1, L))])
         rows, edge_lists = split(layout.edges, layout.part(flat, "edges"))
+        codes, columns = layout.transitions, layout.edges.list_column
         second = layout.part(flat, "second_order")
         return cls(
             layout,
@@ -128,13 +129,7 @@ class WeightTables:
             transitions,
             layout.part(flat, "stop") if layout.use_stop else np.zeros(L),
             SecondOrder.view(second, L) if layout.order == 2 else None,
-            EdgeWeights(
-                layout.transitions,
-                layout.inner_transitions,
-                rows,
-                layout.edges.list_column,
-                edge_lists,
-            ),
+            EdgeWeights(codes, layout.inner_transitions, rows, columns, edge_lists),
             layout.part(flat, "factors"),
         )
 

@@ -17,12 +17,7 @@ from sslbench.engine.types import F64, Bool
 
 
 def harmonic(
-    W: csr_array,
-    r: F64,
-    labeled: Bool,
-    *,
-    tolerance: float = TOLERANCE,
-    max_steps: int = MAX_STEPS,
+    W: csr_array, r: F64, labeled: Bool, *, tolerance: float = TOLERANCE, max_steps: int = MAX_STEPS
 ) -> F64:
     """r at labeled vertices, elsewhere the weighted mean of the neighbors: float64[V, K].
 

@@ -2,7 +2,7 @@
 
 A graph is CSR: indptr int[V + 1], indices int[E], weights float64[E]; both directions of every
 edge. Each row is written by one thread and column sums are over fixed chunks of rows, so results
-have the same bits for any number of threads. Searches and sums over tokens are sequential.
+have the same bits for any number of threads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 
 from sslbench.engine.compilation.compiled import chunks, kernel, parallel_kernel
 from sslbench.engine.crf.simd import lanes
-from sslbench.engine.types import F32, F64, I32, I64, Bool
+from sslbench.engine.types import F64, I32
 
 CHUNK = 1024  # rows of a task
 STRIP = 2 * lanes.WIDTH  # columns that a pass over the edges of a vertex sums in registers
@@ -178,52 +178,3 @@ def turn(begin: int, end: int, inverse: F64, residual: F64, keep: F64, p: F64) -
     for u in range(begin * CHUNK, min(end * CHUNK, p.shape[0])):
         for k in range(p.shape[1]):
             p[u, k] = inverse[u] * residual[u, k] + keep[k] * p[u, k]
-
-
-@kernel
-def hops(indptr: I32, indices: I32, sources: Bool) -> I32:
-    """int32[V]: edges on the shortest path to the nearest of `sources` bool[V], -1 if none."""
-    V = sources.shape[0]
-    distance = np.full(V, -1, dtype=np.int32)
-    queue = np.empty(V, dtype=np.int64)
-    end = 0
-    for u in range(V):
-        if sources[u]:
-            distance[u] = 0
-            queue[end] = u
-            end += 1
-    head = 0
-    while head < end:
-        u = queue[head]
-        head += 1
-        for e in range(indptr[u], indptr[u + 1]):
-            v = indices[e]
-            if distance[v] < 0:
-                distance[v] = distance[u] + 1
-                queue[end] = v
-                end += 1
-    return distance
-
-
-@kernel
-def add_rows(vertex_of: I32, rows: F64 | F32, sums: F64, counts: I64) -> None:
-    """sums[vertex_of[t]] += rows[t] and counts[vertex_of[t]] += 1 for tokens t with a vertex.
-
-    vertex_of int32[N], -1 = none; rows float[N, K]; sums float64[V, K]; counts int64[V].
-    """
-    for t in range(vertex_of.shape[0]):
-        u = vertex_of[t]
-        if u >= 0:
-            counts[u] += 1
-            for k in range(rows.shape[1]):
-                sums[u, k] += rows[t, k]
-
-
-@kernel
-def add_labels(vertex_of: I32, labels: I32, sums: F64, counts: I64) -> None:
-    """`add_rows` with one-hot rows: labels int32[N], -1 = a token without a known label."""
-    for t in range(vertex_of.shape[0]):
-        u = vertex_of[t]
-        if u >= 0 and labels[t] >= 0:
-            counts[u] += 1
-            sums[u, labels[t]] += 1.0
