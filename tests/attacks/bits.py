@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-from attacks.command import SMALL, Table, main, sslbench
+from attacks.command import SMALL, Table, sslbench
 from sslbench.engine.errors import UserError
 from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.store import Store
@@ -131,7 +131,3 @@ def by_leaderboard(store: Store, path: Path, expected: str) -> tuple[str, list[s
     if refused != (expected == "refused by name"):
         problems.append("the command and the reader do not agree")
     return expected, problems
-
-
-if __name__ == "__main__":
-    main(attack, 2000)

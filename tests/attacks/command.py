@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import secrets
 import signal
@@ -10,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,17 +147,3 @@ class Table:
             lines.append(f"| {attack} | {outcomes.total()} | {text} |")
         total = sum(outcomes.total() for outcomes in self.rows.values())
         return "\n".join([*lines, f"| all | {total} | bad: {len(self.bad)} |"])
-
-
-def main(attack: Callable[[int, int], Table], number: int) -> None:
-    """Run attacks from the command line, print the table, and exit.
-
-    attack: takes the number of attacks and a seed.  number: the default.
-    """
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--number", type=int, default=number)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    table = attack(given.number, given.seed)
-    print(table)
-    sys.exit(bool(table.bad))

@@ -2,7 +2,7 @@
 
 After each kill, every record in the store must be whole, and no process may be left. After several
 kills the same command runs to its end: the store must then hold the records of a grid that was
-never killed, and no other file.
+never killed, and no other file. No run that had finished is run again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import psutil
 
-from attacks.command import SMALL, Process, Table, main, sslbench
+from attacks.command import SMALL, Process, Table, sslbench
 from sslbench.engine.files.folders import cache_folder
 from sslbench.experiment.records.reading import decode
 
@@ -90,14 +90,16 @@ def attack_store(
     """Kill the grid so many times at random moments, then run it to its end."""
     row = f"kill -9 of {target}, grid {grid.name}"
     done = 0
+    finished: dict[Path, int] = {}
     while done < kills:
         whole = sum(record["status"] == "ok" for record in results(folder / "runs").values())
         if whole == len(grid.results):  # nothing is left to be killed
             check_end(grid, row, folder, table)
+            finished.clear()
             continue
         moment = chance.uniform(0.0, grid.seconds * (1 - whole / len(grid.results)))
         problems, was_killed = kill(grid, target, folder, moment, chance)
-        problems += damaged(folder / "runs")
+        problems += damaged(folder / "runs") + again(folder / "runs", finished)
         if was_killed or problems:
             done += 1
             table.add(row, "records whole, no process left", problems)
@@ -167,6 +169,17 @@ def results(store: Path, names: Iterable[str] | None = None) -> Results:
     return result
 
 
+def again(store: Path, finished: dict[Path, int]) -> list[str]:
+    """Runs that were run again after they had finished; adds new ones to `finished`."""
+    names = [name for name, record in results(store).items() if record["status"] == "ok"]
+    times = {path: path.stat().st_mtime_ns for path in (store / f"{name}.json" for name in names)}
+    return [
+        f"{path.name} was run again"
+        for path, stamp in times.items()
+        if finished.setdefault(path, stamp) != stamp
+    ]
+
+
 def damaged(store: Path) -> list[str]:
     """Records that are not whole."""
     result = []
@@ -177,7 +190,3 @@ def damaged(store: Path) -> list[str]:
         except Exception as error:
             result.append(f"{path.name}: {error}")
     return result
-
-
-if __name__ == "__main__":
-    main(attack, 200)

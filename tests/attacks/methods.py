@@ -1,13 +1,10 @@
 """Hostile methods, each in a run: what becomes of it, and whether a run after it is as before.
 
-    PYTHONPATH=tests python -m attacks.methods [NAME ...]
-
 A cheat succeeds if its predictions of test are all right, or if what it tried is not refused.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -17,6 +14,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from attacks.command import Table
 from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.planning.task import RunTask
@@ -25,7 +23,8 @@ from sslbench.experiment.records.store import Store
 from sslbench.experiment.request.request import RunRequest
 from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
-from support.hostile_methods import BEHAVIORS, CHEATS, MARK
+from support.cheats import CHEATS
+from support.hostile_methods import BEHAVIORS, MARK
 
 TIMEOUT = 20.0
 MEMORY = 1200 * 2**20
@@ -99,52 +98,40 @@ def problems(name: str, record: RunRecord) -> Iterator[str]:
         yield "a record of over 10 MB"
 
 
-def attack(names: Sequence[str], jobs: int = 2) -> dict[str, tuple[RunRecord, list[str]]]:
-    """The record of each behavior, and what is wrong with it."""
+def attack(number: int, seed: int) -> Table:
+    """The first `number` behaviors; nothing about them is random."""
+    return behave([*BEHAVIORS, *CHEATS][:number])
+
+
+def behave(names: Sequence[str]) -> Table:
+    """What becomes of each behavior, of a run after all of them, and of the store."""
+    table = Table()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ["ATTACKED_STORE"] = str(folder / "runs")
+        store = Store(folder / "runs")
+        os.environ["ATTACKED_STORE"] = str(store.folder)
         os.environ["ATTACKED_DATA"] = str(folder / "data")
         install(folder / "site")
         make_data(folder / "data")
-        Store(folder / "runs").folder.mkdir()
-        planned = tasks(["", *names], folder / "runs", folder / "data")
-        first, last = planned[0], planned[0]
-        (before,) = run_all([first], isolated)
-        Store(folder / "runs").save(before)
-        stored = Store(folder / "runs").path(before.run_id).read_bytes()
-        records = run_all(planned[1:], isolated, jobs=jobs, timeout=TIMEOUT, memory=MEMORY)
+        store.folder.mkdir()
+        harmless, *planned = tasks(["", *names], store.folder, folder / "data")
+        (before,) = run_all([harmless], isolated)
+        store.save(before)
+        stored = store.path(before.run_id).read_bytes()
+        records = run_all(planned, isolated, jobs=2, timeout=TIMEOUT, memory=MEMORY)
         by_id = {record.run_id: record for record in records}
-        (after,) = run_all([last], isolated)
-        found = {}
-        for task, own in zip(planned[1:], names, strict=True):
+        (after,) = run_all([harmless], isolated)
+        for task, behavior in zip(planned, names, strict=True):
             record = by_id[task.spec.run_id]
-            found[own] = record, list(problems(own, record))
-        if before.predictions_sha256 != after.predictions_sha256:
-            found["(a run afterwards)"] = after, ["it differs"]
-        if [path.read_bytes() for path in (folder / "runs").glob("*.json")] != [stored]:
-            found["(the store)"] = after, ["it was changed"]
-    if left_over():
-        found["(processes)"] = after, [f"{len(left_over())} are left"]
-        for process in left_over():
-            process.kill()
-    return found
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*")
-    names = parser.parse_args().names or [*BEHAVIORS, *CHEATS]
-    found = attack(names)
-    print("| behavior | status | message | problem |\n|---|---|---|---|")
-    for name, (record, wrong) in found.items():
-        message = (record.error or "; ".join(record.audit.get("violations", [])))[:90]
-        cells = [name, record.status, message.replace("|", "\\|"), ", ".join(wrong)]
-        print(f"| {' | '.join(cells)} |")
-    failed = sum(bool(wrong) for _, wrong in found.values())
-    print(f"\n{len(found)} behaviors, {failed} with a problem")
-    sys.exit(1 if failed else 0)
-
-
-if __name__ == "__main__":
-    main()
+            message = (record.error or "; ".join(record.audit.get("violations", [])))[:90]
+            outcome = f"{record.status} {message}".replace("|", "\\|")
+            table.add(behavior, outcome, list(problems(behavior, record)))
+        same = before.predictions_sha256 == after.predictions_sha256
+        table.add("(a run afterwards)", "the same", [] if same else ["it differs"])
+        same = [path.read_bytes() for path in store.folder.glob("*.json")] == [stored]
+        table.add("(the store)", "the same", [] if same else ["it was changed"])
+    left = left_over()
+    table.add("(processes)", "none is left", [f"{len(left)} are left"] if left else [])
+    for process in left:
+        process.kill()
+    return table

@@ -1,9 +1,7 @@
 """Saved models with flipped bytes and edited arrays or headers, loaded and used to tag.
 
-    PYTHONPATH=tests python -m attacks.models --number 1200 --seed 0
-
-A damaged model must be refused in one line, or predict what the original predicts. The exit status
-is 1 if one predicts anything else, raises anything else, or ends the process.
+A damaged model must be refused in one line, or predict what the original predicts. It is bad if
+one predicts anything else, raises anything else, or ends the process.
 
 Edits make sizes disagree, or put numbers out of their range. No edit replaces a weight by another
 number that a weight may have: the result would be a valid model with other predictions.
@@ -11,14 +9,11 @@ number that a weight may have: the result would be a valid model with other pred
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import multiprocessing
-import sys
 import tempfile
 import zipfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -29,6 +24,7 @@ from typing import Any
 import numpy as np
 from click.testing import CliRunner
 
+from attacks.command import Table
 from sslbench.cli import cli
 from sslbench.engine.corpus import Corpus, RawBytes, read_conll
 from sslbench.engine.crf import ChainModel, add_facts
@@ -45,7 +41,10 @@ METHODS = {
     "first order": ["supervised"],
     "second order": ["supervised", "--model", "crf2"],
     "symbol tables": ["jess_cm", "--labeled", "9", "--set", "rounds=2"],
-    "posterior with a graph": ["graph_pr", "--labeled", "9", "--set", "decode_from=q"],
+    "posterior with a graph": [
+        *("graph_pr", "--labeled", "9"),
+        *("--set", "decoding=posterior", "--set", "decode_from=q"),
+    ],
     "labels of a graph": ["graph_propagation", "--labeled", "9"],
 }
 DENSE = "dense columns"
@@ -237,7 +236,7 @@ class Target:
         return cls(model, use(folder / "model"), folder / "damaged")
 
 
-def attack(target: Target, damage: str, seed: int) -> str:
+def outcome(target: Target, damage: str, seed: int) -> str:
     """What came of one: "refused", "same", or what went wrong."""
     data = DAMAGES[damage](target.model, np.random.default_rng([0x6D6F64, seed]))
     target.path.write_bytes(data)
@@ -256,52 +255,31 @@ def attack(target: Target, damage: str, seed: int) -> str:
 _targets: dict[str, Target] = {}
 
 
-def _attack(folder: str, kind: str, damage: str, seed: int) -> str:
+def _outcome(folder: str, kind: str, damage: str, seed: int) -> str:
     """In a process of its own, which an access out of bounds may end."""
     if kind not in _targets:
         below = Path(tempfile.mkdtemp(dir=folder)) / "model"
         _targets[kind] = Target.trained(kind, below)
-    return attack(_targets[kind], damage, seed)
+    return outcome(_targets[kind], damage, seed)
 
 
 def _pool() -> ProcessPoolExecutor:
     return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
 
 
-def attacks(number: int, seed: int) -> Iterator[tuple[str, str, int, str]]:
-    """Model, damage, seed and outcome of each attack."""
+def attack(number: int, seed: int) -> Table:
+    """`number` damaged models, of each kind and damage in turn."""
+    table = Table()
     with tempfile.TemporaryDirectory() as folder:
         pool = _pool()
         for n in range(number):
             kind = KINDS[n % len(KINDS)]
             damage = list(DAMAGES)[n // len(KINDS) % len(DAMAGES)]
             try:
-                outcome = pool.submit(_attack, folder, kind, damage, seed + n).result()
+                result = pool.submit(_outcome, folder, kind, damage, seed + n).result()
             except BrokenProcessPool:
-                outcome, pool = "the process was ended", _pool()
-            yield kind, damage, seed + n, outcome
+                result, pool = "the process was ended", _pool()
+            good = result in ("refused", "same")
+            table.add(damage, result, [] if good else [f"{kind}, seed {seed + n}: {result}"])
         pool.shutdown()
-
-
-def main(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--number", type=int, default=1200)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args(words)
-    counts: Counter[tuple[str, str]] = Counter()
-    failures = 0
-    for kind, damage, seed, outcome in attacks(options.number, options.seed):
-        good = outcome in ("refused", "same")
-        counts[damage, outcome if good else "FAILED"] += 1
-        if not good:
-            failures += 1
-            print(f"{kind}, {damage}, seed {seed}: {outcome}", file=sys.stderr, flush=True)
-    print("| damage | refused | same predictions | failed |\n|:---|---:|---:|---:|")
-    for damage in DAMAGES:
-        row = [counts[damage, outcome] for outcome in ("refused", "same", "FAILED")]
-        print(f"| {damage} | " + " | ".join(map(str, row)) + " |")
-    return 1 if failures else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return table

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attacks.command import SMALL, Process, Table, main, sslbench
+from attacks.command import SMALL, Process, Table, sslbench
 from sslbench.engine.crf import read_model
 
 _AFTER_TRAINING = 0.7  # of the time of an undisturbed command
@@ -84,7 +84,3 @@ def same(path: Path, other: Path) -> bool:
         and arrays.keys() == right[1].keys()
         and all(np.array_equal(arrays[name], right[1][name]) for name in arrays)
     )
-
-
-if __name__ == "__main__":
-    main(attack, 50)

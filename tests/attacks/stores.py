@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from attacks.command import SMALL, Result, Table, main, sslbench
+from attacks.command import SMALL, Result, Table, sslbench
 from attacks.kills import Results, results
 
 
@@ -171,7 +171,3 @@ def executed(place: Place, expected: Results, named: bool) -> tuple[str, list[st
 
 def board(place: Place) -> tuple[Result, list[str]]:
     return sslbench("leaderboard", "--store", place.store, "--out", place.store.parent / "out")
-
-
-if __name__ == "__main__":
-    main(attack, len(REFUSED) + len(NAMED) + len(PASSED))

@@ -1,10 +1,7 @@
 """Damaged CoNLL files, damaged CRF++ templates, and runs on damaged test files.
 
-    python tests/attacks/texts.py [N]
-
-CoNLL files: a text is damaged N times (default 60) in each way of a list. sslbench reads the
-result, and so does `parse`, which shares no code with it. Both must find the same sentences, or
-refuse the same line. The output has a line per way: files read, files refused.
+CoNLL files: a text is damaged in each way of a list. sslbench reads the result, and so does
+`parse`, which shares no code with it. Both must find the same sentences, or refuse the same line.
 Templates: each file is read, or refused in one line.
 Runs: the accuracy of the record must be the one that is computed here.
 """
@@ -14,18 +11,14 @@ from __future__ import annotations
 import json
 import random
 import re
-import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from click.testing import CliRunner
 
+from attacks.command import Table
 from sslbench.cli import cli
 from sslbench.engine.corpus import read_conll
 from sslbench.engine.errors import UserError
@@ -257,32 +250,21 @@ def run_outcome(data: bytes, folder: Path) -> str:
     return "read" if same else f"WRONG: accuracy {accuracy}"
 
 
-def main(number: int) -> int:
-    """Print the table; the exit status is 1 if something was wrong."""
-    total: Counter[str] = Counter()
+def attack(number: int, seed: int) -> Table:
+    """`number` damaged CoNLL files, about as many templates, and a run on two files of each way."""
+    table = Table()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for kind in DAMAGE:
-            actual = [outcome(damaged(kind, i), folder / "train.conll") for i in range(number)]
-            _show(kind, actual, total)
-        files = [damaged_template(i) for i in range(5 * number)]
-        _show("templates", [template_outcome(f, folder / "t.crfpp") for f in files], total)
-        runs = [
-            run_outcome(damaged(kind, i), folder / f"{kind} {i}")
-            for kind in DAMAGE
-            for i in range(min(2, number))
-        ]
-        _show("runs, accuracy computed again", runs, total)
-    _show("all", list(total.elements()), Counter())
-    return int(any(key.startswith("WRONG") for key in total))
+            for i in range(seed, seed + -(-number // len(DAMAGE))):
+                _add(table, kind, outcome(damaged(kind, i), folder / "train.conll"))
+            for i in range(seed, seed + 2):
+                result = run_outcome(damaged(kind, i), folder / f"{kind} {i}")
+                _add(table, "runs, accuracy computed again", result)
+        for i in range(seed, seed + number):
+            _add(table, "templates", template_outcome(damaged_template(i), folder / "t.crfpp"))
+    return table
 
 
-def _show(kind: str, found: list[str], total: Counter[str]) -> None:
-    counts = Counter(found)
-    total.update(counts)
-    texts = ", ".join(f"{n} {text}" for text, n in sorted(counts.items()))
-    print(f"{kind:32} {len(found):5}: {texts}", flush=True)
-
-
-if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 60))
+def _add(table: Table, row: str, result: str) -> None:
+    table.add(row, result, [result] if result.startswith("WRONG") else [])

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from attacks.models import DAMAGES, DENSE, Target, attack, closed, opened, use
+from attacks.models import DAMAGES, DENSE, Target, closed, opened, outcome, use
 from sslbench.engine.errors import UserError
 
 
 @pytest.mark.parametrize("kind", ["first order", "second order", "symbol tables", DENSE])
 def test_damaged_models(kind: str, tmp_path: Path) -> None:
     target = Target.trained(kind, tmp_path / "model")
-    outcomes = [attack(target, damage, seed) for damage in DAMAGES for seed in range(8)]
+    outcomes = [outcome(target, damage, seed) for damage in DAMAGES for seed in range(8)]
     assert set(outcomes) <= {"refused", "same"}
     assert outcomes.count("refused") > len(outcomes) / 3
 
