@@ -153,11 +153,7 @@ def test_without_agreement_there_is_no_download(home: DataHome, server: Served) 
 
 def test_a_run_says_which_command_to_give(home: DataHome, tmp_path: Path) -> None:
     arguments = [
-        "--method",
-        "supervised",
-        "--dataset",
-        "conll02",
-        "--store",
+        *("--method", "supervised", "--dataset", "conll02", "--store"),
         str(tmp_path / "runs"),
     ]
     result = CliRunner().invoke(cli, ["run", *arguments])

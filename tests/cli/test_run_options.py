@@ -50,14 +50,8 @@ def test_values_are_combined() -> None:
 
 def test_a_grid_of_values_and_seeds(tmp_path: Path) -> None:
     words = [
-        "--method",
-        "supervised",
-        "--method",
-        "self_training",
-        "--set",
-        "rounds=1,2",
-        "--seeds",
-        "0-1",
+        *("--method", "supervised", "--method", "self_training", "--set", "rounds=1,2"),
+        *("--seeds", "0-1"),
     ]
     result = run(*words, "--format", "json", store=tmp_path)
     records = json.loads(result.stdout)

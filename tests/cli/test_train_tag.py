@@ -266,14 +266,8 @@ def test_appending_agrees_with_reading(tmp_path: Path) -> None:
 def test_show_tells_what_a_saved_tagger_is(tmp_path: Path) -> None:
     model = str(tmp_path / "model")
     words = [
-        "--method",
-        "supervised",
-        "--dataset",
-        "synth",
-        "--labeled",
-        "20",
-        "--set",
-        "state_support=observed",
+        *("--method", "supervised", "--dataset", "synth", "--labeled", "20", "--set"),
+        *("state_support=observed",),
     ]
     assert CliRunner().invoke(cli, ["train", *words, "--save", model]).exit_code == 0
     shown = CliRunner().invoke(cli, ["show", model])
@@ -290,14 +284,8 @@ def test_show_tells_what_a_saved_tagger_is(tmp_path: Path) -> None:
 def test_show_tells_what_a_run_was(tmp_path: Path) -> None:
     store = str(tmp_path / "runs")
     words = [
-        "--method",
-        "self_training",
-        "--dataset",
-        "synth",
-        "--labeled",
-        "20",
-        "--format",
-        "json",
+        *("--method", "self_training", "--dataset", "synth", "--labeled", "20", "--format"),
+        *("json",),
     ]
     done = CliRunner().invoke(cli, ["run", *words, "--format", "json", "--store", store])
     (record,) = json.loads(done.stdout)

@@ -31,28 +31,10 @@ from sslbench.experiment.run.recording import failed
 from support.run_fakes import task
 
 DESIGN_KEYS = {
-    "schema",
-    "run_id",
-    "status",
-    "method",
-    "dataset",
-    "featurizer",
-    "model",
-    "params",
-    "protocol",
-    "metrics",
-    "primary_metric",
-    "timing",
-    "wall_s",
-    "cpu_s",
-    "peak_rss_mb",
-    "environment",
-    "created",
-    "error",
-    "digest",
-    "audit",
-    "warnings",
-    "code",
+    *("schema", "run_id", "status", "method", "dataset", "featurizer", "model"),
+    *("params", "protocol", "metrics", "primary_metric", "timing", "wall_s", "cpu_s"),
+    *("peak_rss_mb", "environment", "created", "error", "digest", "audit", "warnings"),
+    *("code",),
 }
 
 

@@ -212,16 +212,8 @@ def sslbench(*words: str) -> Result:
 def test_command_line_end_to_end(tmp_path: Path) -> None:
     store = str(tmp_path / "runs")
     grid = (
-        "run",
-        "--method",
-        "majority",
-        "--method",
-        "hostile",
-        "--dataset",
-        "toy",
-        "--labeled",
-        "20",
-        "--store",
+        *("run", "--method", "majority", "--method", "hostile", "--dataset", "toy"),
+        *("--labeled", "20", "--store"),
         store,
         "--model",
         "nothing",

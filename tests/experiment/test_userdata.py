@@ -85,16 +85,9 @@ def test_the_default_featurizer_fits_task_and_columns() -> None:
 def test_a_users_file_runs(tmp_path: Path) -> None:
     write_conll(tmp_path / "my.conll", 10)
     words = [
-        "run",
-        "--method",
-        "majority",
-        "--data",
+        *("run", "--method", "majority", "--data"),
         str(tmp_path / "my.conll"),
-        "--featurizer",
-        "none",
-        "--model",
-        "nothing",
-        "--store",
+        *("--featurizer", "none", "--model", "nothing", "--store"),
         str(tmp_path / "runs"),
         "--format",
         "json",

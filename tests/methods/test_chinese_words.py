@@ -69,16 +69,7 @@ def test_words_that_are_spelled_alike_are_one() -> None:
 
 
 def test_labels_have_every_border_with_every_tag() -> None:
-    assert word_labels(["NN", "P"]) == (
-        "B-NN",
-        "M-NN",
-        "E-NN",
-        "S-NN",
-        "B-P",
-        "M-P",
-        "E-P",
-        "S-P",
-    )
+    assert word_labels(["NN", "P"]) == ("B-NN", "M-NN", "E-NN", "S-NN", "B-P", "M-P", "E-P", "S-P")
     assert word_labels([""]) == BORDERS
 
 

@@ -309,11 +309,7 @@ def test_chunk_tags_through_the_command_line(name: str, tmp_path: Path) -> None:
         name,
         "--data",
         tmp_path / "train.txt",
-        "--columns",
-        "word,label",
-        "--set",
-        "neighbors=5",
-        "--save",
+        *("--columns", "word,label", "--set", "neighbors=5", "--save"),
         tmp_path / "my.model",
     )
     result = CliRunner().invoke(cli, list(map(str, words)))

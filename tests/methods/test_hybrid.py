@@ -180,11 +180,7 @@ def test_cut(n: int, held_out: float, sizes: tuple[int, int]) -> None:
 
 def test_sets_of_features() -> None:
     templates = [
-        "word[0]",
-        "word[-1]|word[0]",
-        "pos[0]",
-        "word.suffix2[0]",
-        "word[0]|pos[0]",
+        *("word[0]", "word[-1]|word[0]", "pos[0]", "word.suffix2[0]", "word[0]|pos[0]"),
         "edge: pos[0]",
         "bias",
     ]

@@ -25,17 +25,9 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 METHODS = (
-    "supervised",
-    "self_training",
-    "jess_cm",
-    "graph_self_training",
-    "type_self_training",
-    "virtual_evidence",
-    "entropy_regularization",
-    "graph_pr",
-    "pr1",
-    "graph_propagation",
-    "gp_crf",
+    *("supervised", "self_training", "jess_cm", "graph_self_training"),
+    *("type_self_training", "virtual_evidence", "entropy_regularization", "graph_pr"),
+    *("pr1", "graph_propagation", "gp_crf"),
 )
 FAST = {
     "neighbors": 4,

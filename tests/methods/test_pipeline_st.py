@@ -123,16 +123,7 @@ def test_a_word_has_one_tag_and_a_pair_may_be_new() -> None:
     """Whatever the weights, and for tags whose borders were not all seen."""
     corpus = characters(as_words([[("天上", "NN"), ("看", "VV")]]), {})
     fit = fitted(problem_of(corpus))[0]
-    assert fit.labels == (
-        "B-NN",
-        "M-NN",
-        "E-NN",
-        "S-NN",
-        "B-VV",
-        "M-VV",
-        "E-VV",
-        "S-VV",
-    )
+    assert fit.labels == ("B-NN", "M-NN", "E-NN", "S-NN", "B-VV", "M-VV", "E-VV", "S-VV")
     assert fit.tagger is not None
     text = without_labels(splits(1, 20)["test"])
     rng = np.random.default_rng(0)

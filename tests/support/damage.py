@@ -302,10 +302,7 @@ def saved_model(folder: Path) -> bytes:
     """A saved tagger of words."""
     (folder / "t.conll").write_text("the B-NP\nn1 I-NP\n\nout O\n\n" * 3)
     words = [
-        "train",
-        "--method",
-        "supervised",
-        "--data",
+        *("train", "--method", "supervised", "--data"),
         str(folder / "t.conll"),
         "--columns",
         "word,label",

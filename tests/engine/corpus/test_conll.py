@@ -60,16 +60,8 @@ def refusal(data: bytes | str, **options: object) -> str:
         PLAIN.replace("\n\n", "\n-DOCSTART-\n"),
     ],
     ids=[
-        "plain",
-        "unended",
-        "crlf",
-        "trailing",
-        "tabs",
-        "bom",
-        "blanks",
-        "docstart",
-        "wide-docstart",
-        "lone-docstart",
+        *("plain", "unended", "crlf", "trailing", "tabs", "bom", "blanks", "docstart"),
+        *("wide-docstart", "lone-docstart"),
     ],
 )
 def test_harmless_variants_read_alike(at: Path, text: str) -> None:

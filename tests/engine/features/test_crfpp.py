@@ -47,13 +47,8 @@ def texts(tmp_path, text, load=load_template_file):
 
 def test_crfpp_file(tmp_path):
     assert texts(tmp_path, CRFPP) == [
-        "word[-2]",
-        "word[-1]",
-        "word[0]",
-        "word[-1]|word[0]",
-        "pos[-2]",
-        "pos[-2]|pos[-1]|pos[0]",
-        "bias",
+        *("word[-2]", "word[-1]", "word[0]", "word[-1]|word[0]", "pos[-2]"),
+        *("pos[-2]|pos[-1]|pos[0]", "bias"),
         "edge: pos[0]",
     ]
 
@@ -64,12 +59,8 @@ def test_wapiti_file(tmp_path):
         "word.lower[0]",
         "pos[-1]",
         "edge: pos[-1]",
-        "word.head2[0]",
-        "word.suffix3[1]",
-        "word.prefix2.lower[0]",
-        "word.tail3[0]",
-        "word.first_upper[0]|word.all_upper[-1]",
-        "word.has_digit[0]",
+        *("word.head2[0]", "word.suffix3[1]", "word.prefix2.lower[0]", "word.tail3[0]"),
+        *("word.first_upper[0]|word.all_upper[-1]", "word.has_digit[0]"),
         "edge: word.last_punct[0]",
     ]
 

@@ -16,12 +16,8 @@ from sslbench_methods.featurizers.suzuki2008 import basic, chunk39, ner79, pos47
 from support.features_oracle import WORDS, corpus_of, counts, fired, random_sentences, text
 
 ODD = [
-    "bias",
-    "word[-3]",
-    "word[1]|pos[-2]",
-    "pos[2]|word[-1]|word[0]|pos[0]",
-    "word[-1]|word[0]|word[1]|word[2]|word[3]",
-    "word.lower.suffix2[1]",
+    *("bias", "word[-3]", "word[1]|pos[-2]", "pos[2]|word[-1]|word[0]|pos[0]"),
+    *("word[-1]|word[0]|word[1]|word[2]|word[3]", "word.lower.suffix2[1]"),
     "bag: word[-2..2]",
     "edge: bag: pos[1..3]",
     "edge: pos[0]|pos[-1]",
