@@ -14,7 +14,7 @@ from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.store import Store
 
 Change = Callable[[bytearray, random.Random], None]
-_EVERY = 50  # attacks of which one is also looked at by the command line, which takes a second
+_EVERY = 200  # attacks of which one is also looked at by the command line, which takes a second
 
 
 def flip(data: bytearray, chance: random.Random) -> None:

@@ -31,7 +31,7 @@ def test_kills_of_a_training_that_saves() -> None:
 
 
 def test_changed_bytes() -> None:
-    show(bits.attack(90, 0))
+    show(bits.attack(400, 0))
 
 
 def test_stores() -> None:

@@ -185,8 +185,8 @@ def test_jess_cm_goes_on_within_a_pass(
     killed_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sslbench.engine.corpus.units.LEAST", 100)
-    whole, expected = RunContext(), jess_cm(RunContext())
-    jess_cm(whole)
+    whole = RunContext()
+    expected = jess_cm(whole)
     bind, calls = EmbeddedModels.bind, []
 
     def bind_or_die(self: EmbeddedModels, corpus: Corpus) -> Any:

@@ -17,13 +17,11 @@ from sslbench.cli import cli
 from sslbench.engine.corpus import Column, Corpus, CorpusShards
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.inputs.protocol import fold_draws, folds
 from sslbench.experiment.metrics import coverage, pool, score
-from sslbench.experiment.records.record import ProtocolSpec, RunRecord, pack_numbers, unpack_numbers
+from sslbench.experiment.records.record import RunRecord, pack_numbers, unpack_numbers
 from sslbench.experiment.run.runner import execute
-from sslbench.plugins import registry
 from support import run_fakes
-from support.run_fakes import Majority, MajorityFit, opened_run, task, toy_splits
+from support.run_fakes import MajorityFit, opened_run, task, toy_splits
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 FOLDS = 4
@@ -38,20 +36,6 @@ def drawn_folds(labeled: int | str = "all", seed: int = 0, k: int = FOLDS) -> li
 
 def keys(corpus: Corpus) -> list[str]:
     return [" ".join(corpus.sentence(i, "word")) for i in range(corpus.n_sentences)]
-
-
-@pytest.mark.parametrize(("n", "k"), [(2, 2), (7, 3), (60, 4), (60, 60)])
-def test_each_item_is_held_out_once(n: int, k: int) -> None:
-    cut = folds(n, k)
-    assert sorted(i for _, held in cut for i in held.tolist()) == list(range(n))
-    assert {len(held) for _, held in cut} <= {n // k, -(-n // k)}
-    assert all(sorted([*train, *held]) == list(range(n)) for train, held in cut)
-
-
-@pytest.mark.parametrize("k", [-1, 0, 1, 21])
-def test_folds_that_cannot_be_are_refused(k: int) -> None:
-    with pytest.raises(UserError, match=f"20 labeled sentences cannot be cut into {k} folds"):
-        folds(20, k)
 
 
 @pytest.mark.parametrize("labeled", ["all", 21])
@@ -271,11 +255,6 @@ def test_a_users_few_sentences(tmp_path: Path) -> None:
         assert why in refused.stderr
     loo = CliRunner().invoke(cli, [*base, "--folds", "9"])
     assert loo.exit_code == 0
-
-
-def test_majority_is_the_method_of_these_tests() -> None:
-    assert registry().method("majority").load() is Majority
-    assert len(fold_draws(run_fakes.load(None), ProtocolSpec(folds=FOLDS))) == FOLDS
 
 
 @given(st.lists(st.integers(0, 2**31 - 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -67,6 +68,7 @@ def test_a_method_that_kills_each_worker_is_a_failed_run(cluster: Any) -> None:
     assert "KilledWorker" in str(killed.error)
     (after,) = run_on_dask([task(labeled=20)], address=address)
     assert after.status == "ok"
+    assert after.environment["threads"] == 1
 
 
 @pytest.mark.parametrize("killed_after", [None, 1, 5])
@@ -142,6 +144,12 @@ def test_workers_with_another_kind_of_processor_are_named(
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert f"(a8 wide) than this command ({here})" in lines[0]
+
+
+def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UserError, match=r"pip install 'sslbench\[dask\]'"):
+        list(run_on_dask([task()], address=None))
 
 
 def test_no_scheduler() -> None:

@@ -7,13 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.records.reading import StoreWarning, decode
+from sslbench.experiment.records.reading import decode
 from sslbench.experiment.records.record import RunRecord, encode, tree_digest
-from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.runner import execute
 from support.run_fakes import install, task
 
@@ -54,6 +52,8 @@ def first_count(tree: Tree, name: str, value: int) -> None:
         (lambda t: t.update(method="another"), "in its spec"),
         (lambda t: t["protocol"].update(labeled=7), "in its spec"),
         (lambda t: t["spec"].update(featurizer="another"), "is not that of its spec"),
+        (lambda t: t.pop("method"), "method"),
+        (lambda t: t.update(wall_s="long"), r"\$.wall_s"),
     ],
 )
 def test_parts_that_contradict_each_other(
@@ -68,29 +68,6 @@ def test_parts_that_contradict_each_other(
         decode(json.dumps(tree).encode())
 
 
-def test_random_bytes(record: RunRecord, tmp_path: Path) -> None:
-    """A file with another byte is refused, in a line with its name, or says the same."""
-    store = Store(tmp_path / "runs")
-    path = store.save(record)
-    whole = path.read_bytes()
-    rng = np.random.default_rng(0)
-    refused = 0
-    for _ in range(400):
-        data = bytearray(whole)
-        for at in rng.integers(len(data), size=rng.integers(1, 4)):
-            data[at] = rng.integers(256)
-        path.write_bytes(bytes(data))
-        try:
-            found = decode(bytes(data))
-        except UserError:
-            refused += 1
-            with pytest.warns(StoreWarning, match=str(path)):
-                assert store.records() == []
-        else:
-            assert found == record
-    assert refused > 350
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"\xff\xfe", b"[]", b"{}", b"null", b'{"schema": 2}', b"[" * 99999]
 )
@@ -100,6 +77,7 @@ def test_what_is_no_record(data: bytes) -> None:
 
 
 def test_records_of_another_schema_are_refused(record: RunRecord) -> None:
-    tree = {**json.loads(encode(record)), "schema": 1}
-    with pytest.raises(UserError, match="schema 1, but this version reads schema 2"):
-        decode(json.dumps(tree).encode())
+    for schema in (1, 3):
+        tree = {**json.loads(encode(record)), "schema": schema}
+        with pytest.raises(UserError, match=f"schema {schema}, but this version reads schema 2"):
+            decode(json.dumps(tree).encode())

@@ -6,17 +6,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.pool import run_all
-from sslbench.experiment.execute.workers import run_on_dask
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from support import run_fakes
@@ -122,61 +118,3 @@ def test_a_killed_parent_takes_a_busy_run_with_it(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     assert until(lambda: not child.is_running())
-
-
-class FakeFuture:
-    def __init__(self, call: Callable[[], bytes]) -> None:
-        self.call = call
-
-    def result(self) -> bytes:
-        return self.call()
-
-
-class FakeClient:
-    """Enough of distributed.Client: runs at once, loses the worker of every second task."""
-
-    def __init__(self, address: str | None = None) -> None:
-        if address == "tcp://nobody:1":
-            raise OSError("cannot connect")
-        self.count = 0
-
-    def __enter__(self) -> FakeClient:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def wait_for_workers(self, number: int, timeout: float) -> None:
-        """There is one."""
-
-    def run(self, call: Callable[[], str]) -> dict[str, str]:
-        return {"tcp://worker:1": call()}
-
-    def submit(self, function: Callable[[bytes], bytes], data: bytes, *, pure: bool) -> FakeFuture:
-        assert not pure
-        self.count += 1
-
-        def lost() -> bytes:
-            raise RuntimeError("worker died")
-
-        return FakeFuture(lost if self.count % 2 == 0 else lambda: function(data))
-
-
-def test_dask_executor(monkeypatch: pytest.MonkeyPatch) -> None:
-    import types
-
-    fake = types.SimpleNamespace(Client=FakeClient, as_completed=lambda futures: futures)
-    monkeypatch.setitem(sys.modules, "distributed", fake)
-    limits: list[int] = []
-    monkeypatch.setattr("sslbench.experiment.execute.workers.use_threads", limits.append)
-    records: list[RunRecord] = list(
-        run_on_dask([task(labeled=20), task(labeled=30)], address="tcp://x:1")
-    )
-    assert [record.status for record in records] == ["ok", "failed"]
-    assert "worker died" in str(records[1].error)
-    assert limits == [1]
-    with pytest.raises(UserError, match="no dask scheduler"):
-        list(run_on_dask([task()], address="tcp://nobody:1"))
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UserError, match=r"pip install 'sslbench\[dask\]'"):
-        list(run_on_dask([task()], address=None))

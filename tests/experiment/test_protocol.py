@@ -98,9 +98,9 @@ def test_folds_hold_out_each_item_once(n: int, data: st.DataObject) -> None:
         assert sorted([*train, *held]) == list(range(n))
 
 
-@pytest.mark.parametrize(("n", "k"), [(4, 5), (5, 1), (0, 2)])
+@pytest.mark.parametrize(("n", "k"), [(4, 5), (5, 1), (0, 2), (20, 0), (20, -1)])
 def test_folds_that_would_be_empty_are_refused(n: int, k: int) -> None:
-    with pytest.raises(UserError, match="folds"):
+    with pytest.raises(UserError, match=f"{n} labeled sentences cannot be cut into {k} folds"):
         folds(n, k)
 
 
