@@ -22,16 +22,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from click.testing import CliRunner
 
 from attacks.command import Table
-from sslbench.cli import cli
 from sslbench.engine.corpus import Corpus, RawBytes, read_conll
 from sslbench.engine.crf import ChainModel, add_facts
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import Registry, registry
+from support.command import sslbench
 from support.waiting import limited
 
 SECONDS = 30
@@ -88,7 +87,7 @@ def train(kind: str, folder: Path) -> bytes:
         add_facts(model, {"trained": {"featurizer": DENSE}})
         return model.read_bytes()
     words = ["train", "--data", str(data), "--columns", "word,label", "--save", str(model)]
-    done = CliRunner().invoke(cli, [*words, "--method", *METHODS[kind]])
+    done = sslbench(*words, "--method", *METHODS[kind])
     if done.exit_code:
         raise RuntimeError(f"{kind}: {done.output}")
     return model.read_bytes()

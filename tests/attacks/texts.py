@@ -16,15 +16,13 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-from click.testing import CliRunner
-
 from attacks.command import Table
-from sslbench.cli import cli
 from sslbench.engine.corpus import read_conll
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.crfpp import load_featurizer
 from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.records.store import Store
+from support.command import sslbench
 
 COLUMNS = ("word", "pos", "label")
 Sentences = list[list[tuple[str, ...]]]
@@ -235,7 +233,7 @@ def run_outcome(data: bytes, folder: Path) -> str:
     (folder / "test.conll").write_bytes(data)
     words = ["run", "--method", "supervised", "--data", folder, "--store", folder / "runs"]
     words += ["--set", "max_iterations=5", "--threads", 1, "--format", "json"]
-    result = CliRunner().invoke(cli, list(map(str, words)))
+    result = sslbench(*words)
     expected = parse(data, len(COLUMNS))
     if not isinstance(expected, list):
         place = f"{folder / 'test.conll'}{f':{expected}' if expected else ''}: "

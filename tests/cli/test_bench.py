@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import bench, cli
+from sslbench.cli import bench
 from sslbench.engine.errors import UserError
+from support.command import sslbench
 
 FOUND = {
     "text": "CoNLL-2000, 9 sentences",
@@ -23,7 +23,7 @@ FAILING = "def test_it():\n    assert False, 'told above'\n"
 
 def test_the_table_gives_ratios(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "measure", lambda **asked: FOUND)
-    lines = CliRunner().invoke(cli, ["bench"]).stdout.splitlines()
+    lines = sslbench("bench").stdout.splitlines()
     assert lines[0].strip() == "CoNLL-2000, 9 sentences, 1 thread"
     rows = [line.split() for line in lines]
     assert ["training", "s", "0.5", "2", "4.00"] in rows
@@ -35,7 +35,7 @@ def test_the_table_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None
     name = "JESS-CM: one pass of the unlabeled text, then of ten times the text, peak memory"
     many = {"unit": "us/token/core", "ours": 1234.5, "peer": 123456.0, "bound": 1.0, "bytes": 2.0}
     monkeypatch.setattr(bench, "measure", lambda **asked: {**FOUND, "figures": {name: many}})
-    lines = CliRunner().invoke(cli, ["bench"]).stdout.splitlines()
+    lines = sslbench("bench").stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) < 12
     assert any(
@@ -47,7 +47,7 @@ def test_options_reach_the_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, object] = {}
     monkeypatch.setattr(bench, "measure", lambda **given: asked.update(given) or FOUND)
     words = ["bench", "--rounds", "2", "--threads", "3", "--sentences", "40", "--format", "json"]
-    assert CliRunner().invoke(cli, words).exit_code == 0
+    assert sslbench(*words).exit_code == 0
     assert asked == {"rounds": 2, "threads": 3, "sentences": 40, "everything": False}
 
 

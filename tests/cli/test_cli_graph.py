@@ -10,15 +10,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy.sparse import csr_array
 
-from sslbench.cli import cli
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.graph.similarity import ContextSimilarity
 from sslbench.plugins.registrations import load_target
 from sslbench_methods.graph_pr.templates import HE2013
 from sslbench_methods.graph_self_training.templates import SUBRAMANYA2010
+from support.command import sslbench
 
 
 class FakeBuild:
@@ -54,7 +53,7 @@ def build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeBuild:
 
 def stats(*arguments: str) -> dict[str, Any]:
     words = ["graph", "stats", "--dataset", "synth", "--threads", "1", "--format", "json"]
-    result = CliRunner().invoke(cli, [*words, *arguments], catch_exceptions=False)
+    result = sslbench(*words, *arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
     actual: dict[str, Any] = json.loads(result.stdout)
     return actual
@@ -156,7 +155,7 @@ def test_options_arrive(build: FakeBuild, tmp_path: Path) -> None:
 
 def test_the_table(build: FakeBuild) -> None:
     words = ["graph", "stats", "--dataset", "synth", "--labeled", "400", "--unlabeled", "0"]
-    result = CliRunner().invoke(cli, words, catch_exceptions=False)
+    result = sslbench(*words, catch_exceptions=False)
     lines = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     assert lines["vertices"].replace(",", "").isdigit()
     assert lines["mean_weight"] == "0.5000"
@@ -171,7 +170,7 @@ def test_bad_input_is_told_in_one_line(build: FakeBuild) -> None:
         (["--dataset", "synth", "--labeled", "9999"], "train has 400"),
         (["--dataset", "synth", "--similarity", "he2014"], "did you mean he2013"),
     ):
-        result = CliRunner().invoke(cli, ["graph", "stats", *arguments])
+        result = sslbench("graph", "stats", *arguments)
         assert result.exit_code == 2
         assert expected in result.stderr
         assert result.stdout == ""
@@ -182,17 +181,17 @@ def test_neighbors_of_a_vertex(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     words = train().sentence(0, "word")
     command = ["graph", "neighbors", "--dataset", "synth", "--threads", "1", "--k", "3"]
     ngram = " ".join(["<s>", *words[:2]])
-    result = CliRunner().invoke(cli, [*command, ngram], catch_exceptions=False)
+    result = sslbench(*command, ngram, catch_exceptions=False)
     head, own, *near = result.stdout.splitlines()
     assert head.split() == ["weight", "n-gram", "tokens", "labels"]
     assert own.startswith(f"1.0000  {ngram}")
     assert near
     label = train().sentence(0, "label")[0]
     assert f"{label} " in own
-    actual = json.loads(CliRunner().invoke(cli, [*command, ngram, "--format", "json"]).stdout)
+    actual = json.loads(sslbench(*command, ngram, "--format", "json").stdout)
     assert [f"{each['weight']:.4f}" for each in actual] == [line[:6] for line in (own, *near)]
     assert actual[0]["labels"][label] >= 1
-    failed = CliRunner().invoke(cli, [*command, "no such words"])
+    failed = sslbench(*command, "no such words")
     assert failed.exit_code == 2
     assert "no vertex" in failed.stderr
 
@@ -205,4 +204,4 @@ def test_settings_of_the_graph(build: FakeBuild, tmp_path: Path) -> None:
     assert build.asked["similarity"] == ContextSimilarity(HE2013, frozenset(["ing", "s"]))
     for setting in ("k=3", "other.size=3", "synth.nothing=1"):
         command = ["graph", "stats", "--dataset", "synth", "--set", setting]
-        assert CliRunner().invoke(cli, command).exit_code == 2
+        assert sslbench(*command).exit_code == 2

@@ -10,14 +10,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import Registry
 from sslbench.plugins.registrations import DatasetInfo, RemoteFile
+from support.command import sslbench
 from support.file_server import Served, serving
 
 CONTENT = b"some bytes\n"
@@ -79,7 +79,7 @@ def data(home: DataHome, server: Served, monkeypatch: pytest.MonkeyPatch) -> Dat
     )
     known = Registry(datasets={"mine": info(*files)})
     monkeypatch.setattr("sslbench.cli.data.registry", lambda: known)
-    return lambda *arguments, given="": CliRunner().invoke(cli, ["data", *arguments], input=given)
+    return lambda *arguments, given="": sslbench("data", *arguments, stdin=given)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_run_says_which_command_to_give(home: DataHome, tmp_path: Path) -> Non
         *("--method", "supervised", "--dataset", "conll02", "--store"),
         str(tmp_path / "runs"),
     ]
-    result = CliRunner().invoke(cli, ["run", *arguments])
+    result = sslbench("run", *arguments)
     assert result.exit_code in (1, 2)
     lines = [line for line in result.stderr.splitlines() if line.startswith("sslbench: ")]
     assert "shared task only" in lines[0]
@@ -223,7 +223,7 @@ def test_the_audit_of_what_is_not_there_downloads_nothing(data: Data, server: Se
 
 
 def test_the_audit_of_a_generated_data_set() -> None:
-    result = CliRunner().invoke(cli, ["data", "info", "--audit", "synth"])
+    result = sslbench("data", "info", "--audit", "synth")
     assert result.exit_code == 0
     assert "3,000 sentences" in result.stdout
     assert "of 400 sentences of test are in external text" in result.stdout

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
+from support.command import sslbench
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 
 
 def run(store: Path, *options: str) -> Result:
     words = ["run", "--method", "hostile", "--dataset", "toy", "--model", "nothing"]
-    return CliRunner().invoke(cli, [*options, *words, "--labeled", "20", "--store", str(store)])
+    return sslbench(*options, *words, "--labeled", "20", "--store", store)
 
 
 def test_debug_shows_the_traceback_of_a_failed_run(tmp_path: Path) -> None:

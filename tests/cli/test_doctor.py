@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli, requirements
+from sslbench.cli import requirements
+from support.command import sslbench
 
 
 def findings() -> tuple[int, dict[str, tuple[str, str]]]:
     """Exit status; state and text by what is looked at."""
-    result = CliRunner().invoke(cli, ["doctor"])
+    result = sslbench("doctor")
     rows = [line.split("  ", 1) for line in result.stdout.splitlines()]
     cells = [(state, *rest.strip().split("  ", 1)) for state, rest in rows]
     return result.exit_code, {what: (state, text.strip()) for state, what, text in cells}
@@ -68,7 +68,7 @@ def test_versions_that_are_too_old_are_named(declare: Callable[..., None]) -> No
 def test_a_run_warns_of_them(declare: Callable[..., None]) -> None:
     declare("msgspec>=997")
     words = ["run", "--method", "supervised", "--dataset", "synth", "--dry-run"]
-    lines = CliRunner().invoke(cli, words).stderr.splitlines()
+    lines = sslbench(*words).stderr.splitlines()
     (line,) = [line for line in lines if "msgspec" in line]
     assert line.startswith("sslbench: warning: msgspec: ")
 

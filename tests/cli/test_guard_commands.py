@@ -6,17 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.experiment.records.store import Store
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from support.chunk_text import chunks
-
-
-def sslbench(*words: object) -> Result:
-    return CliRunner().invoke(cli, [str(word) for word in words])
+from support.command import sslbench
 
 
 @pytest.fixture(scope="module")

@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.experiment.records.store import Store
+from support.command import sslbench
 
 
 def run(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(cli, words)
+    done = sslbench(*words)
     return done.exit_code, done.output
 
 

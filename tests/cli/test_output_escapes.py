@@ -9,21 +9,17 @@ import os
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.cli.text import echo, labeled, table
 from sslbench.experiment.records.store import Store
 from support.board_records import record
+from support.command import sslbench
 from support.hostile_text import ESCAPES, NAME, SURROGATE, acts_on_a_terminal
 from support.plugin_site import Site
 from support.run_fakes import task  # noqa: F401  (its plugin is installed by the fixture)
 
 FILE_NAME = NAME.replace("/", "").replace(".", "") + ".conll"
-
-
-def sslbench(*words: object) -> Result:
-    return CliRunner().invoke(cli, [str(word) for word in words])
 
 
 def checked(result: Result, status: int = 0) -> Result:

@@ -10,20 +10,20 @@ from typing import Any, cast
 
 import click
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.cli.options import SEEDS, named
 from sslbench.cli.run import _warnings
 from sslbench.experiment.planning import published
 from sslbench.experiment.planning.settings import combinations
 from sslbench.plugins import registry
+from support.command import sslbench
 
 SMALL = ["--dataset", "synth", "--featurizer", "basic", "--labeled", "20", "--unlabeled", "20"]
 
 
 def run(*words: str, store: Path) -> Result:
-    return CliRunner().invoke(cli, ["run", *words, *SMALL, "--store", str(store)])
+    return sslbench("run", *words, *SMALL, "--store", store)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_dry_run_runs_nothing_and_tells_the_price(
     assert "unknown price" not in after.stdout
     assert "~" not in after.stdout
     other_size = ["--labeled", "30", "--store", str(tmp_path), "--dry-run"]
-    other = CliRunner().invoke(cli, ["run", "--method", "supervised", *SMALL, *other_size])
+    other = sslbench("run", "--method", "supervised", *SMALL, *other_size)
     assert "~: by runs on other data or of other sizes" in other.stdout
 
 

@@ -6,10 +6,10 @@ import gzip
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from support.chunk_text import chunks
+from support.command import sslbench
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +18,12 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "train.txt").write_text(chunks(40, "IOBES"))
     train = ["train", "--method", "supervised", "--columns", "word,label"]
     files = ["--data", str(folder / "train.txt"), "--save", str(folder / "m")]
-    assert CliRunner().invoke(cli, [*train, *files]).exit_code == 0
+    assert sslbench(*train, *files).exit_code == 0
     return folder / "m"
 
 
 def tag(model: Path, *words: object, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(cli, ["tag", str(model), *map(str, words)], input=stdin)
+    return sslbench("tag", model, *words, stdin=stdin)
 
 
 def test_parts_give_the_same_bytes_and_scores(

@@ -7,19 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
-from sslbench.cli import cli
 from sslbench.engine.corpus import detect_scheme, read_conll, tag_fits
 from sslbench.engine.corpus.annotate import append_columns, n_columns
 from sslbench.engine.crf import ChainCRF, read_model
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
 from support.chunk_text import chunks
-
-
-def sslbench(*words: object, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(word) for word in words], input=stdin)
+from support.command import sslbench
 
 
 @pytest.fixture(scope="module")
@@ -269,8 +264,8 @@ def test_show_tells_what_a_saved_tagger_is(tmp_path: Path) -> None:
         *("--method", "supervised", "--dataset", "synth", "--labeled", "20", "--set"),
         *("state_support=observed",),
     ]
-    assert CliRunner().invoke(cli, ["train", *words, "--save", model]).exit_code == 0
-    shown = CliRunner().invoke(cli, ["show", model])
+    assert sslbench("train", *words, "--save", model).exit_code == 0
+    shown = sslbench("show", model)
     assert shown.exit_code == 0, shown.output
     lines = [line.split() for line in shown.stdout.splitlines()]
     assert ["trained", "on", "synth,", "labeled", "20"] in lines
@@ -287,10 +282,10 @@ def test_show_tells_what_a_run_was(tmp_path: Path) -> None:
         *("--method", "self_training", "--dataset", "synth", "--labeled", "20", "--format"),
         *("json",),
     ]
-    done = CliRunner().invoke(cli, ["run", *words, "--format", "json", "--store", store])
+    done = sslbench("run", *words, "--format", "json", "--store", store)
     (record,) = json.loads(done.stdout)
     for name in (record["run_id"], record["run_id"][:8], f"{store}/{record['run_id']}.json"):
-        shown = CliRunner().invoke(cli, ["show", name, "--store", store])
+        shown = sslbench("show", name, "--store", store)
         assert shown.exit_code == 0, shown.output
         lines = [line.split() for line in shown.stdout.splitlines()]
         metrics = record["metrics"]["test"]
@@ -303,5 +298,5 @@ def test_show_tells_what_a_run_was(tmp_path: Path) -> None:
         assert rows[1][1] == f"{100 * share:.1f}"
         assert rows[2][2] == f"{100 - 100 * share:.1f}"
         assert rows[2][3] == f"{100 * metrics['sentence_accuracy_notapp']:.2f}"
-    missing = CliRunner().invoke(cli, ["show", "abcdef012345", "--store", store])
+    missing = sslbench("show", "abcdef012345", "--store", store)
     assert missing.exit_code == 2

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.conversion.crfsuite_file import hash_of
 from sslbench.conversion.export import Exported
 from sslbench.engine.corpus.tokens import corpus_of
@@ -18,6 +17,7 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.run.saved import SavedTagger, load_tagger
 from sslbench.plugins import registry
 from support.chunk_text import chunks
+from support.command import sslbench
 
 pycrfsuite = pytest.importorskip("pycrfsuite", reason="needs python-crfsuite")
 
@@ -26,7 +26,7 @@ TEMPLATES = ["bias", "word[0]", "word[-1]|word[0]", "word.suffix2[0]", "bag: wor
 
 
 def run(*words: object) -> Result:
-    return CliRunner().invoke(cli, [str(word) for word in words])
+    return sslbench(*words)
 
 
 def small_crf(templates: list[str] = TEMPLATES, order: int = 1, **more: object) -> ChainCRF:

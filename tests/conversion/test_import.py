@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.conversion.dumps import splits
 from sslbench.engine.types import F64
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
+from support.command import sslbench
 
 LABELS = ["B-x", "I-x", "O"]
 TEMPLATES = [
@@ -29,7 +29,7 @@ Sentence = list[tuple[str, str]]
 
 
 def convert(*words: object) -> Result:
-    return CliRunner().invoke(cli, ["convert", *map(str, words)])
+    return sslbench("convert", *words)
 
 
 def value(sentence: Sentence, place: int, column: int) -> str:
@@ -122,12 +122,12 @@ def test_the_imported_tagger_tags_and_is_shown(tmp_path: Path) -> None:
     path = TextModel(sentences(8, 0)).write(tmp_path / "model.txt")
     assert convert(path, tmp_path / "m", "--columns", "form,tag").exit_code == 0
     (tmp_path / "text").write_text("a N\n1/2 V\n\nb N\n")
-    result = CliRunner().invoke(cli, ["tag", str(tmp_path / "m"), str(tmp_path / "text")])
+    result = sslbench("tag", tmp_path / "m", tmp_path / "text")
     assert result.exit_code == 0, result.output
     assert [line.rpartition(" ")[0] for line in result.stdout.splitlines()] == [
         *("a N", "1/2 V", "", "b N")
     ]
-    shown = CliRunner().invoke(cli, ["show", str(tmp_path / "m")])
+    shown = sslbench("show", tmp_path / "m")
     assert shown.exit_code == 0, shown.output
     assert "form, tag" in shown.stdout
 

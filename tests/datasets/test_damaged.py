@@ -10,14 +10,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 
-from sslbench.cli import cli
 from sslbench.engine.corpus import read_conll
 from sslbench.engine.corpus.files import RATIO_FREE_BYTES
 from sslbench.experiment.data.userdata import load_user_data
 from support import damage
+from support.command import sslbench
 from support.damage import COLUMNS, READERS, Reader, altered, check, fixed, packed, symlink
 from support.waiting import HANG
 
@@ -147,7 +146,7 @@ def test_archives(name: str, case: tuple[bytes, str], model: bytes, tmp_path: Pa
     assert bool(text) == bool(message)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [file]  # nothing escaped
     (tmp_path / "m").write_bytes(model)
-    result = CliRunner().invoke(cli, ["tag", str(tmp_path / "m"), str(file)])
+    result = sslbench("tag", tmp_path / "m", file)
     assert result.exit_code == (2 if message else 0)
     assert len(result.stderr.splitlines()) == 1
 
@@ -197,7 +196,7 @@ def test_commands_stop_at_a_damaged_file(
         expected = check(
             Reader(lambda p: load_user_data(p, COLUMNS, cut="run" in command), "", b""), path
         )
-        result = CliRunner().invoke(cli, words)
+        result = sslbench(*words)
         assert result.exit_code == 2
         assert result.stdout == ""
         if expected:
@@ -218,7 +217,7 @@ def test_tag_stops_at_a_damaged_file(model: bytes, tmp_path: Path) -> None:
     @given(damage.damaged(valid, True))
     def try_one(data: bytes) -> None:
         path.write_bytes(data)
-        result = CliRunner().invoke(cli, ["tag", str(tmp_path / "m"), str(path)])
+        result = sslbench("tag", tmp_path / "m", path)
         assert result.exit_code in (0, 2), result.stderr
         assert len(result.stderr.splitlines()) == 1
         assert str(path) in result.stderr
@@ -227,7 +226,7 @@ def test_tag_stops_at_a_damaged_file(model: bytes, tmp_path: Path) -> None:
     try_one()
     for white in ("\v", "\f", "\r", "\x1c"):
         path.write_text(f"the O\n{white}-DOCSTART-{white}x\n\nout O\n", newline="")
-        assert CliRunner().invoke(cli, ["tag", str(tmp_path / "m"), str(path)]).exit_code in (0, 2)
+        assert sslbench("tag", tmp_path / "m", path).exit_code in (0, 2)
 
 
 def test_data_that_are_no_corpus(tmp_path: Path) -> None:
@@ -241,7 +240,7 @@ def test_damaged_unlabeled_text_beside_good_files(tmp_path: Path) -> None:
     (tmp_path / "train.conll").write_text(damage.CONLL, encoding="utf-8")
     (tmp_path / "unlabeled.gz").write_bytes(gzip.compress(damage.CONLL.encode())[:-20])
     words = ["train", "--method", "self_training", "--data", str(tmp_path), "--save"]
-    result = CliRunner().invoke(cli, [*words, str(tmp_path / "m")])
+    result = sslbench(*words, tmp_path / "m")
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1].startswith(f"sslbench: {tmp_path / 'unlabeled.gz'}: ")
     assert not (tmp_path / "m").exists()

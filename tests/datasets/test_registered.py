@@ -6,13 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from sslbench import DatasetInfo, RemoteFile
-from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import registry
+from support.command import sslbench
 
 RESTRICTED = re.compile(
     r"restricted|research (use|purposes|applications)|non-commercial|\bNC\b|LDC|agreement", re.I
@@ -84,7 +83,7 @@ def test_the_licence_holders_data_set_is_neither_missing_nor_wrong(
 ) -> None:
     monkeypatch.setenv("SSLBENCH_DATA", str(tmp_path))
     monkeypatch.setenv("SSLBENCH_OFFLINE", "1")
-    result = CliRunner().invoke(cli, ["data", "verify", "--all", "--read"])
+    result = sslbench("data", "verify", "--all", "--read")
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert not re.search(r"\bptb\b", result.output)
@@ -101,7 +100,7 @@ def test_a_file_that_only_the_user_has_is_no_fault_of_the_data_home() -> None:
         pytest.skip("the SIGHAN 2005 files are not in the data home")
     if (home.root / "icwb2-data" / "training").exists():
         pytest.skip("the data home has the training file")
-    result = CliRunner().invoke(cli, ["data", "verify", "msr", "--read"])
+    result = sslbench("data", "verify", "msr", "--read")
     assert result.exit_code == 0
     assert f"not read  msr: needs {info.own}" in result.output
 

@@ -8,10 +8,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.experiment.execute import grid
+from support.command import sslbench
 
 TOP = Path(__file__).parents[2]
 #: what the letters of a page stand for
@@ -73,6 +72,6 @@ def test_a_run_can_be_planned(
     monkeypatch.setattr(grid, "run_grid", nothing)
     if "--data" in args:  # the reader's own files
         pytest.skip("needs the files of the reader")
-    result = CliRunner().invoke(cli, [*args, "--store", str(tmp_path / "runs")])
+    result = sslbench(*args, "--store", tmp_path / "runs")
     assert result.exit_code == 0, result.output
     assert planned[0] > 0

@@ -8,14 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.engine.compilation import compile_time
 from sslbench.experiment.execute.pool import run_all
 from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from sslbench.processes import call_apart
+from support.command import sslbench
 from support.run_fakes import task
 from support.waiting import HANG
 
@@ -78,6 +77,6 @@ def test_a_run_does_not_count_compilation(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_warmup() -> None:
-    done = CliRunner().invoke(cli, ["warmup", "--method", "supervised", "--model", "crf1"])
+    done = sslbench("warmup", "--method", "supervised", "--model", "crf1")
     assert done.exit_code == 0, done.output
     assert "1 run; " in done.stderr

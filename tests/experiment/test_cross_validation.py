@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.cli import cli
 from sslbench.engine.corpus import Column, Corpus, CorpusShards
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
@@ -21,6 +19,7 @@ from sslbench.experiment.metrics import coverage, pool, score
 from sslbench.experiment.records.record import RunRecord, pack_numbers, unpack_numbers
 from sslbench.experiment.run.runner import execute
 from support import run_fakes
+from support.command import sslbench
 from support.run_fakes import MajorityFit, opened_run, task, toy_splits
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
@@ -240,7 +239,7 @@ def test_a_users_few_sentences(tmp_path: Path) -> None:
     file.write_text("".join(f"w{i % 3} {'AB'[i % 3 == 0]}\nx A\n\n" for i in range(9)))
     base = ["run", "--method", "majority", "--model", "nothing", "--featurizer", "none"]
     base += ["--data", str(file), "--columns", "word,label", "--store", str(tmp_path / "runs")]
-    result = CliRunner().invoke(cli, [*base, "--folds", "3", "--format", "json"])
+    result = sslbench(*base, "--folds", "3", "--format", "json")
     assert result.exit_code == 0, result.output
     (row,) = json.loads(result.stdout)
     assert len(row["counts"]["test"]["n_tokens"]) == 9
@@ -250,10 +249,10 @@ def test_a_users_few_sentences(tmp_path: Path) -> None:
         ("-2", "not in the range"),
         ("10", "into 10 folds"),
     ):
-        refused = CliRunner().invoke(cli, [*base, "--folds", bad])
+        refused = sslbench(*base, "--folds", bad)
         assert refused.exit_code == 2
         assert why in refused.stderr
-    loo = CliRunner().invoke(cli, [*base, "--folds", "9"])
+    loo = sslbench(*base, "--folds", "9")
     assert loo.exit_code == 0
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import Registry
 from sslbench.plugins.registrations import DatasetInfo, RemoteFile
+from support.command import sslbench
 from support.file_server import Served, serving
 
 CONTENT = b"the right bytes\n" * 10_000
@@ -185,7 +184,7 @@ def test_the_data_commands(home: DataHome, server: Served, monkeypatch: pytest.M
     monkeypatch.setattr("sslbench.cli.data.registry", lambda: Registry(datasets={"mine": info}))
 
     def data(*arguments: str) -> tuple[int, str]:
-        result = CliRunner().invoke(cli, ["data", *arguments])
+        result = sslbench("data", *arguments)
         return result.exit_code, result.stdout
 
     here, there = str(home.locate(plain)), str(home.locate(extra))
@@ -210,7 +209,7 @@ def test_the_data_commands(home: DataHome, server: Served, monkeypatch: pytest.M
 
 
 def test_verify_reads_the_splits() -> None:
-    result = CliRunner().invoke(cli, ["data", "verify", "--read", "synth"])
+    result = sslbench("data", "verify", "--read", "synth")
     assert result.exit_code == 0
     assert "ok  synth: train 400 sentences" in result.stdout
 

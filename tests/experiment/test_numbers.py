@@ -7,15 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 from msgspec import inspect
 
-from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.planning.settings import dataset_options, method_params
 from sslbench.experiment.planning.space import search_space
 from sslbench.experiment.planning.values import typed_values
 from sslbench.plugins import registry
+from support.command import sslbench
 
 #: as they are typed
 NOT_FINITE = ("inf", "-inf", "nan", "1e400", "-1e400", "[nan]")
@@ -148,7 +147,7 @@ OPTIONS = [
 @pytest.mark.parametrize(("option", "text"), OPTIONS, ids=lambda text: text[:16])
 def test_options_of_the_command(option: str, text: str) -> None:
     words = ["run", "--method", "supervised", "--dataset", "synth", option, text]
-    done = CliRunner().invoke(cli, words)
+    done = sslbench(*words)
     assert done.exit_code == 2
     assert "internal error" not in done.output
 
@@ -159,6 +158,6 @@ def test_the_ends_of_a_range_run(sigma2: str, tmp_path: Any) -> None:
     data.write_text("the B\nn1 I\n\nout O\n\n" * 6)
     words = ["train", "--method", "supervised", "--data", str(data), "--columns", "word,label"]
     words += ["--save", str(tmp_path / "model")]
-    done = CliRunner().invoke(cli, [*words, "--set", f"sigma2={sigma2}"])
+    done = sslbench(*words, "--set", f"sigma2={sigma2}")
     assert done.exit_code == 0, done.output
     assert "Traceback" not in done.output

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.planning.description import method_description
@@ -15,6 +13,7 @@ from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.record import RunSpec
 from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import registry
+from support.command import sslbench
 
 METHOD = "graph_self_training"
 
@@ -63,7 +62,7 @@ def test_an_unknown_preset_names_the_known_ones() -> None:
 
 
 def test_show_lists_presets() -> None:
-    shown = CliRunner().invoke(cli, ["show", METHOD]).stdout
+    shown = sslbench("show", METHOD).stdout
     assert "preset paper" in shown
     assert "omega=1.0" in shown
 

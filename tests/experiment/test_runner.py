@@ -9,9 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 
-from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.planning.plan import plan
@@ -23,6 +21,7 @@ from sslbench.isolation.start import isolated
 from sslbench.report.leaderboard import leaderboard
 from sslbench.report.significance import count_table
 from support import run_fakes
+from support.command import sslbench
 from support.run_fakes import MajorityFit, task
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
@@ -203,10 +202,6 @@ def test_finished_runs_are_not_run_again_and_failures_only_on_retry(
     assert run_grid(tasks[2:], store, isolated).exit_status == 2
     with pytest.raises(UserError, match="executor"):
         run_grid(planned(tmp_path, seeds=[9]), store, isolated, GridOptions(executor="cloud"))
-
-
-def sslbench(*words: str) -> Result:
-    return CliRunner().invoke(cli, words)
 
 
 def test_command_line_end_to_end(tmp_path: Path) -> None:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from sslbench import MethodInfo
-from sslbench.cli import cli
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.store import Store
@@ -20,6 +19,7 @@ from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from sslbench.plugins.registrations import TASKS
 from sslbench.report.leaderboard import leaderboard
+from support.command import sslbench
 from support.run_fakes import install, task
 
 
@@ -32,10 +32,6 @@ def _fakes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 fakes = pytest.mark.usefixtures("_fakes")
 METHOD = {"name": "m", "summary": "", "reference": "", "target": "a:b"}
-
-
-def sslbench(*words: object) -> Result:
-    return CliRunner().invoke(cli, [str(word) for word in words])
 
 
 def run(store: Path, *methods: str, form: str = "json") -> Result:

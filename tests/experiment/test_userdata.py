@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data.userdata import fitting_featurizers, load_user_data
 from sslbench.plugins import registry
+from support.command import sslbench
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
 
@@ -92,7 +91,7 @@ def test_a_users_file_runs(tmp_path: Path) -> None:
         "--format",
         "json",
     ]
-    result = CliRunner().invoke(cli, words)
+    result = sslbench(*words)
     assert result.exit_code == 0, result.output
     (tree,) = json.loads(result.stdout)
     assert (tree["dataset"], tree["metrics"]["test"]["f1"]) == ("my", 1.0)
@@ -187,9 +186,7 @@ def test_damaged_conllu_is_told_with_its_line(tmp_path: Path) -> None:
 def test_a_run_on_conllu(tmp_path: Path) -> None:
     (tmp_path / "my.conllu").write_text(conllu(10))
     words = ["run", "--method", "supervised", "--data", str(tmp_path / "my.conllu")]
-    result = CliRunner().invoke(
-        cli, [*words, "--store", str(tmp_path / "runs"), "--format", "json"]
-    )
+    result = sslbench(*words, "--store", tmp_path / "runs", "--format", "json")
     assert result.exit_code == 0, result.output
     (record,) = json.loads(result.stdout)
     assert record["metrics"]["test"]["accuracy"] == 1.0

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.checks.replay import canaries, replay_task
 from sslbench.experiment.execute.grid import GridOptions, run_grid
@@ -22,6 +21,7 @@ from sslbench.experiment.run.runner import execute
 from sslbench.isolation.start import isolated
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import MethodInfo
+from support.command import sslbench
 from support.run_fakes import install
 
 REQUEST = RunRequest(["majority"], ["toy"], seeds=[0, 1, 2], labeled=20, model="nothing")
@@ -129,7 +129,7 @@ def test_what_cannot_be_replayed(store: Store, monkeypatch: pytest.MonkeyPatch) 
 
 
 def verify(store: Store, *words: str) -> Result:
-    return CliRunner().invoke(cli, ["verify", "--store", str(store.folder), *words])
+    return sslbench("verify", "--store", store.folder, *words)
 
 
 def test_the_command(store: Store) -> None:

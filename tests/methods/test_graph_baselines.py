@@ -10,9 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.engine.corpus.codecs import PreviousType
 from sslbench.engine.crf import (
@@ -41,6 +39,7 @@ from sslbench_methods.graph_pr.propagation import (
     undecided,
 )
 from support.chunk_text import chunks
+from support.command import sslbench
 from support.graph_oracle import WORDS, corpus_of, he2013_excludes, number, trigram_names, windows
 from support.graph_problems import OPTIONS, problem_of, random_problem, sentences
 from support.propagation_oracle import harmonic_optimum
@@ -312,8 +311,8 @@ def test_chunk_tags_through_the_command_line(name: str, tmp_path: Path) -> None:
         *("--columns", "word,label", "--set", "neighbors=5", "--save"),
         tmp_path / "my.model",
     )
-    result = CliRunner().invoke(cli, list(map(str, words)))
+    result = sslbench(*words)
     assert result.exit_code == 0, result.output
-    result = CliRunner().invoke(cli, ["tag", str(tmp_path / "my.model"), str(tmp_path / "new.txt")])
+    result = sslbench("tag", tmp_path / "my.model", tmp_path / "new.txt")
     assert result.exit_code == 0, result.output
     assert "f1 " in result.stderr

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.cli import cli
 from sslbench.engine.types import I32
 from sslbench.experiment.records.record import Predictions
 from sslbench.experiment.records.store import Store
 from sslbench.report.patterns import Pattern, patterns
+from support.command import sslbench
 
 LABELS = ("B-N", "M-N", "E-N", "S-N", "B-V", "E-V", "S-V")
 
@@ -54,7 +53,7 @@ def test_tokens_are_a_table_of_confusions(pairs: list[tuple[int, int]]) -> None:
 
 
 def run(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(cli, words)
+    done = sslbench(*words)
     return done.exit_code, done.output
 
 

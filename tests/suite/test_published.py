@@ -9,9 +9,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.engine.errors import UserError
 from sslbench.experiment.planning.published import (
     PublishedCosts,
@@ -23,6 +22,7 @@ from sslbench.experiment.records.archive import pack
 from sslbench.experiment.records.cost import Prices
 from sslbench.experiment.records.store import Store
 from sslbench.suite.file import read_suite
+from support.command import sslbench
 from support.packed_records import every_kind, texts
 from support.suite_fakes import Made
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def results(*words: object) -> Result:
-    return CliRunner().invoke(cli, ["results", *map(str, words)])
+    return sslbench("results", *words)
 
 
 def test_a_suite_of_the_package_writes_to_the_current_folder(

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from sslbench.cli import cli
 from sslbench.experiment.records.store import Store
+from support.command import sslbench
 from support.suite_fakes import TOY, fill, opened, suite_file
 
 pytestmark = pytest.mark.usefixtures("fake_plugin")
@@ -20,7 +20,7 @@ THREE = TOY.replace('"majority", "peeking"', '"majority", "peeking", "hostile"')
 
 
 def suite(*words: object) -> Result:
-    return CliRunner().invoke(cli, ["suite", *map(str, words)])
+    return sslbench("suite", *words)
 
 
 def test_show_tells_what_there_is_and_what_the_rest_costs(tmp_path: Path) -> None:

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from scipy.io import savemat
 
-from sslbench.cli import cli
 from sslbench.conversion import importing
 from sslbench.engine.corpus import RawBytes, read_conll, read_conllu
 from sslbench.engine.errors import UserError
@@ -32,6 +30,7 @@ from sslbench_datasets.genres.load import brown_sentences, masc_sentences
 from sslbench_datasets.letters.load import read_words
 from sslbench_datasets.reuters.load import read_stories
 from sslbench_datasets.treebank.trees import read_trees
+from support.command import sslbench
 from support.waiting import limited
 
 SECONDS = 30  # of CPU time that reading a damaged file may take; it takes a few hundredths
@@ -309,7 +308,7 @@ def saved_model(folder: Path) -> bytes:
         "--save",
         str(folder / "m"),
     ]
-    assert CliRunner().invoke(cli, words).exit_code == 0
+    assert sslbench(*words).exit_code == 0
     return (folder / "m").read_bytes()
 
 

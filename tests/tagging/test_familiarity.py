@@ -6,14 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.engine.corpus.tokens import corpus_of
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.run.saved import SavedTagger
 from sslbench.tagging.familiarity import Familiarity
+from support.command import sslbench
 
 
 def tagger(sentences: list[list[str]], templates: list[str], min_count: int = 1) -> SavedTagger:
@@ -71,10 +70,10 @@ def test_the_command_warns(tmp_path: Path) -> None:
 
     data, model = write("train.txt", zipf(50, 0, seed=0), " O"), tmp_path / "m"
     given = ["--data", str(data), "--columns", "word,label", "--save", str(model)]
-    result = CliRunner().invoke(cli, ["train", "--method", "supervised", *given])
+    result = sslbench("train", "--method", "supervised", *given)
     assert result.exit_code == 0, result.output
     for name, shift in (("near", 0), ("far", 500_000)):
         text = write(name, zipf(50, shift, seed=1), "")
-        result = CliRunner().invoke(cli, ["tag", str(model), str(text)])
+        result = sslbench("tag", model, text)
         assert result.exit_code == 0, result.output
         assert ("of the words are unknown to the tagger" in result.stderr) == (name == "far")

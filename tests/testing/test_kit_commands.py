@@ -8,11 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.scaffold import Kind
 from sslbench.testing import DATASET_CHECKS, FEATURIZER_CHECKS, METHOD_CHECKS
+from support.command import sslbench
 from support.plugin_site import Site
 
 PACKAGES: dict[Kind, str] = {
@@ -26,7 +25,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     folder = tmp_path_factory.mktemp("site")
     site = Site(folder)
     for kind, name in PACKAGES.items():
-        result = CliRunner().invoke(cli, ["new", kind, name, "--dir", str(folder)])
+        result = sslbench("new", kind, name, "--dir", folder)
         assert result.exit_code == 0, result.output
         assert result.stdout == f"{folder / name}\n"
         package = f"sslbench_{name}"
@@ -104,7 +103,7 @@ def test_types_of_a_new_method(site: Site) -> None:
     ],
 )
 def test_unusable_names_are_refused(name: str, message: str, tmp_path: Path) -> None:
-    result = CliRunner().invoke(cli, ["new", "method", name, "--dir", str(tmp_path)])
+    result = sslbench("new", "method", name, "--dir", tmp_path)
     assert result.exit_code == 2
     assert message in result.stderr
     assert list(tmp_path.iterdir()) == []
@@ -113,7 +112,7 @@ def test_unusable_names_are_refused(name: str, message: str, tmp_path: Path) -> 
 def test_an_existing_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "demo").mkdir()
     for parent, message in ((tmp_path, "already exists"), (tmp_path / "no", "is not a folder")):
-        result = CliRunner().invoke(cli, ["new", "method", "demo", "--dir", str(parent)])
+        result = sslbench("new", "method", "demo", "--dir", parent)
         assert result.exit_code == 2
         assert message in result.stderr
     assert list((tmp_path / "demo").iterdir()) == []
@@ -125,7 +124,7 @@ def test_a_failed_check_gives_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("wrong")
 
     monkeypatch.setattr("sslbench.testing.featurizers.FEATURIZER_CHECKS", (fail,))
-    result = CliRunner().invoke(cli, ["check", "basic"])
+    result = sslbench("check", "basic")
     assert result.exit_code == 1
     assert "  failed   fail: AssertionError: wrong (" in result.stdout
     assert result.stderr == "sslbench: 1 check, 1 failed, 0 skipped\n"
@@ -143,18 +142,18 @@ def test_a_failed_check_gives_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_wrong_usage_gives_status_2(words: list[str], message: str) -> None:
-    result = CliRunner().invoke(cli, words)
+    result = sslbench(*words)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
 def test_check_takes_parameters_options_and_datasets() -> None:
     words = ["check", "supervised", "--set", "sigma2=2", "--dataset", "synth", "--only", "tasks"]
-    result = CliRunner().invoke(cli, words)
+    result = sslbench(*words)
     assert (result.exit_code, result.stdout) == (0, "method supervised\n  ok       tasks\n")
-    bad = CliRunner().invoke(cli, ["check", "supervised", "--set", "sigma2=-1", "--only", "seed"])
+    bad = sslbench("check", "supervised", "--set", "sigma2=-1", "--only", "seed")
     assert bad.exit_code == 1
     assert "parameter of Supervised: Expected `float` >= 1e-10" in bad.stdout
     words = ["check", "synth", "--set", "train=7", "--only", "splits", "--only", "options"]
-    result = CliRunner().invoke(cli, words)
+    result = sslbench(*words)
     assert result.exit_code == 0, result.output

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from sslbench.cli import cli
 from sslbench.engine.corpus.files import RATIO_FREE_BYTES, read_blocks
 from sslbench.engine.crf import read_model
 from sslbench.engine.crf.persist import write_model
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.crfpp import load_featurizer
+from support.command import sslbench
 
 ROWS = b"a O\n\n" * (2**24 // 5)
 
@@ -50,7 +49,7 @@ def test_a_bomb_and_an_endless_file_as_data(tmp_path: Path) -> None:
         (Path("/dev/zero"), "/dev/zero: is neither a file nor a folder"),
     ):
         words = ["run", "--method", "supervised", "--data", str(path), "--columns", "word,label"]
-        result = CliRunner().invoke(cli, [*words, "--store", str(tmp_path / "runs")])
+        result = sslbench(*words, "--store", tmp_path / "runs")
         assert (result.exit_code, result.stdout) == (2, "")
         assert message in result.stderr
         assert len(result.stderr.splitlines()) == 1
