@@ -18,13 +18,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from sslbench.engine.errors import UserError
 from sslbench.experiment.metrics.anatomy import IN_TEXT, NOWHERE, SEEN, UNSEEN
 from sslbench.experiment.records.record import RunRecord
-from sslbench.report.blocks import with_blocks
 from sslbench.report.board import Board, board_of_tables
 from sslbench.report.gains import gain_parts, labels_worth
-from sslbench.report.ledger import COLUMNS, Line
+from sslbench.report.ledger import Line
 from sslbench.report.overview import (
     Overview,
     critical_svg,
@@ -36,23 +34,9 @@ from sslbench.report.overview import (
 )
 from sslbench.report.page.build import Sources, page
 from sslbench.report.svg import Plot
-from support.board_records import SKILL, board, boards, record, row_of
+from support.board_records import DATASETS, SKILL, board, boards, record, records_on, row_of
 
-DATASETS = tuple(f"set{i}" for i in range(7))
 VOID = {"meta", "input", "br", "path", "circle", "polyline"}
-
-
-def records(*datasets: str, sizes: tuple[int, ...] = (100, 500)) -> list[RunRecord]:
-    result = []
-    for dataset in datasets:
-        for size in sizes:
-            for method in SKILL:
-                for seed in range(3):
-                    made = record(method, seed, labeled=size, dataset=dataset)
-                    made.data["task"] = "tagging"
-                    made.cpu_s = {"supervised": 1.0, "better": 10.0, "worse": 5.0}[method]
-                    result.append(made)
-    return result
 
 
 class Outline(html.parser.HTMLParser):
@@ -97,11 +81,6 @@ def places(text: str) -> dict[str, tuple[str, list[tuple[str, str | list[str]]]]
         return data["texts"][value] if isinstance(value, int) else [told(part) for part in value]
 
     return {key: told(place) for key, place in data["places"].items()}
-
-
-@pytest.fixture(scope="module")
-def shown() -> Board:
-    return board(records(*DATASETS))
 
 
 def test_it_is_one_file_that_loads_nothing(shown: Board) -> None:
@@ -158,13 +137,13 @@ def test_the_first_table_has_scores_ranks_gains_and_costs(shown: Board) -> None:
 
 
 def test_one_draw_ranks_no_method() -> None:
-    text = page(board([r for r in records(*DATASETS) if r.spec.protocol.seed == 0]), Sources())
+    text = page(board([r for r in records_on(*DATASETS) if r.spec.protocol.seed == 0]), Sources())
     assert text.count("untested</") == len(SKILL) * len(DATASETS) * 2
     assert 'class="best' not in text
 
 
 def test_a_line_that_lacks_a_score_has_no_mean() -> None:
-    some = [r for r in records(*DATASETS) if (r.method, r.dataset) != ("better", "set3")]
+    some = [r for r in records_on(*DATASETS) if (r.method, r.dataset) != ("better", "set3")]
     text = page(board(some), Sources())
     line = text[text.index('<tr data-line="better">') :]
     assert '<td class="gap" data-score=""' in line[: line.index("</td>")] + "</td>"
@@ -194,7 +173,7 @@ def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
     assert rows[2][2] == f"{worse.gain:+.2f}* (0:{n})"
     assert "better 1.00" in critical_svg(view)
     assert "worse" in pareto_svg(view)
-    few = overview(board(records("set0", "set1", sizes=(100,))), "100")
+    few = overview(board(records_on("set0", "set1", sizes=(100,))), "100")
     assert critical_svg(few) == ""
     assert len({line.group for line in few.lines}) == 1  # two families tell nothing apart
     assert {(line.gains, line.ranks) for line in few.lines} == {((-np.inf, np.inf),) * 2}
@@ -202,7 +181,7 @@ def test_ranks_over_datasets_against_a_count_by_hand(shown: Board) -> None:
 
 
 def test_a_family_of_datasets_counts_once() -> None:
-    tables = boards(records(*DATASETS, sizes=(100,)))
+    tables = boards(records_on(*DATASETS, sizes=(100,)))
     families = dict.fromkeys(DATASETS[:4], "one")
     view = overview(board_of_tables(tables, lambda row: "", families), "100")
     assert view.families == ("one",) * 4 + DATASETS[4:]
@@ -259,7 +238,7 @@ def test_labels_of_points_at_one_place_do_not_overlap() -> None:
 
 
 def test_gains_by_task_and_the_lowest_one() -> None:
-    actual = records(*DATASETS[:4], sizes=(100,))
+    actual = records_on(*DATASETS[:4], sizes=(100,))
     for made in actual:
         made.data["task"] = "spans" if made.dataset == DATASETS[2] else "tagging"
     shown = board(actual)
@@ -286,7 +265,7 @@ def test_gains_by_task_and_the_lowest_one() -> None:
     without = replace(view, lines=tuple(replace(line, gain=None) for line in view.lines))
     assert overview_table(without)[0][5:] == ["better", "worse", "CPU s"]
     assert {len(row) for row in overview_table(without)[1]} == {8}
-    one_task = overview(board(records(*DATASETS[:3], sizes=(100,))), "100")
+    one_task = overview(board(records_on(*DATASETS[:3], sizes=(100,))), "100")
     assert "spans" not in overview_table(one_task)[0]
 
 
@@ -323,7 +302,7 @@ def test_the_parts_of_a_gain_add_up() -> None:
 
 
 def test_printed_numbers_stand_beside_ours() -> None:
-    runs = records("set0", sizes=(100,))
+    runs = records_on("set0", sizes=(100,))
     fields = dict.fromkeys(Line.__struct_fields__, "") | {"data": "same", "reason": "<because>"}
     ours = next(run.run_id for run in runs if run.method == "better")
     line = Line(
@@ -341,8 +320,8 @@ def test_printed_numbers_stand_beside_ours() -> None:
 
 def test_it_stays_small_with_many_methods_and_datasets() -> None:
     """14 methods on 20 corpora in two sizes: the details of all cells, and the tables."""
-    one = records("set0", sizes=(100,))[0]
-    per_cell = len(page(board(records(*DATASETS[:2])), Sources())) / (2 * 2 * 3)
+    one = records_on("set0", sizes=(100,))[0]
+    per_cell = len(page(board(records_on(*DATASETS[:2])), Sources())) / (2 * 2 * 3)
     assert one.run_id
     assert per_cell * 14 * 20 * 2 < 3_000_000
 
@@ -394,113 +373,10 @@ def test_in_a_browser(shown: Board, tmp_path: Path) -> None:
 
 
 def test_records_without_counts_or_costs_make_a_page() -> None:
-    bare = records("set0")
+    bare = records_on("set0")
     for run in bare:
         run.cpu_s = None
         run.data = {"test_sha256": "t"}
     plain = msgspec.convert(msgspec.to_builtins(bare[0]), RunRecord)
     plain.counts = {}
     outline(page(board([plain, *bare[1:]]), Sources()))
-
-
-def test_blocks_of_tables_that_papers_print(shown: Board, tmp_path: Path) -> None:
-    blank = dict.fromkeys(COLUMNS, "") | {"paper": "A 2000", "table": "table 1", "data": "same"}
-    ours = {"ours": "81.00", "low": "80.00", "high": "82.00", "verdict": "differs", "runs": "r"}
-    ledger = [
-        Line(**{**blank, "row": "CRF", "column": "F1", "printed": "80.0", **ours}),
-        Line(**{**blank, "row": "CRF", "column": "recall", "printed": "70", "verdict": "open"}),
-        Line(**{**blank, "row": "SSL", "column": "recall", "printed": "71", "verdict": "open"}),
-    ]
-    page = tmp_path / "report.md"
-    page.write_text("before\n<!-- ledger A 2000 | table 1 -->\nold\n<!-- end -->\n")
-    text = with_blocks(shown, "toy", ledger, [page], tmp_path)["report.md"].decode()
-    assert text == (
-        "before\n<!-- ledger A 2000 | table 1 -->\n"
-        "| table 1 | F1 | recall |\n| :--- | ---: | ---: |\n"
-        "| CRF | 81.00 (80.00 to 82.00); paper 80.0 | paper 70 |\n| SSL |  | paper 71 |\n"
-        "<!-- end -->\n"
-    )
-    page.write_text(text)
-    assert with_blocks(shown, "toy", ledger, [page], tmp_path)["report.md"].decode() == text
-    page.write_text(text.replace("table 1 -->", "table 2 -->"))
-    with pytest.raises(UserError, match=r"report\.md:2: the ledger has no A 2000 | table 2"):
-        with_blocks(shown, "toy", ledger, [page], tmp_path)
-
-
-def test_a_block_of_gains_has_the_test_of_the_methods(shown: Board, tmp_path: Path) -> None:
-    report = tmp_path / "report.md"
-    report.write_text("<!-- gains toy | set0, labeled 100* | accuracy -->\n<!-- end -->\n")
-    text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
-    number = next(
-        i
-        for i, column in enumerate(shown.columns)
-        if column.dataset == "set0" and column.size == "100"
-    )
-    rows = {line: shown.score(line, number) for line in shown.lines}
-    lines = dict.fromkeys(text.splitlines()[3:-1])
-    assert len(lines) == sum(row is not None for row in rows.values())
-    base = rows["supervised"]
-    assert base is not None
-    assert f"| supervised | {100 * (base.mean or 0):.2f} |  |" in lines
-    better = rows["better"]
-    assert better is not None
-    assert better.paired is not None
-    actual = [
-        100 * each for each in (better.paired.difference, better.paired.low, better.paired.high)
-    ]
-    gain = "{:+.2f} ({:+.2f} to {:+.2f})".format(*actual)
-    assert f"| better | {100 * (better.mean or 0):.2f} | {gain} |" in lines
-    report.write_text(text.replace("labeled 100*", "labeled *"))
-    text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
-    assert "| set0, labeled 500" in text
-    only = text.replace("| accuracy -->", "| accuracy | b* -->")
-    report.write_text(only)
-    text = with_blocks(shown, "toy", [], [report], tmp_path)["report.md"].decode()
-    assert "| better |" in text
-    assert "| supervised |" not in text
-    for wrong, message in (
-        ("set9*", r"report\.md:1: no column set9\*; there are: set0, labeled 100"),
-        ("set0*", r"report\.md:1: no metric 'f9' in the records"),
-        ("set0* | set1* | f1", r"report\.md:1: a block of gains is"),
-    ):
-        metric = "f9" if wrong == "set0*" else "accuracy"
-        report.write_text(f"<!-- gains toy | {wrong} | {metric} -->\n<!-- end -->\n")
-        with pytest.raises(UserError, match=message):
-            with_blocks(shown, "toy", [], [report], tmp_path)
-
-
-def test_blocks_of_other_files_are_made_from_the_board(shown: Board, tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    blocks = ["<!-- suite toy 100 means -->\nold\n<!-- end -->"]
-    blocks.append("<!-- suite toy 100 scores -->\n<!-- end -->")
-    readme.write_text("before\n\n" + "\n".join(blocks) + "\nafter\n")
-    (actual,) = with_blocks(shown, "toy", [], [readme], tmp_path / "out").items()
-    assert actual[0] == "../README.md"
-    text = actual[1].decode()
-    assert text.startswith("before\n\n<!-- suite toy 100 means -->\n| method | mean rank |")
-    assert "old" not in text
-    assert text.endswith("<!-- end -->\nafter\n")
-    assert "| better | 1.00 |" in text
-    readme.write_text(text)
-    assert with_blocks(shown, "toy", [], [readme], tmp_path)["README.md"].decode() == text
-    with pytest.raises(UserError, match="no block"):
-        with_blocks(shown, "other", [], [readme], tmp_path)
-    readme.write_text(text.replace("toy 100", "toy 200"))
-    with pytest.raises(UserError, match=r"README\.md:3: no size 200; 100, 500"):
-        with_blocks(shown, "toy", [], [readme], tmp_path)
-
-
-def test_a_summary_has_the_named_lines_in_four_columns(shown: Board, tmp_path: Path) -> None:
-    page = tmp_path / "README.md"
-    page.write_text("<!-- suite toy 100 summary worse better -->\nold\n<!-- end -->\n")
-    text = with_blocks(shown, "toy", [], [page], tmp_path)["README.md"].decode()
-    better = overview(shown, "100").lines[0]
-    assert text.splitlines()[1:4] == [
-        "| method | mean gain | group | CPU s |",
-        "| :--- | ---: | ---: | ---: |",
-        f"| better | {better.gain:+.2f} | a | 10.0 |",
-    ]
-    assert "supervised" not in text
-    page.write_text(text.replace("summary worse", "summary nobody"))
-    with pytest.raises(UserError, match=r"README\.md:1: no means of nobody at 100 labeled"):
-        with_blocks(shown, "toy", [], [page], tmp_path)

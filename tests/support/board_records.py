@@ -16,6 +16,7 @@ from sslbench.report.render import board_files
 from sslbench.report.rows import Row
 from support.run_fakes import task
 
+DATASETS = tuple(f"set{i}" for i in range(7))
 SKILL = {"supervised": 0.7, "better": 0.8, "worse": 0.6}
 
 
@@ -55,3 +56,17 @@ def files(records: Sequence[RunRecord], name: str = "leaderboard") -> dict[str, 
 
 def row_of(table: Table, name: str) -> Row:
     return next(row for row in table.rows if row.name == name)
+
+
+def records_on(*datasets: str, sizes: tuple[int, ...] = (100, 500)) -> list[RunRecord]:
+    """Runs of the methods of SKILL with three draws, which have the costs of a board."""
+    result = []
+    for dataset in datasets:
+        for size in sizes:
+            for method in SKILL:
+                for seed in range(3):
+                    made = record(method, seed, labeled=size, dataset=dataset)
+                    made.data["task"] = "tagging"
+                    made.cpu_s = {"supervised": 1.0, "better": 10.0, "worse": 5.0}[method]
+                    result.append(made)
+    return result

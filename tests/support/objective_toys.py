@@ -20,8 +20,9 @@ from sslbench.engine.crf.optim import lbfgs
 from sslbench.engine.crf.weights.layout import Layout, build_layout
 from sslbench.engine.features import Attributes
 from sslbench.engine.types import F64, I32, Bool
-from support.crf_oracle import INF, Enumeration, RandomFactors, dense_potentials, random_attributes
+from support.crf_oracle import INF, Enumeration
 from support.log_space_chain import Potentials
+from support.weights_oracle import RandomFactors, dense_potentials, random_attributes
 
 LENGTHS = [1, 2, 3, 1, 4, 2, 3]
 N = sum(LENGTHS)

@@ -13,9 +13,10 @@ from sslbench.engine.crf.dual import ascent as dual
 from sslbench.engine.crf.first_order import scaled
 from sslbench.engine.crf.objective import Objective
 from sslbench.engine.types import F64
-from support.crf_oracle import Enumeration, Potentials, dense_potentials
+from support.crf_oracle import Enumeration, Potentials
 from support.objective_toys import CASES, Case, L, N, case, evaluate
 from support.threads import THREADS
+from support.weights_oracle import dense_potentials
 
 MASKED = {"masked": {"mask": True}, "masked, observed": {"mask": True, "state_support": "observed"}}
 LIVE = ["edges", "all transitions", "observed, no start"]

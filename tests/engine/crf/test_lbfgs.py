@@ -14,8 +14,9 @@ from sslbench.engine.crf.optim import lbfgs
 from sslbench.engine.crf.weights.layout import Layout, build_layout
 from sslbench.engine.features import Attributes
 from sslbench.engine.types import F64
-from support.crf_oracle import INF, places, same_up_to
+from support.crf_oracle import INF, same_up_to
 from support.objective_toys import case, scipy_optimum
+from support.weights_oracle import places
 
 # -- docs/specs/crf_engine.md, oracle 13: one weight -----------------------------------------------
 

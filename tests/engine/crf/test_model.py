@@ -26,7 +26,8 @@ from sslbench.engine.crf import (
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import I32, Bool
-from support.crf_oracle import places, same_up_to
+from support.crf_oracle import same_up_to
+from support.weights_oracle import places
 
 LABELS = ("N", "V", "ADP")
 TEMPLATES = ("word[0]", "word[-1]|word[0]", "bag: word[-2..-1]", "word.suffix2[0]", "edge: word[0]")

@@ -18,7 +18,7 @@ from sslbench.engine.crf import (
     Term,
 )
 from sslbench.engine.crf.weights.layout import build_layout
-from support.crf_oracle import INF, RandomFactors, places, same_up_to, slopes
+from support.crf_oracle import INF, same_up_to, slopes
 from support.objective_toys import (
     CASES,
     LENGTHS,
@@ -33,6 +33,7 @@ from support.objective_toys import (
     select,
     value_of,
 )
+from support.weights_oracle import RandomFactors, places
 
 # -- terms ---------------------------------------------------------------------------------------
 

@@ -36,10 +36,11 @@ from sslbench.engine.types import F64, I32, Bool
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem, relabeled, without_labels
 from sslbench_methods.graph_self_training.method import TypeSelfTraining
-from support.crf_oracle import log_sum, random_attributes
+from support.crf_oracle import log_sum
 from support.second_order_toys import LENGTHS, close
 from support.synth_text import synth_text
 from support.threads import THREADS
+from support.weights_oracle import random_attributes
 
 # -- from weights to potentials, and back to gradients ---------------------------------------------
 

@@ -22,8 +22,9 @@ from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout, build_layout
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64, I32
-from support.crf_oracle import INF, Enumeration, dense_potentials, places, same_up_to
+from support.crf_oracle import INF, Enumeration, same_up_to
 from support.objective_toys import L, evaluate, scipy_optimum
+from support.weights_oracle import dense_potentials, places
 
 WORDS = ["a", "b", "c", "d", "e", "f", "g", "h"]
 

@@ -14,8 +14,9 @@ from sslbench.engine.crf.weights import layout as layout_module
 from sslbench.engine.crf.weights.layout import build_layout
 from sslbench.engine.crf.weights.tables import WeightTables
 from sslbench.engine.errors import UserError
-from support.crf_oracle import Probe, places, same_up_to
+from support.crf_oracle import same_up_to
 from support.objective_toys import CASES, LENGTHS, L, N, case, evaluate
+from support.weights_oracle import Probe, places
 
 # -- layout ------------------------------------------------------------------------------------
 
