@@ -74,7 +74,7 @@ def test_a_fork_has_threads_of_its_own() -> None:
         return out.tobytes()
 
     with using_threads(2):
-        assert both() == call_apart(both, 20)
+        assert both() == call_apart(both, HANG)
 
 
 def test_the_number_of_threads() -> None:

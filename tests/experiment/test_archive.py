@@ -8,7 +8,6 @@ import shutil
 import signal
 import sys
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from sslbench.experiment.records.archive import Packed, pack
 from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.segment import Segment
 from sslbench.experiment.records.store import Store
+from support.forks import forked
 from support.packed_records import every_kind, predicted, texts
 
 
@@ -57,19 +57,6 @@ def loaded(store: Store) -> dict[str, bytes]:
     """All records of a store in full."""
     ids = {*own_files(store), *store.packed_ids()}
     return texts([record for run_id in ids if (record := store.load(run_id)) is not None])
-
-
-def in_child(action: Callable[[], object]) -> int:
-    """The status of a forked process that does this."""
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            action()
-            status = 0
-        finally:
-            os._exit(status)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def test_every_record_comes_back(store: Store, whole: dict[str, bytes]) -> None:
@@ -164,7 +151,7 @@ def test_a_kill_at_any_moment_loses_nothing(
     loose: Path, whole: dict[str, bytes], tmp_path: Path
 ) -> None:
     shutil.copytree(loose, tmp_path / "counted")
-    assert in_child(lambda: pack_until(Store(tmp_path / "counted"), -1, tmp_path / "n")) == 0
+    assert forked(lambda: pack_until(Store(tmp_path / "counted"), -1, tmp_path / "n")) == [0]
     events = int((tmp_path / "n").read_text())
     assert events > 100
     moments = [1 + i * (events - 1) // 19 for i in range(20)]
@@ -172,7 +159,7 @@ def test_a_kill_at_any_moment_loses_nothing(
         folder = tmp_path / f"killed-{moment}"
         shutil.copytree(loose, folder)
         store = Store(folder)
-        assert in_child(lambda at=moment, of=store: pack_until(of, at)) == -signal.SIGKILL
+        assert forked(lambda at=moment, of=store: pack_until(of, at)) == [-signal.SIGKILL]
         assert loaded(store) == whole
         assert texts(store.records()) == whole
         for claim in (folder / "claims").glob("*.json"):
@@ -184,18 +171,7 @@ def test_a_kill_at_any_moment_loses_nothing(
 
 
 def test_two_processes_pack_at_once(store: Store, whole: dict[str, bytes]) -> None:
-    pids = []
-    for _ in range(2):
-        pid = os.fork()
-        if pid == 0:
-            status = 1
-            try:
-                pack(Store(store.folder))
-                status = 0
-            finally:
-                os._exit(status)
-        pids.append(pid)
-    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0]
+    assert forked(*[lambda: pack(Store(store.folder))] * 2) == [0, 0]
     assert own_files(store) == []
     assert loaded(store) == whole
     packed = [run_id for segment in store.segments() for run_id in segment.places]

@@ -19,6 +19,7 @@ from sslbench.experiment.records.reading import StoreWarning
 from sslbench.experiment.records.record import RunRecord, spec_key
 from sslbench.experiment.records.store import Store
 from support.board_records import record
+from support.forks import forked
 from support.packed_records import every_kind, predicted, texts
 from support.suite_fakes import Made
 
@@ -191,19 +192,12 @@ def test_a_missing_store_is_not_made(tmp_path: Path) -> None:
 
 
 def test_several_processes_use_it_at_once(store: Store) -> None:
-    pids = []
-    for _ in range(4):
-        pid = os.fork()
-        if pid == 0:
-            status = 1
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error")
-                    status = int(texts(Store(store.folder).records()) != texts(every_kind()))
-            finally:
-                os._exit(status)
-        pids.append(pid)
-    assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * 4
+    def read() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert texts(Store(store.folder).records()) == texts(every_kind())
+
+    assert forked(*[read] * 4) == [0] * 4
 
 
 def test_newest_and_costs_are_those_of_all_records(store: Store) -> None:

@@ -14,18 +14,8 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64
 from sslbench_methods.jess_cm.models import EmbeddedModels
 from support.symbol_counts import whole
-from support.synth_text import synth_text
+from support.synth_text import TEMPLATES, synth_text
 from support.threads import THREADS
-
-TEMPLATES = [
-    "word[0]",
-    "word[-1]|word[0]",
-    "bag: word[-3..-1]",
-    "word.suffix2[0]",
-    "edge: word[0]",
-    "edge: word.suffix1[-1]",
-    "edge: word.suffix2[0]",
-]
 
 
 def counted() -> list[F64]:

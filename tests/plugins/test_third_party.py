@@ -13,6 +13,7 @@ from support.plugin_site import Site
 
 TOP = Path(__file__).parents[2]
 TUTORIAL = TOP / "docs" / "tutorials" / "method.md"
+TEXT = ("--dataset", "synth", "--labeled", "20")
 
 
 def blocks_of(page: Path, language: str) -> list[str]:
@@ -36,31 +37,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 def test_the_method_of_the_tutorial_runs_and_ranks(site: Site, tmp_path: Path) -> None:
     store, out = str(tmp_path / "runs"), tmp_path / "boards"
-    done = site.python(
-        "-m",
-        "sslbench",
-        "run",
-        "--method",
-        "supervised",
-        "--method",
-        "soft_self_training",
-        "--dataset",
-        "synth",
-        "--labeled",
-        "20",
-        "--unlabeled",
-        "40",
-        "--set",
-        "synth.test=60",
-        "--seed",
-        "0",
-        "--seed",
-        "1",
-        "--store",
-        store,
-        "--format",
-        "json",
-    )
+    words = ["run", "--method", "supervised", "--method", "soft_self_training", *TEXT]
+    words += ["--unlabeled", "40", "--set", "synth.test=60", "--seed", "0", "--seed", "1"]
+    done = site.python("-m", "sslbench", *words, "--store", store, "--format", "json")
     assert done.returncode == 0, done.stderr
     records = json.loads(done.stdout)
     assert [record["status"] for record in records] == ["ok"] * 4
@@ -81,23 +60,8 @@ def test_the_method_of_the_tutorial_runs_and_ranks(site: Site, tmp_path: Path) -
 
 def test_its_tagger_is_kept_and_used(site: Site, tmp_path: Path) -> None:
     model = str(tmp_path / "my.model")
-    done = site.python(
-        "-m",
-        "sslbench",
-        "train",
-        "--method",
-        "soft_self_training",
-        "--dataset",
-        "synth",
-        "--labeled",
-        "20",
-        "--unlabeled",
-        "20",
-        "--set",
-        "synth.test=10",
-        "--save",
-        model,
-    )
+    words = ["train", "--method", "soft_self_training", *TEXT, "--unlabeled", "20"]
+    done = site.python("-m", "sslbench", *words, "--set", "synth.test=10", "--save", model)
     assert done.returncode == 0, done.stderr
     (tmp_path / "text").write_text("il\nnusobo\n")
     tagged = site.python("-m", "sslbench", "tag", model, str(tmp_path / "text"))

@@ -22,6 +22,23 @@ WORDS = [
     *("the", "The", "THE", "of", "a", "<s1>", "</s1>", "<num>", "1996", "1.5", "1,200", "1.", "x1"),
     *(",", ".", "...", "--", "running", "walking", "sing", "ring", "king", "Sing", "ing", "is"),
 ]
+#: docs/specs/graph.md, oracles G1 to G3: how often each of five types has each of five features
+COUNTS = np.array(
+    [[4, 0, 2, 0, 1], [3, 1, 2, 0, 0], [0, 5, 0, 1, 1], [0, 1, 0, 3, 0], [0, 0, 0, 0, 2]]
+)
+#: the cosines of the types
+G2 = {
+    (0, 1): 0.8782378917,
+    (0, 2): 0.0057266415,
+    (0, 4): -0.0758313316,
+    (1, 2): -0.4332989965,
+    (1, 3): 0.0203648306,
+    (2, 3): -0.1218990555,
+    (2, 4): -0.0755181452,
+    (0, 3): 0.0,
+    (1, 4): 0.0,
+    (3, 4): 0.0,
+}
 CHARACTERS = [*"中文字人二十3，。a你我", chr(0xFF15), chr(0xFF21), "€"]  # full-width 5 and A
 
 

@@ -21,19 +21,9 @@ from sslbench.engine.crf import (
 )
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import F64, I32
-from support.synth_text import synth_text
+from support.synth_text import TEMPLATES, synth_text
 from support.threads import THREADS
 from support.waiting import HANG
-
-TEMPLATES = [
-    "word[0]",
-    "word[-1]|word[0]",
-    "bag: word[-3..-1]",
-    "word.suffix2[0]",
-    "edge: word[0]",
-    "edge: word.suffix1[-1]",
-    "edge: word.suffix2[0]",
-]
 
 
 def text() -> tuple[Corpus, I32, tuple[str, ...]]:

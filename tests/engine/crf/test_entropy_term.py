@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 
@@ -338,41 +334,3 @@ def test_threads_change_no_bit(position: bool) -> None:
             results.append(found_for(chains))
     for name in ("entropy", "node", "edge", "labels"):
         np.testing.assert_array_equal(*(getattr(found, name) for found in results))
-
-
-MEMORY = """
-import json, re
-import numpy as np
-from sslbench.engine.crf.data import Batch
-from sslbench.engine.crf.entropy import BatchEntropy
-from sslbench.engine.crf.first_order.batch import BatchPotentials
-
-def peak():
-    return int(re.search(r"VmHWM:\\s*(\\d+) kB", open("/proc/self/status").read())[1]) * 1024
-
-def potentials(T, scale, L=100):
-    rng = np.random.default_rng(0)
-    batch = Batch(0, T, 0, 1, np.array([0, T]))
-    return BatchPotentials(batch, scale * rng.normal(size=(T, L)), rng.normal(size=(1, L, L)))
-
-BatchEntropy.build(potentials(3, 1), np.ones(1))
-for scale in (1, 1000):
-    p = potentials(4000, scale)
-    before = peak()
-    BatchEntropy.build(p, np.ones(1))
-    print(peak() - before)
-"""
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads the peak from /proc")
-def test_memory_of_long_sentences() -> None:
-    """O(T L), in log space too: T L is 3.2 MB here, T L^2 320 MB."""
-    run = subprocess.run(
-        [sys.executable, "-c", MEMORY],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "NUMBA_NUM_THREADS": "1"},
-    )
-    extra = json.loads("[" + ",".join(run.stdout.split()) + "]")
-    assert max(extra) < 50e6

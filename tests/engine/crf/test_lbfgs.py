@@ -359,4 +359,4 @@ def test_memory_does_not_grow_with_iterations(bounded: bool) -> None:
         tracemalloc.stop()
         assert found.iterations == iterations
     assert limits[0] <= 2 * 3 + 10
-    assert limits[1] == pytest.approx(limits[0], abs=0.5)
+    assert limits[1] <= limits[0] + 0.5

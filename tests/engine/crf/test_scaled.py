@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sslbench.engine.crf.first_order.batch import BatchPosterior
+from sslbench.engine.types import F64
 from support.chain_toys import (
     LENGTHS,
     check_against_chains,
@@ -77,43 +78,39 @@ def test_beyond_the_guard_is_done_in_log_space(per_position: bool) -> None:
 # -- messages that leave the range of floats although every potential is harmless ------------------
 
 
-@pytest.mark.parametrize("per_position", [False, True])
-def test_underflow_is_not_mistaken_for_impossible(per_position: bool) -> None:
+def lost() -> F64:
     """Label 1 loses 150 nats a token to label 0, which the last token forbids."""
     node = np.tile([0.0, -150.0], (7, 1))
     node[6] = [-INF, 0.0]
-    p = Potentials(node, only_stay())
-    chains = [varying(p) if per_position else p]
-    posterior = batch_of(chains).posterior()
-    assert posterior.log_z()[0] == pytest.approx(-900, abs=1e-9)
-    check_against_chains(chains, posterior)
+    return node
 
 
-@pytest.mark.parametrize("per_position", [False, True])
-def test_overflow_at_a_label_that_cannot_be_reached(per_position: bool) -> None:
+def unreachable() -> F64:
     """Label 1 would gain 150 nats a token over label 0, but no sequence can start there."""
     node = np.tile([-150.0, 0.0], (9, 1))
     node[0] = [0.0, -INF]
-    p = Potentials(node, only_stay())
-    chains = [varying(p) if per_position else p]
-    posterior = batch_of(chains).posterior()
-    assert posterior.log_z()[0] == pytest.approx(-1200, abs=1e-9)
-    assert np.isfinite(posterior.node).all()
-    assert np.isfinite(posterior.edge).all()
-    check_against_chains(chains, posterior)
+    return node
 
 
-@pytest.mark.parametrize("per_position", [False, True])
-def test_underflow_in_both_directions_at_once(per_position: bool) -> None:
+def both_ends() -> F64:
     """As docs/specs/crf_engine.md, oracle 11, with forbidden transitions: each end drops label 1
     from above 1e-200 to 0 in one step, and the middle would have made up for it.
     """
     steps = [-345.0, -500.0, 450.0, 450.0, 450.0, 450.0, -500.0, -345.0]
-    node = np.array([[min(0.0, -s), min(0.0, s)] for s in steps])
+    return np.array([[min(0.0, -s), min(0.0, s)] for s in steps])
+
+
+@pytest.mark.parametrize("per_position", [False, True])
+@pytest.mark.parametrize(
+    ("node", "log_z"), [(lost(), -900), (unreachable(), -1200), (both_ends(), -1690)]
+)
+def test_messages_that_leave_the_range(node: F64, log_z: float, per_position: bool) -> None:
     p = Potentials(node, only_stay())
     chains = [varying(p) if per_position else p]
     posterior = batch_of(chains).posterior()
-    assert posterior.log_z()[0] == pytest.approx(-1690, abs=1e-9)
+    assert posterior.log_z()[0] == pytest.approx(log_z, abs=1e-9)
+    assert np.isfinite(posterior.node).all()
+    assert np.isfinite(posterior.edge).all()
     check_against_chains(chains, posterior)
 
 

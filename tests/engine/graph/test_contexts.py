@@ -20,13 +20,10 @@ from sslbench.engine.graph.templates import TemplateSet, words
 from sslbench.engine.graph.vertices import ngram_vertices
 from sslbench.experiment.inputs.problem_graph import registered_similarity
 from support import graph_oracle as oracle
-from support.graph_oracle import CHARACTERS, WORDS, corpus_of, random_sentences
+from support.graph_oracle import CHARACTERS, COUNTS, G2, WORDS, corpus_of, random_sentences
 
 NAMES = ["subramanya2010", "he2013", "zeng2013"]
 TEMPLATE_SETS = {name: registered_similarity(name).templates for name in NAMES}
-COUNTS = np.array(
-    [[4, 0, 2, 0, 1], [3, 1, 2, 0, 0], [0, 5, 0, 1, 1], [0, 1, 0, 3, 0], [0, 0, 0, 0, 2]]
-)
 G1 = [
     [0.7525706010, 0, 0.6190392084, 0, -0.0741079722],
     [0.6190392084, -0.4795730803, 0.7731898882, 0, 0],
@@ -34,18 +31,6 @@ G1 = [
     [0, -0.0741079722, 0, 1.5841201044, 0],
     [0, 0, 0, 0, 1.8718021769],
 ]
-G2 = {
-    (0, 1): 0.8782378917,
-    (0, 2): 0.0057266415,
-    (0, 4): -0.0758313316,
-    (1, 2): -0.4332989965,
-    (1, 3): 0.0203648306,
-    (2, 3): -0.1218990555,
-    (2, 4): -0.0755181452,
-    (0, 3): 0.0,
-    (1, 4): 0.0,
-    (3, 4): 0.0,
-}
 NEXT_WORD = TemplateSet((words("next", 1),))
 
 
