@@ -31,9 +31,9 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import Registry, registry
 from support.command import sslbench
+from support.damage import SECONDS
 from support.waiting import limited
 
-SECONDS = 30
 TRAIN = "the B-NP\nn1 I-NP\nran B-VP\n\nout O\n\nn2 B-NP\n. O\n\n" * 4
 TEXT = b"the\nn1\nran\n\nout\n.\n\nnew\nn2\nthe\n"
 METHODS = {

@@ -71,7 +71,6 @@ def test_a_run_does_not_count_compilation(monkeypatch: pytest.MonkeyPatch) -> No
         assert record.status == "ok", record.error
         assert record.timing["compile"] == pytest.approx(3600.0)
         assert record.wall_s == 0.0
-        assert 0.0 <= record.wall_s < 60.0
         assert record.cpu_s is not None
         assert record.cpu_s < 60.0
 

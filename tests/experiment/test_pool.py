@@ -57,9 +57,8 @@ def test_whatever_a_method_does_becomes_a_record_and_the_others_go_on() -> None:
     honest = records[tasks[-1].spec.run_id]
     assert honest.status == "ok"
     assert honest.score == execute(tasks[-1]).score
-    # 300 MiB, counted in a process alone; the honest run may have compiled kernels.
-    assert by_how["large"].peak_rss_mb > 300
-    assert by_how["large"].peak_rss_mb - honest.peak_rss_mb > 100
+    # Counted in its own process; the honest one may compile kernels, which takes less.
+    assert by_how["large"].peak_rss_mb > run_fakes.LARGE_MB > honest.peak_rss_mb
     assert honest.wall_s > 0
     assert honest.cpu_s is not None
 

@@ -29,7 +29,7 @@ from sslbench.isolation.restrict import Restrictions, Watch, restrict, restrict_
 from sslbench.isolation.start import isolated
 from sslbench.plugins import registry
 from sslbench.processes import call_apart
-from support.run_fakes import install, task
+from support.run_fakes import LARGE_MB, install, task
 from support.waiting import HANG
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="forks and Landlock are of Linux")
@@ -219,7 +219,7 @@ def test_a_method_may_print_where_the_command_writes_to_a_file(
 @pytest.mark.usefixtures("fake_plugin")
 def test_a_run_beyond_its_memory_ends_and_the_others_go_on() -> None:
     tasks = [task("hostile", params={"how": "large"}), task(labeled=20)]
-    large, other = sorted(run_all(tasks, isolated, memory=250 * 2**20), key=lambda r: r.method)
+    large, other = sorted(run_all(tasks, isolated, memory=LARGE_MB * 2**20), key=lambda r: r.method)
     assert (large.status, large.error_kind) == ("memory", "memory")
     assert "--memory" in str(large.error)
     assert other.status == "ok"

@@ -50,6 +50,8 @@ from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.fitting import Session
 
 LABELS = ("A", "B", "C")
+#: of memory that the hostile method "large" takes: no compilation of kernels takes as much
+LARGE_MB = 800
 NAP = "import time; time.sleep(3600)"
 
 
@@ -208,7 +210,7 @@ class Hostile:
         if params.how == "allocate":
             np.ones(2**60)
         if params.how == "large":
-            np.ones(300 * 2**17).sum()
+            np.ones(LARGE_MB * 2**17).sum()
         if params.how == "compile":  # says that it has, for an hour
             compile_time._spent = compile_time.Seconds(3600.0, 3600.0)
         table = np.zeros(len(problem.labeled.column("word").vocabulary), dtype=np.int64)

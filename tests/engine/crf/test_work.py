@@ -60,9 +60,11 @@ def test_the_estimate_has_the_right_size() -> None:
     """Within a factor of 30, on any machine: minutes are told from days."""
     objective, weights = toy(60, 100, SecondOrderModel())
     objective.value_and_gradient(weights, np.empty_like(weights))  # compiles the kernels
-    began = time.process_time()
-    objective.value_and_gradient(weights, np.empty_like(weights))
-    measured = time.process_time() - began
+    measured = np.inf  # the shortest of three
+    for _ in range(3):
+        began = time.process_time()
+        objective.value_and_gradient(weights, np.empty_like(weights))
+        measured = min(measured, time.process_time() - began)
     estimated = work.evaluation_seconds(objective.parts[0][0].lengths, 60, 2, 60**3)
     assert estimated / 30 < measured < estimated * 30
 
