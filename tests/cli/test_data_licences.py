@@ -16,9 +16,9 @@ from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome, Dataset
 from sslbench.plugins import Registry
-from sslbench.plugins.registrations import DatasetInfo, RemoteFile
+from sslbench.plugins.registrations import RemoteFile
 from support.command import sslbench
-from support.file_server import Served, serving
+from support.file_server import Served, registration, serving
 
 CONTENT = b"some bytes\n"
 
@@ -50,21 +50,6 @@ def remote(base: str, name: str, licence: str = "") -> RemoteFile:
     )
 
 
-def info(*files: RemoteFile) -> DatasetInfo:
-    return DatasetInfo(
-        name="mine",
-        summary="s",
-        reference="r",
-        target="made_up_data:load",
-        licence="as the files",
-        task="spans",
-        metric="f1",
-        featurizer="basic",
-        protocol="p",
-        files=files,
-    )
-
-
 Data = Callable[..., Result]
 
 
@@ -77,7 +62,7 @@ def data(home: DataHome, server: Served, monkeypatch: pytest.MonkeyPatch) -> Dat
         remote(base, "mine", "research use only"),
         remote(base, "other", "no commercial use"),
     )
-    known = Registry(datasets={"mine": info(*files)})
+    known = Registry(datasets={"mine": registration(*files, licence="as the files")})
     monkeypatch.setattr("sslbench.cli.data.registry", lambda: known)
     return lambda *arguments, given="": sslbench("data", *arguments, stdin=given)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
 from sslbench.plugins import Registry
-from sslbench.plugins.registrations import DatasetInfo, RemoteFile
+from sslbench.plugins.registrations import RemoteFile
 from support.command import sslbench
-from support.file_server import Served, serving
+from support.file_server import Served, registration, serving
 
 CONTENT = b"the right bytes\n" * 10_000
 
@@ -161,26 +162,8 @@ def test_the_data_commands(home: DataHome, server: Served, monkeypatch: pytest.M
     monkeypatch.setenv("SSLBENCH_CACHE", str(home.cache))
     monkeypatch.delenv("SSLBENCH_OFFLINE", raising=False)
     plain = remote(f"{server[0]}/right.bin")
-    extra = RemoteFile(
-        path="extra.bin",
-        urls=(f"{server[0]}/right.bin",),
-        sha256=plain.sha256,
-        licence="other licence",
-        bytes=len(CONTENT),
-        extra=True,
-    )
-    info = DatasetInfo(
-        name="mine",
-        summary="s",
-        reference="r",
-        target="m:f",
-        licence="free",
-        task="spans",
-        metric="f1",
-        featurizer="basic",
-        protocol="p",
-        files=(plain, extra),
-    )
+    extra = replace(plain, path="extra.bin", licence="other licence", extra=True)
+    info = registration(plain, extra, target="m:f")
     monkeypatch.setattr("sslbench.cli.data.registry", lambda: Registry(datasets={"mine": info}))
 
     def data(*arguments: str) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,31 @@ def test_p8_truncated() -> None:
     assert trace["falls"] == []
 
 
+def weighted_sequences(em: Any, q: Any, beta: float) -> list[Any]:
+    """Hard training on every sequence of the text, weighted by q."""
+    codes = [2, 0, 3], [1, 3]
+    u, T = q.weights[:8].reshape(4, 2), q.weights[8:].reshape(2, 2)
+    a = q.offset[em.posterior.penalty.rows.row_of]
+    parts, lo = [], 0
+    for sentence in codes:
+        hi = lo + len(sentence)
+        paths = all_sequences(len(sentence))
+        scores = np.array(
+            [
+                sum(
+                    u[x, b] + a[lo + t, b] for t, (x, b) in enumerate(zip(sentence, y, strict=True))
+                )
+                + sum(T[b, c] for b, c in itertools.pairwise(y))
+                for y in paths
+            ]
+        )
+        weights = beta * np.exp(scores) / np.exp(scores).sum()
+        copies = em.crf.encode(corpus(*[sentence] * len(paths)))
+        parts.append((copies, HardLabels(np.ravel(paths).astype(np.int32), weights)))
+        lo = hi
+    return parts
+
+
 def test_p9_the_objective_of_the_m_step() -> None:
     em = em_b()
     em.crf.weights[:] = 0.3 * np.sin(np.arange(12))
@@ -83,27 +109,7 @@ def test_p9_the_objective_of_the_m_step() -> None:
         up = objective.value_and_gradient(theta + step, np.empty(12))
         down = objective.value_and_gradient(theta - step, np.empty(12))
         close((up - down) / 2e-5, gradient[i], 1e-8)
-    # hard training on every sequence of the text, weighted by q
-    codes = [2, 0, 3], [1, 3]
-    u, T = q.weights[:8].reshape(4, 2), q.weights[8:].reshape(2, 2)
-    a = q.offset[em.posterior.penalty.rows.row_of]
-    parts, lo = [em.text.labeled], 0
-    for sentence in codes:
-        hi = lo + len(sentence)
-        paths = all_sequences(len(sentence))
-        scores = np.array(
-            [
-                sum(
-                    u[x, b] + a[lo + t, b] for t, (x, b) in enumerate(zip(sentence, y, strict=True))
-                )
-                + sum(T[b, c] for b, c in itertools.pairwise(y))
-                for y in paths
-            ]
-        )
-        weights = beta * np.exp(scores) / np.exp(scores).sum()
-        copies = em.crf.encode(corpus(*[sentence] * len(paths)))
-        parts.append((copies, HardLabels(np.ravel(paths).astype(np.int32), weights)))
-        lo = hi
+    parts = [em.text.labeled, *weighted_sequences(em, q, beta)]
     wanted = np.empty(12)
     close(Objective(em.crf.layout, parts, 4.0).value_and_gradient(theta, wanted), value, 1e-12)
     close(gradient, wanted, 1e-12)

@@ -111,11 +111,8 @@ def dense_potentials(
                 for d in range(layout.n_columns):
                     node[t, b] += attributes.dense[n, d] * weights[at.column[d, b]]
                 for previous in [START] if t == 0 else range(L):
-                    score = (
-                        weights[at.transition[previous, b]]
-                        if (previous, b) in at.transition
-                        else 0.0
-                    )
+                    place = at.transition.get((previous, b))
+                    score = 0.0 if place is None else weights[place]
                     for a in attributes.edge[:, n].tolist():
                         if (a, previous, b) in at.edge:
                             score += weights[at.edge[a, previous, b]]

@@ -17,7 +17,7 @@ from sslbench.engine.crf import (
     SoftTargets,
     Term,
 )
-from sslbench.engine.crf.weights.layout import build_layout
+from sslbench.engine.crf.weights.layout import Layout, build_layout
 from support.crf_oracle import INF, same_up_to, slopes
 from support.objective_toys import (
     CASES,
@@ -192,6 +192,25 @@ def test_without_a_sentence_the_prior_is_left() -> None:
 # -- docs/specs/crf_engine.md, oracle 17 -----------------------------------------------------------
 
 
+def moved_places(old: Layout, layout: Layout, old_of: dict[int, int]) -> np.ndarray:
+    """int[W]: the place of each weight after its labels have other numbers."""
+    before, after = places(old), places(layout)
+    target = np.empty(old.size, int)
+    for (attribute, b), i in before.state.items():
+        target[i] = after.state[attribute, old_of[b]]
+    for (column, b), i in before.column.items():
+        target[i] = after.column[column, old_of[b]]
+    for (a, b), i in before.transition.items():
+        target[i] = after.transition[old_of[a], old_of[b]]
+    for b, i in before.stop.items():
+        target[i] = after.stop[old_of[b]]
+    for (attribute, a, b), i in before.edge.items():
+        target[i] = after.edge[attribute, old_of[a], old_of[b]]
+    for k, i in before.factors.items():
+        target[i] = after.factors[k]
+    return target
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_label_permutation(name: str) -> None:
     c = case(name, 15)
@@ -214,20 +233,7 @@ def test_label_permutation(name: str) -> None:
             use_start=layout.use_start,
             use_stop=layout.use_stop,
         )
-    before, after = places(c.layout), places(layout)
-    target = np.empty(c.layout.size, int)
-    for (attribute, b), i in before.state.items():
-        target[i] = after.state[attribute, old_of[b]]
-    for (column, b), i in before.column.items():
-        target[i] = after.column[column, old_of[b]]
-    for (a, b), i in before.transition.items():
-        target[i] = after.transition[old_of[a], old_of[b]]
-    for b, i in before.stop.items():
-        target[i] = after.stop[old_of[b]]
-    for (attribute, a, b), i in before.edge.items():
-        target[i] = after.edge[attribute, old_of[a], old_of[b]]
-    for k, i in before.factors.items():
-        target[i] = after.factors[k]
+    target = moved_places(c.layout, layout, old_of)
     assert sorted(target) == list(range(layout.size))
     weights = np.empty_like(c.weights)
     weights[target] = c.weights
