@@ -19,6 +19,7 @@ from sslbench.plugins import Registry
 from sslbench.plugins.registrations import RemoteFile
 from support.command import sslbench
 from support.file_server import Served, registration, serving
+from support.texts import corpus_of
 
 CONTENT = b"some bytes\n"
 
@@ -157,11 +158,9 @@ def test_info_tells_what_has_to_be_accepted(data: Data, server: Served) -> None:
 
 
 def sentences(words: Vocabulary, *rows: str) -> Corpus:
-    split = [row.split() for row in rows]
-    offsets = np.concatenate([[0], np.cumsum([len(row) for row in split])]).astype(np.int64)
-    codes = words.encode(word for row in split for word in row)
-    labels = Column(Vocabulary(["O"]), np.zeros(len(codes), dtype=np.int32))
-    return Corpus({"word": Column(words, codes), "label": labels}, offsets)
+    corpus = corpus_of([row.split() for row in rows], words)
+    labels = Column(Vocabulary(["O"]), np.zeros(corpus.n_tokens, dtype=np.int32))
+    return corpus.with_column("label", labels)
 
 
 @pytest.fixture

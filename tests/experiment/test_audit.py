@@ -9,16 +9,11 @@ from hypothesis import strategies as st
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
 from sslbench.experiment.checks.audit import duplicates, sentence_hashes
 from support.run_fakes import task
+from support.texts import corpus_of
 
 Sentences = list[list[str]]
 # Few words and short sentences: most examples hold duplicates, and many near misses.
 sentences = st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=3), max_size=12)
-
-
-def corpus(rows: Sentences, words: Vocabulary) -> Corpus:
-    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    codes = words.encode(word for row in rows for word in row)
-    return Corpus({"word": Column(words, codes)}, offsets)
 
 
 def count(own: Sentences, other: Sentences) -> int:
@@ -30,9 +25,9 @@ def test_counts_are_those_of_the_text(
     labeled: Sentences, dev: Sentences, test: Sentences, raw: Sentences, shared: bool
 ) -> None:
     words = Vocabulary(["never", "c"])
-    parts = [corpus(rows, words) for rows in (labeled, dev, test)]
+    parts = [corpus_of(rows, words) for rows in (labeled, dev, test)]
     # Text from elsewhere has other codes, and words that the splits lack.
-    text = corpus([*raw, ["zzz"]], words if shared else Vocabulary(["x", "b"]))
+    text = corpus_of([*raw, ["zzz"]], words if shared else Vocabulary(["x", "b"]))
     found = duplicates(
         parts[0], CorpusShards(text, shard_tokens=4), {"dev": parts[1], "test": parts[2]}
     )
@@ -49,7 +44,7 @@ def test_counts_are_those_of_the_text(
 def test_order_length_and_words_all_count() -> None:
     words = Vocabulary()
     rows = [["a"], ["b"], ["a", "b"], ["b", "a"], ["a", "a"], ["a", "a", "a"]]
-    assert len(set(sentence_hashes(corpus(rows, words), words).tolist())) == len(rows)
+    assert len(set(sentence_hashes(corpus_of(rows, words), words).tolist())) == len(rows)
 
 
 def test_many_sentences_have_as_many_hashes() -> None:
@@ -61,7 +56,7 @@ def test_many_sentences_have_as_many_hashes() -> None:
 
 def test_without_words_or_text_there_is_less_to_say() -> None:
     words = Vocabulary()
-    some, none = corpus([["a"]], words), CorpusShards(corpus([], words))
+    some, none = corpus_of([["a"]], words), CorpusShards(corpus_of([], words))
     assert duplicates(some, none, {"test": some}) == {"test_in_labeled": 1}
     pixels = Corpus({"pixel": some.column("word")}, some.offsets)
     assert duplicates(pixels, CorpusShards(pixels), {"test": pixels}) == {}

@@ -21,7 +21,8 @@ from sslbench.experiment.metrics import (
 )
 from sslbench.experiment.metrics.anatomy import added
 from support.chunks import to_iob2
-from support.score_oracle import Sentences, coded, conlleval, plain, words_of
+from support.score_oracle import Sentences, coded, conlleval, plain
+from support.texts import corpus_of
 
 # --- helpers ------------------------------------------------------------------------------------
 
@@ -192,9 +193,9 @@ def test_metrics_are_functions_of_summed_counts(
 @pytest.mark.parametrize("shared", [True, False])
 def test_coverage(shared: bool) -> None:
     vocabulary = Vocabulary() if shared else None
-    test = words_of([["a", "b"], ["a", "C"], ["d"], ["c", "a"]], vocabulary)
-    labeled = words_of([["a"], ["b", "c", "later"]], vocabulary)
-    text = CorpusShards(words_of([["x", "a"], ["C"], ["d", "b"]], vocabulary), 2)
+    test = corpus_of([["a", "b"], ["a", "C"], ["d"], ["c", "a"]], vocabulary)
+    labeled = corpus_of([["a"], ["b", "c", "later"]], vocabulary)
+    text = CorpusShards(corpus_of([["x", "a"], ["C"], ["d", "b"]], vocabulary), 2)
     found = coverage(test, labeled, text)
     assert found.unseen.tolist() == [False, False, False, True, True, False, False]
     assert found.app.tolist() == [True, False, False, True]
@@ -205,9 +206,9 @@ def test_coverage(shared: bool) -> None:
 
 def test_anatomy_against_a_count_by_hand() -> None:
     vocabulary = Vocabulary()
-    test = words_of([["a", "b"], ["a", "C"], ["d"], ["c", "a"]], vocabulary)
-    labeled = words_of([["a"], ["b", "c"]], vocabulary)
-    text = CorpusShards(words_of([["C"]], vocabulary), 2)
+    test = corpus_of([["a", "b"], ["a", "C"], ["d"], ["c", "a"]], vocabulary)
+    labeled = corpus_of([["a"], ["b", "c"]], vocabulary)
+    text = CorpusShards(corpus_of([["C"]], vocabulary), 2)
     gold, predicted = typed("B-X I-X / O O / B-Y / O O"), typed("B-X I-X / O B-X / O / O O")
     offsets = np.array([0, 2, 4, 5, 7])
     found = score(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sslbench.experiment.inputs.problem import predicted
-from support.graph_oracle import corpus_of
+from support.texts import corpus_of
 
 CORPUS = corpus_of([["a", "b"], ["c"]])
 

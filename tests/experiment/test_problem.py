@@ -20,7 +20,7 @@ from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.inputs.problem import Problem
 from sslbench.method import GraphParams
-from support.graph_oracle import corpus_of
+from support.texts import corpus_of
 
 #: A may not follow B; no sentence begins with B
 MASK = np.array([[True, True, True], [False, True, True], [True, True, True], [True, False, True]])

@@ -14,7 +14,8 @@ from sslbench.experiment.metrics import (
     metrics_from_counts,
     score,
 )
-from support.score_oracle import Sentences, coded, plain, words_of
+from support.score_oracle import Sentences, coded, plain
+from support.texts import corpus_of
 
 
 def borders(tags: list[str]) -> list[tuple[int, int, str]]:
@@ -32,7 +33,7 @@ def borders(tags: list[str]) -> list[tuple[int, int, str]]:
 
 
 def spelled(text: list[str], tags: Sentences, vocabulary: Vocabulary | None = None) -> Corpus:
-    corpus = words_of([list(sentence) for sentence in text], vocabulary)
+    corpus = corpus_of([list(sentence) for sentence in text], vocabulary)
     names, codes = coded(tags)
     return corpus.with_column("label", Column(Vocabulary(names), codes))
 

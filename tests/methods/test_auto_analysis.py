@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
+from sslbench.engine.corpus import Corpus, CorpusShards
 from sslbench.engine.features import Streams
 from sslbench.engine.types import F64
 from sslbench_methods.chinese.auto_analysis import (
@@ -25,15 +25,9 @@ from sslbench_methods.chinese.auto_analysis import (
     list_names,
 )
 from sslbench_methods.chinese.word_clusters import directions, kmeans, neighbor_pmi
+from support.texts import corpus_of
 
 LABELS = ("B", "M", "E", "S")
-
-
-def text_of(lines: list[str]) -> Corpus:
-    """A token per character."""
-    vocabulary = Vocabulary()
-    codes = vocabulary.encode("".join(lines))
-    return Corpus({"word": Column(vocabulary, codes)}, np.cumsum([0, *map(len, lines)]))
 
 
 # --- frequency classes ----------------------------------------------------------------------------
@@ -122,8 +116,8 @@ LINES = st.lists(st.text("abc", min_size=1, max_size=12), min_size=1, max_size=1
 def test_ngrams(lines: list[str], others: list[str], seed: int, shard_tokens: int) -> None:
     rng = np.random.default_rng(seed)
     labels = ["".join(rng.choice(list(LABELS), len(line))) for line in lines]
-    lists = counted(text_of(lines), "".join(labels), shard_tokens)
-    text = lists.annotate(text_of([*others, "d"]))  # other vocabularies, a new character
+    lists = counted(corpus_of(lines), "".join(labels), shard_tokens)
+    text = lists.annotate(corpus_of([*others, "d"]))  # other vocabularies, a new character
     wanted = brute(lines, labels)
     for name, table in wanted.items():
         totals = sorted(sum(counter.values()) for counter in table.values())
@@ -143,7 +137,7 @@ def test_ngrams(lines: list[str], others: list[str], seed: int, shard_tokens: in
 
 
 def test_saved_lists_of_ngrams() -> None:
-    text = text_of(["abca", "bb", "cab"])
+    text = corpus_of(["abca", "bb", "cab"])
     lists = counted(text, "BMESBESBE")
     arrays, facts = lists.arrays()
     again = NgramLists.from_arrays(arrays, facts)
@@ -162,19 +156,12 @@ def test_saved_lists_of_ngrams() -> None:
 # --- words ----------------------------------------------------------------------------------------
 
 
-def words_of(lines: list[str]) -> Corpus:
-    vocabulary = Vocabulary()
-    split = [line.split() for line in lines]
-    codes = vocabulary.encode(word for line in split for word in line)
-    return Corpus({"word": Column(vocabulary, codes)}, np.cumsum([0, *map(len, split)]))
-
-
 def test_lists_of_words() -> None:
     codes = {"lexicon": np.array([1, 0, 2], np.int32), "coarse": np.array([0, 1, 1], np.int32)}
     names = {"lexicon": ["N", "NN/H", "VV/L"], "coarse": ["N", "0"]}
     lists = WordLists(["人", "天上", "看"], codes, names)
     for one in (lists, WordLists.from_arrays(*lists.arrays())):
-        text = one.annotate(words_of(["看 地 人", "天上 看"]))
+        text = one.annotate(corpus_of([["看", "地", "人"], ["天上", "看"]]))
         assert text.column("lexicon").strings() == ["VV/L", "N", "NN/H", "N", "VV/L"]
         assert text.column("coarse").strings() == ["0", "N", "N", "0", "0"]
     arrays, facts = lists.arrays()
@@ -194,7 +181,7 @@ def test_lists_of_words() -> None:
 def test_neighbor_pmi(lines: list[list[str]], cut: int) -> None:
     """Words a to d are described; e and f are neither described nor neighbors."""
     described = "abcd"
-    text = words_of([" ".join(line) for line in lines])
+    text = corpus_of(lines)
     strings = text.column("word").vocabulary.strings
     number = np.array([described.find(word) for word in strings], np.int32)
     matrix = neighbor_pmi(CorpusShards(text, cut), number, 4).toarray()

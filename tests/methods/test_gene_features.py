@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from sslbench import registry
-from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainModel, HardLabels, Options, TrainingParams
 from sslbench_methods.featurizers.genes import PREDICATES, gene2005, spelling
+from support.texts import corpus_of
 
 # Words for which a predicate holds, and words for which it does not.
 EXAMPLES = {
@@ -31,9 +32,7 @@ EXAMPLES = {
 
 
 def corpus(*sentences: list[str]) -> Corpus:
-    words = Vocabulary()
-    codes = words.encode(word for sentence in sentences for word in sentence)
-    return Corpus({"word": Column(words, codes)}, np.cumsum([0, *map(len, sentences)]))
+    return corpus_of(sentences)
 
 
 def holding(word: str) -> set[str]:

@@ -40,9 +40,10 @@ from sslbench_methods.graph_pr.propagation import (
 )
 from support.chunk_text import chunks
 from support.command import sslbench
-from support.graph_oracle import WORDS, corpus_of, he2013_excludes, number, trigram_names, windows
+from support.graph_oracle import WORDS, he2013_excludes, number, trigram_names, windows
 from support.graph_problems import OPTIONS, problem_of, random_problem, sentences
 from support.propagation_oracle import harmonic_optimum
+from support.texts import corpus_of
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

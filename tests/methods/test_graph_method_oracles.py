@@ -32,7 +32,6 @@ from sslbench_methods.virtual_evidence.method import VirtualEvidenceTraining
 from support.chunks import spans_of
 from support.compare import close
 from support.evidence_toys import OPTIMUM, TOKENS, Q
-from support.graph_oracle import corpus_of
 from support.graph_toys import LABELED, UNLABELED, Y, corpus, crf_over, encoded, toy
 from support.self_training_toys import (
     GRAPH,
@@ -45,6 +44,7 @@ from support.self_training_toys import (
     vertices,
 )
 from support.self_training_toys import score as path_score
+from support.texts import corpus_of
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

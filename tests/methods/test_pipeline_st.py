@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainModel, read_model, write_model
 from sslbench.engine.errors import UserError
 from sslbench.engine.features import TemplateFeaturizer
@@ -20,6 +20,7 @@ from sslbench_datasets.chinese.text import characters
 from sslbench_methods.chinese.pipeline_st import Pipeline, PipelineST
 from sslbench_methods.chinese.words import BORDERS, border_mask
 from support.chunks import spans_of
+from support.texts import corpus_of
 from support.word_fakes import as_words, problem_of, right, sentences, splits
 
 TWO = [[("1998年", "CD"), ("大上", "NR"), ("看", "VV"), ("x", "X")]]
@@ -73,7 +74,7 @@ def test_the_features(pipeline: Pipeline) -> None:
         "word[-1]|word[1]=8|大",
         "class[-1]|class[0]|class[1]=N|D|O",
     ]
-    words = fit.columns.of_words(gold_text(TWO))
+    words = fit.columns.of_words(corpus_of([[word for word, _ in line] for line in TWO]))
     assert fit.tagger is not None
     at = fit.tagger.index.encode(words).node[:, 1]  # 大上
     assert [fit.tagger.index.node_text(a) for a in at] == [
@@ -95,12 +96,6 @@ def test_the_features(pipeline: Pipeline) -> None:
     ]
     assert fit.tagger.index.node_text(fit.tagger.index.encode(words).node[-2, 0]) == "length[0]=4+"
     assert fit.tagger.index.node_text(fit.tagger.index.encode(words).node[-1, 0]) == "pattern[0]=ND"
-
-
-def gold_text(text: list[list[tuple[str, str]]]) -> Corpus:
-    vocabulary = Vocabulary()
-    codes = vocabulary.encode(word for line in text for word, _ in line)
-    return Corpus({"word": Column(vocabulary, codes)}, np.cumsum([0, *map(len, text)]))
 
 
 def test_the_tagger_learns_from_gold_words_and_tags_predicted_ones(data: dict[str, Corpus]) -> None:

@@ -19,8 +19,8 @@ from sslbench.experiment.inputs.problem import Problem
 from sslbench.method import GraphParams
 from sslbench.taggers import PosteriorTagger
 from sslbench_methods.graph_pr.method import PR1, GraphPR
-from support.graph_oracle import corpus_of
 from support.graph_problems import OPTIONS, random_problem
+from support.texts import corpus_of
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

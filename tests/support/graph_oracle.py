@@ -12,7 +12,6 @@ from math import log
 
 import numpy as np
 
-from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.graph.forms import form_of
 from sslbench.engine.graph.words import ngram_offsets
 
@@ -40,13 +39,6 @@ G2 = {
     (3, 4): 0.0,
 }
 CHARACTERS = [*"中文字人二十3，。a你我", chr(0xFF15), chr(0xFF21), "€"]  # full-width 5 and A
-
-
-def corpus_of(sentences: list[list[str]], vocabulary: Vocabulary | None = None) -> Corpus:
-    """A corpus with the column word."""
-    vocabulary = vocabulary or Vocabulary()
-    codes = vocabulary.encode(word for sentence in sentences for word in sentence)
-    return Corpus({"word": Column(vocabulary, codes)}, np.cumsum([0, *map(len, sentences)]))
 
 
 def random_sentences(seed: int, n: int = 40, words: list[str] = WORDS) -> list[list[str]]:

@@ -11,7 +11,8 @@ from sslbench.engine.corpus import Column, CorpusShards, Vocabulary
 from sslbench.engine.crf import ChainModel
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.experiment.inputs.problem import Problem, relabeled
-from support.graph_oracle import WORDS, corpus_of, he2013_excludes, random_sentences
+from support.graph_oracle import WORDS, he2013_excludes, random_sentences
+from support.texts import corpus_of
 
 LABELS = ("A", "B", "C", "P")
 OPTIONS: dict[str, Any] = {"neighbors": 4, "symmetry": "mutual"}

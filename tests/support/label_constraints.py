@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sslbench.engine.corpus import Column, Corpus, LabelConstraint, Vocabulary
-from support.graph_oracle import corpus_of
+from support.texts import corpus_of
 
 CONSTRAINT = LabelConstraint("word", ".,!?:;", "P")
 

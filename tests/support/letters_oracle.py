@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment, linprog
 
 from sslbench.engine.corpus import Corpus
-from support.graph_oracle import corpus_of
+from support.texts import corpus_of
 
 ROWS, COLUMNS = 16, 8
 Y, X = np.divmod(np.arange(ROWS * COLUMNS), COLUMNS)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sslbench.engine.corpus import Column, Corpus, Vocabulary
-
 Spans = list[tuple[int, int]]  # first and last token in the sentence
 
 
@@ -79,9 +77,3 @@ def coded(sentences: Sentences, order: int = 1) -> tuple[list[str], np.ndarray]:
 
 def plain(text: str) -> Sentences:
     return [sentence.split() for sentence in text.split("/")]
-
-
-def words_of(sentences: Sentences, vocabulary: Vocabulary | None = None) -> Corpus:
-    word = Vocabulary() if vocabulary is None else vocabulary
-    codes = word.encode(w for sentence in sentences for w in sentence)
-    return Corpus({"word": Column(word, codes)}, np.cumsum([0, *map(len, sentences)]))

@@ -6,8 +6,9 @@ import numpy as np
 
 from sslbench.engine.corpus import Column, Vocabulary
 from sslbench_datasets.ud.load import PUNCTUATION
-from support.graph_oracle import WORDS, corpus_of, he2013_excludes
+from support.graph_oracle import WORDS, he2013_excludes
 from support.label_constraints import CONSTRAINT, labeled
+from support.texts import corpus_of
 
 
 def test_a_token_is_constrained_if_all_its_characters_are() -> None:

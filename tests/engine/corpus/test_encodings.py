@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.engine.corpus import (
     SCHEMES,
-    Column,
-    Corpus,
     Scheme,
     Vocabulary,
     convert_labels,
@@ -20,6 +17,7 @@ from sslbench.engine.corpus import (
 )
 from sslbench.engine.errors import UserError
 from support.chunks import Span, from_spans, spans_of, to_iob2
+from support.texts import corpus_of
 
 PREFIXES = {"IOB1": "BI", "IOB2": "BI", "IOBES": "BIES", "BMES": "BMES"}
 
@@ -79,7 +77,7 @@ def test_columns_convert_like_sentences(
     data: st.DataObject, source: Scheme, target: Scheme
 ) -> None:
     sentences = data.draw(st.lists(tags_in(source, 6), max_size=5))
-    corpus = corpus_of(sentences)
+    corpus = labels_of(sentences)
     converted = convert_labels(corpus, source, target)
     expected = [from_spans(loop_spans(tags), len(tags), target) for tags in sentences]
     assert [converted.sentence(i, "label") for i in range(len(sentences))] == expected
@@ -87,16 +85,14 @@ def test_columns_convert_like_sentences(
     assert sorted(labels) == sorted({tag for tags in expected for tag in tags})
 
 
-def corpus_of(sentences: list[list[str]], vocabulary: Vocabulary | None = None) -> Corpus:
-    labels = Vocabulary() if vocabulary is None else vocabulary
-    codes = labels.encode(tag for tags in sentences for tag in tags)
-    return Corpus({"label": Column(labels, codes)}, np.cumsum([0, *map(len, sentences)]))
+def labels_of(sentences: list[list[str]], vocabulary: Vocabulary | None = None) -> Corpus:
+    return corpus_of(sentences, vocabulary, "label")
 
 
 def test_splits_share_the_new_vocabulary() -> None:
     new = Vocabulary()
-    train = convert_labels(corpus_of([["I-X", "O"]]), "IOB1", "IOB2", vocabulary=new)
-    test = convert_labels(corpus_of([["O", "I-Y"]]), "IOB1", "IOB2", vocabulary=new)
+    train = convert_labels(labels_of([["I-X", "O"]]), "IOB1", "IOB2", vocabulary=new)
+    test = convert_labels(labels_of([["O", "I-Y"]]), "IOB1", "IOB2", vocabulary=new)
     assert train.column("label").vocabulary is test.column("label").vocabulary
     assert test.sentence(0, "label") == ["O", "B-Y"]
     assert new.strings == ["O", "B-X", "B-Y"]
@@ -132,13 +128,13 @@ def test_split_at_the_first_hyphen() -> None:
 
 def test_illegal_tags_are_named() -> None:
     with pytest.raises(UserError, match="label 'S-X' does not fit IOB2; IOB2 labels are O and B-"):
-        convert_labels(corpus_of([["O", "S-X"]]), "IOB2", "IOB1")
+        convert_labels(labels_of([["O", "S-X"]]), "IOB2", "IOB1")
     with pytest.raises(UserError, match="'I_NP' does not fit IOB1"):
-        convert_labels(corpus_of([["O"], ["I_NP", "X"]]), "IOB1", "IOB2")
+        convert_labels(labels_of([["O"], ["I_NP", "X"]]), "IOB1", "IOB2")
     with pytest.raises(UserError, match="unknown chunk encoding 'BILOU'; one of IOB1"):
-        convert_labels(corpus_of([]), "IOB2", "BILOU")  # type: ignore[arg-type]
+        convert_labels(labels_of([]), "IOB2", "BILOU")  # type: ignore[arg-type]
     unused = Vocabulary(["NN"])  # of another file: no harm while nothing uses it
-    assert convert_labels(corpus_of([["O"]], unused), "IOB1", "IOB2").sentence(0, "label") == ["O"]
+    assert convert_labels(labels_of([["O"]], unused), "IOB1", "IOB2").sentence(0, "label") == ["O"]
 
 
 @pytest.mark.parametrize(

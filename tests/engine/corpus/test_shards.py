@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from sslbench.engine.corpus import (
     ChainedShards,
-    Column,
     Corpus,
     CorpusShards,
     HeadShards,
@@ -22,14 +21,9 @@ from sslbench.engine.corpus import (
     write_shards,
 )
 from sslbench.engine.errors import UserError
+from support.texts import corpus_of
 
 Sentences = list[list[str]]
-
-
-def corpus_of(sentences: Sentences, vocabulary: Vocabulary | None = None) -> Corpus:
-    word = Vocabulary() if vocabulary is None else vocabulary
-    codes = word.encode(w for sentence in sentences for w in sentence)
-    return Corpus({"word": Column(word, codes)}, np.cumsum([0, *map(len, sentences)]))
 
 
 def text_of(shards: Shards) -> Sentences:

@@ -19,14 +19,8 @@ from sslbench.engine.graph.templates import TemplateSet, words
 from sslbench.experiment.inputs.problem_graph import registered_similarity
 from sslbench.plugins import registry
 from sslbench_methods.graph_pr.templates import HE2013
-from support.graph_oracle import (
-    corpus_of,
-    dense,
-    random_sentences,
-    trigram_names,
-    vertex_text,
-    weights,
-)
+from support.graph_oracle import dense, random_sentences, trigram_names, vertex_text, weights
+from support.texts import corpus_of
 
 SUFFIXES = frozenset(["ing", "ng"])
 CONTEXTS = registered_similarity("subramanya2010")

@@ -16,7 +16,7 @@ from sslbench.engine.graph.options import GraphOptions
 from sslbench.engine.graph.propagation.quadratic import roughness
 from sslbench.engine.graph.similarity import Similarity
 from sslbench_methods.graph_self_training.algorithm import propagate
-from support.graph_oracle import corpus_of
+from support.texts import corpus_of
 
 
 @dataclass

@@ -20,7 +20,8 @@ from sslbench.engine.graph.templates import TemplateSet, words
 from sslbench.engine.graph.vertices import ngram_vertices
 from sslbench.experiment.inputs.problem_graph import registered_similarity
 from support import graph_oracle as oracle
-from support.graph_oracle import CHARACTERS, COUNTS, G2, WORDS, corpus_of, random_sentences
+from support.graph_oracle import CHARACTERS, COUNTS, G2, WORDS, random_sentences
+from support.texts import corpus_of
 
 NAMES = ["subramanya2010", "he2013", "zeng2013"]
 TEMPLATE_SETS = {name: registered_similarity(name).templates for name in NAMES}

@@ -16,12 +16,12 @@ from sslbench.engine.graph.vertices import ngram_vertices
 from support.graph_oracle import (
     CHARACTERS,
     WORDS,
-    corpus_of,
     he2013_excludes,
     number,
     random_sentences,
     windows,
 )
+from support.texts import corpus_of
 
 NEW = [*WORDS, "unseen", "7", ".."]
 

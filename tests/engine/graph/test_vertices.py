@@ -10,13 +10,13 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.graph import words
 from sslbench.engine.graph.vertices import ngram_vertices
 from support.graph_oracle import (
-    corpus_of,
     he2013_excludes,
     random_sentences,
     trigram_names,
     vertex_text,
     windows,
 )
+from support.texts import corpus_of
 
 
 def names_of(text, vertices):
