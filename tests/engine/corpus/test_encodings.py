@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sslbench.engine.corpus import (
     SCHEMES,
+    Corpus,
     Scheme,
     Vocabulary,
     convert_labels,
