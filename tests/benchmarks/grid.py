@@ -21,15 +21,9 @@ from pathlib import Path
 from typing import Any
 
 
-def measure(
-    tree: Path, words: list[str], store: Path, *more: Path
-) -> tuple[float, list[dict[str, Any]]]:
-    """CPU seconds of the command with all its processes, and its records.
-
-    more: folders to import from.
-    """
-    own = (tree / part for part in ("harness", "methods", "datasets"))
-    path = os.pathsep.join(map(str, (*more, *own)))
+def measure(tree: Path, words: list[str], store: Path) -> tuple[float, list[dict[str, Any]]]:
+    """CPU seconds of the command with all its processes, and its records."""
+    path = os.pathsep.join(str(tree / part) for part in ("harness", "methods", "datasets"))
     cache = store.parent / f"cache-{tree.name}"
     environment = {**os.environ, "PYTHONPATH": path, "SSLBENCH_CACHE": str(cache)}
     command = [sys.executable, "-m", "sslbench", "run", *words, "--format", "json"]
