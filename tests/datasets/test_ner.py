@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -188,9 +186,7 @@ def test_wrong_counts_are_refused_for_every_split(tmp_path: Path) -> None:
         assert caught.value.file == str(home.locate(task.files[split]))
 
 
-def test_the_registration_is_light_and_fits_its_featurizer() -> None:
-    code = "import sys, sslbench_datasets.ner.info; sys.exit('numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_the_registration_fits_its_featurizer() -> None:
     for info, task in zip(DATASETS, (ENGLISH, SPANISH), strict=True):
         featurizer = registry().featurizer(info.featurizer)
         assert info.name == task.name
