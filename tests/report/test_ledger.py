@@ -31,6 +31,7 @@ def line(**changes: str) -> Line:
     return Line(**{**BLANK, "printed": "80.0", "margin": "1", **changes})
 
 
+@pytest.mark.slow
 def test_the_ledger_of_the_project_is_that_of_its_records() -> None:
     lines = read_ledger(ROOT / "replications/ledger.csv")
     papers = Counter(each.paper for each in lines)

@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sslbench.engine.files.folders import cache_folder
 from support.waiting import HANG
+
+#: with what it has found out of the packages, for all tests and the next time
+MYPY = ("-m", "mypy", "--cache-dir", str(cache_folder() / "mypy"))
 
 
 def one_method(name: str, target: str) -> str:

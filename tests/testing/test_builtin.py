@@ -13,8 +13,15 @@ from sslbench.testing import check_dataset, check_featurizer, check_method
 from support.waiting import HANG
 
 METHODS = {name: info for name, info in registry().methods.items() if not info.needs}
-#: fewer rounds than the default, to save time
-FAST = {"rounds": 2, "em_iters": 2, "max_iterations": 50, "neighbors": 4}
+#: fewer rounds and iterations than the defaults, to save time
+FAST = {
+    "rounds": 2,
+    "em_iters": 2,
+    "neighbors": 4,
+    "max_iterations": 20,
+    "joint_iterations": 10,
+    "m_iterations": 10,
+}
 #: numbers of clusters that the few words of the generated text allow
 CLUSTERS = {"coarse": 3, "fine": 8, "dimensions": 4}
 #: checks that are skipped, as they should be
@@ -29,6 +36,7 @@ def params(name: str) -> dict[str, Any]:
     return {key: value for key, value in {**FAST, **CLUSTERS}.items() if key in fields}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str) -> None:
     results = check_method(name, params=params(name), seconds=HANG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from sslbench.scaffold import Kind
 from sslbench.testing import DATASET_CHECKS, FEATURIZER_CHECKS, METHOD_CHECKS
 from support.command import sslbench
-from support.plugin_site import Site
+from support.plugin_site import MYPY, Site
 
 PACKAGES: dict[Kind, str] = {
     "method": "demo_method", "dataset": "demo_dataset", "featurizer": "demo_featurizer"
@@ -34,13 +35,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return site
 
 
-@pytest.mark.parametrize("kind", PACKAGES)
-def test_a_new_package_passes_its_own_tests(site: Site, kind: Kind) -> None:
-    done = site.python(
-        "-m", "pytest", "-q", "-p", "no:cacheprovider", str(site.folder / PACKAGES[kind])
-    )
+@pytest.mark.slow
+def test_new_packages_pass_their_own_tests(site: Site) -> None:
+    folders = [str(site.folder / name) for name in PACKAGES.values()]
+    words = ["-m", "pytest", "-rA", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    done = site.python(*words, *folders, cwd=site.folder)
     assert done.returncode == 0, done.stdout
-    assert " passed" in done.stdout
+    for name in PACKAGES.values():
+        assert re.search(rf"^PASSED {name}/tests/", done.stdout, re.M), done.stdout
 
 
 def test_the_new_plugins_run_and_rank(site: Site, tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_the_page_on_plugins_lists_every_check() -> None:
 def test_types_of_a_new_method(site: Site) -> None:
     """``mypy --strict`` checks its calls of the engine."""
     folder = site.folder / PACKAGES["method"]
-    words = ["-m", "mypy", "--config-file", str(folder / "pyproject.toml")]
+    words = [*MYPY, "--config-file", str(folder / "pyproject.toml")]
     done = site.python(*words, str(folder / "sslbench_demo_method"), str(folder / "tests"))
     assert done.returncode == 0, done.stdout
 
