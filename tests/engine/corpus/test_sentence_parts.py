@@ -59,12 +59,12 @@ def test_an_endless_text_is_cut_as_it_comes() -> None:
     ("block", "message"),
     [
         (b"\0" * 2**20, "text:2: a line of more than 10,485,760 bytes"),
-        (b"a O\n" * 2**18, "text:1: a sentence of more than 4,194,304 bytes"),
+        (b"a O\n" * 2**18, "text:1: a sentence of more than 16,777,216 bytes"),
     ],
 )
 def test_an_endless_line_or_sentence_is_refused(
     block: bytes, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sslbench.engine.corpus.sentence_parts.MAX_SENTENCE", 2**22)
+    monkeypatch.setattr("sslbench.engine.corpus.sentence_parts.MAX_SENTENCE", 2**24)
     with pytest.raises(UserError, match=f"^{message}"):
         list(sentence_parts(itertools.chain([b"a O\n"], itertools.repeat(block)), "text"))
