@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,13 +35,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 
 @pytest.mark.slow
-def test_new_packages_pass_their_own_tests(site: Site) -> None:
-    folders = [str(site.folder / name) for name in PACKAGES.values()]
-    words = ["-m", "pytest", "-rA", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    done = site.python(*words, *folders, cwd=site.folder)
+@pytest.mark.parametrize("kind", PACKAGES)
+def test_a_new_package_passes_its_own_tests(site: Site, kind: Kind) -> None:
+    done = site.python(
+        "-m", "pytest", "-q", "-p", "no:cacheprovider", str(site.folder / PACKAGES[kind])
+    )
     assert done.returncode == 0, done.stdout
-    for name in PACKAGES.values():
-        assert re.search(rf"^PASSED {name}/tests/", done.stdout, re.M), done.stdout
+    assert " passed" in done.stdout
 
 
 def test_the_new_plugins_run_and_rank(site: Site, tmp_path: Path) -> None:
