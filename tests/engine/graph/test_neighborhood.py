@@ -12,7 +12,8 @@ from sslbench.engine.graph.build import Graph, build_graph
 from sslbench.engine.graph.neighborhood import neighborhood, ngram
 from sslbench.engine.graph.options import GraphOptions
 from sslbench.experiment.inputs.problem_graph import registered_similarity
-from support.graph_oracle import WORDS, corpus_of, random_sentences
+from support.graph_oracle import WORDS, random_sentences
+from support.texts import corpus_of
 
 LABELS = ("A", "B", "C")
 PLAIN = [word for word in WORDS if word not in ("<s1>", "</s1>")]
