@@ -204,7 +204,8 @@ def _share(left: float) -> float:
 
 def _fitting(plugins: Registry, task: str, model: str) -> list[str]:
     """Names of methods, cheap ones first."""
+    about = plugins.model(model)
     cheap_first = sorted(plugins.methods.values(), key=lambda info: info.cost)
     return [
-        info.name for info in cheap_first if info.misfit(task, model) is None and not info.needs
+        info.name for info in cheap_first if info.misfit(task, about) is None and not info.needs
     ]

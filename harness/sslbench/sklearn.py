@@ -21,7 +21,7 @@ except ImportError as error:
 
 from sslbench.engine.corpus import CorpusShards, Scheme, Vocabulary, detect_scheme
 from sslbench.engine.corpus.tokens import corpus_of
-from sslbench.engine.crf import ChainCRF
+from sslbench.engine.crf import ChainCRF, ChainModel
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.dicts import DictFeatures, read_sentences
 from sslbench.engine.types import F64
@@ -174,7 +174,7 @@ class SequenceTagger(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         plugins = registry()
         info = plugins.method(self.method)
         model = self.model or next(iter(plugins.models))
-        misfit = info.misfit(dataset.task, model)
+        misfit = info.misfit(dataset.task, plugins.model(model))
         if misfit is not None:
             raise UserError(f"{self.method} does not fit: it is {misfit}")
         featurizer = self.featurizer
@@ -266,7 +266,8 @@ class _ElasticNet(CRFMethod):
         l1: Annotated[float, msgspec.Meta(ge=0)] = 0.0
 
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
-        crf = problem.model.prepare(
+        model: ChainModel = cast(ChainModel, problem.model)
+        crf = model.prepare(
             problem.featurizer,
             problem.labeled,
             problem.label_codes(problem.labeled),

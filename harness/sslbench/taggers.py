@@ -9,7 +9,14 @@ import numpy as np
 
 from sslbench.engine.checked import Saved
 from sslbench.engine.corpus import Corpus
-from sslbench.engine.crf import ChainCRF, LabelPass, SavedModel
+from sslbench.engine.crf import (
+    ChainCRF,
+    LabelPass,
+    SavedModel,
+    SequenceModel,
+    restored_model,
+    saved_model,
+)
 from sslbench.engine.graph.lookup import NgramScores
 from sslbench.engine.parameters import doc
 from sslbench.engine.types import F64, I32, Arrays
@@ -20,9 +27,9 @@ Decoding = Annotated[
 
 
 class CRFTagger(SavedModel):
-    """A CRF and what else it takes to label text; `labels` are those of the CRF."""
+    """A model and what else it takes to label text; `labels` are those of the model."""
 
-    crf: ChainCRF
+    crf: SequenceModel
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -31,24 +38,26 @@ class CRFTagger(SavedModel):
 
 @dataclass(frozen=True)
 class PosteriorTagger(CRFTagger):
-    """A CRF that gives each token its likeliest label; sequences may be illegal, by definition.
+    """A model that gives each token its likeliest label; sequences may be illegal, by definition.
 
     kind: name of the method whose `restore` reads the saved tagger.
     variants: other taggers of the same training, by name; not saved.
-    extra: added to the CRF's scores of labels; None = nothing.
+    extra: added to the model's scores of labels; None = nothing.
     """
 
     decodes_sequences: ClassVar[bool] = False
 
-    crf: ChainCRF
+    crf: SequenceModel
     kind: str
     variants: dict[str, PosteriorTagger] = field(default_factory=dict)
     extra: NgramScores | None = None
 
     @property
     def labeling(self) -> LabelPass | None:
-        """How text is labeled; None with extra scores."""
-        return None if self.extra is not None else LabelPass(self.crf, posterior=True)
+        """How workers label text; None with extra scores, and for models of plugins."""
+        if self.extra is not None or not isinstance(self.crf, ChainCRF):
+            return None
+        return LabelPass(self.crf, posterior=True)
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: label codes of a corpus."""
@@ -61,14 +70,14 @@ class PosteriorTagger(CRFTagger):
         return self.crf.marginals(self.crf.encode(corpus), extra)
 
     def arrays(self) -> Saved:
-        arrays, metadata = self.crf.arrays()
+        arrays, metadata = saved_model(self.crf)
         more, others = ({}, {}) if self.extra is None else self.extra.arrays()
         return {**arrays, **more}, {**metadata, **others}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, metadata: dict[str, Any], kind: str) -> PosteriorTagger:
         """Restore; ValueError when arrays and metadata do not fit together."""
-        crf, extra = ChainCRF.from_arrays(arrays, metadata), None
+        crf, extra = restored_model(arrays, metadata), None
         if "offset" in arrays:
             extra = NgramScores.from_arrays(arrays, metadata, len(crf.labels))
         return cls(crf, kind, extra=extra)

@@ -167,17 +167,28 @@ word_vectors word_vectors.method:WordVectors
 """
 
 _CHINESE: Fields = {"tasks": ("segmentation", "joint")}
-_FIRST_ORDER: Fields = {"models": ("crf1",)}
+_FIRST_ORDER: Fields = {"needs_model": ("first_order",)}
+_READS_FEATURES: Fields = {"needs_model": ("features",)}
+_READS_WEIGHTS: Fields = {"needs_model": ("log_linear", "features")}
 #: fields of a method besides those of its row
 _OF_METHOD: Mapping[str, Fields] = {
     "supervised": {"baseline": True},
     "graph_self_training": _FIRST_ORDER,
     "type_self_training": _FIRST_ORDER,
-    "pipeline_st": _CHINESE,
-    "cluster_features": _CHINESE,
-    "encoder": {"needs": ("folder",)},
-    "hybrid": _FIRST_ORDER,
-    "generalized_expectation": {"without_labels": True},
+    "jess_cm": {"needs_model": ("log_linear", "factors", "features")},
+    "pipeline_st": {**_CHINESE, **_READS_WEIGHTS},
+    "cluster_features": {**_CHINESE, **_READS_WEIGHTS},
+    "brown_clusters": _READS_FEATURES,
+    "word_vectors": _READS_FEATURES,
+    "encoder": {"needs": ("folder",), **_READS_FEATURES},
+    "aso_semi": _READS_FEATURES,
+    "hybrid": {"needs_model": ("log_linear", "factors", "first_order", "features")},
+    "generalized_expectation": {"without_labels": True, **_READS_WEIGHTS},
+}
+#: fields of a model besides those of its row
+_OF_MODEL: Mapping[str, Fields] = {
+    "crf1": {"provides": ("log_linear", "factors", "first_order", "features")},
+    "crf2": {"provides": ("log_linear", "factors", "features")},
 }
 #: fields of a featurizer besides those of its row
 _OF_FEATURIZER: Mapping[str, Fields] = {
@@ -226,7 +237,7 @@ def sslbench_featurizers() -> list[FeaturizerInfo]:
 @hookimpl
 def sslbench_models() -> list[ModelInfo]:
     """Return the built-in models."""
-    return [ModelInfo(**fields) for fields in _rows(_MODELS)]
+    return [ModelInfo(**fields) for fields in _rows(_MODELS, _OF_MODEL)]
 
 
 @hookimpl

@@ -21,7 +21,7 @@ from sslbench import (
     TrainingParams,
     doc,
 )
-from sslbench.engine.crf import ChainCRF
+from sslbench.engine.crf import SequenceModel
 from sslbench.engine.types import F64, I32
 from sslbench.method import Fold
 
@@ -65,7 +65,7 @@ class SelfTraining(CRFMethod):
             SearchAxis("weight", low=1e-3, high=10, log=True),
         )
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> SequenceModel:
         """Train, relabel, retrain; the trace has the share of changed labels of each round."""
         crf, text = encoded(problem, params, run, params.features_from)
         train_supervised(crf, text, params, run)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from sslbench import Problem, RunContext, SearchAxis, TrainingParams, doc
-from sslbench.engine.crf import ChainCRF, EncodedProblem, HardLabels
+from sslbench.engine.crf import ChainCRF, EncodedProblem, HardLabels, SequenceModel
 from sslbench.engine.types import F64, I32
 from sslbench.method import FeaturesFrom
 
@@ -33,15 +33,27 @@ def encoded(
     params: TrainingParams,
     run: RunContext,
     features_from: FeaturesFrom = "labeled+unlabeled",
-) -> tuple[ChainCRF, EncodedProblem]:
-    """Return an untrained CRF of a problem, and the text encoded for it."""
+) -> tuple[SequenceModel, EncodedProblem]:
+    """Return an untrained model of a problem, and the text encoded for it."""
     with run.phase("features"):
         crf = problem.crf(params, features_from=features_from)
         return crf, problem.encode(crf)
 
 
+def encoded_for_weights(
+    problem: Problem,
+    params: TrainingParams,
+    run: RunContext,
+    features_from: FeaturesFrom = "labeled+unlabeled",
+) -> tuple[ChainCRF, EncodedProblem]:
+    """As `encoded`, for a method that reads the weights of a CRF."""
+    with run.phase("features"):
+        crf = problem.chain_crf(params, features_from=features_from)
+        return crf, problem.encode(crf)
+
+
 def train_supervised(
-    crf: ChainCRF,
+    crf: SequenceModel,
     text: EncodedProblem,
     params: TrainingParams,
     run: RunContext,

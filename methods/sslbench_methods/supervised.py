@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from sslbench import CRFMethod, Problem, RunContext, TrainingParams
-from sslbench.engine.crf import ChainCRF
+from sslbench import CRFMethod, Problem, RunContext, Tagger, TrainingParams
 from sslbench.taggers import Decoding, PosteriorTagger
 
 from .shared import encoded
@@ -28,7 +27,7 @@ class Supervised(CRFMethod):
 
         decoding: Decoding = "viterbi"
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Train once."""
         crf, text = encoded(problem, params, run, "labeled")
         with run.phase("train"):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from sslbench import MethodInfo
+from sslbench import MethodInfo, ModelInfo
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.planning.plan import plan
 from sslbench.experiment.records.store import Store
@@ -41,18 +42,30 @@ def run(store: Path, *methods: str, form: str = "json") -> Result:
 
 
 def test_what_a_method_fits() -> None:
+    one, two = registry().models["crf1"], registry().models["crf2"]
     anything = MethodInfo(**METHOD)
-    assert {anything.misfit(task, "any") for task in TASKS} == {None}
+    bare = ModelInfo(name="any", summary="", reference="", target="a:b")
+    assert {anything.misfit(task, bare) for task in TASKS} == {None}
     words = MethodInfo(**METHOD, tasks=("segmentation", "joint"))
-    assert words.misfit("joint", "crf2") is None
-    assert words.misfit("spans", "crf2") == "for segmentation, joint, not spans"
+    assert words.misfit("joint", two) is None
+    assert words.misfit("spans", two) == "for segmentation, joint, not spans"
     first = MethodInfo(**METHOD, models=("crf1",))
-    assert first.misfit("spans", "crf1") is None
-    assert first.misfit("spans", "crf2") == "for model crf1, not crf2"
+    assert first.misfit("spans", one) is None
+    assert first.misfit("spans", two) == "for model crf1, not crf2"
+    needy = MethodInfo(**METHOD, needs_model=("features", "first_order"))
+    assert needy.misfit("spans", one) is None
+    assert needy.misfit("spans", two) == "for models that provide first_order, not crf2"
 
 
 @pytest.mark.parametrize(
-    "changes", [{"tasks": ()}, {"tasks": ("chunking",)}, {"tasks": "spans"}, {"models": "crf1"}]
+    "changes",
+    [
+        {"tasks": ()},
+        {"tasks": ("chunking",)},
+        {"tasks": "spans"},
+        {"models": "crf1"},
+        {"needs_model": ("x",)},
+    ],
 )
 def test_wrong_tasks_and_models_are_refused(changes: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError)):
@@ -64,7 +77,7 @@ def test_the_built_in_methods_say_what_they_are_for() -> None:
     for name in ("pipeline_st", "cluster_features"):
         assert methods[name].tasks == ("segmentation", "joint")
     for name in ("graph_self_training", "type_self_training"):
-        assert methods[name].models == ("crf1",)
+        assert methods[name].needs_model == ("first_order",)
     assert methods["supervised"].tasks == TASKS
 
 
@@ -142,4 +155,5 @@ def test_show_names_tasks_and_models() -> None:
     lines = sslbench("show", "pipeline_st").stdout.split("\n")
     assert "  tasks         segmentation, joint" in lines
     assert "  models        all" in lines
-    assert "  models        crf1" in sslbench("show", "type_self_training").stdout
+    shown = sslbench("show", "type_self_training").stdout
+    assert re.search("model has +first_order", shown)

@@ -62,7 +62,7 @@ CASES = [
     for method in METHODS
     for model in ("crf1", "crf2")
     if model == "crf1" or method in ("supervised", "jess_cm", "entropy_regularization", "gp_crf")
-    if registry().method(method).misfit("tagging", model) is None
+    if registry().method(method).misfit("tagging", registry().model(model)) is None
 ]
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from sslbench.scaffold import Kind
-from sslbench.testing import DATASET_CHECKS, FEATURIZER_CHECKS, METHOD_CHECKS
+from sslbench.testing import DATASET_CHECKS, FEATURIZER_CHECKS, METHOD_CHECKS, MODEL_CHECKS
 from support.command import sslbench
 from support.plugin_site import MYPY, Site
 
 PACKAGES: dict[Kind, str] = {
-    "method": "demo_method", "dataset": "demo_dataset", "featurizer": "demo_featurizer"
+    "method": "demo_method", "dataset": "demo_dataset", "featurizer": "demo_featurizer",
+    "model": "demo_model",
 }  # fmt: skip
 
 
@@ -81,17 +82,18 @@ def test_lint_and_types_of_new_packages(site: Site) -> None:
 
 def test_the_page_on_plugins_lists_every_check() -> None:
     page = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
-    for check in (*METHOD_CHECKS, *DATASET_CHECKS, *FEATURIZER_CHECKS):
+    for check in (*METHOD_CHECKS, *DATASET_CHECKS, *FEATURIZER_CHECKS, *MODEL_CHECKS):
         meaning = (check.__doc__ or "").partition("\n")[0]
         assert f"| `{check.__name__.removeprefix('check_')}` | {meaning} |" in page
 
 
 @pytest.mark.slow
-def test_types_of_a_new_method(site: Site) -> None:
+@pytest.mark.parametrize("kind", ["method", "model"])
+def test_types_of_a_new_package(site: Site, kind: Kind) -> None:
     """``mypy --strict`` checks its calls of the engine."""
-    folder = site.folder / PACKAGES["method"]
+    folder = site.folder / PACKAGES[kind]
     words = [*MYPY, "--config-file", str(folder / "pyproject.toml")]
-    done = site.python(*words, str(folder / "sslbench_demo_method"), str(folder / "tests"))
+    done = site.python(*words, str(folder / f"sslbench_{PACKAGES[kind]}"), str(folder / "tests"))
     assert done.returncode == 0, done.stdout
 
 
@@ -135,7 +137,7 @@ def test_a_failed_check_gives_status_1(monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "message"),
     [
         (["check", "basics"], "nothing is called 'basics'; did you mean basic"),
-        (["check", "crf1"], "there are no checks for models"),
+        (["check", "he2013"], "there are no checks for similaritys"),
         (["check", "basic", "--only", "colums"], "no check 'colums'; did you mean columns?"),
         (["check", "supervised", "--set", "sigma2"], "write --set key=value"),
         (["check", "supervised", "--dataset", "synt"], "no dataset 'synt'; did you mean synth?"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sslbench.testing import Check, CheckResult
 
 
-_CHECKED = ("method", "dataset", "featurizer")
+_CHECKED = ("method", "dataset", "featurizer", "model")
 
 
 @click.command("check")
@@ -68,9 +68,9 @@ def _run(check: Check) -> CheckResult:
 
 
 def _checks(info: Registration, given: dict[str, Any]) -> list[Check]:
-    """The checks of one registration; UserError for a model, which has none."""
+    """The checks of one registration; UserError for a similarity, which has none."""
     from sslbench.experiment.planning.settings import dataset_options, plain_value
-    from sslbench.testing import dataset_checks, featurizer_checks, method_checks
+    from sslbench.testing import dataset_checks, featurizer_checks, method_checks, model_checks
 
     common = {"only": given["only"], "skip": given["skip"]}
     if given["seconds"] is not None:
@@ -79,6 +79,9 @@ def _checks(info: Registration, given: dict[str, Any]) -> list[Check]:
     if info.kind == "method":
         values = {key: plain_value(text) for key, text in pairs.items()}
         return method_checks(info.name, datasets=given["datasets"], params=values, **common)
+    if info.kind == "model":
+        values = {key: plain_value(text) for key, text in pairs.items()}
+        return model_checks(info.name, params=values, **common)
     if info.kind == "dataset":
         options = dataset_options(cast("DatasetInfo", info), pairs)
         return dataset_checks(info.name, data=given["data"], options=options, **common)
@@ -87,7 +90,7 @@ def _checks(info: Registration, given: dict[str, Any]) -> list[Check]:
         return featurizer_checks(info.name, corpus=corpus, **common)
     raise UserError(
         f"{info.name} is a {info.kind}, and there are no checks for {info.kind}s",
-        hint="there are checks for methods, datasets and featurizers",
+        hint="there are checks for methods, datasets, featurizers and models",
     )
 
 

@@ -13,7 +13,7 @@ from sslbench.cli.text import echo
 
 
 @click.command("new")
-@click.argument("kind", type=click.Choice(["method", "dataset", "featurizer"]))
+@click.argument("kind", type=click.Choice(["method", "dataset", "featurizer", "model"]))
 @click.argument("name")
 @click.option(
     "--dir",

@@ -14,9 +14,11 @@ from sslbench.engine.errors import UserError
 from sslbench.plugins import Registry
 from sslbench.plugins.hooks import KINDS
 from sslbench.plugins.registrations import (
+    CAPABILITIES,
     DatasetInfo,
     FeaturizerInfo,
     MethodInfo,
+    ModelInfo,
     Registration,
     SimilarityInfo,
     load_target,
@@ -71,6 +73,8 @@ def _show(plugins: Registry, info: Registration) -> None:
         else:
             if isinstance(info, MethodInfo):
                 _show_method(info)
+            if isinstance(info, ModelInfo):
+                _show_model(info)
             params = getattr(info.load(), "Params", None)
             _show_parameters(params, "parameters")
             if isinstance(info, MethodInfo) and params is not None:
@@ -86,6 +90,14 @@ def _show_method(info: MethodInfo) -> None:
         echo(labeled("role", "baseline: the other methods are compared with it"))
     echo(labeled("tasks", ", ".join(info.tasks)))
     echo(labeled("models", ", ".join(info.models) or "all"))
+    if info.needs_model:
+        echo(labeled("model has", ", ".join(info.needs_model)))
+
+
+def _show_model(info: ModelInfo) -> None:
+    for name, meaning in CAPABILITIES.items():
+        if name in info.provides:
+            echo(labeled("provides", f"{name}: {meaning}"))
 
 
 def _show_dataset(info: DatasetInfo) -> None:

@@ -45,7 +45,9 @@ def _show_training(trained: dict[str, Any]) -> None:
     echo(labeled("trained on", f"{trained['dataset']}, labeled {protocol['labeled']}"))
     features = "+".join([trained["featurizer"], *trained.get("text_features", {})])
     echo(labeled("features", f"{features}, model {trained['model']}"))
-    values = (f"{name}={value}" for name, value in sorted(trained["params"].items()))
+    values = [f"{name}={value}" for name, value in sorted(trained["params"].items())]
+    own = trained.get("model_params", {})
+    values += [f"{trained['model']}.{name}={value}" for name, value in sorted(own.items())]
     echo(labeled("parameters", " ".join(values)))
 
 

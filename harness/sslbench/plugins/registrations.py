@@ -19,6 +19,13 @@ from typing import Any, ClassVar
 from sslbench.engine.errors import UserError, described
 
 TASKS = ("tagging", "spans", "segmentation", "joint")
+#: what a model may offer to methods beyond `sslbench.engine.crf.SequenceModel`
+CAPABILITIES: Mapping[str, str] = {
+    "log_linear": "log-potentials are linear in weights: expected features, and their pruning",
+    "factors": "weights of factor features, which a method computes",
+    "first_order": "no scores of three labels in a row",
+    "features": "reads the templates and the dense columns of the featurizer",
+}
 
 LONGEST_TEXT = 10_000  # characters of a field
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -208,11 +215,32 @@ class FeaturizerInfo(Registration):
         _check_tasks(self, self.tasks)
 
 
+def _check_capabilities(registration: Registration, field: str) -> None:
+    unknown = [name for name in getattr(registration, field) if name not in CAPABILITIES]
+    if unknown:
+        raise ValueError(
+            f"{type(registration).__name__} {registration.name}: {field} has {unknown[0]!r}; there"
+            f" are {', '.join(CAPABILITIES)}"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo(Registration):
-    """A sequence model; its target is a class with ``Params``."""
+    """A sequence model; the interface of its target is `sslbench.experiment.inputs.problem.Model`.
+
+    Attributes
+    ----------
+    provides: names of CAPABILITIES. A method that needs another one is not run with the model.
+    """
+
+    provides: tuple[str, ...] = ()
 
     kind: ClassVar[str] = "model"
+
+    def __post_init__(self) -> None:
+        """TypeError or ValueError for a wrong field."""
+        super().__post_init__()
+        _check_capabilities(self, "provides")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,6 +252,7 @@ class MethodInfo(Registration):
     baseline: whether other methods are compared with it.
     tasks: tasks that the method is for; runs on datasets of other tasks are skipped.
     models: names of the models that it works with, () = all; runs with others are skipped.
+    needs_model: names of CAPABILITIES that a model must provide; runs with others are skipped.
     needs: parameters that have no default of use: runs that leave one empty are skipped.
     without_labels: whether it can learn without any labeled sentence; else such runs are skipped.
     cost: CPU seconds of a training divided by the baseline's, roughly; ``sslbench choose`` tries
@@ -233,6 +262,7 @@ class MethodInfo(Registration):
     baseline: bool = False
     tasks: tuple[str, ...] = TASKS
     models: tuple[str, ...] = ()
+    needs_model: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     without_labels: bool = False
     cost: float = 10.0
@@ -242,16 +272,20 @@ class MethodInfo(Registration):
     def __post_init__(self) -> None:
         """TypeError or ValueError for a wrong field."""
         super().__post_init__()
+        _check_capabilities(self, "needs_model")
         _check_tasks(self, self.tasks)
         if not 0 < self.cost < math.inf:
             raise ValueError(f"{type(self).__name__}: cost must be a number above 0")
 
-    def misfit(self, task: str, model: str) -> str | None:
+    def misfit(self, task: str, model: ModelInfo) -> str | None:
         """Why the method cannot run on this task with this model; None if it can."""
         if task not in self.tasks:
             return f"for {', '.join(self.tasks)}, not {task}"
-        if self.models and model not in self.models:
-            return f"for model {', '.join(self.models)}, not {model}"
+        if self.models and model.name not in self.models:
+            return f"for model {', '.join(self.models)}, not {model.name}"
+        lacking = [name for name in self.needs_model if name not in model.provides]
+        if lacking:
+            return f"for models that provide {', '.join(lacking)}, not {model.name}"
         return None
 
     def lacks(self, params: Mapping[str, Any], labeled: int | str) -> str | None:

@@ -10,7 +10,11 @@ from typing import Any
 import msgspec
 
 from sslbench.engine.errors import UserError
-from sslbench.experiment.planning.description import learner_description, method_description
+from sslbench.experiment.planning.description import (
+    learner_description,
+    method_description,
+    model_description,
+)
 from sslbench.experiment.planning.settings import dataset_options
 from sslbench.experiment.records.record import RunSpec
 from sslbench.plugins import Registry
@@ -23,6 +27,7 @@ class Commands:
         self._plugins = plugins
         self._params = cache(self._defaults)
         self._learned = cache(self._learned_defaults)
+        self._of_model = cache(self._model_defaults)
 
     def command(
         self, spec: RunSpec, seeds: Sequence[int], path: str | None = None, *, text: bool = True
@@ -46,6 +51,7 @@ class Commands:
         if protocol.folds:
             words += ["--folds", str(protocol.folds)]
         words += self._settings("", spec.params, self._params(spec.method))
+        words += self._settings(f"{spec.model}.", spec.of_model, self._of_model(spec.model))
         if spec.learned:
             words += ["--with", ",".join(spec.learned)]
         for name, params in spec.learned.items():
@@ -69,6 +75,12 @@ class Commands:
     def _learned_defaults(self, name: str) -> dict[str, Any]:
         try:
             return learner_description(self._plugins, name, {}).params
+        except UserError:
+            return {}
+
+    def _model_defaults(self, name: str) -> dict[str, Any]:
+        try:
+            return model_description(self._plugins, name, {}).params
         except UserError:
             return {}
 

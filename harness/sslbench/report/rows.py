@@ -130,6 +130,8 @@ def row_key(record: RunRecord) -> RowKey:
     """The row of a run."""
     spec = record.spec
     params = tuple((name, _text(spec.params[name])) for name in sorted(spec.params))
+    own = spec.of_model
+    params += tuple((f"{spec.model}.{name}", _text(own[name])) for name in sorted(own))
     digest = spec.featurizer_digest
     if spec.learned:
         digest = content_id([digest, spec.learned])

@@ -16,7 +16,7 @@ from typing import Literal
 from sslbench.engine.errors import UserError
 from sslbench.plugins import registry
 
-Kind = Literal["method", "dataset", "featurizer"]
+Kind = Literal["method", "dataset", "featurizer", "model"]
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _SUFFIX = ".template"

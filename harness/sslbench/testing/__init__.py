@@ -7,12 +7,14 @@ line for each one that fails. In pytest, each check can be a separate test::
     def test_check(check: Check) -> None:
         check()
 
-Datasets and featurizers have the same two functions. docs/plugins.md says what each check means.
+Datasets, featurizers and models have the same two functions. docs/plugins.md says what each check
+means.
 """
 
 from .datasets import DATASET_CHECKS, check_dataset, dataset_checks
 from .featurizers import FEATURIZER_CHECKS, check_featurizer, featurizer_checks
 from .methods import METHOD_CHECKS, check_method, method_checks
+from .models import MODEL_CHECKS, check_model, model_checks
 from .results import Check, CheckFailure, CheckResult, CheckSkipped
 from .toys import corpus_of, toy_constraint, toy_dataset, toy_featurizer
 
@@ -20,6 +22,7 @@ __all__ = [
     "DATASET_CHECKS",
     "FEATURIZER_CHECKS",
     "METHOD_CHECKS",
+    "MODEL_CHECKS",
     "Check",
     "CheckFailure",
     "CheckResult",
@@ -27,10 +30,12 @@ __all__ = [
     "check_dataset",
     "check_featurizer",
     "check_method",
+    "check_model",
     "corpus_of",
     "dataset_checks",
     "featurizer_checks",
     "method_checks",
+    "model_checks",
     "toy_constraint",
     "toy_dataset",
     "toy_featurizer",

@@ -28,6 +28,7 @@ from sslbench.experiment.run.scoring import predict
 from sslbench.experiment.run.training import Trained
 from sslbench.plugins import Registry, registry
 from sslbench.plugins.registrations import (
+    CAPABILITIES,
     DatasetInfo,
     FeaturizerInfo,
     MethodInfo,
@@ -203,13 +204,14 @@ class MethodCase:
         about = {"task": dataset.task, "metric": dataset.metric, "licence": "", "protocol": ""}
         data = _given(DatasetInfo, dataset.name, lambda home: dataset, featurizer="toy", **about)
         featurizer = _given(FeaturizerInfo, "toy", toy_featurizer)
+        model = _given(ModelInfo, "toy", ChainModel, provides=tuple(CAPABILITIES))
         plugins = self.plugins
         return replace(
             plugins,
             methods={**plugins.methods, self.info.name: self.info},
             datasets={**plugins.datasets, dataset.name: data},
             featurizers={**plugins.featurizers, "toy": featurizer},
-            models={**plugins.models, "toy": _given(ModelInfo, "toy", ChainModel)},
+            models={**plugins.models, "toy": model},
         )
 
 

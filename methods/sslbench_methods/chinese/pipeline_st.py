@@ -19,14 +19,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from sslbench import CRFMethod, Problem, RunContext, TrainingParams
 from sslbench.engine.checked import Saved, joined, part_of
 from sslbench.engine.corpus import Corpus, Vocabulary
-from sslbench.engine.crf import ChainCRF, HardLabels, write_model
+from sslbench.engine.crf import ChainCRF, ChainModel, HardLabels, write_model
 from sslbench.engine.features import TemplateFeaturizer
 from sslbench.engine.types import I32, Arrays, Bool
 from sslbench.experiment.metrics.chunks import ChunkList
@@ -183,7 +183,7 @@ class PipelineTrainer:
     ) -> tuple[ChainCRF, dict[str, Any]]:
         params = self.params
         with self.run.phase("features"):
-            crf = self.problem.model.prepare(
+            crf = cast(ChainModel, self.problem.model).prepare(
                 TemplateFeaturizer(templates),
                 text,
                 labels,

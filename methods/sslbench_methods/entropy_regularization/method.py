@@ -30,13 +30,13 @@ from sslbench import (
 )
 from sslbench.engine.crf import (
     BatchPotentials,
-    ChainCRF,
     EncodedCorpus,
     EncodedProblem,
     Entropy,
     Observed,
     Parts,
     PotentialGradient,
+    SequenceModel,
 )
 from sslbench.engine.types import F64
 from sslbench.method import Fold
@@ -98,7 +98,7 @@ class EntropyRegularization(CRFMethod):
             SearchAxis("anneal", ("none", "geometric")),
         )
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> SequenceModel:
         """Train on the labeled sentences, then on both."""
         crf, text = encoded(problem, params, run, params.features_from)
         return EntropyTrainer(crf, text, params, run).train()
@@ -130,12 +130,12 @@ def observed(
 class EntropyTrainer:
     """Ascent on the objective from the supervised optimum, and its record."""
 
-    crf: ChainCRF
+    crf: SequenceModel
     text: EncodedProblem
     params: EntropyRegularization.Params
     run: RunContext
 
-    def train(self) -> ChainCRF:
+    def train(self) -> SequenceModel:
         """Train on the labeled sentences, then ascend the objective in stages."""
         params, run = self.params, self.run
         train_supervised(self.crf, self.text, params, run, most=params.start_iterations)
@@ -202,7 +202,7 @@ class EntropyTrainer:
         with self.run.phase("report"):
             crf.evaluate(parts)
             value = crf.objective([self.text.labeled], self.params)
-            penalty = float(crf.weights @ crf.weights) / (2 * self.params.sigma2)
+            penalty = crf.penalty(self.params)
             accuracy = self.text.dev_accuracy(crf, record_only=True)
         negative = gamma * Observed.total((term for _, term in parts), "value")
         return {

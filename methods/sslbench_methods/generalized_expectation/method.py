@@ -42,7 +42,7 @@ from sslbench_methods.generalized_expectation.targets import (
     counted,
     read_targets,
 )
-from sslbench_methods.shared import WeightsFrom, encoded, train_supervised
+from sslbench_methods.shared import WeightsFrom, encoded_for_weights, train_supervised
 
 #: the largest number that is added to a potential, on both sides; errors are of its square
 STEP = 1e-5
@@ -84,7 +84,7 @@ class GeneralizedExpectation(CRFMethod):
         given = read_targets(params.targets) if params.targets else None
         if not problem.labeled.n_sentences:
             problem = named_labels(problem, given)
-        crf, text = encoded(problem, params, run, params.features_from)
+        crf, text = encoded_for_weights(problem, params, run, params.features_from)
         likelihood = params.likelihood and problem.labeled.n_sentences > 0
         if likelihood:
             train_supervised(crf, text, params, run)

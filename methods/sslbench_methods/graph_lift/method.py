@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from sslbench import Positive, Problem, Rounds, RunContext, SearchAxis, Weight, doc
-from sslbench.engine.crf import ChainCRF, EncodedCorpus
+from sslbench.engine.crf import EncodedText, SequenceModel
 from sslbench.engine.types import F64, I32, Bool
 from sslbench.method import (
     GraphSimilarity,
@@ -66,7 +66,7 @@ class GraphLift(TypeMethod):
         def __post_init__(self) -> None:
             check_similarity(self)
 
-        def label(self, crf: ChainCRF, data: EncodedCorpus, p: F64, scores: F64, at: I32) -> I32:
+        def label(self, crf: SequenceModel, data: EncodedText, p: F64, scores: F64, at: I32) -> I32:
             """Decode with the scores of the graph, see `algorithm.Label`."""
             return decode(crf, data, p, scores, at)
 
@@ -102,7 +102,7 @@ def lift(q: F64, informed: Bool, vertex_of: I32) -> F64:
     return scores
 
 
-def decode(crf: ChainCRF, data: EncodedCorpus, _p: F64, scores: F64, at: I32) -> I32:
+def decode(crf: SequenceModel, data: EncodedText, _p: F64, scores: F64, at: I32) -> I32:
     """Return Viterbi labels of the CRF with scores added to those of the labels: int32[N].
 
     scores: float64[V, L], of vertices.  at: int32[N], the vertex of each token; -1 = none.

@@ -28,9 +28,12 @@ import numpy as np
 from sslbench.engine.crf import (
     BatchPosterior,
     BatchPotentials,
-    ChainCRF,
-    EncodedCorpus,
+    EncodedText,
+    FrozenChain,
+    LogLinear,
+    LogPartition,
     PotentialGradient,
+    SequenceModel,
     split_tokens,
 )
 from sslbench.engine.crf.optim.vectors import combine, dot
@@ -182,8 +185,8 @@ class _OffsetLogPartition:
 class RegularizedPosterior:
     """The problem of the E-step. parts: the unlabeled text, in the order of `penalty.rows`."""
 
-    crf: ChainCRF
-    parts: Sequence[EncodedCorpus]
+    crf: SequenceModel
+    parts: Sequence[EncodedText]
     penalty: Regularizer
     lam: float
     #: weights of the last model and log-potentials of all parts under them, as most steps need them
@@ -201,7 +204,7 @@ class RegularizedPosterior:
     def model(self, weights: F64) -> Posterior:
         """Return p_theta; store the scores of the text if all transitions are the same."""
         self._scored.clear()
-        if not any(data.varying for data in self.parts):
+        if not any(getattr(data, "varying", True) for data in self.parts):
             self._scored.append((weights, [list(text) for text in self._text(weights)]))
         space = self._new_space()
         space.offset[:] = 0.0
@@ -236,7 +239,7 @@ class RegularizedPosterior:
         (offset, sums, rows), counts = space, None
         sums[:] = 0.0
         terms = [_OffsetLogPartition(offset, part, sums) for part in self._rows]
-        if counted:
+        if counted and isinstance(self.crf, LogLinear):
             expectation = self.crf.expect(list(zip(self.parts, terms, strict=True)), weights)
             log_z, counts = expectation.values, expectation.counts
         else:
@@ -256,8 +259,10 @@ class RegularizedPosterior:
         return self.posterior(model.weights, q.offset) if q.offset.any() else model
 
     def counted(self, q: Posterior) -> Posterior:
-        """Return the same posterior with its expected features."""
-        return q if q.counts is not None else self.posterior(q.weights, q.offset, counted=True)
+        """Return the same posterior with its expected features, which a log-linear model has."""
+        if q.counts is not None or not isinstance(self.crf, LogLinear):
+            return q
+        return self.posterior(q.weights, q.offset, counted=True)
 
     def divergence(self, q: Posterior, p: Posterior) -> float:
         """Return sum_i KL(q_i || p_i); q needs its counts unless both have the same weights."""
@@ -265,7 +270,28 @@ class RegularizedPosterior:
         total -= math.fsum(q.log_z - p.log_z)
         if q.weights is p.weights:
             return total
-        return total + dot(q.expected_counts(), q.weights - p.weights)
+        if isinstance(self.crf, LogLinear):
+            return total + dot(q.expected_counts(), q.weights - p.weights)
+        return total + self._expected_scores(q, q.weights) - self._expected_scores(q, p.weights)
+
+    def frozen(self, q: Posterior, weight: float = 1.0) -> list[tuple[EncodedText, FrozenChain]]:
+        """Return E_q log p_theta of the text, times a weight, as parts of an objective."""
+        rows, L = split_tokens(self.penalty.rows.row_of, self.parts), len(self.crf.labels)
+        return [
+            (
+                data,
+                FrozenChain.of(
+                    self.crf.potentials(data, q.weights), L, evidence=q.offset[at], weight=weight
+                ),
+            )
+            for data, at in zip(self.parts, rows, strict=True)
+        ]
+
+    def _expected_scores(self, q: Posterior, weights: F64) -> float:
+        """Return the sum over the text of E_q phi, with the potentials phi under some weights."""
+        likelihood = self.crf.evaluate(self.frozen(q), weights)
+        negative_log_z = self.crf.evaluate([(x, LogPartition()) for x in self.parts], weights)
+        return math.fsum(likelihood) - math.fsum(negative_log_z)
 
     def value(self, q: Posterior, model: Posterior) -> Value:
         """Return R(q) under a model, with its parts."""

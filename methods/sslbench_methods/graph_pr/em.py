@@ -9,14 +9,14 @@ from the supervised optimum.  Neither step lowers J = L - beta R (docs/specs/gra
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from sslbench import RunContext
 from sslbench.engine.checked import Saved
-from sslbench.engine.crf import ChainCRF, EncodedProblem, LogPartition, Parts
+from sslbench.engine.crf import EncodedProblem, LogLinear, LogPartition, Parts, SequenceModel
 from sslbench_methods.graph_pr.e_step import Posterior, RegularizedPosterior, Schedule, Value
 from sslbench_methods.graph_pr.params import RegularizationParams
 from sslbench_methods.shared import train_supervised
@@ -44,7 +44,7 @@ class RegularizedEM:
     schedule: Schedule
     share: float = 0.0
     path: list[float] = field(default_factory=list)
-    first: ChainCRF | None = None
+    first: SequenceModel | None = None
     q: Posterior | None = None
 
     def train(self, most_rounds: int, tolerance: float) -> None:
@@ -70,7 +70,7 @@ class RegularizedEM:
             accuracy = self.text.dev_accuracy(self.crf, record_only=True)
             rounds.record(message, **e_step, **m_step, J_gain=gain, **accuracy)
             if number == 1 < most_rounds:
-                self.first = replace(self.crf, weights=self.crf.weights.copy())
+                self.first = self.crf.with_parameters(self.crf.parameters.copy())
             if number >= LEAST_ROUNDS and abs(gain) < tolerance * abs(self.path[-3]):
                 if whole:
                     rounds.stop("converged")
@@ -84,6 +84,8 @@ class RegularizedEM:
         """q <- argmin R(theta, q), never worse than the old one, whose R is `value`."""
         with self.run.phase("estep"):
             carried = self.params.warm == "carry" or self.params.schedule == "release"
+            # a mixture of two models is a model only in log-linear ones
+            carried = carried and isinstance(self.crf, LogLinear)
             start = old if carried else self.posterior.restarted(old, model)
             q, steps = self._minimized(start, model)
             now = self.posterior.value(q, model)
@@ -113,12 +115,16 @@ class RegularizedEM:
         share: see `share` of the class; 0 = the whole step.
         """
         params = self.params
-        free = [(data, LogPartition(params.beta)) for data in self.text.unlabeled]
-        parts: Parts = [self.text.labeled, *free]
+        given: dict[str, Any] = {}
+        if isinstance(self.crf, LogLinear):
+            text: Parts = [(data, LogPartition(params.beta)) for data in self.text.unlabeled]
+            given = {"expected_counts": params.beta * q.expected_counts()}
+        else:
+            text = self.posterior.frozen(q, params.beta)
+        parts = [self.text.labeled, *text]
         stop = params.options(ftol=params.m_ftol, max_iterations=params.m_iterations, share=share)
-        sums = params.beta * q.expected_counts()
         with self.run.phase("mstep"):
-            result = self.run.train(self.crf, parts, params, options=stop, expected_counts=sums)
+            result = self.run.train(self.crf, parts, params, options=stop, **given)
         model = self._model()
         value = self.posterior.value(q, model)
         self.path.append(self.objective(value))
@@ -138,8 +144,8 @@ class RegularizedEM:
 
     def _model(self) -> Posterior:
         with self.run.phase("estep"):
-            return self.posterior.model(self.crf.weights)
+            return self.posterior.model(self.crf.parameters)
 
     @property
-    def crf(self) -> ChainCRF:
+    def crf(self) -> SequenceModel:
         return self.posterior.crf

@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, Weight, doc
-from sslbench.engine.crf import ChainCRF, HardLabels, best_sequences
+from sslbench import CRFMethod, GraphCRFParams, Problem, RunContext, SearchAxis, Tagger, Weight, doc
+from sslbench.engine.crf import HardLabels, best_sequences
 from sslbench.engine.types import F64, I32, I64, Bool
 from sslbench.taggers import Decoding, PosteriorTagger
 from sslbench_methods.shared import encoded
@@ -35,7 +35,7 @@ class GraphPropagationCRF(CRFMethod):
         decoding: Decoding = "posterior"
         search: ClassVar[tuple[SearchAxis, ...]] = (SearchAxis("eta", low=0.01, high=10, log=True),)
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF | PosteriorTagger:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> Tagger:
         """Propagate the labels, then train once on all of the text."""
         tokens, rows = propagated(problem, run, params, params.mode)
         crf, text = encoded(problem, params, run)

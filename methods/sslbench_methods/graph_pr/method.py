@@ -67,10 +67,10 @@ class _Regularized(CRFMethod):
         penalty, _ = penalty_of(fold.problem, params, run)
         text = fold.problem.encode(crf).unlabeled
         posterior = RegularizedPosterior(crf, text, penalty, params.lam)
-        model = posterior.model(crf.weights)
+        model = posterior.model(crf.parameters)
         q, _ = posterior.minimize(model, model, Backtracking(most_steps=EVIDENCE_STEPS))
         row_of = penalty.rows.row_of[: int(held_out.offsets[-1])]
-        return replace(crf, weights=q.weights).marginals(held_out, q.offset[row_of])
+        return crf.with_parameters(q.weights).marginals(held_out, q.offset[row_of])
 
 
 class GraphPR(_Regularized):
@@ -134,7 +134,7 @@ def train(
     if em.q is None or lookup is None:  # q is the model
         return PosteriorTagger(crf, KIND, others)
     extra = NgramScores(lookup, em.q.offset)
-    q = PosteriorTagger(replace(crf, weights=em.q.weights), KIND, extra=extra)
+    q = PosteriorTagger(crf.with_parameters(em.q.weights), KIND, extra=extra)
     model = PosteriorTagger(crf, KIND, {**others, "q": q})
     return replace(q, variants=others) if params.decode_from == "q" else model
 

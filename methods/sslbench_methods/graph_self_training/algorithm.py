@@ -30,9 +30,9 @@ from scipy.sparse import csr_array
 from sslbench import Iterations, Rounds, RunContext, SearchAxis, Share, TrainingParams, Weight, doc
 from sslbench.engine.crf import (
     BatchPotentials,
-    ChainCRF,
-    EncodedCorpus,
     EncodedProblem,
+    EncodedText,
+    SequenceModel,
     TrainingResult,
     split_tokens,
 )
@@ -64,7 +64,7 @@ AXES = (
 Smooth = Callable[[F64], F64]
 #: lines 7 and 8: labels of a text, int32[N], from the CRF, the text, its posteriors float64[N, L],
 #: what `Smooth` gave, and the vertex of each token (-1 = none) int32[N]
-Label = Callable[[ChainCRF, EncodedCorpus, F64, F64, I32], I32]
+Label = Callable[[SequenceModel, EncodedText, F64, F64, I32], I32]
 
 
 class RelabelingParams(TrainingParams, frozen=True, kw_only=True):
@@ -88,7 +88,7 @@ class TypeTrainer:
     `label` gets of them.
     """
 
-    crf: ChainCRF
+    crf: SequenceModel
     text: EncodedProblem
     vertices: TextVertices
     smooth: Smooth
@@ -97,7 +97,7 @@ class TypeTrainer:
     run: RunContext
     guesses: list[I32] = field(default_factory=list)
 
-    def train(self) -> ChainCRF:
+    def train(self) -> SequenceModel:
         """Train the supervised CRF, then do rounds until the labels settle."""
         params, run = self.params, self.run
         last = params.keep == "last"
@@ -108,7 +108,7 @@ class TypeTrainer:
         elif params.feature_pruning == "posterior":
             marginals = zip(self.text.corpora, self.marginals(), strict=True)
             self.crf, self.text = self.text.pruned(self.crf, marginals)
-            run.trace["pruned_weights"] = self.crf.layout.size
+            run.trace["pruned_weights"] = len(self.crf.parameters)
         rounds.candidate(accuracy.get("dev_accuracy"), self.crf)
         for _ in rounds:
             changed = self.relabel()
@@ -216,7 +216,7 @@ def mix(marginals: F64, types: F64, vertex_of: I32, alpha: float) -> F64:
 
 
 def decode(
-    crf: ChainCRF, data: EncodedCorpus, mixed: F64, omega: float = 1.0, centered: bool = False
+    crf: SequenceModel, data: EncodedText, mixed: F64, omega: float = 1.0, centered: bool = False
 ) -> I32:
     """Return argmax_y sum_t log mixed_t(y_t) + omega (transition scores of the CRF): int32[N].
 
@@ -224,7 +224,7 @@ def decode(
     between labels and transitions (docs/specs/graph_self_training.md, erratum 10).
     """
     paths = [np.empty(0, np.int32)]
-    for potentials in crf.transitions_only(centered=centered).potentials(data):
+    for potentials in crf.transition_potentials(data, centered=centered):
         node = _times(omega, potentials.node)
         node += np.log(np.maximum(mixed[potentials.batch.tokens], FLOOR))
         edge = _times(omega, potentials.edge)

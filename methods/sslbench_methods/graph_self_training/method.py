@@ -15,7 +15,7 @@ import msgspec
 
 from sslbench import CRFMethod, Positive, Problem, RunContext, SearchAxis, Weight, doc
 from sslbench.engine.corpus import Corpus
-from sslbench.engine.crf import ChainCRF, EncodedCorpus
+from sslbench.engine.crf import EncodedText, SequenceModel
 from sslbench.engine.graph.propagation.quadratic import propagate_optimum
 from sslbench.engine.graph.vertices import ngram_vertices
 from sslbench.engine.types import F64, I32
@@ -58,7 +58,7 @@ class TypeParams(RelabelingParams, frozen=True, kw_only=True):
         Literal["raw", "centered"], doc("in decoding: as trained, or less row and column means")
     ] = "raw"
 
-    def label(self, crf: ChainCRF, data: EncodedCorpus, p: F64, types: F64, at: I32) -> I32:
+    def label(self, crf: SequenceModel, data: EncodedText, p: F64, types: F64, at: I32) -> I32:
         """Do lines 7 and 8 of the algorithm, see `algorithm.Label`."""
         mixed = mix(p, types, at, self.alpha)
         return decode(crf, data, mixed, self.omega, self.transitions == "centered")
@@ -73,7 +73,7 @@ class TypeMethod(CRFMethod):
     def types(self, problem: Problem, params: Any, run: RunContext) -> tuple[TextVertices, Smooth]:
         """Return the types of a problem's tokens, and line 6 of the algorithm."""
 
-    def fit(self, problem: Problem, params: Any, run: RunContext) -> ChainCRF:
+    def fit(self, problem: Problem, params: Any, run: RunContext) -> SequenceModel:
         """Train, smooth, relabel and retrain until the labels settle."""
         types = self.types(problem, params, run)
         crf, text = shared.encoded(problem, params, run)
@@ -141,7 +141,7 @@ class GraphSelfTraining(TypeMethod):
 
         return text, smooth
 
-    def fit(self, problem: Problem, params: Params, run: RunContext) -> ChainCRF:
+    def fit(self, problem: Problem, params: Params, run: RunContext) -> SequenceModel:
         """Train on all of the text, or on its first sentences if `sentences` says so."""
         if params.sentences is None:
             return super().fit(problem, params, run)

@@ -191,7 +191,7 @@ def part_crfs(
     for featurizer in sets:
         labeled = problem.labeled.select(sentences)
         part = replace(problem, labeled=labeled, featurizer=featurizer, dev=None)
-        crf = part.crf(params)
+        crf = part.chain_crf(params)
         gold = HardLabels(problem.label_codes(labeled))
         run.train(crf, [(crf.encode(labeled), gold)], params)
         crfs.append(crf)
@@ -202,7 +202,7 @@ def mixture_of(problem: Problem, n_models: int) -> ChainCRF:
     """R: a chain whose only weights that are not zero are those of the models."""
     constant = TemplateFeaturizer(["bias"])
     plain = replace(problem, featurizer=constant, dev=None)
-    return plain.crf(TrainingParams(), n_factors=n_models)
+    return plain.chain_crf(TrainingParams(), n_factors=n_models)
 
 
 def fit_gamma(

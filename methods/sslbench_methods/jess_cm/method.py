@@ -103,7 +103,8 @@ class JessCM(CRFMethod):
         """Return posteriors with the models of the first EM step, their weights fitted once."""
         trainer = Trainer.of(fold.problem, params, run)
         joint = trainer.crf
-        joint.weights[: fold.crf.layout.size] = fold.crf.weights
+        own = fold.crf.parameters
+        joint.weights[: len(own)] = own
         counts = trainer.models.expected_counts(joint, trainer.text)
         ones = np.ones(trainer.models.n_models)
         trainer.models.update(counts, params.eta, ones, params.m_step)
@@ -155,7 +156,7 @@ class Trainer:
         with run.phase("features"):
             L, least = len(problem.labels), params.symbol_min_count
             models = EmbeddedModels.build(templates, L, text, least, **options)
-            crf = problem.crf(params, n_factors=models.n_models)
+            crf = problem.chain_crf(params, n_factors=models.n_models)
         return cls(crf, models, problem, text, params, run)
 
     @property

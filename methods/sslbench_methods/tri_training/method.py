@@ -13,7 +13,7 @@ Examples of a token are partial labels: the tokens around it are summed over.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -29,7 +29,13 @@ from sslbench import (
     TrainingParams,
     doc,
 )
-from sslbench.engine.crf import ChainCRF, EncodedCorpus, EncodedProblem, HardLabels, PartialLabels
+from sslbench.engine.crf import (
+    EncodedProblem,
+    EncodedText,
+    HardLabels,
+    PartialLabels,
+    SequenceModel,
+)
 from sslbench.engine.types import I32, Bool
 from sslbench_methods.self_labeled import WeightScale, sentence_weight
 from sslbench_methods.shared import Presets, WeightsFrom, encoded
@@ -80,7 +86,7 @@ class TriTraining(CRFMethod):
     def fit(self, problem: Problem, params: Params, run: RunContext) -> ThreeTaggers:
         """Train until no tagger changes; the trace has the examples and errors of each round."""
         crf, text = encoded(problem, params, run, params.features_from)
-        crfs = [replace(crf, weights=crf.weights.copy()) for _ in THREE]
+        crfs = [crf.with_parameters(crf.parameters.copy()) for _ in THREE]
         trainer = Trainer(crfs, text, params, run)
         with run.phase("train"):
             trainer.bootstrap()
@@ -95,7 +101,7 @@ class TriTraining(CRFMethod):
             if not any(sizes):
                 rounds.stop("converged")
         first, *others = trainer.crfs
-        return ThreeTaggers(first, (others[0].weights, others[1].weights), params.combine)
+        return ThreeTaggers(first, (others[0].parameters, others[1].parameters), params.combine)
 
     restore = ThreeTaggers.from_arrays
 
@@ -116,7 +122,7 @@ class Trainer:
     labels: of each tagger, int32[N] by shard of the unlabeled text.
     """
 
-    crfs: list[ChainCRF]
+    crfs: list[SequenceModel]
     text: EncodedProblem
     params: TriTraining.Params
     run: RunContext
@@ -170,7 +176,7 @@ class Trainer:
             agree &= ~self._by_unit(one == third, data)
         return agree
 
-    def _by_unit(self, tokens: Bool, data: EncodedCorpus) -> Bool:
+    def _by_unit(self, tokens: Bool, data: EncodedText) -> Bool:
         """Return bool[N], or bool[S]: whether it is true of all tokens of a sentence."""
         if self.params.unit == "token" or not len(tokens):
             return tokens
@@ -191,7 +197,7 @@ class Trainer:
                 parts = [self.text.labeled, *parts]
                 self.run.train(self.crfs[i], parts, self.params, options=options)
 
-    def _term(self, data: EncodedCorpus, labels: I32, examples: Bool) -> HardLabels | PartialLabels:
+    def _term(self, data: EncodedText, labels: I32, examples: Bool) -> HardLabels | PartialLabels:
         weight = sentence_weight(self.params.weight, self.params.weight_scale, self.text)
         if self.params.unit == "sentence":
             return HardLabels(labels, weight * examples.astype(np.float64))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from sslbench.engine.checked import Saved, vector
 from sslbench.engine.corpus import Corpus
-from sslbench.engine.crf import ChainCRF
-from sslbench.engine.crf.model import best_sequences
+from sslbench.engine.crf import SequenceModel, best_sequences, restored_model, saved_model
 from sslbench.engine.types import F64, I32, Arrays
 from sslbench.taggers import CRFTagger
 
@@ -21,16 +20,16 @@ _FIRST = 1e-3  # of a vote: where all three differ, the first tagger decides
 
 @dataclass(frozen=True)
 class ThreeTaggers(CRFTagger):
-    """Three CRFs that differ in their weights. weights: of the second and the third."""
+    """Three models that differ in their parameters. weights: of the second and the third."""
 
-    crf: ChainCRF
+    crf: SequenceModel
     weights: tuple[F64, F64]
     combine: str
     kind = "tri_training"
 
     @property
-    def crfs(self) -> list[ChainCRF]:
-        return [self.crf, *(replace(self.crf, weights=weights) for weights in self.weights)]
+    def crfs(self) -> list[SequenceModel]:
+        return [self.crf, *map(self.crf.with_parameters, self.weights)]
 
     def predict(self, corpus: Corpus) -> I32:
         """int32[N]: the legal sequence with the largest sum of votes or of mean marginals."""
@@ -56,16 +55,16 @@ class ThreeTaggers(CRFTagger):
         return mean
 
     def arrays(self) -> Saved:
-        arrays, facts = self.crf.arrays()
+        arrays, facts = saved_model(self.crf)
         more = {f"weights{i}": weights for i, weights in enumerate(self.weights)}
         return arrays | more, {**facts, "combine": self.combine}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, facts: dict[str, Any]) -> ThreeTaggers:
         """Restore an object; ValueError when arrays and facts do not fit together."""
-        crf = ChainCRF.from_arrays(arrays, facts)
+        crf = restored_model(arrays, facts)
         first, second = (
-            vector(arrays, f"weights{i}", np.float64, crf.layout.size) for i in range(2)
+            vector(arrays, f"weights{i}", np.float64, len(crf.parameters)) for i in range(2)
         )
         if not (np.isfinite(first).all() and np.isfinite(second).all()):
             raise ValueError("a weight is not finite")

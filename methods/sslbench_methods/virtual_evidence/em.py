@@ -25,13 +25,15 @@ import numpy as np
 from sslbench import RunContext
 from sslbench.engine.crf import (
     BatchPotentials,
-    ChainCRF,
-    EncodedCorpus,
     EncodedProblem,
+    EncodedText,
+    FrozenChain,
+    LogLinear,
     LogPartition,
     Observed,
     Parts,
     PotentialGradient,
+    SequenceModel,
     TrainingResult,
     VirtualEvidence,
 )
@@ -44,18 +46,18 @@ from sslbench_methods.virtual_evidence.params import VirtualEvidenceParams
 class EvidenceTrainer:
     """Ascent on F from the supervised optimum.  terms: the evidence of each unlabeled corpus."""
 
-    crf: ChainCRF
+    crf: SequenceModel
     text: EncodedProblem
     terms: list[VirtualEvidence]
     params: VirtualEvidenceParams
     run: RunContext
 
     @property
-    def parts(self) -> list[tuple[EncodedCorpus, VirtualEvidence]]:
+    def parts(self) -> list[tuple[EncodedText, VirtualEvidence]]:
         """The unlabeled corpora with their evidence."""
         return list(zip(self.text.unlabeled, self.terms, strict=True))
 
-    def train(self) -> ChainCRF:
+    def train(self) -> SequenceModel:
         """Start at the supervised optimum; run the solver that the parameters name."""
         params, run = self.params, self.run
         train_supervised(self.crf, self.text, params, run)
@@ -96,7 +98,7 @@ class EvidenceTrainer:
         )
         marginals = chain([(gold, crf.marginals(gold))], clamped)
         self.crf, self.text = self.text.pruned(crf, marginals)
-        self.run.trace["pruned_weights"] = self.crf.layout.size
+        self.run.trace["pruned_weights"] = len(self.crf.parameters)
 
     def expect(self) -> EStep:
         """Run the E-step under the current weights."""
@@ -105,15 +107,15 @@ class EvidenceTrainer:
 
     def m_step(self, expected: EStep) -> TrainingResult:
         """Maximize the expected log-likelihood under fixed posteriors, from the current weights."""
-        free = [(data, LogPartition(term.weight)) for data, term in self.parts]
-        parts: Parts = [self.text.labeled, *free]
+        text, given = expected.frozen, dict[str, Any]()
+        if expected.counts is not None:
+            text = [(data, LogPartition(term.weight)) for data, term in self.parts]
+            given = {"expected_counts": expected.counts}
         # No ftol: each round changes the objective little, so that a relative test ends at once.
         options = self.params.options(max_iterations=self.params.m_iterations, ftol=0.0)
         with self.run.phase("train"):
-            counts = expected.counts
-            return self.run.train(
-                self.crf, parts, self.params, options=options, expected_counts=counts
-            )
+            parts = [self.text.labeled, *text]
+            return self.run.train(self.crf, parts, self.params, options=options, **given)
 
     def direct(self) -> TrainingResult:
         """Run L-BFGS on F itself, from the current weights."""
@@ -132,24 +134,35 @@ class EStep:
     """Expectations under one model, summed over the unlabeled text.
 
     counts: float64 per weight, expected features under the clamped model, times the terms' weight;
+    None for a model that is not log-linear, which has `frozen`: the text with the clamped chains.
     value: sum of the evidence terms; entropy: float64[2] of the node marginals, free and clamped,
     nats per token; labels: int64[L], how often each label is the likeliest of the free model.
     """
 
-    counts: F64
+    counts: F64 | None
+    frozen: Parts
     value: float
     entropy: F64
     labels: I64
 
     @classmethod
-    def under(cls, crf: ChainCRF, parts: Sequence[tuple[EncodedCorpus, VirtualEvidence]]) -> EStep:
+    def under(
+        cls, crf: SequenceModel, parts: Sequence[tuple[EncodedText, VirtualEvidence]]
+    ) -> EStep:
         """Forward-backward over every part, with the evidence and without."""
         terms = [Observed(term, partial(clamped, term)) for _, term in parts]
         texts = [data for data, _ in parts]
-        counts = crf.expect(list(zip(texts, terms, strict=True))).counts
+        observed = list(zip(texts, terms, strict=True))
+        counts, frozen = None, list[tuple[EncodedText, FrozenChain]]()
+        if isinstance(crf, LogLinear):
+            counts = crf.expect(observed).counts
+        else:
+            crf.evaluate(observed)
+            frozen = [(data, _frozen(term, crf, data)) for data, term in parts]
         tokens = max(1, sum(int(data.offsets[-1]) for data in texts))
         return cls(
             counts,
+            frozen,
             Observed.total(terms, "value"),
             (np.zeros(2) + Observed.total(terms, "entropy")) / tokens,
             np.zeros(len(crf.labels), np.int64) + Observed.total(terms, "labels"),
@@ -174,6 +187,12 @@ def clamped(
         "labels": np.bincount(free.node.argmax(axis=1), minlength=free.node.shape[1]),
     }
     return PotentialGradient.of_log_z(bound, term.weight), statistics
+
+
+def _frozen(term: VirtualEvidence, crf: SequenceModel, data: EncodedText) -> FrozenChain:
+    """Return the clamped chain of a text, as a term of the M-step."""
+    clamped = map(term.clamp, crf.potentials(data))
+    return FrozenChain.of(clamped, len(crf.labels), weight=term.weight)
 
 
 def _entropy(p: F64) -> float:

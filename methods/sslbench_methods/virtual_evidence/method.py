@@ -19,9 +19,9 @@ from sslbench import (
     CRFMethod,
     Problem,
     RunContext,
+    Tagger,
 )
 from sslbench.engine.crf import (
-    ChainCRF,
     VirtualEvidence,
     split_tokens,
 )
@@ -46,7 +46,7 @@ class VirtualEvidenceTraining(CRFMethod):
 
     Params = VirtualEvidenceParams
 
-    def fit(self, problem: Problem, params: VirtualEvidenceParams, run: RunContext) -> ChainCRF:
+    def fit(self, problem: Problem, params: VirtualEvidenceParams, run: RunContext) -> Tagger:
         """Propagate once, train on the labeled sentences, then on the evidence too."""
         q, vertices = self.propagated(problem, params, run)
         crf, text = encoded(problem, params, run)

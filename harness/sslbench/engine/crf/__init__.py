@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sslbench.engine.crf.chain_model import ChainModel
+from sslbench.engine.crf.chain_potentials import chain_potentials, transition_slopes
 from sslbench.engine.crf.data import Batch
 from sslbench.engine.crf.encoded import EncodedProblem, split_tokens
 from sslbench.engine.crf.entropy import BatchEntropy, Entropy
@@ -13,12 +14,23 @@ from sslbench.engine.crf.first_order.batch import (
     InfeasibleSentenceError,
 )
 from sslbench.engine.crf.first_order.nbest import NBest
+from sslbench.engine.crf.frozen import FrozenChain
 from sslbench.engine.crf.labeling import LabelPass
-from sslbench.engine.crf.model import ChainCRF, Expectation, Parts, best_sequences
+from sslbench.engine.crf.model import ChainCRF, best_sequences
 from sslbench.engine.crf.objective import EncodedCorpus, Objective
 from sslbench.engine.crf.optim.lbfgs import STRICT, Options, Progress
 from sslbench.engine.crf.params import TrainingParams, TrainingResult
 from sslbench.engine.crf.persist import SavedModel, add_facts, read_model, write_model
+from sslbench.engine.crf.restoring import restored_model, saved_model
+from sslbench.engine.crf.sequence import (
+    EncodedText,
+    Expectation,
+    LogLinear,
+    ModelText,
+    Parts,
+    Pullback,
+    SequenceModel,
+)
 from sslbench.engine.crf.terms import (
     HardLabels,
     LogPartition,
@@ -40,13 +52,17 @@ __all__ = [
     "ChainModel",
     "EncodedCorpus",
     "EncodedProblem",
+    "EncodedText",
     "Entropy",
     "Expectation",
     "FactorFeatures",
+    "FrozenChain",
     "HardLabels",
     "InfeasibleSentenceError",
     "LabelPass",
+    "LogLinear",
     "LogPartition",
+    "ModelText",
     "NBest",
     "Objective",
     "Observed",
@@ -55,7 +71,9 @@ __all__ = [
     "Parts",
     "PotentialGradient",
     "Progress",
+    "Pullback",
     "SavedModel",
+    "SequenceModel",
     "SoftTargets",
     "Term",
     "TrainingParams",
@@ -63,7 +81,11 @@ __all__ = [
     "VirtualEvidence",
     "add_facts",
     "best_sequences",
+    "chain_potentials",
     "read_model",
+    "restored_model",
+    "saved_model",
     "split_tokens",
+    "transition_slopes",
     "write_model",
 ]

@@ -1,22 +1,21 @@
-"""The text of a learning problem, encoded for one CRF."""
+"""The text of a learning problem, encoded for one model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from sslbench.engine.corpus import Corpus
-from sslbench.engine.crf.model import ChainCRF
-from sslbench.engine.crf.objective import EncodedCorpus
-from sslbench.engine.crf.prune import prune
+from sslbench.engine.crf.sequence import EncodedText, SequenceModel
 from sslbench.engine.crf.terms import HardLabels
 from sslbench.engine.dev_labels import DevLabels, HoldsDev, unseen
 from sslbench.engine.types import F64, I32, AnyArray
 
 
-def split_tokens(values: AnyArray, corpora: Sequence[EncodedCorpus]) -> list[AnyArray]:
+def split_tokens(values: AnyArray, corpora: Sequence[EncodedText]) -> list[AnyArray]:
     """Values of the tokens of all corpora, cut into views for each: [N, ...] to [[n, ...], ...]."""
     ends = np.cumsum([data.offsets[-1] for data in corpora], dtype=np.int64)
     return np.split(values, ends)[:-1]
@@ -24,7 +23,7 @@ def split_tokens(values: AnyArray, corpora: Sequence[EncodedCorpus]) -> list[Any
 
 @dataclass(frozen=True)
 class EncodedProblem(HoldsDev):
-    """Labeled, unlabeled and development text as one CRF reads it.
+    """Labeled, unlabeled and development text as one model reads it, see `EncodedText`.
 
     labeled: the labeled sentences and their log-likelihood, a part of an objective.
     unlabeled: one encoded corpus per shard of the unlabeled text.
@@ -33,15 +32,15 @@ class EncodedProblem(HoldsDev):
     dev_labels: notes whether `dev` has been read.
     """
 
-    labeled: tuple[EncodedCorpus, HardLabels]
-    unlabeled: list[EncodedCorpus]
-    dev: tuple[EncodedCorpus, I32] | None = None
+    labeled: tuple[Any, HardLabels]
+    unlabeled: list[Any]
+    dev: tuple[Any, I32] | None = None
     dev_labels: DevLabels = field(default_factory=DevLabels, repr=False, compare=False)
 
     @classmethod
     def build(
         cls,
-        crf: ChainCRF,
+        crf: SequenceModel,
         labeled: tuple[Corpus, I32],
         unlabeled: Iterable[Corpus],
         dev: tuple[Corpus, I32] | None,
@@ -54,7 +53,7 @@ class EncodedProblem(HoldsDev):
         return cls(gold, text, coded, dev_labels)
 
     @property
-    def corpora(self) -> list[EncodedCorpus]:
+    def corpora(self) -> list[Any]:
         """The labeled corpus, then the unlabeled ones."""
         return [self.labeled[0], *self.unlabeled]
 
@@ -63,12 +62,12 @@ class EncodedProblem(HoldsDev):
         """int32[N]: labels of the labeled sentences."""
         return self.labeled[1].labels
 
-    def dev_accuracy(self, crf: ChainCRF, *, record_only: bool = False) -> dict[str, float]:
-        """{"dev_accuracy": share of development tokens that the CRF labels right}, or {}.
+    def dev_accuracy(self, crf: SequenceModel, *, record_only: bool = False) -> dict[str, float]:
+        """{"dev_accuracy": share of development tokens that the model labels right}, or {}.
 
         record_only: the number goes into the record and decides nothing: it is no tuning.
         """
-        dev: tuple[EncodedCorpus, I32] | None = unseen(self) if record_only else self.dev
+        dev: tuple[Any, I32] | None = unseen(self) if record_only else self.dev
         if dev is None:
             return {}
         data, labels = dev
@@ -76,17 +75,20 @@ class EncodedProblem(HoldsDev):
         return {"dev_accuracy": right / max(1, len(labels))}
 
     def pruned(
-        self, crf: ChainCRF, marginals: Iterable[tuple[EncodedCorpus, F64]]
-    ) -> tuple[ChainCRF, EncodedProblem]:
-        """The CRF without implausible state weights (see `prune`), and the text encoded for it.
+        self, crf: SequenceModel, marginals: Iterable[tuple[Any, F64]]
+    ) -> tuple[SequenceModel, EncodedProblem]:
+        """The model without implausible parameters, and the text encoded for it.
 
-        marginals: corpora of this problem with node marginals float64[N, L].
+        marginals: texts of this problem with node marginals float64[N, L]; not read for a model
+        that cannot be pruned, which is returned as it is.
         """
-        small = prune(crf, self.labeled[0], self.labels, marginals)
+        small = crf.pruned(self.labeled[0], self.labels, marginals)
+        if small is crf:
+            return crf, self
         gold = small.reencode(self.labeled[0]), self.labeled[1]
-        dev: tuple[EncodedCorpus, I32] | None = unseen(self)
+        dev: tuple[Any, I32] | None = unseen(self)
         if dev is not None:
             dev = small.reencode(dev[0]), dev[1]
         # methods over a graph score this text in every step
-        unlabeled = [replace(small.reencode(x), reused=True) for x in self.unlabeled]
+        unlabeled = [small.reencode(text, reused=True) for text in self.unlabeled]
         return small, EncodedProblem(gold, unlabeled, dev, self.dev_labels)

@@ -6,9 +6,9 @@ trains on any sum of terms, decodes, and is saved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,25 +22,25 @@ from sslbench.engine.checked import (
     table,
     vector,
 )
-from sslbench.engine.compilation.threads import in_order
 from sslbench.engine.corpus import Corpus, LabelConstraint
 from sslbench.engine.crf import dual
 from sslbench.engine.crf.data import Batch, batches
 from sslbench.engine.crf.factors import FactorFeatures
 from sslbench.engine.crf.first_order.batch import BatchPotentials
-from sslbench.engine.crf.first_order.nbest import NBest, n_best
 from sslbench.engine.crf.objective import (
     SHARED_BATCH,
     BundleSums,
     EncodedCorpus,
     Objective,
+    add_gradient,
     batch_potentials,
     evaluate_terms,
 )
 from sslbench.engine.crf.optim import lbfgs
 from sslbench.engine.crf.params import TrainingParams, TrainingResult
-from sslbench.engine.crf.persist import SavedModel
-from sslbench.engine.crf.terms import Term
+from sslbench.engine.crf.prune import prune
+from sslbench.engine.crf.sequence import Expectation, Parts, Pullback, SequenceModel
+from sslbench.engine.crf.terms import PotentialGradient
 from sslbench.engine.crf.weights.deduplicate import Deduplication
 from sslbench.engine.crf.weights.layout import Layout, saved_layout
 from sslbench.engine.crf.weights.tables import WeightTables
@@ -48,21 +48,9 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.features import AttributeIndex
 from sslbench.engine.types import F64, I32, I64, Arrays, Bool
 
-R = TypeVar("R")
-Parts: TypeAlias = Sequence[tuple[EncodedCorpus, Term]]
-"""Encoded corpora, each with a term of an objective."""
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """values: float64[S], one per sentence of the parts, in order; counts: float64 per weight."""
-
-    values: F64
-    counts: F64
-
 
 @dataclass
-class ChainCRF(SavedModel):
+class ChainCRF(SequenceModel):
     """A CRF of order 1 or 2 over `labels`; the flat weights (layout in `layout`) start at zero.
 
     transition_mask: bool[L+1, L], the transitions allowed in training and in decoding (row L is
@@ -88,9 +76,12 @@ class ChainCRF(SavedModel):
             forced = self.label_constraint.forced_labels(corpus, self.labels)
         return EncodedCorpus.build(self.layout, self.index.encode(corpus), factors, forced)
 
-    def reencode(self, data: EncodedCorpus) -> EncodedCorpus:
+    def reencode(self, text: EncodedCorpus, *, reused: bool = False) -> EncodedCorpus:
         """Encode for this model a corpus that was encoded for another layout of its attributes."""
-        return EncodedCorpus.build(self.layout, data.attributes, data.factors, data.forced_labels)
+        encoded = EncodedCorpus.build(
+            self.layout, text.attributes, text.factors, text.forced_labels
+        )
+        return replace(encoded, reused=reused)
 
     def train(
         self,
@@ -173,56 +164,63 @@ class ChainCRF(SavedModel):
             tags=self.backoff_tags,
         )
 
+    @property
+    def parameters(self) -> F64:
+        """The flat weights; see `SequenceModel`."""
+        return self.weights
+
+    @parameters.setter
+    def parameters(self, values: F64) -> None:
+        self.weights = values
+
+    def pruned(
+        self, gold: EncodedCorpus, labels: I32, posteriors: Iterable[tuple[EncodedCorpus, F64]]
+    ) -> ChainCRF:
+        """Return the CRF without implausible state weights, see `prune`."""
+        return prune(self, gold, labels, posteriors)
+
     # -- inference ---------------------------------------------------------------------------
-    def potentials(
-        self, data: EncodedCorpus, weights: F64 | None = None, *, batch_tokens: int | None = None
-    ) -> Iterator[BatchPotentials]:
-        """Yield the log-potentials of a corpus by batch, under mask and forced labels.
-
-        weights: flat float64[layout.size] in place of those of the model.
-        batch_tokens: least number of tokens of a batch; None: the batches of training.
-        """
-        yield from map(
-            self._of_batch(data, self.weights if weights is None else weights),
-            data.batches if batch_tokens is None else batches(data.offsets, batch_tokens),
-        )
-
-    def each(
-        self,
-        function: Callable[[BatchPotentials], R],
-        data: EncodedCorpus,
-        *,
-        batch_tokens: int | None = None,
-    ) -> Iterator[R]:
-        """Yield function(potentials) for each batch, in order; several threads compute ahead.
-
-        batch_tokens: as in `potentials`.
-        """
-        of_batch = self._of_batch(data, self.weights)
-        cut = data.batches if batch_tokens is None else batches(data.offsets, batch_tokens)
-        return in_order(lambda batch: function(of_batch(batch)), cut)
-
-    def _of_batch(self, data: EncodedCorpus, weights: F64) -> Callable[[Batch], BatchPotentials]:
+    def scorer(
+        self, text: EncodedCorpus, parameters: F64 | None = None
+    ) -> Callable[[Batch], BatchPotentials]:
         """Return a function that gives the log-potentials of any batch of a corpus."""
-        tables = WeightTables.unpack(self.layout, weights)
-        sums = BundleSums.of_weights(tables, data)
-        return lambda batch: batch_potentials(tables, data, batch, self.transition_mask, sums)
+        tables = WeightTables.unpack(
+            self.layout, self.weights if parameters is None else parameters
+        )
+        sums = BundleSums.of_weights(tables, text)
+        return lambda batch: batch_potentials(tables, text, batch, self.transition_mask, sums)
 
-    def evaluate(self, parts: Parts, weights: F64 | None = None) -> F64:
-        """Return the values of the terms without prior: float64[S], sentence by sentence.
+    def open(
+        self, text: EncodedCorpus, batch: Batch, noise: np.random.Generator | None = None
+    ) -> tuple[BatchPotentials, Pullback]:
+        """Return the log-potentials of one batch, and the way back to the weights.
 
-        weights: flat float64[layout.size] in place of those of the model.
+        `train` does the same for all batches at once, which is faster.
         """
-        weights = self.weights if weights is None else weights
-        values = evaluate_terms(self.layout, weights, parts, self.transition_mask, None)
-        return np.concatenate([np.empty(0), *values])
 
-    def expect(self, parts: Parts, weights: F64 | None = None) -> Expectation:
+        def pull(by_potential: PotentialGradient, gradient: F64) -> None:
+            own = np.empty(self.layout.size)
+            tables = WeightTables.gradient(self.layout, own)
+            sums = BundleSums.zeros(tables, text)
+            add_gradient(tables, text, batch, by_potential, sums)
+            sums.spread(tables, text)
+            tables.pack(own)
+            gradient += own
+
+        return self.scorer(text)(batch), pull
+
+    def transition_potentials(
+        self, text: EncodedCorpus, *, centered: bool = False
+    ) -> Iterator[BatchPotentials]:
+        """Yield the potentials of `transitions_only`."""
+        return self.transitions_only(centered=centered).potentials(text)
+
+    def expect(self, parts: Parts, parameters: F64 | None = None) -> Expectation:
         """Return the values of `evaluate`, and the derivative of their sum by every weight.
 
         With ``LogPartition(-1.0)`` these are log-partitions and expected feature counts.
         """
-        weights = self.weights if weights is None else weights
+        weights = self.weights if parameters is None else parameters
         counts = np.empty(self.layout.size)
         accumulator = WeightTables.gradient(self.layout, counts)
         values = evaluate_terms(self.layout, weights, parts, self.transition_mask, accumulator)
@@ -240,37 +238,6 @@ class ChainCRF(SavedModel):
         )
         return objective.value_and_gradient(self.weights, np.empty(self.layout.size))
 
-    def decode(self, data: EncodedCorpus) -> I32:
-        """Return Viterbi labels, int32[N]. Raises ArithmeticError if a weight is not finite."""
-        self._check_finite()
-        paths = self.each(lambda potentials: potentials.viterbi(), data)
-        return np.concatenate([np.empty(0, np.int32), *paths])
-
-    def marginals(self, data: EncodedCorpus, extra: F64 | None = None) -> F64:
-        """Return node marginals, float64[N, L]; extra: float64[N, L], added to the node scores.
-
-        Raises ArithmeticError if a weight is not finite, ValueError for `extra` of another shape.
-        """
-        self._check_finite()
-        if extra is not None:
-            shape = int(data.offsets[-1]), len(self.labels)
-            check_array(np.ascontiguousarray(extra), "extra scores", np.float64, shape)
-            if np.isnan(extra).any():
-                raise ValueError("an extra score is no number")
-
-        def node(potentials: BatchPotentials) -> F64:
-            if extra is not None:
-                potentials.node[:] += extra[potentials.batch.tokens]
-            return potentials.posterior(counted=False).node
-
-        parts = self.each(node, data)
-        return np.concatenate([np.empty((0, len(self.labels))), *parts])
-
-    def _check_finite(self) -> None:
-        # one number that is not finite makes the sum not finite
-        if not np.isfinite(self.weights.sum()) and not np.isfinite(self.weights).all():
-            raise ArithmeticError("the model has weights that are not finite")
-
     def transitions_only(self, *, centered: bool = False) -> ChainCRF:
         """Return a copy whose state and column weights are zero: transition scores remain.
 
@@ -287,28 +254,6 @@ class ChainCRF(SavedModel):
     def factor_indices(self) -> I64:
         """int64[n_factors]: where the weights of factor features are in the flat vector."""
         return np.arange(self.layout.size - self.layout.n_factors, self.layout.size)
-
-    def predict(self, corpus: Corpus) -> I32:
-        """Return the Viterbi labels of a corpus, int32[N] codes into `labels`."""
-        return self.decode(self.encode(corpus))
-
-    def predict_marginals(self, corpus: Corpus) -> F64:
-        """Return the probability of each label for each token of a corpus, float64[N, L]."""
-        return self.marginals(self.encode(corpus))
-
-    def n_best(self, data: EncodedCorpus, number: int) -> list[NBest]:
-        """Return the best label sequences of each sentence.
-
-        Raises UserError for second-order chains.
-        """
-        if self.layout.order != 1:
-            raise UserError("several best sequences need a first-order chain", hint="--model crf1")
-        self._check_finite()
-        return [best for batch in self.potentials(data) for best in n_best(batch, number)]
-
-    def predict_n_best(self, corpus: Corpus, number: int) -> list[NBest]:
-        """Return the best label sequences of each sentence of a corpus, as `n_best`."""
-        return self.n_best(self.encode(corpus), number)
 
     # -- saving ------------------------------------------------------------------------------
     def arrays(self) -> Saved:

@@ -19,6 +19,7 @@ import numpy as np
 
 from sslbench.engine.checked import check_array, check_borders
 from sslbench.engine.compilation.threads import in_order
+from sslbench.engine.crf.chain_potentials import force_labels
 from sslbench.engine.crf.data import Attributes, Batch, batches
 from sslbench.engine.crf.factors import FactorFeatures
 from sslbench.engine.crf.first_order.batch import BatchPotentials
@@ -230,14 +231,6 @@ def batch_potentials(
     return SecondOrderPotentials(batch, node, edge, tables.second.potentials())
 
 
-def force_labels(labels: I32, node: F64) -> None:
-    """Make impossible all labels but the given one: labels int32[n], -1 leaves all possible."""
-    at = np.flatnonzero(labels >= 0)
-    scores_at = node[at, labels[at]]
-    node[at] = -np.inf
-    node[at, labels[at]] = scores_at
-
-
 def add_gradient(
     gradient: WeightTables,
     data: EncodedCorpus,
@@ -291,11 +284,11 @@ def evaluate_terms(
     weights: F64,
     parts: Sequence[tuple[EncodedCorpus, Term]],
     transition_mask: Bool | None,
-    gradient: WeightTables | None,
+    gradient: WeightTables,
 ) -> list[F64]:
     """Return the values of the terms, float64[s] for each batch, in order.
 
-    gradient: receives the derivative of their sum by every weight; None: it is not computed.
+    gradient: receives the derivative of their sum by every weight.
     """
     tables, values = WeightTables.unpack(layout, weights), []
     for data, term in parts:
@@ -304,15 +297,13 @@ def evaluate_terms(
             term.survey(batch_potentials(tables, data, b, *options) for b in data.batches)
     for data, term in parts:
         sums = BundleSums.of_weights(tables, data)
-        slopes = None if gradient is None else BundleSums.zeros(gradient, data)
+        slopes = BundleSums.zeros(gradient, data)
         evaluate = partial(_evaluate, tables, data, term, transition_mask, sums)
         each = in_order if getattr(term, "stateless", False) else map
         for batch, by_potential in zip(data.batches, each(evaluate, data.batches), strict=True):
-            if gradient is not None and slopes is not None:
-                add_gradient(gradient, data, batch, by_potential, slopes)
+            add_gradient(gradient, data, batch, by_potential, slopes)
             values.append(by_potential.value)
-        if gradient is not None and slopes is not None:
-            slopes.spread(gradient, data)
+        slopes.spread(gradient, data)
     return values
 
 

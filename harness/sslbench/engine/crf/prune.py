@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sslbench.engine.checked import check_array
 from sslbench.engine.compilation.compiled import kernel
-from sslbench.engine.crf.model import ChainCRF
 from sslbench.engine.crf.objective import EncodedCorpus
 from sslbench.engine.crf.weights.layout import supported_pairs
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import F64, I32, Bool
+
+if TYPE_CHECKING:
+    from sslbench.engine.crf.model import ChainCRF
 
 LEAST = 0.01
 

@@ -31,7 +31,7 @@ from sslbench.experiment.inputs.problem import Problem, without_labels
 from sslbench.experiment.inputs.protocol import folds
 
 if TYPE_CHECKING:
-    from sslbench.engine.crf import ChainCRF, EncodedCorpus
+    from sslbench.engine.crf import SequenceModel
     from sslbench.experiment.inputs.problem_graph import HasGraphParams, ProblemGraph
 
 FOLDS = 5
@@ -49,12 +49,12 @@ class Fold:
 
     problem: its first unlabeled shard was labeled elsewhere.
     crf: trained on the labeled sentences of the problem.
-    held_out: the first unlabeled shard, encoded for the CRF.
+    held_out: the first unlabeled shard, encoded for it.
     """
 
     problem: Problem
-    crf: ChainCRF
-    held_out: EncodedCorpus
+    crf: SequenceModel
+    held_out: Any
 
 
 class HasEvidence(Protocol):

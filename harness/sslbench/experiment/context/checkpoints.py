@@ -35,7 +35,7 @@ from sslbench.engine.types import Arrays
 from sslbench.experiment.identity import processor
 
 if TYPE_CHECKING:
-    from sslbench.engine.crf import ChainCRF, Parts, TrainingParams, TrainingResult
+    from sslbench.engine.crf import Parts, SequenceModel, TrainingParams, TrainingResult
 
 #: seconds between two checkpoints: no more work than that is lost
 EVERY = "SSLBENCH_CHECKPOINT_SECONDS"
@@ -310,7 +310,7 @@ class Step:
 
     def train(
         self,
-        crf: ChainCRF,
+        crf: SequenceModel,
         parts: Parts,
         params: TrainingParams,
         notes: dict[str, Any],
@@ -328,9 +328,9 @@ class Step:
             if self.before is not None:
                 notes |= self.before["notes"]
                 if "result" in self.before:
-                    weights = table(self.before, "weights", np.float64, crf.weights.shape)
+                    weights = table(self.before, "weights", np.float64, crf.parameters.shape)
                     result = TrainingResult(**self.before["result"])
-                    crf.weights = weights
+                    crf.parameters = weights
                     return result
             result = crf.train(parts, params, progress=Progress(self.before, keep), **options)
         except (KeyError, ValueError) as error:
@@ -339,7 +339,7 @@ class Step:
             self.file.reject(f"it does not fit ({error})")
             notes |= notes_before
             result = crf.train(parts, params, progress=Progress(None, keep), **options)
-        self._keep({"weights": crf.weights, "result": vars(result), "notes": notes})
+        self._keep({"weights": crf.parameters, "result": vars(result), "notes": notes})
         return result
 
     def _keep(self, state: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from sslbench.experiment.context.checkpoints import (
 )
 
 if TYPE_CHECKING:
-    from sslbench.engine.crf import ChainCRF, Parts, TrainingParams, TrainingResult
+    from sslbench.engine.crf import Parts, SequenceModel, TrainingParams, TrainingResult
     from sslbench.engine.types import F64
 
 METHOD_STREAM = 0x6D657468  # separates the method's random numbers from the sample's
@@ -126,7 +126,7 @@ class RunContext:
 
     def train(
         self,
-        crf: ChainCRF,
+        crf: SequenceModel,
         parts: Parts,
         params: TrainingParams,
         notes: dict[str, Any] | None = None,
@@ -282,12 +282,12 @@ class Rounds:
         self._run.trace["stopped"] = reason
         self._stopped = True
 
-    def candidate(self, score: float | None, crf: ChainCRF) -> None:
-        """Remember the weights if no earlier round had this score or a better one; None: skip."""
+    def candidate(self, score: float | None, crf: SequenceModel) -> None:
+        """Remember the parameters if no earlier round had such a score; None: skip."""
         if score is not None and (self._best is None or score > self._best[0]):
-            self._best = score, self.number, crf.weights.copy()
+            self._best = score, self.number, crf.parameters.copy()
 
-    def restore_best(self, crf: ChainCRF) -> None:
-        """Give the CRF the weights of the best candidate and note its round; no-op without any."""
+    def restore_best(self, crf: SequenceModel) -> None:
+        """Give the model the parameters of the best candidate, if any, and note its round."""
         if self._best is not None:
-            _, self._run.trace["kept_round"], crf.weights = self._best
+            _, self._run.trace["kept_round"], crf.parameters = self._best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -25,11 +25,46 @@ from sslbench.engine.types import F64, I32, Bool
 from sslbench.experiment.context.context import RunContext
 
 if TYPE_CHECKING:
-    from sslbench.engine.crf import ChainCRF, ChainModel, EncodedProblem, NBest, TrainingParams
+    from sslbench.engine.crf import (
+        ChainCRF,
+        EncodedProblem,
+        NBest,
+        SequenceModel,
+        TrainingParams,
+    )
     from sslbench.experiment.inputs.problem_graph import HasGraphParams, ProblemGraph
 
 
 FeaturesFrom = Literal["labeled", "labeled+unlabeled"]
+
+
+class Model(Protocol):
+    """A registered sequence model: it makes the untrained model of a problem."""
+
+    def prepare(
+        self,
+        featurizer: TemplateFeaturizer,
+        corpus: Corpus,
+        label_codes: I32,
+        labels: Sequence[str],
+        *,
+        min_count: int,
+        state_support: Literal["all", "observed"],
+        n_factors: int,
+        transition_mask: Bool | None,
+        label_constraint: LabelConstraint | None,
+        text: Iterable[Corpus],
+    ) -> SequenceModel:
+        """Return a model that has not been trained.
+
+        featurizer: of the problem.  corpus: the labeled sentences.  label_codes: int32[N], gold
+        labels as numbers into `labels`.
+        min_count, state_support: of `TrainingParams`; n_factors: weights of factor features. A
+        model without such weights leaves them alone.
+        transition_mask, label_constraint: of `Problem`; the model must keep both.
+        text: unlabeled sentences that may be read too, for a vocabulary; can be iterated over
+        again.
+        """
 
 
 @dataclass(frozen=True)
@@ -67,7 +102,7 @@ class Problem(HoldsDev):
     unlabeled: Shards
     dev: Corpus | None
     featurizer: TemplateFeaturizer
-    model: ChainModel
+    model: Model
     transition_mask: Bool | None = None
     label_constraint: LabelConstraint | None = None
     tags: tuple[str, ...] | None = None
@@ -110,12 +145,14 @@ class Problem(HoldsDev):
         *,
         features_from: FeaturesFrom = "labeled",
         n_factors: int = 0,
-    ) -> ChainCRF:
-        """An untrained CRF with the transition mask and label constraint of the problem.
+    ) -> SequenceModel:
+        """An untrained model with the transition mask and label constraint of the problem.
 
         features_from: text whose attributes get weights; n_factors: weights of factor features
         (`sslbench.engine.crf.FactorFeatures`).
         """
+        from sslbench.engine.crf import ChainCRF
+
         crf = self.model.prepare(
             self.featurizer,
             self.labeled,
@@ -128,10 +165,24 @@ class Problem(HoldsDev):
             label_constraint=self.label_constraint,
             text=self.unlabeled if features_from == "labeled+unlabeled" else (),
         )
-        return replace(crf, backoff_tags=self.tags) if self.backoff else crf
+        if self.backoff and isinstance(crf, ChainCRF):
+            return replace(crf, backoff_tags=self.tags)
+        return crf
 
-    def encode(self, crf: ChainCRF) -> EncodedProblem:
-        """All text of the problem, encoded for a CRF: labeled, unlabeled and development."""
+    def chain_crf(self, params: TrainingParams, **options: Any) -> ChainCRF:
+        """As `crf`, for a method that reads the weights of a `ChainCRF`.
+
+        UserError for another model: the method should declare ``needs_model``.
+        """
+        from sslbench.engine.crf import ChainCRF
+
+        crf = self.crf(params, **options)
+        if not isinstance(crf, ChainCRF):
+            raise UserError("the method needs the weights of a CRF", hint="--model crf1")
+        return crf
+
+    def encode(self, crf: SequenceModel) -> EncodedProblem:
+        """All text of the problem, encoded for a model: labeled, unlabeled and development."""
         from sslbench.engine.crf import EncodedProblem
 
         gold = self.labeled, self.label_codes(self.labeled)

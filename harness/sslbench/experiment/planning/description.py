@@ -68,6 +68,20 @@ def learner_description(
     return _apart(plugins, ("text_features", name), described, MethodDescription)
 
 
+def model_description(plugins: Registry, name: str, fixed: Mapping[str, Any]) -> MethodDescription:
+    """Of a registered model, with all parameters; UserError as above."""
+
+    def found() -> MethodDescription:
+        target = plugins.model(name).load()
+        params = getattr(target, "Params", None)
+        if params is None:
+            return MethodDescription({})
+        values = msgspec.to_builtins(make_params(target, fixed))
+        return MethodDescription(values, files=file_params(params))
+
+    return _apart(plugins, ("models", name), found, MethodDescription)
+
+
 def featurizer_digest(plugins: Registry, name: str) -> str:
     """First 16 digits of a hash of the templates; for dense columns, the version counts."""
 

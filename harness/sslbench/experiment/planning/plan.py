@@ -16,13 +16,20 @@ from sslbench.engine.errors import UserError
 from sslbench.experiment.data.template_file import with_templates
 from sslbench.experiment.identity import code_versions, input_hashes
 from sslbench.experiment.metrics import SCORER
-from sslbench.experiment.planning.description import featurizer_digest, method_description
+from sslbench.experiment.planning.description import (
+    MethodDescription,
+    featurizer_digest,
+    learner_description,
+    method_description,
+    model_description,
+)
 from sslbench.experiment.planning.planned_data import LoadedData, PlannedDataset, planned_datasets
 from sslbench.experiment.planning.settings import (
+    Describe,
     check_settings,
     combinations,
-    learner_params,
     method_params,
+    owned_params,
     without_preset,
 )
 from sslbench.experiment.planning.space import search_digest
@@ -115,7 +122,7 @@ class _Planner:
     def tasks(self, datasets: list[PlannedDataset]) -> list[RunTask]:
         """One per dataset, seed and method; UserError for what does not fit."""
         request = self.request
-        others = [*request.datasets, *request.text_features]
+        others = [*request.datasets, *request.text_features, self.model]
         check_settings(request.settings, self.plugins, request.methods, others)
         cells = product(datasets, request.seeds, request.methods)
         return [self.task(dataset, seed, method) for dataset, seed, method in cells]
@@ -124,7 +131,10 @@ class _Planner:
         """One run. UserError for a parameter that does not fit."""
         request, info = self.request, self.plugins.method(method)
         spec = self._spec(dataset, seed, method)
-        misfit = info.misfit(dataset.task, self.model)
+        model = self.plugins.model(self.model)
+        misfit = info.misfit(dataset.task, model)
+        if misfit is None and spec.learned and "features" not in model.provides:
+            misfit = f"with features learned from text, which {model.name} does not read"
         path = request.data_path
         task = RunTask(
             spec=spec,
@@ -148,6 +158,8 @@ class _Planner:
         protocol = self._protocol(dataset, seed)
         params, search, inputs = self._params(method, protocol.tuned)
         learned, more = self._learned
+        model = self._of_model
+        files = input_hashes(model.params, model.files)
         return RunSpec(
             method=method,
             dataset=dataset.name,
@@ -160,8 +172,9 @@ class _Planner:
             search=search,
             scorer=SCORER,
             guard=self._guard(method),
+            model_params=model.params or msgspec.UNSET,
             text_features=learned or msgspec.UNSET,
-            inputs={**inputs, **more} or msgspec.UNSET,
+            inputs={**inputs, **more, **files} or msgspec.UNSET,
         )
 
     def _protocol(self, dataset: PlannedDataset, seed: int) -> ProtocolSpec:
@@ -197,10 +210,18 @@ class _Planner:
         params: dict[str, dict[str, Any]] = {}
         files: dict[str, str] = {}
         for name in sorted(set(self.request.text_features)):
-            learner = learner_params(self.request.settings, self.plugins, name)
+            learner = self._owned(name, learner_description)
             params[name] = learner.params
             files |= input_hashes(learner.params, learner.files)
         return params, files
+
+    @cached_property
+    def _of_model(self) -> MethodDescription:
+        """The model with all of its parameters."""
+        return self._owned(self.model, model_description)
+
+    def _owned(self, name: str, describe: Describe) -> MethodDescription:
+        return owned_params(self.request.settings, self.plugins, name, describe)
 
     def _params_of(self, method: str, tuned: bool) -> tuple[dict[str, Any], str, dict[str, str]]:
         """All parameters but those that are tuned, hashes of the search space and of files."""

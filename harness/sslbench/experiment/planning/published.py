@@ -95,6 +95,7 @@ def _group(record: RunRecord) -> tuple[str, ...]:
     spec, protocol = record.spec, record.spec.protocol
     guard = "" if spec.guard is msgspec.UNSET else spec.guard.method
     params = [spec.params, spec.featurizer_digest, spec.search, spec.learned]
+    params += [spec.of_model] if spec.of_model else []
     return (
         spec.dataset,
         " ".join(f"{name}={value}" for name, value in sorted(spec.data.options.items())),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -14,7 +14,6 @@ from sslbench.engine.corpus.files import read_text
 from sslbench.engine.errors import UserError
 from sslbench.experiment.planning.description import (
     MethodDescription,
-    learner_description,
     method_description,
 )
 from sslbench.experiment.planning.values import typed_values
@@ -22,9 +21,14 @@ from sslbench.plugins import Registry
 from sslbench.plugins.hooks import suggestion
 from sslbench.plugins.registrations import DatasetInfo, load_target
 
+Describe = Callable[[Registry, str, Mapping[str, Any]], MethodDescription]
+
 
 class Setting(NamedTuple):
-    """A setting ``[owner.]key=value`` of a method or dataset; owner "" = all methods."""
+    """``[owner.]key=value``.
+
+    owner: a method, dataset, model or text feature; "" = every method with this parameter.
+    """
 
     owner: str
     key: str
@@ -73,17 +77,20 @@ def method_params(
     return {key: params[key] for key in given}
 
 
-def learner_params(texts: Sequence[str], plugins: Registry, name: str) -> MethodDescription:
-    """Features that are learned from text, with the parameters that ``NAME.key=value`` give.
+def owned_params(
+    texts: Sequence[str], plugins: Registry, name: str, describe: Describe
+) -> MethodDescription:
+    """A model, or features learned from text, with the parameters that ``NAME.key=value`` give.
 
+    describe: `model_description` or `learner_description`.
     UserError for an unknown key and a value of a wrong type or out of bounds.
     """
     values = {s.key: plain_value(s.value) for s in parse_settings(texts) if s.owner == name}
-    params = learner_description(plugins, name, {}).params
+    known = describe(plugins, name, {})
     for key in values:
-        if key not in params:
-            raise UserError(f"{name}: no parameter {key!r}", hint=suggestion(key, params))
-    return learner_description(plugins, name, values)
+        if key not in known.params:
+            raise UserError(f"{name}: no parameter {key!r}", hint=suggestion(key, known.params))
+    return describe(plugins, name, values) if values else known
 
 
 def dataset_options(info: DatasetInfo, values: Mapping[str, str]) -> dict[str, Any]:
@@ -136,7 +143,7 @@ def check_settings(
 ) -> None:
     """UserError for a setting that no method of the request has.
 
-    others: datasets and text features, which check their own.
+    others: datasets, models and text features, which check their own.
     """
     for owner, key, _ in parse_settings(texts):
         if owner in others:

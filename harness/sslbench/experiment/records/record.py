@@ -195,6 +195,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     search: hash of the search space of the parameters that are tuned; "" without tuning.
     scorer: version of the definitions of the metrics.
     guard: unset = the method's tagger is the result, whatever it does.
+    model_params: all parameters of the model; unset for a model without.
     text_features: all parameters of features that are learned from text, by name; unset without.
     inputs: sha256 of the files that parameters name, by path; unset without.
     """
@@ -210,6 +211,7 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     search: str = ""
     scorer: int = 1
     guard: GuardSpec | msgspec.UnsetType = msgspec.UNSET
+    model_params: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     text_features: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
     inputs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
@@ -218,6 +220,11 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The method, the features learned from text, and whether it is guarded, for people."""
         name = " + ".join([self.method, *self.learned])
         return name if self.guard is msgspec.UNSET else f"{name} (guarded)"
+
+    @property
+    def of_model(self) -> dict[str, Any]:
+        """`model_params`, {} without."""
+        return {} if self.model_params is msgspec.UNSET else self.model_params
 
     @property
     def learned(self) -> dict[str, dict[str, Any]]:

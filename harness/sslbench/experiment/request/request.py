@@ -70,7 +70,7 @@ class Call(_Named):
     )
     params: Mapping[str, Any] | Sequence[str] = parameter(
         (),
-        "Parameter of all methods that have it; METHOD.KEY, DATASET.KEY: of one."
+        "Parameter of all methods that have it; METHOD.KEY, DATASET.KEY, MODEL.KEY: of one."
         " `run` makes a run for each of VALUE,VALUE.",
         option="--set",
         metavar="KEY=VALUE",

@@ -137,8 +137,11 @@ class LocalMethod(RunMethod):
 
     @cached_property
     def model(self) -> Any:
-        model = self.plugins.model(self.spec.model).load()
-        return model() if isinstance(model, type) else model
+        target = self.plugins.model(self.spec.model).load()
+        if getattr(target, "Params", None) is not None:
+            params = make_params(target, self.spec.of_model)
+            return target(params, self.spec.protocol.seed)
+        return target() if isinstance(target, type) else target
 
     @cached_property
     def description(self) -> MethodDescription:

@@ -18,6 +18,7 @@ from sslbench.engine.checked import part_of
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.engine.corpus.tokens import Token
 from sslbench.engine.crf import ChainCRF, add_facts, read_model
+from sslbench.engine.crf.restoring import RESTORE
 from sslbench.engine.errors import UserError
 from sslbench.engine.features.dicts import DictFeatures, read_sentences
 from sslbench.engine.features.index import Dense
@@ -214,9 +215,13 @@ def _restored(kind: str, arrays: Arrays, metadata: dict[str, Any], plugins: Regi
         learned = learned_of(arrays, metadata, learners)
         inner, values = part_of(arrays, metadata, "tagger")
         values = {**values, "dense": joined_dense(metadata["dense"], tuple(learned.values()))}
+        values[RESTORE] = metadata[RESTORE]
         tagger = _restored(str(metadata["tagger_kind"]), inner, values, plugins)
         return FeaturedTagger(tagger, learned)
-    restore = _ENGINE_KINDS.get(kind) or plugins.method(kind).load().restore
+    restore = _ENGINE_KINDS.get(kind)
+    if restore is None:
+        info = plugins.models.get(kind) if kind not in plugins.methods else None
+        restore = (info or plugins.method(kind)).load().restore
     return cast(Tagger, restore(arrays, metadata))
 
 
@@ -225,6 +230,7 @@ def load_tagger(path: str | os.PathLike[str], plugins: Registry) -> SavedTagger:
     kind, arrays, metadata = read_model(path)
     try:
         metadata["dense"] = _dense_columns(metadata, plugins)
+        metadata[RESTORE] = lambda name: plugins.model(name).load().restore
         tagger = _restored(kind, arrays, metadata, plugins)
         if _CORPUS not in metadata:
             return SavedTagger(tagger, None)
