@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def pack_numbers(numbers: I64) -> str:
-    """Numbers int64[n], 0 to 2^31 - 1, as text.
-
-    Their differences as little-endian int32, compressed with zlib, in base 64.
-    """
+    """Numbers int64[n], 0 to 2^31 - 1: differences as little-endian int32, zlib, base 64."""
     steps = np.diff(numbers, prepend=0).astype("<i4")
     return base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode()
 
@@ -45,10 +42,7 @@ def predictions_sha256(labels: Sequence[str], codes: I32) -> str:
 
 
 class Predictions(msgspec.Struct, frozen=True):
-    """The predictions of a run for one split: a code into `labels` per token, in text order.
-
-    packed: the codes as little-endian int16, compressed with zlib, in base 64.
-    """
+    """The predictions for a split: a code into `labels` per token; int16, zlib, base 64."""
 
     labels: tuple[str, ...]
     packed: str

@@ -3,8 +3,7 @@
 Sources: J. Nocedal, S. J. Wright: Numerical Optimization, 2nd edition, Springer 2006, algorithms
 7.5 (L-BFGS), 3.5 and 3.6 (line search, strong Wolfe conditions); G. Andrew, J. Gao: Scalable
 training of L1-regularized log-linear models, ICML 2007 (OWL-QN).
-The tests compare with scipy's L-BFGS-B, of which an iteration costs more than twice as much
-(`sslbench bench`, row "optimizer alone").
+An iteration of scipy's L-BFGS-B costs more than twice as much (`sslbench bench`).
 Sums run over chunks of a fixed length: the same bits for any number of threads.
 """
 
