@@ -192,6 +192,7 @@ def test_a_family_of_datasets_counts_once() -> None:
         assert line.ranks == (-np.inf, np.inf)  # four families
     assert len({line.group for line in view.lines}) == 1
     assert sum(line.first for line in view.lines) == pytest.approx(1.0)
+    assert {tuple(row[2:4]) for row in overview_table(view)[1]} == {("", "")}
 
 
 def test_gains_that_are_significant_are_counted_at_a_false_discovery_rate(shown: Board) -> None:

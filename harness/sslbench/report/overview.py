@@ -192,6 +192,7 @@ def overview_table(view: Overview) -> tuple[list[str], list[list[str]]]:
     """
     tasks = view.tasks if len(view.tasks) > 1 else ()
     with_gains = any(each.gain is not None for each in view.lines)
+    enough = len(set(view.families)) >= LEAST_FAMILIES
     headings = ["mean gain", "95 % of gain", *tasks, "lowest gain"] if with_gains else []
     rows = []
     for means in view.lines:
@@ -201,7 +202,11 @@ def overview_table(view: Overview) -> tuple[list[str], list[list[str]]]:
             gains += [f"{value:+.2f}" for value in means.by_task[: len(tasks)]]
             gains.append("{:+.2f} {}".format(*means.lowest))
         cpu = "" if means.cpu_s is None else f"{means.cpu_s:.1f}"
-        ranks = [f"{means.rank:.2f}", _interval(means.ranks, ".1f"), f"{means.first:.2f}"]
+        ranks = [
+            f"{means.rank:.2f}",
+            _interval(means.ranks, ".1f"),
+            f"{means.first:.2f}" if enough else "",
+        ]
         counts = [str(means.better), str(means.worse)]
         rows.append([means.name, *ranks, means.group, *gains, *counts, cpu])
     names = ["method", "mean rank", "95 % of rank", "first", "group"]
