@@ -102,7 +102,7 @@ def test_cheap_methods_come_first_and_costs_are_those_of_the_board() -> None:
 
 
 def compared(difference: float, p: float) -> RunComparison:
-    return RunComparison(("a", "b"), "f1", (0.5, 0.5), difference, -1.0, 1.0, p, 100, ())
+    return RunComparison(difference, -1.0, 1.0, p, ("a", "b"), "f1", (0.5, 0.5), 100, ())
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def test_an_endless_device_is_one_line(model: Path, file: str) -> None:
 def test_blanks_without_end_are_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sslbench.engine.corpus.sentence_parts._PART", 10)
     monkeypatch.setattr("sslbench.engine.corpus.sentence_parts.MAX_SENTENCE", 100)
+    monkeypatch.setattr("sslbench.tagging.files.MAX_SENTENCE", 100)
     monkeypatch.setattr("sslbench.cli.tag._BLOCK", 16)
     late = tag(model, "-", stdin="\n" * 50 + "the O\n")
     assert late.stdout.startswith("\n" * 50 + "the O ")

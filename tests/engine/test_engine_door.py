@@ -19,7 +19,7 @@ ENGINE = Path(sslbench.engine.__file__).parent
 #: lowest first; those of one line may import each other
 FLOORS = [
     {"version", "errors", "types"},
-    {"checked", "dev_labels", "files", "compilation", "spread"},
+    {"checked", "dev_labels", "files", "compilation", "parameters", "spread"},
     {"corpus"},
     {"features"},
     {"crf"},

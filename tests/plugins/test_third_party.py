@@ -98,5 +98,5 @@ def test_the_example_type_checks_strictly(site: Site) -> None:
     files = ("my_method.py", "my_plugin.py", "wrong.py")
     done = site.python(*MYPY, "--strict", *files, cwd=site.folder)
     *lines, _ = done.stdout.splitlines()
-    assert 'expected "EncodedCorpus"' in done.stdout, done.stdout
+    assert 'expected "EncodedText"' in done.stdout, done.stdout
     assert all(line.startswith("wrong.py:") for line in lines), done.stdout

@@ -33,6 +33,7 @@ from sslbench.report.overview import (
     pareto_svg,
 )
 from sslbench.report.page.build import Sources, page
+from sslbench.report.render import markdown
 from sslbench.report.svg import Plot
 from support.board_records import DATASETS, SKILL, board, boards, record, records_on, row_of
 
@@ -379,3 +380,9 @@ def test_records_without_counts_or_costs_make_a_page() -> None:
     plain = msgspec.convert(msgspec.to_builtins(bare[0]), RunRecord)
     plain.counts = {}
     outline(page(board([plain, *bare[1:]]), Sources()))
+
+
+def test_lines_of_markdown_are_short(shown: Board) -> None:
+    text = markdown(shown, "word " * 40)
+    assert max(len(line) for line in text.splitlines() if not line.startswith("|")) <= 120
+    assert "word " * 23 + "word\nword" in text

@@ -140,7 +140,7 @@ def summary(result: GridResult) -> str:
     """How many runs there were, and how they ended."""
     parts = [counted(len(result.records) - len(result.skipped), "run")]
     if result.stored:
-        parts.append(f"{result.stored} of them methods_of in the store")
+        parts.append(f"{result.stored} of them found in the store")
     if result.failed:
         parts.append(f"{len(result.failed)} failed")
     if result.skipped:

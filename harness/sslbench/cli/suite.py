@@ -109,6 +109,7 @@ def run(ctx: click.Context, /, file: str, jobs: int, budget: float | None, **giv
     """
     from sslbench.cli.run import run_shown, summary
     from sslbench.experiment.planning.published import PublishedCosts
+    from sslbench.experiment.records.cost import Prices
     from sslbench.suite.cells import Budget, planned
 
     suite, cells, store = _opened(file)

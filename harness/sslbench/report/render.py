@@ -77,7 +77,17 @@ def markdown(board: Board, summary: str = "") -> str:
         lines += markdown_table(head(table), [cells(row, table) for row in table.rows], numeric)
         lines += ["", markdown_text(power(table)), ""]
     lines += [f"- {markdown_text(line)}" for line in [*board.gaps, *LEGEND]]
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(_wrapped, "\n".join(lines).split("\n"))) + "\n"
+
+
+def _wrapped(line: str) -> str:
+    """A line of Markdown in lines of at most 120 characters; headings and tables stay whole."""
+    if line.startswith(("#", "|")):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(
+        line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def means(board: Board, size: str) -> list[str]:

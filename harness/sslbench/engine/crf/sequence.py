@@ -267,13 +267,13 @@ class SequenceModel(SavedModel):
         """Return the sum of the terms minus the prior, at the current parameters."""
         return math.fsum(self.evaluate(parts)) - self.penalty(params)
 
-    def decode(self, text: Any) -> I32:
+    def decode(self, text: EncodedText) -> I32:
         """Return Viterbi labels, int32[N]. Raises ArithmeticError if a parameter is not finite."""
         self.check_finite()
         paths = self.each(lambda potentials: potentials.viterbi(), text)
         return np.concatenate([np.empty(0, np.int32), *paths])
 
-    def marginals(self, text: Any, extra: F64 | None = None) -> F64:
+    def marginals(self, text: EncodedText, extra: F64 | None = None) -> F64:
         """Return node marginals, float64[N, L]; extra: float64[N, L], added to the node scores.
 
         Raises ArithmeticError if a parameter is not finite, ValueError for `extra` of another
