@@ -24,7 +24,6 @@ from sslbench.engine.crf import (
 )
 from sslbench.engine.crf import memory as crf_memory
 from sslbench.engine.crf.chain_model import SecondOrderModel
-from sslbench.engine.crf.prune import prune
 from sslbench.engine.crf.weights.occurrences import Occurrences
 from sslbench.engine.crf.weights.rowtable import RowTable
 from sslbench.engine.errors import UserError
@@ -199,7 +198,7 @@ def test_text_of_another_model() -> None:
     with pytest.raises(ValueError, match="encoded for another model"):
         crf.decode(parts[0][0])
     with pytest.raises(ValueError, match="encoded for another model"):
-        prune(crf, parts[0][0], GOLD, [])
+        crf.pruned(parts[0][0], GOLD, [])
     same = replace(crf, layout=replace(crf.layout))  # a copy has the same weights
     assert same.decode(crf.encode(CORPUS)).shape == (5,)
 
@@ -243,9 +242,9 @@ def test_posteriors_of_other_sizes_do_not_prune() -> None:
     crf = crf_of()
     data = crf.encode(CORPUS)
     with pytest.raises(ValueError, match="posteriors"):
-        prune(crf, data, GOLD, [(data, np.ones((4, 2)))])
+        crf.pruned(data, GOLD, [(data, np.ones((4, 2)))])
     with pytest.raises(ValueError, match="labels"):
-        prune(crf, data, GOLD[:3], [])
+        crf.pruned(data, GOLD[:3], [])
 
 
 @pytest.mark.parametrize("sigma2", [1e-320, np.nan])

@@ -7,7 +7,7 @@ import pytest
 
 from sslbench.engine.corpus import Corpus
 from sslbench.engine.crf import ChainCRF, HardLabels, TrainingParams
-from sslbench.engine.crf.prune import LEAST, prune
+from sslbench.engine.crf.prune import LEAST
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import F64, Bool
 from support.graph_toys import LABELED, STRICT, UNLABELED, Y, crf_over
@@ -43,7 +43,7 @@ def test_pairs_seen_or_likely_at_a_token_are_kept_with_their_weights() -> None:
     for x, row in zip(UNLABELED.column("x").strings(), p, strict=True):
         wanted[order[f"x[0]={x}"]] |= row >= LEAST
     assert 0 < wanted.sum() < wanted.size
-    small = prune(crf, gold, Y, [(text, p)])
+    small = crf.pruned(gold, Y, [(text, p)])
     np.testing.assert_array_equal(pairs_of(small, 3), wanted)
     state = crf.layout.part(crf.weights, "state").reshape(4, 3)
     np.testing.assert_array_equal(small.layout.part(small.weights, "state"), state[wanted])
@@ -58,10 +58,10 @@ def test_the_kept_weights_score_as_before_when_the_others_are_zero() -> None:
     gold, text = crf.encode(LABELED), crf.encode(UNLABELED)
     crf.train([(gold, HardLabels(Y))], TrainingParams(sigma2=4.0), options=STRICT)
     p = np.zeros((UNLABELED.n_tokens, 3))
-    first = prune(crf, gold, Y, [(text, p)])
+    first = crf.pruned(gold, Y, [(text, p)])
     state = crf.layout.part(crf.weights, "state").reshape(4, 3)
     state[~pairs_of(first, 3)] = 0.0
-    small = prune(crf, gold, Y, [(text, p)])
+    small = crf.pruned(gold, Y, [(text, p)])
     np.testing.assert_allclose(
         small.marginals(small.reencode(text)), crf.marginals(text), atol=1e-14
     )
@@ -71,7 +71,7 @@ def test_everything_plausible_is_everything() -> None:
     crf = crf_over(LABELED, Y, UNLABELED)
     crf.weights[:] = np.arange(len(crf.weights))
     parts = [(crf.encode(c), np.full((c.n_tokens, 2), 0.5)) for c in (LABELED, UNLABELED)]
-    small = prune(crf, parts[0][0], Y, parts)
+    small = crf.pruned(parts[0][0], Y, parts)
     assert pairs_of(small, 2).all()
     np.testing.assert_array_equal(small.weights, crf.weights)
 
@@ -79,6 +79,6 @@ def test_everything_plausible_is_everything() -> None:
 def test_only_from_weights_for_all_labels() -> None:
     crf = crf_over(LABELED, Y, UNLABELED)
     gold = crf.encode(LABELED)
-    small = prune(crf, gold, Y, [])
+    small = crf.pruned(gold, Y, [])
     with pytest.raises(UserError, match="state_support=all"):
-        prune(small, small.reencode(gold), Y, [])
+        small.pruned(small.reencode(gold), Y, [])

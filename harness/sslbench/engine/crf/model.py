@@ -176,8 +176,12 @@ class ChainCRF(SequenceModel):
     def pruned(
         self, gold: EncodedCorpus, labels: I32, posteriors: Iterable[tuple[EncodedCorpus, F64]]
     ) -> ChainCRF:
-        """Return the CRF without implausible state weights, see `prune`."""
-        return prune(self, gold, labels, posteriors)
+        """Return the CRF without implausible state weights, see `prune`.
+
+        Encoded text must go through `reencode` of the new CRF.
+        """
+        layout, weights = prune(self.layout, self.weights, gold, labels, posteriors)
+        return replace(self, layout=layout, weights=weights)
 
     # -- inference ---------------------------------------------------------------------------
     def scorer(

@@ -11,33 +11,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sslbench.engine.checked import check_array
 from sslbench.engine.compilation.compiled import kernel
 from sslbench.engine.crf.objective import EncodedCorpus
-from sslbench.engine.crf.weights.layout import supported_pairs
+from sslbench.engine.crf.weights.layout import Layout, supported_pairs
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import F64, I32, Bool
-
-if TYPE_CHECKING:
-    from sslbench.engine.crf.model import ChainCRF
 
 LEAST = 0.01
 
 
 def prune(
-    crf: ChainCRF, gold: EncodedCorpus, labels: I32, parts: Iterable[tuple[EncodedCorpus, F64]]
-) -> ChainCRF:
-    """Return the CRF with only the kept state weights, and all others; values are unchanged.
+    layout: Layout,
+    weights: F64,
+    gold: EncodedCorpus,
+    labels: I32,
+    parts: Iterable[tuple[EncodedCorpus, F64]],
+) -> tuple[Layout, F64]:
+    """Return the layout with fewer state weights, and the weights that it has; values are the same.
 
-    crf: with weights for all labels of every attribute; UserError if it is not.
+    layout: with weights for all labels of every attribute; UserError if it is not.
     gold: labeled sentences; labels: int32[N].  parts: texts, each with posteriors float64[n, L].
-    Encoded text must go through `reencode` of the new CRF.
     """
-    layout = crf.layout
     if layout.state_start is not None:
         raise UserError(
             "feature_pruning=posterior needs state_support=all", hint="leave one of the two out"
@@ -54,8 +52,8 @@ def prune(
     start = np.concatenate([[0], np.cumsum(seen.sum(axis=1))]).astype(np.int64)
     pruned = replace(layout, state_start=start, state_label=np.nonzero(seen)[1].astype(np.int32))
     state = layout.span("state")
-    own = crf.weights[state].reshape(seen.shape)[seen]
-    return replace(crf, layout=pruned, weights=np.concatenate([own, crf.weights[state.stop :]]))
+    plausible = weights[state].reshape(seen.shape)[seen]
+    return pruned, np.concatenate([plausible, weights[state.stop :]])
 
 
 @kernel

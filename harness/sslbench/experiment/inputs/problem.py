@@ -205,7 +205,15 @@ class Problem(HoldsDev):
         """
         from sslbench.experiment.inputs.problem_graph import problem_graph
 
-        return problem_graph(self, params, run, min_count=min_count, counting_text=counting_text)
+        return problem_graph(
+            self.text(params.column),
+            self.label_codes(self.labeled),
+            len(self.labels),
+            params,
+            run,
+            min_count=min_count,
+            counting_text=counting_text,
+        )
 
     def split_text(self, n_sentences: int, column: str) -> tuple[Problem, Corpus]:
         """The problem with its first unlabeled sentences, and one column of the others."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
 import numpy as np
@@ -26,9 +26,6 @@ from sslbench.engine.parameters import doc
 from sslbench.engine.types import F64, I32, I64, Bool
 from sslbench.experiment.context.context import RunContext
 from sslbench.plugins import registry
-
-if TYPE_CHECKING:
-    from sslbench.experiment.inputs.problem import Problem
 
 GraphColumn = Annotated[str, doc("column whose n-grams are the vertices")]
 GraphSimilarity = Annotated[str, doc("similarity of vertices, see sslbench list similarities")]
@@ -137,15 +134,19 @@ class ProblemGraph:
 
 
 def problem_graph(
-    problem: Problem,
+    corpus: Corpus,
+    label_codes: I32,
+    n_labels: int,
     params: HasGraphParams,
     run: RunContext,
     *,
     min_count: int = 1,
     counting_text: Corpus | None = None,
 ) -> ProblemGraph:
-    """See `Problem.graph`; the sizes of the graph go to the trace."""
-    corpus, label_codes = problem.text(params.column), problem.label_codes(problem.labeled)
+    """See `Problem.graph`; the sizes of the graph go to the trace.
+
+    corpus: all text, the labeled sentences first.  label_codes: int32[N_l], their gold labels.
+    """
     options = GraphOptions(
         k=params.neighbors,
         symmetry=params.symmetry,
@@ -163,7 +164,7 @@ def problem_graph(
             threads=run.threads,
             progress=run.progress,
         )
-        text = TextVertices.build(graph.vertices, label_codes, len(problem.labels))
+        text = TextVertices.build(graph.vertices, label_codes, n_labels)
         sizes = {**text.metadata(), **graph.sizes}
         run.trace["graph"] = {**sizes, **diagnostics(graph.W, text.labeled)}
     return ProblemGraph(graph, text)
