@@ -99,6 +99,18 @@ def test_a_server_that_is_gone_is_replaced() -> None:
     server.close()
 
 
+def ends_at_once() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_starts_without_a_server_that_ends_at_once() -> None:
+    server = ForkServer(ends_at_once)
+    child = server.start(facts)
+    assert child.result(MOST)
+    child.end()
+    assert server.pid is None
+
+
 def test_a_process_that_may_have_data_is_not_forked() -> None:
     pytest.importorskip("numpy")
     assert early_server(1, ()) is None

@@ -48,18 +48,19 @@ class ForkServer:
     def start(self, call: Call, *arguments: Any, modules: Iterable[str] = ()) -> Child:
         """Start a process that answers with the result of a call, see `Child.result`.
 
-        A server that has ended is replaced by a new interpreter.
+        A server that has ended is replaced; if the new one ends, too, there is none for this call.
 
         modules: that this and all later processes find imported, if they can be imported.
         """
         if not FORKS:
             return start(answer, call, *arguments, fork=False)
-        if self._server is not None:
+        for _ in range(2):
+            if self._server is None:
+                self._server = start(_serve, self._prepare, fork=False)
             with suppress(OSError):
                 return self._fork(self._server, call, arguments, tuple(modules))
             self.close()
-        self._server = start(_serve, self._prepare, fork=False)
-        return self._fork(self._server, call, arguments, tuple(modules))
+        return start(answer, call, *arguments, fork=False)
 
     def _fork(
         self, server: Child, call: Call, arguments: tuple[Any, ...], modules: tuple[str, ...]
