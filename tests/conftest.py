@@ -19,7 +19,9 @@ from sslbench.engine.files.folders import cache_folder
 
 BESIDE = Path(__file__).resolve().parents[2] / "shared" / "data"
 EMPTY = os.path.join(tempfile.gettempdir(), "sslbench-tests-no-corpora")  # is not made
-CORPORA = os.environ.get("SSLBENCH_DATA") or (str(BESIDE) if BESIDE.is_dir() else EMPTY)
+_GIVEN = os.environ.get("SSLBENCH_DATA") or (str(BESIDE) if BESIDE.is_dir() else EMPTY)
+# The workers of pytest-xdist inherit the variable that is set below: they read this one.
+CORPORA = os.environ.setdefault("SSLBENCH_TEST_CORPORA", _GIVEN)
 
 os.environ["SSLBENCH_DATA"] = EMPTY
 os.environ.setdefault("SSLBENCH_OFFLINE", "1")
