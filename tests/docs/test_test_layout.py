@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import sslbench
@@ -35,3 +38,15 @@ def imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         return [node.module or "", *(name.name for name in node.names)]
     return [name.name for name in node.names] if isinstance(node, ast.Import) else []
+
+
+def test_a_worker_reads_the_corpora_that_its_parent_was_given(tmp_path: Path) -> None:
+    """The parent empties the data home in its environment, which the worker inherits."""
+    worker = "import conftest; print(conftest.CORPORA)"
+    parent = f"import conftest, subprocess, sys; subprocess.run([sys.executable, '-c', {worker!r}])"
+    variables = {**os.environ, "SSLBENCH_DATA": str(tmp_path)}
+    variables.pop("SSLBENCH_TEST_CORPORA", None)
+    done = subprocess.run(
+        [sys.executable, "-c", parent], cwd=TESTS, env=variables, capture_output=True, text=True
+    )
+    assert done.stdout == f"{tmp_path}\n", done.stderr

@@ -116,7 +116,7 @@ class ModelCase:
 
     @property
     def mask(self) -> Bool:
-        """bool[L+1, L]: the transitions that occur in `labeled`, and those of the constraint."""
+        """bool[L+1, L]: the transitions of the labeled sentences and of the forced labels."""
         corpus, codes = self.labeled, self.codes
         L = len(corpus.column("label").vocabulary)
         before = np.roll(codes, 1)
