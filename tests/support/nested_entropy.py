@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from sslbench.engine.crf.data import LabelTriples
 from sslbench.engine.crf.entropy import BatchEntropy
@@ -102,7 +101,6 @@ def _positions(offsets: I64) -> tuple[I64, I64, I64]:
     return np.flatnonzero(place == 1), np.flatnonzero(place > 1), last
 
 
-@njit(cache=True, error_model="numpy")
 def _sentences(
     node: F64,
     edge: F64,
@@ -130,7 +128,6 @@ def _sentences(
             )
 
 
-@njit(cache=True, error_model="numpy")
 def _sentence(
     node: F64, edge: F64, weight: float, node_slope: F64, edge_slope: F64, labels: F64
 ) -> tuple[int, float]:
@@ -151,12 +148,11 @@ def _sentence(
     joint = xi * score
     mean = joint.sum()
     for p in range(T):
-        between, before = np.eye(L), (xi[p] * score[p]).sum(axis=0).reshape(1, L)
+        between, before = np.eye(L), (xi[p] * score[p]).sum(axis=0)
         for r in range(p + 1, T):
-            after = _product(between, (q[r] * score[r]).sum(axis=1).reshape(L, 1))
-            joint[p] += xi[p] * after[:, 0]
-            joint[r] += _product(before, between).reshape(L, 1) * q[r]
-            between = _product(between, q[r])
+            joint[p] += xi[p] * (between @ (q[r] * score[r]).sum(axis=1))
+            joint[r] += (before @ between)[:, None] * q[r]
+            between = between @ q[r]
     joint -= xi * mean
     for t in range(T):
         node_slope[t] = weight * joint[t].sum(axis=0)
@@ -166,7 +162,6 @@ def _sentence(
     return OK, log_z - mean
 
 
-@njit(cache=True, error_model="numpy")
 def _conditionals(node: F64, edge: F64, beta: F64, z: F64) -> tuple[F64, F64]:
     """q float64[T, L, L], the local conditionals, and xi, the edge marginals.
 
@@ -180,32 +175,13 @@ def _conditionals(node: F64, edge: F64, beta: F64, z: F64) -> tuple[F64, F64]:
         if t == 0:
             xi[0, 0] = q[0, 0]
         else:
-            for a in range(L):
-                xi[t, a] = mu[a] * q[t, a]
+            xi[t] = mu[:, None] * q[t]
         mu = xi[t].sum(axis=0)
     return q, xi
 
 
-@njit(cache=True, error_model="numpy")
 def _scores(node: F64, edge: F64, xi: F64) -> F64:
     """Potentials of the edges float64[T, L, L], 0 where the edge is impossible."""
-    T, L = node.shape
-    score = np.zeros((T, L, L))
-    for t in range(T):
-        w = edge[t if edge.shape[0] > 1 else 0]
-        for a in range(L):
-            for b in range(L):
-                if xi[t, a, b] > 0.0:
-                    score[t, a, b] = node[t, b] + (w[a, b] if t > 0 else 0.0)
-    return score
-
-
-@njit(cache=True, error_model="numpy")
-def _product(A: F64, B: F64) -> F64:
-    """A B, summed in the order of the rows of B."""
-    out = np.zeros((A.shape[0], B.shape[1]))
-    for a in range(A.shape[0]):
-        for b in range(B.shape[0]):
-            for c in range(B.shape[1]):
-                out[a, c] += A[a, b] * B[b, c]
-    return out
+    own = np.broadcast_to(edge, xi.shape).copy()
+    own[0] = 0.0
+    return np.where(xi > 0.0, node[:, None, :] + own, 0.0)
