@@ -320,17 +320,42 @@ def test_other_decorators_keep_numbas_folder(tmp_path: Path, cache: Path) -> Non
     assert not list(cache.rglob("own.kernel*"))
 
 
-def test_old_folders_are_removed(tmp_path: Path, cache: Path) -> None:
-    for age in range(8):
-        old = cache / "kernels" / f"{PACKAGE}-{age}"
+def old_folders(cache: Path) -> list[str]:
+    """Make 8 folders of earlier versions; return their names, the newest first."""
+    names = [f"{PACKAGE}-{age:016x}" for age in range(8)]
+    for age, name in enumerate(names):
+        old = cache / "kernels" / name
         old.mkdir(parents=True)
         (old / "code").touch()
         os.utime(old, (1e9 - age, 1e9 - age))
-    (cache / "kernels" / "another-0").mkdir()
+    return names
+
+
+def test_old_folders_are_removed(tmp_path: Path, cache: Path) -> None:
+    names = old_folders(cache)
+    others = {"another-0123456789abcdef", f"{PACKAGE}-thesis", f"{PACKAGE}-0123456789abcdefx"}
+    for name in others:
+        (cache / "kernels" / name).mkdir()
     call(write(tmp_path))
     kept = {path.name for path in (cache / "kernels").iterdir()}
-    assert {"another-0", *(f"{PACKAGE}-{age}" for age in range(4))} < kept
-    assert len(kept) == 1 + compiled.KEPT
+    assert {*others, *names[:4]} < kept
+    assert len(kept) == len(others) + compiled.KEPT
+
+
+def test_nothing_is_removed_through_a_link(tmp_path: Path, cache: Path) -> None:
+    """The folder of all machine code, or one below it, lies elsewhere."""
+    names = old_folders(tmp_path / "user")
+    cache.mkdir()
+    (cache / "kernels").symlink_to(tmp_path / "user" / "kernels")
+    call(write(tmp_path))
+    assert {path.name for path in (cache / "kernels").iterdir()} > set(names)
+    (cache / "kernels").unlink()
+    old_folders(cache)
+    for name in names:
+        shutil.rmtree(cache / "kernels" / name)
+        (cache / "kernels" / name).symlink_to(tmp_path / "user" / "kernels" / name)
+    call(write(tmp_path))
+    assert len(list((tmp_path / "user").rglob("code"))) == 8
 
 
 def test_a_copy_of_this_package(tmp_path: Path) -> None:

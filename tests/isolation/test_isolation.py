@@ -115,7 +115,8 @@ def test_a_kernel_beside_a_hidden_dataset_keeps_its_machine_code(tmp_path: Path)
             del sys.modules[name]
         package_folder.cache_clear()
         watch = Watch()
-        restrict(Restrictions(hidden, [tmp_path], [loader], tmp_path, None, None), watch)
+        folders = [tmp_path] * 3
+        restrict(Restrictions(hidden, [tmp_path], [loader], *folders, None, None), watch)
         kernels = import_module("sslbench_datasets.letters.emd")
         return bool(kernels.count.stats.cache_path), watch.take()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sslbench.experiment.execute.grid import GridResult
+    from sslbench.experiment.execute.pool import StartMethod
     from sslbench.experiment.planning.task import RunTask
     from sslbench.experiment.records.record import RunRecord
     from sslbench.processes import ForkServer
@@ -90,8 +91,16 @@ def _tasks(request: RunRequest) -> list[RunTask]:
     return run_tasks
 
 
-def run_shown(run_tasks: Sequence[RunTask], store: PathLike, **options: Any) -> GridResult:
-    """Run a grid with its progress on standard error. options: of `GridOptions`."""
+def run_shown(
+    run_tasks: Sequence[RunTask],
+    store: PathLike,
+    start_method: StartMethod | None = None,
+    **options: Any,
+) -> GridResult:
+    """Run a grid with its progress on standard error.
+
+    start_method: None = `isolated`.  options: of `GridOptions`.
+    """
     from sslbench.experiment.execute.grid import GridOptions, run_grid
     from sslbench.experiment.records.store import Store
     from sslbench.isolation.start import isolated
@@ -105,7 +114,7 @@ def run_shown(run_tasks: Sequence[RunTask], store: PathLike, **options: Any) -> 
             on_end=progress.end,
             on_wait=progress.wait,
         )
-        return run_grid(run_tasks, Store(store), isolated, shown)
+        return run_grid(run_tasks, Store(store), start_method or isolated, shown)
 
 
 def _show_tracebacks(records: Sequence[RunRecord]) -> None:

@@ -32,7 +32,7 @@ def command(
 
     Each method is trained on a little text of each dataset that needs no files. The cache folder
     (SSLBENCH_CACHE) gets the machine code, which fits this processor and these versions of Python,
-    numba and sslbench.
+    numba and sslbench. Plugins of others keep theirs in folders that only their runs read.
     """
     from sslbench.engine.files.folders import tell_once
 
@@ -56,6 +56,7 @@ def _run(
     from sslbench.experiment.planning.plan import plan
     from sslbench.experiment.records.store import Store
     from sslbench.experiment.request.request import RunRequest
+    from sslbench.isolation.start import compiling
 
     with TemporaryDirectory(prefix="sslbench-warmup-") as folder:
         store = Store(Path(folder))
@@ -70,4 +71,4 @@ def _run(
                 notice=tell,
             )
         ]
-        return run_shown(tasks, folder, jobs=jobs)
+        return run_shown(tasks, folder, compiling, jobs=jobs)

@@ -165,7 +165,7 @@ class MethodProcess(RunMethod):
         self._child = start(serve, *given, fork=FORKS, output=self._output.writing)
         self._connection = self._child.connection
         self._output.started()
-        self._temporary = restrictions.temporary
+        self._stored_texts = restrictions.texts
         self._texts: list[tuple[Shards, Shards]] = []
         self._fits = 0
         self._compile_cpu = 0.0
@@ -207,7 +207,7 @@ class MethodProcess(RunMethod):
         for before, stored in self._texts:
             if before is text:
                 return stored
-        stored = portable(text, self._temporary / f"unlabeled-{len(self._texts)}")
+        stored = portable(text, self._stored_texts / str(len(self._texts)))
         self._texts.append((text, stored))
         return stored
 

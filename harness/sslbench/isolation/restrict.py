@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from sslbench.engine.files import derived
+from sslbench.engine.files.folders import CACHE_VARIABLE, cache_folder
 from sslbench.processes.child import limit_memory
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -47,9 +49,11 @@ class Restrictions:
     Attributes
     ----------
     hidden: files and folders that it may not read.
-    writable: folders that it may write to.
+    writable: folders that it may write to, `cache` and `temporary` among them.
     modules: modules and packages that it may not import.
+    cache: folder for its derived data, which no process without these restrictions reads.
     temporary: folder for its temporary files.
+    texts: folder in which the process of the run stores text; it may only read it.
     memory: bytes that it may allocate; None = all.
     checkpoints: a folder that it may read and write although it is in a hidden one; None = none.
     """
@@ -57,13 +61,16 @@ class Restrictions:
     hidden: list[Path]
     writable: list[Path]
     modules: list[str]
+    cache: Path
     temporary: Path
+    texts: Path
     memory: int | None
     checkpoints: Path | None
 
 
 def restrict(given: Restrictions, watch: Watch) -> Isolation:
     """Restrict this process for good, and return by what. watch: notes what is refused."""
+    _write_derived_data_to(given.cache)
     os.environ["TMPDIR"] = tempfile.tempdir = str(given.temporary)
     _find_kernels(given.modules)
     open_folders = [] if given.checkpoints is None else [given.checkpoints]
@@ -72,6 +79,16 @@ def restrict(given: Restrictions, watch: Watch) -> Isolation:
     if given.memory is not None:  # last: a lack of memory is an answer to the first request
         limit_memory(given.memory)
     return "landlock" if restricted else "audit hook"
+
+
+def _write_derived_data_to(folder: Path) -> None:
+    """Read the cache from now on, and write to this folder in its place."""
+    # Imports numba, which not all methods use.
+    from sslbench.engine.compilation import compiled
+
+    compiled.write_instead(folder)
+    derived.write_instead(folder, cache_folder())
+    os.environ[CACHE_VARIABLE] = str(folder)
 
 
 def _find_kernels(modules: Iterable[str]) -> None:

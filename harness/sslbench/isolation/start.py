@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from platformdirs import user_cache_path
+import msgspec
 
 from sslbench.engine.errors import UserError
-from sslbench.engine.files.folders import others_can_write, temporary_folder
+from sslbench.engine.files.folders import cache_folder, others_can_write, temporary_folder
 from sslbench.experiment.context.checkpoints import checkpoint_folder
 from sslbench.experiment.data.home import DataHome
 from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.planning.task import RunTask
-from sslbench.experiment.run.fitting import LocalMethod, training_context
+from sslbench.experiment.run.fitting import LocalMethod, RunMethod, training_context
 from sslbench.isolation.process import MethodProcess
 from sslbench.isolation.restrict import Restrictions
 from sslbench.plugins import Registry
-from sslbench.plugins.hooks import KINDS
+from sslbench.plugins.hooks import KINDS, canonical, is_built_in
 
-_DEVICES = (Path("/dev/null"), Path("/dev/shm"))
+_DEVICES = (Path("/dev/null"),)
+_LONGEST_NAME = 60  # characters
 
 
 def isolated(
@@ -31,23 +34,42 @@ def isolated(
 ) -> MethodProcess:
     """The process that trains the method of a run.
 
-    temporary: a folder for its temporary files.  memory: bytes it may allocate; None = all.
+    temporary: a folder for the temporary files of the run.
+    memory: bytes that the process may allocate; None = all.
     """
     loader = _loader_modules(run_task, plugins)
     hidden = [*_data_files(run_task, plugins), *_sources(loader)]
     if run_task.store is not None:
         hidden.append(Path(run_task.store))
+    own, texts = (temporary / name for name in ("method", "texts"))
+    for folder in (own, texts):
+        folder.mkdir(exist_ok=True)
+    cache = _cache(run_task, plugins) or own
     restrictions = Restrictions(
         hidden=[path for path in hidden if path.exists()],
-        writable=[*_derived(), user_cache_path("numba"), temporary, *_DEVICES],
+        writable=[cache, own, *_DEVICES],
         modules=loader,
-        temporary=temporary,
+        cache=cache,
+        temporary=own,
+        texts=texts,
         memory=memory,
         checkpoints=_checkpoints(run_task),
     )
     method = LocalMethod(run_task.spec, plugins)
     context = partial(training_context, run_task)
     return MethodProcess(method, context, restrictions, run_task.workers)
+
+
+def compiling(
+    run_task: RunTask, plugins: Registry, temporary: Path, memory: int | None
+) -> RunMethod:
+    """As `isolated`, but plugins of sslbench's own train in the process of the run.
+
+    So their machine code goes into the cache that all processes read.
+    """
+    if _distributions(run_task, plugins):
+        return isolated(run_task, plugins, temporary, memory)
+    return LocalMethod(run_task.spec, plugins)
 
 
 def _checkpoints(run_task: RunTask) -> Path | None:
@@ -60,16 +82,50 @@ def _checkpoints(run_task: RunTask) -> Path | None:
     return None
 
 
-def _derived() -> Iterator[Path]:
-    """The folder of derived data, and the one that takes its place where it cannot be used."""
-    cache = DataHome().cache
-    with suppress(OSError):
-        cache.mkdir(parents=True, exist_ok=True)
-        yield cache
-        if os.access(cache, os.W_OK) and others_can_write(cache) is None:
-            return
-    with suppress(OSError):
-        yield temporary_folder()
+def _cache(run_task: RunTask, plugins: Registry) -> Path | None:
+    """The folder of derived data of processes that run the same distributions' plugins.
+
+    A process can damage what another one of these reads, and nothing else. None = no folder.
+    """
+    name = _name(_distributions(run_task, plugins))
+    for parent in (cache_folder, temporary_folder):
+        with suppress(OSError):
+            folder = parent() / "plugins" / name
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if os.access(folder, os.W_OK) and others_can_write(folder) is None:
+                return folder
+    return None
+
+
+def _name(distributions: Sequence[str]) -> str:
+    """A name of a folder, another one for other distributions."""
+    text = "+".join(distributions)
+    plain = re.sub("[^a-z0-9]+", "-", text)[:_LONGEST_NAME]
+    return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:16]}" if text else "sslbench"
+
+
+def _distributions(run_task: RunTask, plugins: Registry) -> list[str]:
+    """Canonical names of the distributions, other than sslbench's, whose plugins the run names."""
+    words = set(_strings(msgspec.to_builtins(run_task.spec)))
+    return sorted(
+        {
+            canonical(origin.distribution) or "unnamed"
+            for (_, name), origin in plugins.origins.items()
+            if name in words and not is_built_in(origin.distribution)
+        }
+    )
+
+
+def _strings(value: object) -> Iterator[str]:
+    """All strings in a value of JSON, keys among them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.items():
+            yield from _strings(item)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each)
 
 
 def _data_files(run_task: RunTask, plugins: Registry) -> Iterator[Path]:

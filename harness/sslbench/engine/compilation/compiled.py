@@ -8,7 +8,8 @@ of the engine, and of the versions and the processor that machine code depends o
 
 ``<cache>`` is ``$NUMBA_CACHE_DIR``, ``$SSLBENCH_CACHE`` or the user's cache folder. Where it cannot
 be written, or can be written by other users, it is the user's temporary folder, or nothing is kept;
-a line on standard error says so. Only functions with these decorators are concerned.
+a line on standard error says so. Only functions with these decorators are concerned. A process that
+runs code of plugins reads this folder, and writes to another one (`write_instead`).
 
 With ``SSLBENCH_BOUNDSCHECK=1`` every access to an array is checked: IndexError beyond its ends, in
 the operations of ``crf.simd.lanes``, too. It is for tests: kernels take several times as long.
@@ -20,9 +21,9 @@ import hashlib
 import os
 import platform
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, wraps
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -35,9 +36,11 @@ from llvmlite import binding  # type: ignore[import-untyped]
 from sslbench.engine.compilation.compile_time import start_clock
 from sslbench.engine.compilation.kernel_cache import keep_machine_code
 from sslbench.engine.compilation.threads import share_out
+from sslbench.engine.files import derived
 from sslbench.engine.files.folders import (
     cache_folder,
     others_can_write,
+    remove_folders,
     tell_once,
     temporary_folder,
 )
@@ -53,6 +56,7 @@ OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 #: are accesses to arrays checked?
 BOUNDS = os.environ.get("SSLBENCH_BOUNDSCHECK", "") == "1"
 KEPT = 5  # folders of one package: the newest
+_read_only: list[Path] = []  # folders of machine code, see `write_instead`
 _IS_KERNEL_SOURCE = re.compile(
     rb"^\s*(from|import) (numba|sslbench\.engine\.compilation\.compiled)\b|^# read by kernels$",
     re.MULTILINE,
@@ -130,7 +134,9 @@ def package_folder(package: str) -> Path | None:
         name = f"{package}-{_key(package)}"
     except (OSError, ImportError, ValueError):  # no source files
         return None
-    chosen = Path(config.CACHE_DIR or cache_folder()) / "kernels"
+    chosen = _chosen()
+    if _read_only:
+        return _readable(chosen / name)
     try:
         return _ready(chosen, name)
     except OSError as error:
@@ -144,6 +150,30 @@ def package_folder(package: str) -> Path | None:
     return folder
 
 
+def _chosen() -> Path:
+    """Return the folder of all machine code."""
+    return _read_only[0] if _read_only else Path(config.CACHE_DIR or cache_folder()) / "kernels"
+
+
+def write_instead(own: Path) -> None:
+    """Write machine code to this folder from now on; what other processes wrote is only read.
+
+    numba's cache, which kernels of a plugin may use, is below it, too.
+    """
+    _read_only[:] = [_chosen(), temporary_folder() / "kernels"]
+    for folder in _read_only:
+        derived.write_instead(own / "kernels", folder)
+    config.CACHE_DIR = os.environ["NUMBA_CACHE_DIR"] = str(own / "numba")
+
+
+def _readable(folder: Path) -> Path:
+    """Return the folder, or the one that takes its place if others can write to it."""
+    with suppress(OSError):
+        if others_can_write(folder) is None:
+            return folder
+    return _read_only[-1] / folder.name
+
+
 def _ready(parent: Path, name: str) -> Path:
     """Make the folder of this name, of this user alone; OSError if that is not possible."""
     folder = parent / name
@@ -154,18 +184,9 @@ def _ready(parent: Path, name: str) -> Path:
         raise PermissionError(0, f"other users can write to {other}")
     os.utime(folder)  # the time of its last use
     tempfile.TemporaryFile(dir=folder).close()
-    package = name.rpartition("-")[0]
-    used = sorted(parent.glob(f"{package}-*"), key=_last_use)
-    for old in used[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+    package = re.escape(name.rpartition("-")[0])
+    remove_folders(parent, re.compile(f"{package}-[0-9a-f]{{16}}"), KEPT)
     return folder
-
-
-def _last_use(folder: Path) -> float:
-    try:
-        return folder.stat().st_mtime
-    except OSError:  # another process has removed it in the meantime
-        return 0.0
 
 
 def _key(package: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import stat
 import sys
@@ -110,3 +111,26 @@ def _is_own_group(group: int) -> bool:
     with suppress(KeyError):
         return grp.getgrgid(group).gr_name == pwd.getpwuid(os.getuid()).pw_name
     return False
+
+
+def remove_folders(parent: Path, names: re.Pattern[str], keep: int) -> None:
+    """Remove the folders in a folder that have such names, but the `keep` that changed last.
+
+    Nothing is removed through a link: what is in another place stays. On systems where that cannot
+    be made sure of, nothing is removed.
+    """
+    if not shutil.rmtree.avoids_symlink_attacks:
+        return
+    with suppress(OSError):
+        handle = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            with os.scandir(handle) as entries:
+                found = [
+                    (entry.stat(follow_symlinks=False).st_mtime, entry.name)
+                    for entry in entries
+                    if names.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+                ]
+            for _, name in sorted(found)[: max(0, len(found) - keep)]:
+                shutil.rmtree(name, ignore_errors=True, dir_fd=handle)
+        finally:
+            os.close(handle)

@@ -36,11 +36,12 @@ def cached(
         return make()
     text = json.dumps(key, sort_keys=True, ensure_ascii=True)
     path = folder / kind / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.npz"
-    stored = _read(path, text)
+    places = derived.places(path)
+    stored = next((found for each in places if (found := _read(each, text)) is not None), None)
     if stored is not None:
         return stored
     arrays = make()
-    with suppress(OSError), replacing(path) as file:
+    with suppress(OSError), replacing(places[-1]) as file:
         np.savez(file, **{_DIGEST: _digest(text, arrays)}, **arrays)  # type: ignore[arg-type]
     return arrays
 
