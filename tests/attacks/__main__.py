@@ -6,7 +6,8 @@ import argparse
 import sys
 from importlib import import_module
 
-#: how many attacks of each kind are made unless --number says it; stores have 40, methods 103
+#: how many attacks of each kind are made unless --number says it; stores have 40, methods 103, and
+#: all ways out are tried in one run
 NUMBERS = {
     "bits": 2000,
     "kills": 200,
@@ -15,6 +16,7 @@ NUMBERS = {
     "saves": 50,
     "stores": 200,
     "texts": 2000,
+    "ways_out": 1,
 }
 
 

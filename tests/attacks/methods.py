@@ -40,12 +40,12 @@ _HARMLESS = {
 }  # fmt: skip
 
 
-def install(folder: Path) -> None:
-    """Make the hostile methods a plugin of this process and of its children."""
+def install(folder: Path, module: str = "support.hostile_methods") -> None:
+    """Make a module with hostile methods a plugin of this process and of its children."""
     info = folder / "hostile-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hostile\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[sslbench]\nhostile = support.hostile_methods\n")
+    (info / "entry_points.txt").write_text(f"[sslbench]\nhostile = {module}\n")
     here = str(Path(__file__).parents[1])
     paths = [str(folder), here, *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from attacks import bits, kills, saves, stores
+from attacks import bits, kills, saves, stores, ways_out
 from attacks.command import Table
+from sslbench.isolation.restrict import is_available
 
 
 def show(table: Table) -> None:
@@ -50,6 +51,12 @@ def test_hostile_methods() -> None:
     variables = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(words, capture_output=True, text=True, env=variables)
     assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.skipif(not is_available(), reason="this kernel has no Landlock")
+def test_ways_out_of_the_process_of_the_plugins() -> None:
+    """Prints what can be reached from inside (pytest -s)."""
+    show(ways_out.attack(1, 0))
 
 
 def test_what_is_bad_is_counted() -> None:

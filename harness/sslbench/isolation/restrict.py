@@ -1,4 +1,4 @@
-"""What the process of the plugins gives up: files and network (Landlock), imports (audit hook).
+"""What the process of the plugins gives up: files, network, system calls, imports.
 
 Linux's Landlock (kernel documentation: userspace-api/landlock) restricts the calling thread and all
 that it starts, so that this must be the only thread of the process. An audit hook of Python refuses
@@ -20,6 +20,8 @@ from typing import Any, Literal
 
 from sslbench.engine.files import derived
 from sslbench.engine.files.folders import CACHE_VARIABLE, cache_folder
+from sslbench.isolation.calls import refuse_calls
+from sslbench.isolation.shared_memory import FOLDER, make_private
 from sslbench.processes.child import limit_memory
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -30,6 +32,8 @@ _NO_NEW_PRIVILEGES = 38
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
+#: make a character device, a socket, a block device; talk to a device
+_SPECIAL = 1 << 6 | 1 << 9 | 1 << 11 | _IOCTL
 _READ = _EXECUTE | _READ_FILE
 #: number of file rights that each version of the interface knows
 _FILE_RIGHTS = (0, 13, 14, 15, 15, 16, 16)
@@ -75,7 +79,11 @@ def restrict(given: Restrictions, watch: Watch) -> Isolation:
     _find_kernels(given.modules)
     open_folders = [] if given.checkpoints is None else [given.checkpoints]
     watch.start(given.hidden, given.modules, open_folders)
-    restricted = restrict_files(given.hidden, [*given.writable, *open_folders])
+    writable = [*given.writable, *open_folders]
+    if make_private(given.memory):
+        writable.append(FOLDER)
+    restricted = restrict_files(given.hidden, writable)
+    refuse_calls()
     if given.memory is not None:  # last: a lack of memory is an answer to the first request
         limit_memory(given.memory)
     return "landlock" if restricted else "audit hook"
@@ -118,6 +126,7 @@ def restrict_files(hidden: Iterable[Path], writable: Iterable[Path]) -> bool:
     if sys.platform != "linux":
         return False
     libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     version = libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)
     if version < 1:
         return False
@@ -135,8 +144,7 @@ def restrict_files(hidden: Iterable[Path], writable: Iterable[Path]) -> bool:
         for path in _all_but(Path("/"), {path.resolve() for path in hidden}):
             _allow(libc, rules, path, rights & _READ)
         for path in writable:
-            _allow(libc, rules, path, rights)
-        libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
+            _allow(libc, rules, path, rights & ~_SPECIAL)
         return bool(libc.syscall(_RESTRICT_SELF, rules, 0) == 0)
     finally:
         os.close(rules)

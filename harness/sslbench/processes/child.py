@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from sslbench.engine.errors import UserError, described
+from sslbench.processes.memory import used_memory
 
 if TYPE_CHECKING:
     import psutil  # 20 ms, which most commands do not need
@@ -91,15 +92,10 @@ class Child:
             return "the process has closed its connection"
         return f"its answer is damaged, or has more than {most:,} bytes"
 
-    def memory(self) -> int:
-        """Return the resident bytes of the process and of all that it has started."""
-        import psutil
-
+    def memory(self, most: int | None = None) -> int:
+        """Return the bytes of the process and of all that it has started, see `used_memory`."""
         self._look()
-        used = 0
-        for process in self._processes:
-            with suppress(psutil.Error):
-                used += process.memory_info().rss
+        used = used_memory(self._processes, most)
         self.peak = max(self.peak, used)
         return used
 
@@ -264,13 +260,18 @@ def _detach() -> None:
     if hasattr(os, "setsid"):
         with suppress(PermissionError):
             os.setsid()
+    _read_nothing()
+    with suppress(OSError):  # standard error is closed
+        _print_to(2)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # adopt what descendants leave when they end
+
+
+def _read_nothing() -> None:
+    """Make standard input empty."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     if nothing:
         os.dup2(nothing, 0)
         os.close(nothing)
-    with suppress(OSError):  # standard error is closed
-        _print_to(2)
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)  # adopt what descendants leave when they end
 
 
 def end_with(parent: int) -> None:
@@ -310,7 +311,8 @@ def _main(
 
 
 def _use_output(output: int, other: int) -> None:
-    """Write standard output and error to this file; close all files but the two."""
+    """Write standard output and error to this file, read nothing; close all files but the two."""
+    _read_nothing()
     _print_to(output)
     os.closerange(3, other)
     os.closerange(other + 1, os.sysconf("SC_OPEN_MAX"))

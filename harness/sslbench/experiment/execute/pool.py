@@ -141,7 +141,7 @@ class _Run:
             return
         spent = time.perf_counter() - self.began
         self.late = self.timeout is not None and spent > self.timeout
-        if self.child.memory() > self.memory or self.late:
+        if self.child.memory(self.memory) > self.memory or self.late:
             self.child.kill()
 
     def finish(self) -> RunRecord:
