@@ -44,6 +44,7 @@ def test_hostile_methods() -> None:
         *("raise_unprintable", "raise_exit_0", "exit_now", "labels_repeated", "daemon", "grows"),
         "variants_many",
         *("reads_the_file", "imports_the_generator", "replaces_the_scorer", "writes_a_record"),
+        *("collects_garbage", "looks_into_frames"),
     ]
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     code = f"from attacks.methods import behave; print(behave({names}).bad)"

@@ -68,3 +68,13 @@ def test_the_two_commands_come_first_and_are_what_ci_runs() -> None:
     assert README.index(commands[1]) < README.index("## Compare")
     assert commands[0].endswith("sslbench suite run smoke && .venv/bin/sslbench suite report smoke")
     assert commands[1].endswith("pytest -rs -n auto")
+
+
+def test_each_promise_about_hostile_methods_has_a_test() -> None:
+    """The table of docs/architecture.md: its last column names a file and a function."""
+    table = ARCHITECTURE.partition("| what a method might do |")[2].partition("\n\n")[0]
+    rows = [line.strip("|").split("|") for line in table.splitlines()[2:]]
+    assert len(rows) > 10
+    for *_, test in rows:
+        file, name = test.strip(" `").split("::")
+        assert f"def {name}(" in (TOP / "tests" / file).read_text(encoding="utf-8")

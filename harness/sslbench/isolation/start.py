@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -13,17 +12,15 @@ from pathlib import Path
 
 import msgspec
 
-from sslbench.engine.errors import UserError
 from sslbench.engine.files.folders import cache_folder, others_can_write, temporary_folder
 from sslbench.experiment.context.checkpoints import checkpoint_folder
-from sslbench.experiment.data.home import DataHome
-from sslbench.experiment.data.userdata import find_files
 from sslbench.experiment.planning.task import RunTask
 from sslbench.experiment.run.fitting import LocalMethod, RunMethod, training_context
+from sslbench.isolation.hidden import hidden_files, loader_modules
 from sslbench.isolation.process import MethodProcess
 from sslbench.isolation.restrict import Restrictions
 from sslbench.plugins import Registry
-from sslbench.plugins.hooks import KINDS, canonical, is_built_in
+from sslbench.plugins.hooks import canonical, is_built_in
 
 _DEVICES = (Path("/dev/null"),)
 _LONGEST_NAME = 60  # characters
@@ -37,16 +34,14 @@ def isolated(
     temporary: a folder for the temporary files of the run.
     memory: bytes that the process may allocate; None = all.
     """
-    loader = _loader_modules(run_task, plugins)
-    hidden = [*_data_files(run_task, plugins), *_sources(loader)]
-    if run_task.store is not None:
-        hidden.append(Path(run_task.store))
+    loader = loader_modules(run_task, plugins)
+    hidden = hidden_files(run_task, plugins, loader)
     own, texts = (temporary / name for name in ("method", "texts"))
     for folder in (own, texts):
         folder.mkdir(exist_ok=True)
     cache = _cache(run_task, plugins) or own
     restrictions = Restrictions(
-        hidden=[path for path in hidden if path.exists()],
+        hidden=hidden,
         writable=[cache, own, *_DEVICES],
         modules=loader,
         cache=cache,
@@ -126,45 +121,3 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for each in value:
             yield from _strings(each)
-
-
-def _data_files(run_task: RunTask, plugins: Registry) -> Iterator[Path]:
-    """The user's files, or all folders of the data home that files of datasets are in."""
-    if run_task.spec.data.columns is not None:
-        with suppress(UserError):  # the run will fail with it
-            yield from find_files(Path(run_task.data_path or "")).values()
-        return
-    root = DataHome(run_task.data_path).root
-    for first in {Path(f.path).parts[0] for info in plugins.datasets.values() for f in info.files}:
-        yield root / first
-
-
-def _loader_modules(run_task: RunTask, plugins: Registry) -> list[str]:
-    """The package of the dataset's loader, or its module if the package has other plugins too.
-
-    An empty list if that module also has other plugins, and for the user's own data.
-    """
-    if run_task.spec.data.columns is not None:
-        return []
-    module = plugins.dataset(run_task.spec.dataset).target.partition(":")[0]
-    others = {
-        info.target.partition(":")[0]
-        for kind in map(plugins.of_kind, set(KINDS) - {"datasets"})
-        for info in kind.values()
-    }
-    package, dot, _ = module.rpartition(".")
-    if "." in package and not any(other.startswith(package + dot) for other in others):
-        return [package]
-    return [] if module in others else [module]
-
-
-def _sources(modules: list[str]) -> Iterator[Path]:
-    """Files or folders of modules, their compiled copies among them."""
-    for name in modules:
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:
-            continue
-        if spec.submodule_search_locations:
-            yield Path(spec.origin).parent
-        else:
-            yield from (Path(each) for each in (spec.origin, spec.cached) if each)

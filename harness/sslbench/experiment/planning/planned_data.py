@@ -101,6 +101,9 @@ def _users_own(
     scheme = str(dataset.metadata["source_scheme"])
     labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
     notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
+    for file in find_files(path).values():
+        if (names := file.stat().st_nlink) > 1:
+            notice(f"{file}: has {names} names (hard links); methods may read it by another one")
     files = file_hashes(path, find_files(path).values())
     features = _features(featurizer, plugins, lambda: columns)
     data = DataSpec(columns=columns)
