@@ -20,6 +20,7 @@ from sslbench.suite.file import KEYS
 SHARED = [
     *("method", "dataset", "data", "columns", "labeled", "unlabeled", "text", "params", "preset"),
     *("featurizer", "text_features", "model", "tune", "tune_cpu", "guard", "threads", "verbose"),
+    *("encoding", "separator", "comment", "scheme", "raw"),
 ]
 RUN = [
     *("seeds", "folds", "tune_seed", "store"),

@@ -152,7 +152,7 @@ def _option(
     if form.get("multiple"):
         form["help"] += " May repeat."
         form["default"] = ()
-    elif form["default"] is True:
+    elif form["default"] is True or (type(None) in each.types and bool in each.types):
         spelling = f"{each.option}/--no-{each.option.removeprefix('--')}"
     elif form["default"] and "show_default" not in form:
         form["show_default"] = True

@@ -9,6 +9,7 @@ from typing import IO
 
 from sslbench.engine.corpus import Corpus, RawBytes, read_conll
 from sslbench.engine.corpus.annotate import append_columns, n_columns
+from sslbench.engine.corpus.raw import default_split, raw_parts
 from sslbench.engine.corpus.sentence_parts import MAX_SENTENCE, Part, sentence_parts
 from sslbench.engine.corpus.tokens import corpus_of
 from sslbench.engine.errors import UserError
@@ -18,7 +19,6 @@ from sslbench.experiment.run.saved import SavedTagger
 from sslbench.tagging.annotated import Annotator, Sentence
 from sslbench.tagging.familiarity import Familiarity
 from sslbench.tagging.forms import Columns, Form, Items, JsonLines, Page, Standoff, columns_of
-from sslbench.tagging.raw import default_split, raw_parts
 
 
 @dataclass
@@ -30,7 +30,7 @@ class FileTagger:
     name: of the text, for messages.
     form: "conll", "jsonl", "html", "brat" or "crfsuite".
     raw: the text has a sentence per line, and no columns.  split: a key of
-        `sslbench.tagging.raw.SPLITS`; "" = by the task of the tagger.
+        `sslbench.engine.corpus.raw.SPLITS`; "" = by the task of the tagger.
     columns: of the text; () = those of the training file, with or without label.
     n_sentences: number of sentences so far.
     """

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
-from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 
-from sslbench.engine.corpus import (
-    Corpus,
-    CorpusShards,
-    Scheme,
-    Shards,
-    Vocabulary,
-    convert_labels,
-    detect_scheme,
-    read_conll,
-    read_conllu,
-    split_tag,
-    tag_fits,
-)
-from sslbench.engine.corpus.conllu import FIELDS
+from sslbench.engine.corpus import Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
 from sslbench.engine.errors import UserError, printable
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.data.labels import label_scheme
+from sslbench.experiment.data.layout import Reading
+from sslbench.experiment.data.reading import (
+    columns_in,
+    is_conllu,
+    read_file,
+    read_text_file,
+    text_notes,
+)
+from sslbench.experiment.data.spelling import Spelling
 from sslbench.plugins.registrations import FeaturizerInfo
 
 SPLITS: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +35,7 @@ SPLITS: Mapping[str, tuple[str, ...]] = {
 SUFFIXES = (".conll", ".conllu", ".txt", ".tsv", ".gz")
 CUT_STREAM = 0x75736572  # seed of the permutation that holds out test sentences
 TEST_SHARE = 5
+READING = Reading()  # nothing is said
 
 
 def find_files(path: Path) -> dict[str, Path]:
@@ -76,31 +73,12 @@ def find_files(path: Path) -> dict[str, Path]:
     return files
 
 
-def columns_of(path: Path, columns: Sequence[str]) -> tuple[str, ...]:
-    """What the files have: as named, but of CoNLL-U word (FORM) and label (UPOS).
-
-    columns: as named; ten of them name the fields of CoNLL-U.
-    """
-    conllu = any(map(_is_conllu, find_files(path).values()))
-    return ("word", "label") if conllu and len(columns) != len(FIELDS) else tuple(columns)
-
-
-def _is_conllu(file: Path) -> bool:
-    return file.name.lower().removesuffix(".gz").endswith(".conllu")
-
-
-def _read(
-    file: Path, columns: Sequence[str], vocabularies: dict[str, Vocabulary] | None = None
-) -> Corpus:
-    """The columns of a file that are not "_"."""
-    if not _is_conllu(file):
-        return read_conll(file, columns, vocabularies)
-    fields: Mapping[str, str] = {"word": "FORM", "label": "UPOS"}
-    if len(columns) == len(FIELDS):
-        fields = {name: field for name, field in zip(columns, FIELDS, strict=True) if name != "_"}
-    else:
-        fields = {name: fields[name] for name in columns if name in fields}
-    return read_conllu(file, vocabularies, columns=fields)
+def columns_of(path: Path, columns: Sequence[str], reading: Reading = READING) -> tuple[str, ...]:
+    """What the files have: as named, but those of CoNLL-U, or of a line of names."""
+    files = find_files(path)
+    if any(map(is_conllu, files.values())) and not is_conllu(files["train"]):
+        return ("word", "label")
+    return columns_in(files["train"], columns, reading)
 
 
 def all_files(path: Path) -> list[Path]:
@@ -139,6 +117,7 @@ def load_user_data(
     notice: Callable[[str], None] = lambda text: None,
     *,
     cut: bool = True,
+    reading: Reading = READING,
 ) -> Dataset:
     """Read a user's data.
 
@@ -148,19 +127,22 @@ def load_user_data(
     columns: names of the columns, e.g. ("word", "pos", "label"); "_" skips one. See `columns_of`.
     notice: called with messages on decisions that the user should know.
     cut: if there is no test file, hold out a fixed fifth of train as test split.
+    reading: what the user says of the files.
 
     Returns
     -------
     The dataset. If the labels are chunk tags in a known scheme, its task is "spans" (labels
     rewritten as IOB2) or "segmentation" (BMES labels without types), otherwise "tagging".
-    `metadata["source_scheme"]` is the scheme of the files, "none" for plain tags.
+    `metadata["source_scheme"]` is the scheme of the files, "none" for plain tags;
+    `metadata["spelling"]` says how they write tags, and `metadata["form"]` how they were read, if
+    that is not the usual way.
 
     Raises
     ------
     UserError: with file and line, for a file that cannot be read; for a label that is no chunk tag
         where most are.
     """
-    files, columns = find_files(path), columns_of(path, columns)
+    files, columns = find_files(path), columns_of(path, columns, reading)
     if "label" not in columns:
         raise UserError(
             f"no column is called label in --columns {','.join(columns)}",
@@ -168,8 +150,10 @@ def load_user_data(
         )
     vocabularies: dict[str, Vocabulary] = {}
     labeled = {split: file for split, file in files.items() if split != "unlabeled"}
-    splits = {split: _read(file, columns, vocabularies) for split, file in labeled.items()}
-    scheme = _scheme_of(splits, labeled, columns)
+    read = {
+        split: read_file(file, columns, vocabularies, reading) for split, file in labeled.items()
+    }
+    scheme, spelling, splits = label_scheme(read, labeled, reading.scheme)
     if "test" not in splits and cut:
         splits["train"], splits["test"] = _cut(splits["train"], files["train"])
         notice(
@@ -178,59 +162,38 @@ def load_user_data(
         )
     task, encoding, splits = recognize(splits, scheme)
     raw = files.get("unlabeled")
+    how = {files[split]: each.notes for split, each in read.items()}
+    if raw is not None:
+        how[raw] = text_notes(raw, columns, reading, task)
+    text = splits["train"].drop("label")
+    shared = {name: column.vocabulary for name, column in text.columns.items()}
+    facts: dict[str, Any] = {"source_scheme": scheme or "none"}
+    if form := _form(how):
+        facts["form"] = form
+    if spelling != Spelling():
+        facts["spelling"] = msgspec.to_builtins(spelling)
     return Dataset(
         name=dataset_name(path),
         task=task,
         metric="accuracy" if task == "tagging" else "f1",
         encoding=encoding,
         splits=splits,
-        external=None if raw is None else lambda: _raw_text(raw, columns, vocabularies),
-        metadata={"source_scheme": scheme or "none"},
+        external=None
+        if raw is None
+        else lambda: CorpusShards(read_text_file(raw, columns, shared, reading, task).corpus),
+        metadata=facts,
     )
 
 
-def _scheme_of(
-    splits: Mapping[str, Corpus], files: Mapping[str, Path], columns: Sequence[str]
-) -> Scheme | None:
-    """The scheme of the labels; None for plain tags.
-
-    One typing error (I_NP for I-NP) must not silently turn chunk tags into plain tags: if most
-    labels are chunk tags, the files are read again to report the place of the first other label.
-    """
-    rows = [
-        corpus.sentence(i, "label") for corpus in splits.values() for i in range(corpus.n_sentences)
-    ]
-    scheme = detect_scheme(rows)
-    labels = Counter(label for label in chain.from_iterable(rows) if label != "O")
-    typed = sum(count for label, count in labels.items() if "-" in label)
-    if scheme is not None and typed in (0, labels.total()):
-        return scheme
-    _refuse_bilou(set(labels), files["train"])
-    # max() returns the first of equals. IOB1 is not listed: its labels are those of IOB2.
-    schemes: tuple[Scheme, ...] = ("IOB2", "BMES", "IOBES") if scheme is None else (scheme,)
-    share, nearest = max(((_share(labels, name), name) for name in schemes), key=itemgetter(0))
-    mostly_typed = 2 * typed > labels.total() and share > 0.5
-    mostly_bare = {"B", "E"} <= set(labels) and share > 0.95
-    if mostly_typed or mostly_bare:
-        for file in (file for file in files.values() if not _is_conllu(file)):
-            read_conll(file, columns, scheme=nearest)
-    return scheme
-
-
-def _refuse_bilou(labels: set[str], file: Path) -> None:
-    prefixes = {split_tag(label)[0] for label in labels if "-" in label}
-    if {"B", "L"} <= prefixes <= set("BILU") and all("-" in label for label in labels):
-        raise UserError(
-            "the labels look like BILOU, which is not read",
-            file=file,
-            hint="write E for L and S for U (IOBES)",
-        )
-
-
-def _share(labels: Counter[str], scheme: Scheme) -> float:
-    """Share of the tokens outside O whose label is legal in a scheme."""
-    legal = sum(count for label, count in labels.items() if tag_fits(label, scheme))
-    return legal / max(1, labels.total())
+def _form(how: Mapping[Path, Sequence[str]]) -> str:
+    """How files are read that are not UTF-8 with columns at white space; "" = none."""
+    by_form: dict[str, list[str]] = {}
+    for file, notes in how.items():
+        by_form.setdefault(", ".join(notes), []).append(file.name)
+    by_form.pop("", None)
+    if len(by_form) == 1 and sum(map(len, by_form.values())) == len(how):
+        return next(iter(by_form))
+    return "; ".join(f"{', '.join(files)}: {form}" for form, files in by_form.items())
 
 
 def recognize(
@@ -296,17 +259,3 @@ def _cut(corpus: Corpus, file: Path) -> tuple[Corpus, Corpus]:
     order = np.random.default_rng(CUT_STREAM).permutation(corpus.n_sentences)
     n_test = max(1, corpus.n_sentences // TEST_SHARE)
     return corpus.select(np.sort(order[n_test:])), corpus.select(np.sort(order[:n_test]))
-
-
-def _raw_text(file: Path, columns: Sequence[str], vocabularies: dict[str, Vocabulary]) -> Shards:
-    """The unlabeled file, with all columns (labels are dropped) or all but the label column."""
-    shared = {name: words for name, words in vocabularies.items() if name != "label"}
-    label_skipped = tuple("_" if name == "label" else name for name in columns)
-    try:
-        return CorpusShards(_read(file, label_skipped, shared))
-    except UserError as error:
-        label_missing = tuple(name for name in columns if name != "label")
-        try:
-            return CorpusShards(_read(file, label_missing, shared))
-        except UserError:
-            raise error from None

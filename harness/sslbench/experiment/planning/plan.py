@@ -23,7 +23,12 @@ from sslbench.experiment.planning.description import (
     method_description,
     model_description,
 )
-from sslbench.experiment.planning.planned_data import LoadedData, PlannedDataset, planned_datasets
+from sslbench.experiment.planning.planned_data import (
+    LoadedData,
+    PlannedDataset,
+    planned_datasets,
+    reading_of,
+)
 from sslbench.experiment.planning.settings import (
     Describe,
     check_settings,
@@ -146,6 +151,7 @@ class _Planner:
             skip_reason=misfit or info.lacks(spec.params, spec.protocol.labeled),
             cut=self.cut,
             files=dataset.files,
+            reading=reading_of(request),
         )
         if task.skip_reason is not None or self.loaded is None:
             return task

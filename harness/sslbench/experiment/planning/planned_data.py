@@ -10,6 +10,8 @@ import msgspec
 
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import DataHome
+from sslbench.experiment.data.layout import Reading
+from sslbench.experiment.data.spelling import Spelling
 from sslbench.experiment.data.template_file import (
     file_name,
     is_template_file,
@@ -93,14 +95,20 @@ def _users_own(
     if path is None:
         raise UserError("no data", hint="give --dataset NAME or --data PATH")
     # Loaded once here, so that a bad line is reported before any run starts.
-    columns = columns_of(path, request.columns)
-    dataset = load_user_data(path, columns, notice, cut=cut and not request.folds)
+    reading = reading_of(request)
+    columns = columns_of(path, request.columns, reading)
+    cut = cut and not request.folds
+    dataset = load_user_data(path, columns, notice, cut=cut, reading=reading)
     featurizer = (
         request.featurizer or fitting_featurizers(plugins.featurizers, dataset.task, columns)[0]
     )
     scheme = str(dataset.metadata["source_scheme"])
-    labels = "plain tags" if scheme == "none" else f"{scheme} chunk tags"
-    notice(f"{path}: the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
+    spelling = msgspec.convert(dataset.metadata.get("spelling", {}), Spelling)
+    labels = "plain tags" if scheme == "none" else f"{spelling.renamed or scheme} chunk tags"
+    if msgspec.structs.replace(spelling, renamed="") != Spelling():
+        labels += f" written {spelling}"
+    form = f"{dataset.metadata['form']}; " if "form" in dataset.metadata else ""
+    notice(f"{path}: {form}the labels are {labels}; task {dataset.task}, featurizer {featurizer}")
     for file in find_files(path).values():
         if (names := file.stat().st_nlink) > 1:
             notice(f"{file}: has {names} names (hard links); methods may read it by another one")
@@ -109,6 +117,11 @@ def _users_own(
     data = DataSpec(columns=columns)
     name = dataset_name(path)
     return PlannedDataset(name, dataset.task, dataset.metric, *features, 0, data, files)
+
+
+def reading_of(request: RunRequest) -> Reading:
+    """What a request says of the form of the user's files."""
+    return Reading(**{name: getattr(request, name) for name in Reading.__struct_fields__})
 
 
 def _features(

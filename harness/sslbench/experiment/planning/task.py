@@ -10,6 +10,7 @@ import msgspec
 
 from sslbench.engine.version import VERSION
 from sslbench.experiment.data import DataHome, Dataset
+from sslbench.experiment.data.layout import Reading
 from sslbench.experiment.data.template_file import with_templates
 from sslbench.experiment.data.userdata import load_user_data
 from sslbench.experiment.identity import external_hash, fingerprint
@@ -32,6 +33,7 @@ class RunTask(msgspec.Struct, frozen=True):
     load_error: why the data could not be loaded when the run was planned: it fails; None = it runs.
     cut: hold out a fifth of train if the user's own data have no test file and there are no folds.
     code: versions of the code by component, for the record.
+    reading: what the user says of the form of these files.
     files: sha256 of the files of the data when the run was planned, by path, for the record.
     workers: address of a dask scheduler over whose workers the run spreads its passes; None = none.
     templates: those of a featurizer that is a file of the user; () for a registered one.
@@ -48,6 +50,7 @@ class RunTask(msgspec.Struct, frozen=True):
     cut: bool = True
     code: dict[str, str] = {}
     files: dict[str, str] = {}
+    reading: Reading = Reading()
     templates: tuple[str, ...] = ()
     workers: str | None = None
 
@@ -61,7 +64,8 @@ def load_dataset(run_task: RunTask, plugins: Registry) -> Dataset:
     data, name = run_task.spec.data, run_task.spec.dataset
     if data.columns is not None:
         cut = run_task.cut and not run_task.spec.protocol.folds
-        return load_user_data(Path(run_task.data_path or ""), data.columns, cut=cut)
+        path = Path(run_task.data_path or "")
+        return load_user_data(path, data.columns, cut=cut, reading=run_task.reading)
     home = DataHome(run_task.data_path, dataset=name)
     seed = run_task.spec.protocol.seed
     return load_registered(plugins.dataset(name), home, data.options, seed)

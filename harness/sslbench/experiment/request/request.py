@@ -23,6 +23,7 @@ from sslbench.experiment.request.parameters import (
     parameters,
 )
 
+SchemeName = Literal["IOB1", "IOB2", "IOBES", "BMES", "BILOU", "BMEWO", "plain"]
 TextSource = Literal["rest", "external", "all"]
 Reuse = Literal["current", "verified", "stale"]
 Names = str | Sequence[str]
@@ -60,6 +61,27 @@ class Call(_Named):
         None, "Your own CoNLL file, or folder with train, dev, test and unlabeled files."
     )
     columns: Sequence[str] = parameter(COLUMNS, "Columns of your own files; _ skips one.")
+    encoding: str | None = parameter(
+        None, "Of your own files, e.g. utf-16 or latin-1. Default: seen in them.", metavar="NAME"
+    )
+    separator: str | None = parameter(
+        None,
+        "Between columns: space, tab, comma, semicolon or a character. Default: seen in the files.",
+        metavar="NAME",
+    )
+    comment: str | None = parameter(
+        None,
+        "Beginning of lines to leave out; none = no line. Default: # before a sentence, on lines"
+        " that have other numbers of columns.",
+        metavar="TEXT",
+    )
+    scheme: SchemeName | None = parameter(
+        None, "Of the labels; plain = they are no chunk tags. Default: seen in the files."
+    )
+    raw: bool | None = parameter(
+        None,
+        "The unlabeled file is running text with a sentence per line. Default: seen in the file.",
+    )
     labeled: int | str = parameter(
         "all",
         "Number or share of labeled sentences; 0 for methods that learn without any.",

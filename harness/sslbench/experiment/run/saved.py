@@ -25,6 +25,7 @@ from sslbench.engine.features.index import Dense
 from sslbench.engine.files.atomic import folder_beside
 from sslbench.engine.types import F64, I32, Arrays
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.data.spelling import Spelling
 from sslbench.experiment.data.template_file import FILE_PREFIX
 from sslbench.experiment.inputs.problem import DecodedTagger, Tagger, predicted_marginals
 from sslbench.experiment.inputs.protocol import Sample
@@ -55,6 +56,7 @@ class TrainingCorpus(msgspec.Struct, frozen=True):
     task, encoding: see `Problem`.
     scheme: that of the labels in the file, which are converted to `encoding`; None for plain tags.
     tags: under a label codec, the tag that each label of the model stands for.
+    spelling: of the labels in the file.
     """
 
     columns: tuple[str, ...]
@@ -62,6 +64,7 @@ class TrainingCorpus(msgspec.Struct, frozen=True):
     encoding: str | None
     scheme: str | None
     tags: tuple[str, ...] | None = None
+    spelling: Spelling = Spelling()
 
 
 def save_tagger(
@@ -110,6 +113,7 @@ def training_corpus(trained: Trained) -> TrainingCorpus:
         dataset.encoding,
         None if dataset.encoding is None else str(scheme),
         trained.problem.tags,
+        msgspec.convert(dataset.metadata.get("spelling", {}), Spelling),
     )
 
 
@@ -175,7 +179,10 @@ class SavedTagger:
             tagged = corpus.with_column("label", column)
             source, target = cast(Scheme, trained.encoding), cast(Scheme, trained.scheme)
             column = convert_labels(tagged, source, target).column("label")
-        return column.strings()
+        if trained is None or trained.spelling == Spelling():
+            return column.strings()
+        written = list(map(trained.spelling.write, column.vocabulary.strings))
+        return [written[code] for code in column.codes.tolist()]
 
     def counts(self, corpus: Corpus, codes: I32) -> tuple[SentenceCounts, bool]:
         """What metrics against the label column of the corpus are made of.
@@ -186,6 +193,8 @@ class SavedTagger:
         file.
         """
         trained = self.corpus or TrainingCorpus((), "tagging", None, None)
+        if trained.spelling != Spelling():
+            corpus = trained.spelling.read_column(corpus, Vocabulary())
         if trained.scheme != trained.encoding:
             source, target = cast(Scheme, trained.scheme), cast(Scheme, trained.encoding)
             corpus = convert_labels(corpus, source, target)

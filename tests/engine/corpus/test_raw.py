@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sslbench.engine.corpus.raw import SPLITS, raw_parts
 from sslbench.engine.errors import UserError
-from sslbench.tagging.raw import SPLITS, raw_parts
 
 
 @pytest.mark.parametrize(

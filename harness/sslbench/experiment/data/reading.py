@@ -1,0 +1,258 @@
+"""One user's file as a corpus: its encoding and layout are seen, or named by the user."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from sslbench.engine.corpus import Corpus, RawBytes, Vocabulary, read_bytes, read_conll, read_conllu
+from sslbench.engine.corpus.conllu import FIELDS
+from sslbench.engine.corpus.files import read_blocks
+from sslbench.engine.corpus.raw import default_split, raw_parts
+from sslbench.engine.corpus.tokens import corpus_of
+from sslbench.engine.errors import UserError
+from sslbench.experiment.data.encoding import UTF8, as_utf8, checked_encoding, find_encoding
+from sslbench.experiment.data.layout import (
+    Layout,
+    Reading,
+    adjacent_breaks,
+    find_layout,
+    without_odd_blanks,
+)
+
+Vocabularies = dict[str, Vocabulary]
+NAMES = {"cp1252": "Latin-1 (cp1252)", "utf-16": "UTF-16", "utf-32": "UTF-32"}
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file that was read.
+
+    notes: how it was read, in words; () = as UTF-8, columns at white space.
+    line: gives the line number of a token, by its number from 0.
+    """
+
+    corpus: Corpus
+    notes: tuple[str, ...]
+    line: Callable[[int], int | None]
+
+
+def is_conllu(file: Path) -> bool:
+    """Whether the name of a file is that of a CoNLL-U file."""
+    return file.name.lower().removesuffix(".gz").endswith(".conllu")
+
+
+def columns_in(file: Path, columns: Sequence[str], reading: Reading) -> tuple[str, ...]:
+    """The columns of a file: as named, but those of CoNLL-U or of a line of names.
+
+    columns: as named; ten of them name the fields of CoNLL-U.
+    """
+    if is_conllu(file):
+        return tuple(columns) if len(columns) == len(FIELDS) else ("word", "label")
+    layout = find_layout(_sample(file, reading), [len(columns)], file.name, reading)
+    named = layout is None or not layout.header or len(layout.header) == len(columns)
+    return tuple(columns) if layout is None or named else layout.names
+
+
+def _sample(file: Path, reading: Reading) -> bytes:
+    """The beginning of a file as UTF-8, cut at a line."""
+    data = next(read_blocks(file), b"")
+    encoding = _encoding(data, file, reading)
+    if len(data) >= 2**20 and encoding == UTF8:
+        data = data[: data.rfind(b"\n") + 1 or None]
+    elif len(data) >= 2**20:
+        data = read_bytes(file)
+    return as_utf8(data, encoding, str(file))
+
+
+def _encoding(data: bytes, file: Path, reading: Reading) -> str:
+    if reading.encoding is not None:
+        return checked_encoding(reading.encoding)
+    return find_encoding(data, str(file))
+
+
+def read_file(
+    file: Path, columns: Sequence[str], vocabularies: Vocabularies, reading: Reading
+) -> Read:
+    """Read a file with labels; UserError, with file and line, if it cannot be read."""
+    text, notes = _decoded(file, reading)
+    if is_conllu(file):
+        return Read(_conllu(file, text, columns, vocabularies), notes, lambda token: None)
+    layout = find_layout(text, [len(columns)], file.name, reading)
+    return _table(file, text, layout or Layout(len(columns)), columns, vocabularies, notes)
+
+
+def _decoded(file: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
+    data = read_bytes(file)
+    encoding = _encoding(data, file, reading)
+    return as_utf8(data, encoding, str(file)), () if encoding == UTF8 else (
+        NAMES.get(encoding, encoding),
+    )
+
+
+def read_text_file(
+    file: Path, columns: Sequence[str], vocabularies: Vocabularies, reading: Reading, task: str
+) -> Read:
+    """Read a file without labels: columns with or without label, or running text.
+
+    UserError, with file and line, if it cannot be read.
+    """
+    shared = {name: words for name, words in vocabularies.items() if name != "label"}
+    without = tuple(name for name in columns if name != "label")
+    masked = tuple("_" if name == "label" else name for name in columns)
+    text, notes = _decoded(file, reading)
+    if is_conllu(file):
+        return Read(_conllu(file, text, masked, shared), notes, lambda token: None)
+    widths = [len(columns), len(without)]
+    layout = None if reading.raw else find_layout(text, widths, file.name, reading, False)
+    if layout is None and (reading.raw or (reading.raw is None and _is_prose(text, widths))):
+        return _prose(file, text, set(without) - {"_"}, shared, notes, task)
+    layout = layout or Layout(len(columns))
+    if layout.header:
+        masked = tuple(name if name in without else "_" for name in layout.names)
+    names = masked if layout.width == len(masked) else without
+    return _table(file, text, layout, names, shared, notes)
+
+
+def text_notes(file: Path, columns: Sequence[str], reading: Reading, task: str) -> tuple[str, ...]:
+    """How the beginning of a file without labels is read, in words."""
+    if is_conllu(file):
+        return ()
+    n = len(columns)
+    text = _sample(file, reading)
+    layout = None if reading.raw else find_layout(text, [n, n - 1], file.name, reading, False)
+    if layout is not None:
+        return tuple(filter(None, [str(layout)]))
+    raw = reading.raw or (reading.raw is None and _is_prose(text, [n, n - 1]))
+    kind = "characters" if default_split(task) == "characters" else "punctuation apart"
+    return (f"running text, a sentence per line, {kind} (--no-raw: columns)",) if raw else ()
+
+
+def _is_prose(text: bytes, widths: Sequence[int]) -> bool:
+    """Whether lines have many different numbers of words, so that they are no columns."""
+    lines = [line for line in text[: 2**16].split(b"\n") if line.strip()]
+    counts = [len(line.split()) for line in lines]
+    longer = sum(count > max(widths) for count in counts)
+    return 2 * longer > len(counts) and (len(set(counts)) > 1 or len(counts) == 1)
+
+
+def _prose(
+    file: Path,
+    text: bytes,
+    needed: set[str],
+    vocabularies: Vocabularies,
+    notes: tuple[str, ...],
+    task: str,
+) -> Read:
+    if needed != {"word"}:
+        others = ", ".join(sorted(needed - {"word"}))
+        raise UserError(
+            f"running text has words alone, the labeled files have {others} too",
+            file=file,
+            hint=f"leave the column out with --columns, _ in place of {others}",
+        )
+    parts = raw_parts([text], default_split(task), str(file))
+    sentences = list(chain.from_iterable(parts))
+    if not sentences:
+        raise UserError("no token in the file: it is empty", file=file)
+    return Read(corpus_of(sentences, ("word",), vocabularies), notes, lambda token: None)
+
+
+def _conllu(file: Path, text: bytes, columns: Sequence[str], vocabularies: Vocabularies) -> Corpus:
+    fields: Mapping[str, str] = {"word": "FORM", "label": "UPOS"}
+    if len(columns) == len(FIELDS):
+        fields = {name: field for name, field in zip(columns, FIELDS, strict=True) if name != "_"}
+    else:
+        fields = {name: fields[name] for name in columns if name in fields}
+    return read_conllu(RawBytes(str(file), without_odd_blanks(text)), vocabularies, columns=fields)
+
+
+def _table(
+    file: Path,
+    text: bytes,
+    layout: Layout,
+    columns: Sequence[str],
+    vocabularies: Vocabularies,
+    notes: tuple[str, ...],
+) -> Read:
+    """The rows of a text with columns."""
+    notes = tuple(filter(None, [*notes, str(layout)]))
+    plain = layout.blank_comments(text)
+    if plain.count(b"\n#") != text.count(b"\n#") or text[:1] != plain[:1]:
+        notes += ("lines of comments left out",)
+    if layout.quoted or layout.header:
+        return _cells(file, plain, layout, columns, vocabularies, notes)
+    source = RawBytes(str(file), plain)
+    corpus = read_conll(source, columns, vocabularies, separator=layout.separator)
+
+    def line(token: int) -> int:
+        rows = (n for n, row in enumerate(plain.split(b"\n"), 1) if _is_token(layout.fields(row)))
+        return next(n for i, n in enumerate(rows) if i == token)
+
+    return Read(corpus, notes, line)
+
+
+def _is_token(fields: Sequence[bytes]) -> bool:
+    return bool(fields) and fields[0] != b"-DOCSTART-"
+
+
+def _cells(
+    file: Path,
+    text: bytes,
+    layout: Layout,
+    columns: Sequence[str],
+    vocabularies: Vocabularies,
+    notes: tuple[str, ...],
+) -> Read:
+    """The rows of a table with quoted cells or a line of names."""
+    sentences: list[list[list[str]]] = [[]]
+    lines: list[int] = []
+    before = ""
+    for number, fields in _rows(file, text, layout, columns):
+        if not fields:
+            sentences.append([])
+            continue
+        if layout.sentence is not None:
+            number_of = fields[layout.sentence]
+            if adjacent_breaks([before, number_of])[1]:
+                sentences.append([])
+            before = number_of or before
+        sentences[-1].append(fields)
+        lines.append(number)
+    full = [sentence for sentence in sentences if sentence]
+    if not full:
+        raise UserError("no token in the file: it is empty", file=file)
+    read = {
+        name: [[row[i] for row in sentence] for sentence in full]
+        for i, name in enumerate(columns)
+        if name != "_"
+    }
+    return Read(Corpus.from_sentences(read, vocabularies), notes, lines.__getitem__)
+
+
+def _rows(
+    file: Path, text: bytes, layout: Layout, columns: Sequence[str]
+) -> Iterator[tuple[int, list[str]]]:
+    """Line number and fields; [] for a blank line or a mark of a document."""
+    waiting = bool(layout.header)
+    for number, line in enumerate(text.split(b"\n"), 1):
+        try:
+            fields = [field.decode() for field in layout.fields(line)]
+        except csv.Error as error:
+            hint = 'a quoted cell ends in its line; a quotation mark alone is written """"'
+            raise UserError(f"a damaged row ({error})", file=file, line=number, hint=hint) from None
+        if fields and waiting:
+            waiting = False
+            continue
+        if fields[:1] == ["-DOCSTART-"]:
+            fields = []
+        if fields and len(fields) != len(columns):
+            message = f"{len(fields)} columns where {len(columns)} ({', '.join(columns)})"
+            raise UserError(f"{message} are expected", file=file, line=number)
+        for name, field in zip(columns, fields, strict=False):
+            if name != "_" and not field:
+                raise UserError(f"column {name!r} is empty", file=file, line=number)
+        yield number, fields
