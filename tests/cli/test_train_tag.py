@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sslbench.engine.corpus import detect_scheme, read_conll, tag_fits
-from sslbench.engine.corpus.annotate import append_columns, n_columns
+from sslbench.engine.corpus import detect_scheme, tag_fits
 from sslbench.engine.crf import ChainCRF, read_model
 from sslbench.experiment.run.saved import load_tagger
 from sslbench.plugins import registry
@@ -237,25 +236,6 @@ def test_a_model_of_a_method_that_is_not_installed(tmp_path: Path) -> None:
     assert "a model of 'their_method': no method 'their_method'" in result.stderr
     write_model(tmp_path / "m", "chain_crf", {}, {})
     assert "cannot be restored" in sslbench("tag", tmp_path / "m", "-", stdin="a\n").stderr
-
-
-def test_appending_agrees_with_reading(tmp_path: Path) -> None:
-    text = "\ufeffa\tb\n \n\nc d e\r\n-DOCSTART-\n-DOCSTART-s x\n".encode()
-    assert n_columns(text) == 2
-    assert n_columns(b"\n-DOCSTART- x\n") == 0
-    done = append_columns(text, [["1"], ["2"], ["3"]])
-    assert done == b"a\tb\t1\n \n\nc d e 2\r\n-DOCSTART-\n-DOCSTART-s x 3\n"
-    (tmp_path / "f").write_text("a 1\n\n-DOCSTART- x\n\nb 2\n")
-    corpus = read_conll(tmp_path / "f", ("word", "label"))
-    raw = (tmp_path / "f").read_bytes()
-    (tmp_path / "g").write_bytes(
-        append_columns(raw, [[word] for word in corpus.column("word").strings()])
-    )
-    wider = read_conll(tmp_path / "g", ("word", "label", "copy"))
-    assert wider.column("copy").strings() == ["a", "b"]
-    assert wider.offsets.tolist() == corpus.offsets.tolist()
-    with pytest.raises(ValueError, match="zip"):
-        append_columns(raw, [["1"]])
 
 
 def test_show_tells_what_a_saved_tagger_is(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sslbench.cli.messages import tell
-from sslbench.cli.options import PATH, THREADS, names_in
+from sslbench.cli.options import PATH, THREADS, names_in, shared
 from sslbench.cli.text import checked_registry, counted, percentages
 from sslbench.engine.errors import UserError
 from sslbench.experiment.execute.startup import use_threads
@@ -27,6 +27,11 @@ _BLOCK = 2**20
 @click.argument("file")
 @click.option("--out", type=PATH, help="Default: standard output.")
 @click.option("--columns", help="Of FILE. Default: of the training file; label may be missing.")
+@shared("encoding", help="Of FILE, e.g. utf-16 or latin-1. Default: seen in it.")
+@shared(
+    "separator", help="Of FILE: space, tab, comma, semicolon or a character. Default: seen in it."
+)
+@shared("comment")
 @click.option("--raw", is_flag=True, help="FILE is text with one sentence per line.")
 @click.option(
     "--split",
@@ -56,7 +61,8 @@ def command(**given: Any) -> None:
     """Tag FILE ("-" = standard input) with a saved tagger, which adds a column to every line.
 
     FILE has the columns of the training file; the label column may be missing. Otherwise the scores
-    against it go to standard error. FILE may be of any length: it is read and written in parts.
+    against it go to standard error. In CoNLL-U, the trained field is filled. All else is kept byte
+    for byte. FILE may be of any length: it is read and written in parts.
     """
     file, out, form = given["file"], given["out"], given["form"]
     if given["split"] and not given["raw"]:
@@ -66,6 +72,7 @@ def command(**given: Any) -> None:
     use_threads(given["threads"])
     plugins = checked_registry()
     from sslbench.engine.files.atomic import replacing
+    from sslbench.experiment.data.layout import Reading
     from sslbench.experiment.run.saved import load_tagger
     from sslbench.tagging.annotated import Annotator
     from sslbench.tagging.files import FileTagger
@@ -74,7 +81,8 @@ def command(**given: Any) -> None:
     annotator = Annotator(tagger, given["marginals"], given["nbest"], form == "crfsuite")
     name = "standard input" if file == "-" else file
     columns = names_in(given["columns"])
-    work = FileTagger(annotator, name, form, given["raw"], given["split"] or "", columns)
+    reading = Reading(given["encoding"], given["separator"], given["comment"])
+    work = FileTagger(annotator, name, form, given["raw"], given["split"] or "", columns, reading)
     with ExitStack() as files:
         target = sys.stdout.buffer if out is None else files.enter_context(replacing(out))
         text = files.enter_context(replacing(out.with_suffix(".txt"))) if form == "brat" else None
@@ -101,7 +109,9 @@ def _blocks(file: str) -> Iterator[bytes]:
 
 def _report(work: FileTagger) -> None:
     """Write a line with the scores to standard error."""
-    far, scores = work.warning(), work.scores()
+    far, scores, form = work.warning(), work.scores(), work.form_line()
+    if form:
+        tell(f"{work.name}: read as {form}")
     if far is not None:
         tell(f"warning: {work.name}: {far}")
     size = f"{work.name}, {counted(work.n_sentences, 'sentence')}"

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from typing import IO
 
-from sslbench.engine.corpus import Corpus, RawBytes, read_conll
-from sslbench.engine.corpus.annotate import append_columns, n_columns
+from sslbench.engine.corpus import Corpus
 from sslbench.engine.corpus.raw import default_split, raw_parts
 from sslbench.engine.corpus.sentence_parts import MAX_SENTENCE, Part, sentence_parts
 from sslbench.engine.corpus.tokens import corpus_of
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32, I64
+from sslbench.experiment.data.encoding import UTF8, Recoded, encoding_title
+from sslbench.experiment.data.layout import Reading
+from sslbench.experiment.data.reading import is_conllu
 from sslbench.experiment.metrics import ratios
 from sslbench.experiment.run.saved import SavedTagger
 from sslbench.tagging.annotated import Annotator, Sentence
 from sslbench.tagging.familiarity import Familiarity
 from sslbench.tagging.forms import Columns, Form, Items, JsonLines, Page, Standoff, columns_of
+from sslbench.tagging.inputs import ConlluInput, TableInput, TextInput, looks_like_conllu
+
+SEEN = Reading()  # nothing is said
 
 
 @dataclass
@@ -32,6 +38,7 @@ class FileTagger:
     raw: the text has a sentence per line, and no columns.  split: a key of
         `sslbench.engine.corpus.raw.SPLITS`; "" = by the task of the tagger.
     columns: of the text; () = those of the training file, with or without label.
+    reading: what the user says of the form of the text.
     n_sentences: number of sentences so far.
     """
 
@@ -41,12 +48,15 @@ class FileTagger:
     raw: bool = False
     split: str = ""
     columns: tuple[str, ...] = ()
+    reading: Reading = SEEN
     n_sentences: int = 0
     _fields: tuple[str, ...] = ()
     _sums: I64 | int = 0
     _has_label: bool = False  # whether the tagger has any of the labels
     _unscored: UserError | None = None
     _familiarity: Familiarity | None = field(init=False)
+    _input: TextInput | None = None
+    _recoded: Recoded | None = None
 
     def __post_init__(self) -> None:
         self._familiarity = Familiarity.of(self._tagger)
@@ -62,12 +72,14 @@ class FileTagger:
 
         text: takes the text itself, for the form "brat".
         """
+        recoded = self._recoded = Recoded(blocks, self.name, self.reading.encoding)
         if self.form == "conll" and not self.raw:
-            self._extend(target, blocks)
+            self._extend(target, recoded)
         else:
             form = self._form(text)
             head = form.head()  # written once there is a sentence
-            for corpus in self._raw(blocks) if self.raw else self._parts(blocks):
+            utf8 = iter(recoded)
+            for corpus in self._raw(utf8) if self.raw else self._parts(utf8):
                 target.write(head + form.body(self._tag(corpus)))
                 head = b""
             target.write(head + form.foot() if self.n_sentences else b"")
@@ -84,14 +96,17 @@ class FileTagger:
                 return Items()
         return Columns(self.annotator.n_best) if text is None else Standoff(text)
 
-    def _extend(self, target: IO[bytes], blocks: Iterator[bytes]) -> None:
-        """Write the file itself with more columns."""
+    def _extend(self, target: IO[bytes], recoded: Recoded) -> None:
+        """Write the file itself with labels."""
         blank = b""  # written once there is a sentence
-        for part in sentence_parts(blocks, self.name):
-            values = self._values(self._corpus(part)) if n_columns(part.text) else []
-            blank += append_columns(part.text, values)
+        for part in sentence_parts(iter(recoded), self.name):
+            corpus = self._corpus(part)
+            if corpus is None:
+                blank += part.text
+            else:
+                blank += self._text_input(part.text).write(part.text, self._values(corpus))
             if self.n_sentences:
-                target.write(blank)
+                target.write(recoded.back(blank))
                 blank = b""
             elif len(blank) > MAX_SENTENCE:
                 message = f"no token in the first {MAX_SENTENCE:,} bytes"
@@ -105,34 +120,32 @@ class FileTagger:
         return list(chain.from_iterable(columns_of(s, n_best) for s in self._tag(corpus)))
 
     def _parts(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
-        parts = sentence_parts(blocks, self.name)
-        return (self._corpus(part) for part in parts if n_columns(part.text))
+        corpora = map(self._corpus, sentence_parts(blocks, self.name))
+        return (corpus for corpus in corpora if corpus is not None)
 
-    def _corpus(self, part: Part) -> Corpus:
-        self.columns = self.columns or self._columns_of(part.text)
+    def _corpus(self, part: Part) -> Corpus | None:
         try:
-            return read_conll(RawBytes(self.name, part.text), self.columns)
+            corpus = self._text_input(part.text).read(part.text)
         except UserError as error:
             if error.line is not None:
                 error.line += part.lines_before
             raise
+        self.columns = self._text_input(part.text).columns
+        if corpus is None and not self.n_sentences:
+            self._input = None  # seen in a part with tokens
+        return corpus
 
-    def _columns_of(self, text: bytes) -> tuple[str, ...]:
-        """The columns of the training file, with or without label."""
-        if self._tagger.corpus is None:
-            message = "the model does not say which columns it reads"
-            raise UserError(message, hint="give --columns, e.g. word,pos")
-        trained = self._tagger.corpus.columns
-        without_label = tuple(name for name in trained if name != "label")
-        width = n_columns(text)
-        if width not in (len(without_label), len(trained)):
-            raise UserError(
-                f"{width} column{'s' * (width != 1)}, but the tagger was trained on"
-                f" {','.join(trained)} (label may be missing)",
-                file=self.name,
-                hint="name them with --columns; _ skips one",
-            )
-        return without_label if width == len(without_label) else trained
+    def _text_input(self, text: bytes) -> TextInput:
+        """The form of the text, by its name and its first part."""
+        if self._input is None:
+            conllu = is_conllu(Path(self.name)) or looks_like_conllu(text)
+            if conllu and not self.columns and self._tagger.corpus is not None:
+                extra = ["Probability"] * self.annotator.marginals
+                extra += [f"Label{rank}" for rank in range(2, self.annotator.n_best + 1)]
+                self._input = ConlluInput(self._tagger, self.name, tuple(extra))
+            else:
+                self._input = TableInput(self._tagger, self.name, self.reading, self.columns)
+        return self._input
 
     def _raw(self, blocks: Iterator[bytes]) -> Iterator[Corpus]:
         self.columns = columns = self._tagger.columns
@@ -165,6 +178,12 @@ class FileTagger:
         table = counts.table()
         self._fields, self._sums = table.fields, self._sums + table.rows.sum(axis=0)
         self._has_label = self._has_label or has_label
+
+    def form_line(self) -> str:
+        """Return how the text was read, in words; "" = UTF-8 with columns at white space."""
+        layout = None if self._input is None else self._input.layout
+        parts = [encoding_title(self._recoded.used if self._recoded else UTF8), str(layout or "")]
+        return ", ".join(part for part in parts if part not in ("", UTF8))
 
     def warning(self) -> str | None:
         """Return a line on a text that is far from the training text; None if it is near."""

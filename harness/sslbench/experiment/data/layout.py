@@ -151,20 +151,26 @@ def find_layout(
     """The layout of a text; None if most of its lines have other numbers of columns.
 
     text: UTF-8, or its beginning.  widths: the numbers of columns that it may have.
-    labeled: it has labels; otherwise a comma is taken for a word unless the file is called .csv.
+    labeled: it has labels; otherwise commas separate columns if they do so in all lines, or if the
+        file is called .csv.
     UserError for a text that has these columns in two ways.
     """
     whole = text[:_SAMPLE].rpartition(b"\n")[0] if len(text) > _SAMPLE else text
     lines = [line for line in without_odd_blanks(whole).split(b"\n") if _is_row(line)]
-    given = checked_separator(reading.separator)
     table = file.lower().removesuffix(".gz").endswith(".csv")
-    candidates = (",", ";", "\t", None) if table else (None, "\t", ",", ";")[: 4 if labeled else 2]
+    candidates: tuple[str | None, ...] = (None, "\t", ",", ";")
+    if table or not labeled:
+        candidates = (",", ";", "\t", None)
+    if reading.separator is not None:
+        candidates = (checked_separator(reading.separator),)
     best, most = None, 0.0
-    for separator in candidates if reading.separator is None else (given,):
-        for layout in _layouts(separator, widths, reading.comment, lines):
-            share = _share(lines, layout)
-            if share > most:
-                best, most = layout, share
+    for layout in (
+        each for one in candidates for each in _layouts(one, widths, reading.comment, lines)
+    ):
+        share = _share(lines, layout)
+        doubtful = not labeled and layout.quoted and not table and reading.separator is None
+        if share > most and not (doubtful and any(b" " in line.strip() for line in lines)):
+            best, most = layout, share if share == 1 or not doubtful else 0.0
     if best is None or most < (_ENOUGH if labeled else _ENOUGH_TEXT):
         return None
     if reading.separator is None and best.separator is None:
@@ -180,13 +186,21 @@ def _layouts(
     separator: str | None, widths: Sequence[int], comment: str | None, lines: Sequence[bytes]
 ) -> list[Layout]:
     """With each of the widths; with the width of a first line of names alone if there is one."""
-    if lines:
-        first = Layout(0, separator).fields(lines[0])
-        header = tuple(name.decode("utf-8", "replace").strip('"').lower() for name in first)
-        if {"word", "label"} <= {_COLUMN.get(name) for name in header} and len(lines) > 1:
-            return [Layout(len(header), separator, comment, header)]
+    names = _names(lines[0], separator) if len(lines) > 1 else ()
+    known = {_COLUMN.get(name) for name in names}
+    if {"word", "label"} <= known or known == {"word", "pos"}:
+        return [Layout(len(names), separator, comment, names)]
     least = 1 if separator is None else 2  # a whole line is no column
     return [Layout(width, separator, comment) for width in widths if width >= least]
+
+
+def _names(line: bytes, separator: str | None) -> tuple[str, ...]:
+    """The fields of a line in small letters."""
+    try:
+        fields = Layout(0, separator).fields(line)
+    except csv.Error:
+        return ()
+    return tuple(name.decode("utf-8", "replace").lower() for name in fields)
 
 
 def without_odd_blanks(text: bytes) -> bytes:

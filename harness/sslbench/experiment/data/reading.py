@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,13 @@ from sslbench.engine.corpus.files import read_blocks
 from sslbench.engine.corpus.raw import default_split, raw_parts
 from sslbench.engine.corpus.tokens import corpus_of
 from sslbench.engine.errors import UserError
-from sslbench.experiment.data.encoding import UTF8, as_utf8, checked_encoding, find_encoding
+from sslbench.experiment.data.encoding import (
+    UTF8,
+    as_utf8,
+    encoding_title,
+    find_encoding,
+    named_encoding,
+)
 from sslbench.experiment.data.layout import (
     Layout,
     Reading,
@@ -24,7 +30,6 @@ from sslbench.experiment.data.layout import (
 )
 
 Vocabularies = dict[str, Vocabulary]
-NAMES = {"cp1252": "Latin-1 (cp1252)", "utf-16": "UTF-16", "utf-32": "UTF-32"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,14 @@ class Read:
     corpus: Corpus
     notes: tuple[str, ...]
     line: Callable[[int], int | None]
+
+
+def conllu_fields(columns: Sequence[str]) -> dict[str, str]:
+    """The field of CoNLL-U of each column: by its place among ten, else FORM and UPOS."""
+    if len(columns) == len(FIELDS):
+        return {name: field for name, field in zip(columns, FIELDS, strict=True) if name != "_"}
+    usual = {"word": "FORM", "label": "UPOS"}
+    return {name: usual[name] for name in columns if name in usual}
 
 
 def is_conllu(file: Path) -> bool:
@@ -70,7 +83,7 @@ def _sample(file: Path, reading: Reading) -> bytes:
 
 def _encoding(data: bytes, file: Path, reading: Reading) -> str:
     if reading.encoding is not None:
-        return checked_encoding(reading.encoding)
+        return named_encoding(reading.encoding, data)
     return find_encoding(data, str(file))
 
 
@@ -80,16 +93,16 @@ def read_file(
     """Read a file with labels; UserError, with file and line, if it cannot be read."""
     text, notes = _decoded(file, reading)
     if is_conllu(file):
-        return Read(_conllu(file, text, columns, vocabularies), notes, lambda token: None)
+        return Read(read_words(file, text, columns, vocabularies), notes, lambda token: None)
     layout = find_layout(text, [len(columns)], file.name, reading)
-    return _table(file, text, layout or Layout(len(columns)), columns, vocabularies, notes)
+    return read_table(file, text, layout or Layout(len(columns)), columns, vocabularies, notes)
 
 
 def _decoded(file: Path, reading: Reading) -> tuple[bytes, tuple[str, ...]]:
     data = read_bytes(file)
     encoding = _encoding(data, file, reading)
     return as_utf8(data, encoding, str(file)), () if encoding == UTF8 else (
-        NAMES.get(encoding, encoding),
+        encoding_title(encoding),
     )
 
 
@@ -105,7 +118,7 @@ def read_text_file(
     masked = tuple("_" if name == "label" else name for name in columns)
     text, notes = _decoded(file, reading)
     if is_conllu(file):
-        return Read(_conllu(file, text, masked, shared), notes, lambda token: None)
+        return Read(read_words(file, text, masked, shared), notes, lambda token: None)
     widths = [len(columns), len(without)]
     layout = None if reading.raw else find_layout(text, widths, file.name, reading, False)
     if layout is None and (reading.raw or (reading.raw is None and _is_prose(text, widths))):
@@ -114,7 +127,7 @@ def read_text_file(
     if layout.header:
         masked = tuple(name if name in without else "_" for name in layout.names)
     names = masked if layout.width == len(masked) else without
-    return _table(file, text, layout, names, shared, notes)
+    return read_table(file, text, layout, names, shared, notes)
 
 
 def text_notes(file: Path, columns: Sequence[str], reading: Reading, task: str) -> tuple[str, ...]:
@@ -161,24 +174,23 @@ def _prose(
     return Read(corpus_of(sentences, ("word",), vocabularies), notes, lambda token: None)
 
 
-def _conllu(file: Path, text: bytes, columns: Sequence[str], vocabularies: Vocabularies) -> Corpus:
-    fields: Mapping[str, str] = {"word": "FORM", "label": "UPOS"}
-    if len(columns) == len(FIELDS):
-        fields = {name: field for name, field in zip(columns, FIELDS, strict=True) if name != "_"}
-    else:
-        fields = {name: fields[name] for name in columns if name in fields}
+def read_words(
+    file: Path | str, text: bytes, columns: Sequence[str], vocabularies: Vocabularies
+) -> Corpus:
+    """Read the words of a text in CoNLL-U, with the fields of the columns."""
+    fields = conllu_fields(columns)
     return read_conllu(RawBytes(str(file), without_odd_blanks(text)), vocabularies, columns=fields)
 
 
-def _table(
-    file: Path,
+def read_table(
+    file: Path | str,
     text: bytes,
     layout: Layout,
     columns: Sequence[str],
     vocabularies: Vocabularies,
-    notes: tuple[str, ...],
+    notes: tuple[str, ...] = (),
 ) -> Read:
-    """The rows of a text with columns."""
+    """Read the rows of a text, UTF-8, with columns; UserError, with line, for a damaged row."""
     notes = tuple(filter(None, [*notes, str(layout)]))
     plain = layout.blank_comments(text)
     if plain.count(b"\n#") != text.count(b"\n#") or text[:1] != plain[:1]:
@@ -189,18 +201,19 @@ def _table(
     corpus = read_conll(source, columns, vocabularies, separator=layout.separator)
 
     def line(token: int) -> int:
-        rows = (n for n, row in enumerate(plain.split(b"\n"), 1) if _is_token(layout.fields(row)))
+        rows = (n for n, row in enumerate(plain.split(b"\n"), 1) if is_token(layout.fields(row)))
         return next(n for i, n in enumerate(rows) if i == token)
 
     return Read(corpus, notes, line)
 
 
-def _is_token(fields: Sequence[bytes]) -> bool:
+def is_token(fields: Sequence[bytes]) -> bool:
+    """Whether the fields of a line are those of a token; others are blank, or mark a document."""
     return bool(fields) and fields[0] != b"-DOCSTART-"
 
 
 def _cells(
-    file: Path,
+    file: Path | str,
     text: bytes,
     layout: Layout,
     columns: Sequence[str],
@@ -234,7 +247,7 @@ def _cells(
 
 
 def _rows(
-    file: Path, text: bytes, layout: Layout, columns: Sequence[str]
+    file: Path | str, text: bytes, layout: Layout, columns: Sequence[str]
 ) -> Iterator[tuple[int, list[str]]]:
     """Line number and fields; [] for a blank line or a mark of a document."""
     waiting = bool(layout.header)

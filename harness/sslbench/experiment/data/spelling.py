@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import product
+from typing import cast
 
 import msgspec
 
-from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus import SCHEMES, Column, Corpus, Scheme, Vocabulary, tag_fits
 
 SEPARATORS = "-_/:|.+="
 OUTSIDE = ("O", "o", "0")
@@ -109,3 +111,19 @@ def _spellings(labels: Iterable[str]) -> Iterator[Spelling]:
     outside = [each for each in OUTSIDE if each in labels] or ["O"]
     for last, lower, separator, out in product((False, True), (False, True), SEPARATORS, outside):
         yield Spelling(separator, out, lower, last)
+
+
+def in_known_spelling(corpus: Corpus, known: Spelling, scheme: str) -> tuple[Corpus, Scheme]:
+    """A corpus with labels as the program writes them, and their scheme.
+
+    known, scheme: of the labels, if all of them fit; others are seen.
+    """
+    usual = cast(Scheme, scheme)
+    labels = Counter(corpus.column("label").strings())
+    if all(known.split(label) is not None for label in labels):
+        corpus = known.read_column(corpus, Vocabulary())
+    else:
+        corpus = find_spelling(labels)[0].read_column(corpus, Vocabulary())
+    present = corpus.column("label").vocabulary.strings
+    fitting = [each for each in (usual, *SCHEMES) if all(tag_fits(tag, each) for tag in present)]
+    return corpus, fitting[0] if fitting else usual

@@ -168,6 +168,8 @@ def load_user_data(
     text = splits["train"].drop("label")
     shared = {name: column.vocabulary for name, column in text.columns.items()}
     facts: dict[str, Any] = {"source_scheme": scheme or "none"}
+    if any(map(is_conllu, files.values())):
+        facts["conllu"] = True
     if form := _form(how):
         facts["form"] = form
     if spelling != Spelling():

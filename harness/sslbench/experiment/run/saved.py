@@ -25,7 +25,7 @@ from sslbench.engine.features.index import Dense
 from sslbench.engine.files.atomic import folder_beside
 from sslbench.engine.types import F64, I32, Arrays
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.data.spelling import Spelling
+from sslbench.experiment.data.spelling import Spelling, in_known_spelling
 from sslbench.experiment.data.template_file import FILE_PREFIX
 from sslbench.experiment.inputs.problem import DecodedTagger, Tagger, predicted_marginals
 from sslbench.experiment.inputs.protocol import Sample
@@ -57,6 +57,7 @@ class TrainingCorpus(msgspec.Struct, frozen=True):
     scheme: that of the labels in the file, which are converted to `encoding`; None for plain tags.
     tags: under a label codec, the tag that each label of the model stands for.
     spelling: of the labels in the file.
+    conllu: the file is in CoNLL-U, and its label in a field of that.
     """
 
     columns: tuple[str, ...]
@@ -65,6 +66,7 @@ class TrainingCorpus(msgspec.Struct, frozen=True):
     scheme: str | None
     tags: tuple[str, ...] | None = None
     spelling: Spelling = Spelling()
+    conllu: bool = False
 
 
 def save_tagger(
@@ -114,6 +116,7 @@ def training_corpus(trained: Trained) -> TrainingCorpus:
         None if dataset.encoding is None else str(scheme),
         trained.problem.tags,
         msgspec.convert(dataset.metadata.get("spelling", {}), Spelling),
+        bool(dataset.metadata.get("conllu")),
     )
 
 
@@ -187,17 +190,17 @@ class SavedTagger:
     def counts(self, corpus: Corpus, codes: I32) -> tuple[SentenceCounts, bool]:
         """What metrics against the label column of the corpus are made of.
 
-        Also returns whether the tagger has any of the labels of the column.
+        Also returns whether the tagger has any of the labels of the column, which may have another
+        scheme or spelling than the training file.
 
-        codes: int32[N], the predictions. UserError if a label is not in the scheme of the training
-        file.
+        codes: int32[N], the predictions. UserError if a label is no chunk tag and should be one.
         """
         trained = self.corpus or TrainingCorpus((), "tagging", None, None)
-        if trained.spelling != Spelling():
-            corpus = trained.spelling.read_column(corpus, Vocabulary())
-        if trained.scheme != trained.encoding:
-            source, target = cast(Scheme, trained.scheme), cast(Scheme, trained.encoding)
-            corpus = convert_labels(corpus, source, target)
+        if trained.encoding is not None:
+            target = cast(Scheme, trained.encoding)
+            corpus, source = in_known_spelling(corpus, trained.spelling, trained.scheme or target)
+            if source != target:
+                corpus = convert_labels(corpus, source, target)
         labels = set(corpus.column("label").vocabulary.strings)
         scores = score_labels(trained.task, trained.encoding, corpus, self.tagger, codes)
         return scores.counts, not labels.isdisjoint(self.tagger.labels)
