@@ -11,7 +11,12 @@ import pytest
 from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.layout import Reading
-from sslbench.experiment.data.userdata import columns_of, load_user_data
+from sslbench.experiment.data.userdata import (
+    columns_of,
+    dataset_name,
+    find_files,
+    load_user_data,
+)
 
 SENTENCE = [
     ("Ren\u00e9", "B-PER"), ("Lee", "I-PER"), ("sees", "O"), ("Ham", "B-LOC"), (".", "O"),
@@ -204,3 +209,31 @@ def test_running_text_is_the_unlabeled_part(tmp_path: Path) -> None:
     assert external is not None
     with pytest.raises(UserError, match="running text has words alone"):
         external()
+
+
+LAYOUTS: list[tuple[dict[str, str], list[str]]] = [
+    ({"en_x-ud-train.conllu": "train", "en_x-ud-dev.conllu": "dev"}, ["LICENSE.txt"]),
+    ({"eng.train": "train", "eng.testa": "dev", "eng.testb": "test"}, ["eng.README"]),
+    ({"train.txt": "train", "valid.txt": "dev", "test.txt": "test"}, ["tags.txt", "train.md"]),
+    ({"ner_train.csv": "train", "ner_validation.csv": "dev", "ner_test.csv": "test"}, []),
+    ({"train.tsv.gz": "train", "devel.tsv.gz": "dev", "unlabeled.gz": "unlabeled"}, []),
+    ({"Train.CONLL": "train", "Test-a.conll": "test", "train-unlabeled.txt": "unlabeled"}, []),
+    ({"trainset.iob2": "train", "testset.iob2": "test"}, ["latest.iob2", "contest.iob2"]),
+]
+
+
+@pytest.mark.parametrize(("names", "others"), LAYOUTS)
+def test_names_of_releases_say_the_split(
+    tmp_path: Path, names: dict[str, str], others: list[str]
+) -> None:
+    for name in (*names, *others):
+        (tmp_path / name).write_text("a")
+    assert find_files(tmp_path) == {split: tmp_path / name for name, split in names.items()}
+
+
+def test_names_of_data_differ_where_those_of_files_do(tmp_path: Path) -> None:
+    for name in ("news.v1", "news.v2"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "news.v1" / "a.b.txt.gz").write_text("")
+    assert dataset_name(tmp_path / "news.v1") == "news.v1"
+    assert dataset_name(tmp_path / "news.v1" / "a.b.txt.gz") == "a.b"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,12 @@ from sslbench.experiment.data.spelling import Spelling
 from sslbench.plugins.registrations import FeaturizerInfo
 
 SPLITS: Mapping[str, tuple[str, ...]] = {
-    "train": ("train",),
-    "dev": ("dev", "valid"),
-    "test": ("test",),
     "unlabeled": ("unlabeled", "unlabelled"),
+    "train": ("train", "training", "trn"),
+    "dev": ("dev", "devel", "development", "valid", "validation", "val", "testa"),
+    "test": ("test", "testing", "testb", "tst"),
 }
-SUFFIXES = (".conll", ".conllu", ".txt", ".tsv", ".gz")
+SUFFIXES = (".conll", ".conllu", ".txt", ".tsv", ".csv", ".iob", ".iob2", ".bio", ".gz")
 CUT_STREAM = 0x75736572  # seed of the permutation that holds out test sentences
 TEST_SHARE = 5
 READING = Reading()  # nothing is said
@@ -64,11 +65,11 @@ def find_files(path: Path) -> dict[str, Path]:
         if split:
             files[split] = file
     if "train" not in files:
-        names = ", ".join(f"{name}*" for names in SPLITS.values() for name in names)
         raise UserError(
             "no train file in the folder",
             file=path,
-            hint=f"name the files {names} with one of the endings {' '.join(SUFFIXES)}",
+            hint="names say the split: train, dev or valid, test, unlabeled, as in train.txt,"
+            f" en-ud-train.conllu or eng.testa; endings are {' '.join(SUFFIXES)}",
         )
     return files
 
@@ -220,8 +221,12 @@ def recognize(
 
 
 def dataset_name(path: Path) -> str:
-    """Name of a user's data in records and tables: the file or folder name up to its first dot."""
-    return printable(path.resolve().name.split(".")[0]) or "data"
+    """Name of a user's data in records and tables: that of the folder, or of the file."""
+    name = path.resolve().name
+    if path.is_file():
+        for ending in (".gz", *SUFFIXES):
+            name = name.removesuffix(ending)
+    return printable(name) or "data"
 
 
 def fitting_featurizers(
@@ -245,12 +250,17 @@ def fitting_featurizers(
 
 
 def _split_of(file: Path) -> str:
-    """The split that the name of a file says; "" for other files."""
-    if not file.is_file() or file.suffix.lower() not in SUFFIXES:
-        return ""
-    name = file.name.lower()
-    splits = [split for split, prefixes in SPLITS.items() if name.startswith(prefixes)]
-    return splits[0] if splits else ""
+    """The split that the name of a file says; "" for other files.
+
+    It is a word of the name, as in ``en_ewt-ud-train.conllu`` or ``eng.testa``, or begins it.
+    """
+    name = file.name.lower().removesuffix(".gz")
+    words = re.split(r"[^a-z0-9]+", name)
+    splits = [split for split, names in SPLITS.items() if not set(words).isdisjoint(names)]
+    splits += [split for split, names in SPLITS.items() if name.startswith(names[:2])]
+    ending = words[-1]
+    fits = f".{ending}" in SUFFIXES or any(ending in names for names in SPLITS.values())
+    return splits[0] if splits and fits and file.is_file() else ""
 
 
 def _cut(corpus: Corpus, file: Path) -> tuple[Corpus, Corpus]:
