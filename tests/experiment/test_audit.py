@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Vocabulary
-from sslbench.experiment.checks.audit import duplicates, sentence_hashes
+from sslbench.experiment.checks.audit import (
+    audit_warnings,
+    duplicates,
+    repeats,
+    sentence_hashes,
+    unseen_labels,
+)
+from support.command import sslbench
 from support.run_fakes import task
 from support.texts import corpus_of
 
@@ -80,3 +91,46 @@ def test_the_record_tells_what_was_found() -> None:
         {name: dataset.splits[name] for name in ("dev", "test")},
     )
     assert record.audit["duplicates"] == wanted
+
+
+def test_labels_that_no_labeled_sentence_has_are_counted() -> None:
+    def tagged(*labels: str) -> Corpus:
+        return Corpus.from_sentences({"word": [["a"] * len(labels)], "label": [labels]})
+
+    assert unseen_labels(tagged("N", "V"), tagged("X", "N", "X", "A")) == {"A": 1, "X": 2}
+    assert unseen_labels(tagged("N", "V"), tagged("N")) == {}
+
+
+def test_findings_are_a_line_each() -> None:
+    clean = {"duplicates": {"test_in_labeled": 1}, "unseen_labels": {}}
+    sizes = {"labeled": 10, "unlabeled": 0, "test": 100}
+    assert audit_warnings(clean, sizes, "m", needs_text=False) == []
+    assert not repeats(clean, sizes)
+    found = {
+        "duplicates": {"test_in_labeled": 50, "test_in_unlabeled": 100},
+        "unseen_labels": {"A": 1, **dict.fromkeys("BCDEF", 2)},
+    }
+    lines = audit_warnings(found, sizes, "m", needs_text=True)
+    assert lines[0].startswith("50 of 100 test sentences (50 %) are also labeled sentences")
+    assert lines[1].startswith("100 of 100 test sentences (100 %) are also in the unlabeled text")
+    assert lines[2].endswith("A (1), B (2), C (2), D (2), E (2) and 1 more")
+    assert lines[3] == "there is no unlabeled text, from which m would learn"
+    assert repeats(found, sizes)
+    assert repeats({"duplicates": {"labeled_in_unlabeled": 5}}, sizes)
+
+
+@pytest.mark.usefixtures("fake_plugin")
+def test_a_test_that_was_trained_on_is_not_praised(tmp_path: Path) -> None:
+    text = "the B-NP\ncat I-NP\nsat O\n\n" * 3 + "it B-NP\nran O\n\n" * 3
+    for name in ("train.txt", "test.txt", "unlabeled.txt"):
+        (tmp_path / name).write_text(text if name != "test.txt" else text + "a B-XP\n")
+    words = ["--data", tmp_path, "--columns", "word,label", "--featurizer", "none", "--model"]
+    store = ["--store", tmp_path / "runs", "--format", "json"]
+    result = sslbench("run", "--method", "majority", *words, "nothing", *store)
+    assert result.exit_code == 0, result.output
+    assert "6 of 7 test sentences (86 %) are also labeled sentences" in result.stderr
+    assert "labels of the test that no labeled sentence has (tokens): B-XP (1)" in result.stderr
+    assert "a gain is expected" not in result.stderr
+    (record,) = json.loads(result.stdout)
+    assert record["audit"]["unseen_labels"] == {"B-XP": 1}
+    assert record["audit"]["duplicates"]["test_in_unlabeled"] == 6

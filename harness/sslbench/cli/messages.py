@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -86,7 +87,7 @@ class GridProgress:
             self._bars.remove_task(line)
         self._done += 1
         self._show_count()
-        for text in (_finished(record), *forecast_lines(record.trace, record.method)):
+        for text in (_finished(record), *_foreseen(record)):
             self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def wait(self, number: int) -> None:
@@ -107,12 +108,21 @@ def describe(spec: Any) -> str:
     )
 
 
-def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
-    """The forecast of harm of a method in one line; [] without a forecast."""
+def forecast_lines(
+    trace: Mapping[str, Any],
+    method: str,
+    audit: Mapping[str, Any] = MappingProxyType({}),
+    sentences: Mapping[str, int] = MappingProxyType({}),
+) -> list[str]:
+    """The forecast of harm of a method in one line; [] without one that can be trusted.
+
+    audit: of the data; sentences: their number by part.
+    """
+    from sslbench.experiment.checks.audit import repeats
     from sslbench.experiment.checks.forecast import recorded_forecast
 
     forecast = recorded_forecast(trace)
-    if forecast is None:
+    if forecast is None or repeats(audit, sentences):
         return []
     method_right, model_right = (
         f"{100 * share:.1f} %" for share in (forecast.taught_right, forecast.model_right)
@@ -123,6 +133,11 @@ def forecast_lines(trace: Mapping[str, Any], method: str) -> list[str]:
     number = f"{forecast.value:+.2f} +- {forecast.error:.2f}"
     right = f"right on held-out tokens: {method_right}, supervised {model_right}"
     return [f"forecast: {printable(method)} {number} (-1 to 1; {right}): {expected}"]
+
+
+def _foreseen(record: RunRecord) -> list[str]:
+    sizes = record.data.get("sentences", {})
+    return forecast_lines(record.trace, record.method, record.audit, sizes)
 
 
 def _finished(record: RunRecord) -> str:

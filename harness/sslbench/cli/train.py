@@ -58,7 +58,10 @@ def _report(target: Path, tagger: TrainedTagger) -> None:
 
     trained = tagger.trained
     method = trained.sample.spec.method
-    for line in forecast_lines(trained.run.trace, method):
+    problem, splits = trained.problem, trained.sample.dataset.splits
+    sizes = {name: part.n_sentences for name, part in splits.items()}
+    sizes |= {"labeled": problem.labeled.n_sentences}
+    for line in forecast_lines(trained.run.trace, method, trained.audit, sizes):
         tell(line)
     guarded = guard_line(trained.run.trace, method)
     if guarded is not None:
@@ -69,8 +72,10 @@ def _report(target: Path, tagger: TrainedTagger) -> None:
         size = counted(trained.sample.dataset.splits[name].n_sentences, "sentence")
         tell(f"{name}, {size}: {percentages(metrics)}")
     labeled, unlabeled = trained.problem.labeled, trained.problem.unlabeled
+    guard = trained.run.trace.get("guard", {})
+    saved = f"the tagger of {guard['baseline']}" if guard.get("kept") == "baseline" else "it"
     tell(
         f"{method} trained on {labeled.n_sentences} labeled and"
         f" {unlabeled.n_sentences} unlabeled sentences in"
-        f" {tagger.session.clock.timing['fit']:.1f} s; saved to {target}"
+        f" {tagger.session.clock.timing['fit']:.1f} s; {saved} is saved to {target}"
     )

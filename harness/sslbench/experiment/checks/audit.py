@@ -1,13 +1,16 @@
-"""Counts of sentences that occur in both training and test text.
+"""Counts of sentences that occur in both training and test text, and of labels never seen.
 
-The counts go into the run record; nothing is dropped. Sentences are compared by 64-bit hashes of
+The counts go into the run record; nothing is dropped. Runs on a user's own data also get a line on
+each count that makes a score say little. Sentences are compared by 64-bit hashes of
 their words: with 10^9 sentences of text and 10^4 of test, the probability of any false match is
 below 10^-6.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,13 @@ from sslbench.engine.corpus import Column, Corpus, Shards, Vocabulary
 from sslbench.engine.types import I64
 
 U64 = NDArray[np.uint64]
+#: share of the test above which repeated sentences are worth a line
+NOTABLE = 0.01
+_NAMED = 5
+_REPEATED = {
+    "labeled": "labeled sentences: the score is not that of new text",
+    "unlabeled": "in the unlabeled text, which a method may have learned from",
+}
 
 #: constants of splitmix64 (Steele, Lea & Flood 2014), whose steps are bijections of 64 bits
 _GOLDEN, _MIX_1, _MIX_2 = (
@@ -56,6 +66,50 @@ def duplicates(
         for name, ours in hashes.items():
             counts[f"{name}_in_unlabeled"] = _count_in(ours, distinct[seen])
     return counts
+
+
+def unseen_labels(labeled: Corpus, test: Corpus) -> dict[str, int]:
+    """Count the tokens of each label of the test that the labeled sample lacks."""
+    seen = set(np.unique(labeled.column("label").strings()).tolist())
+    return {
+        label: n
+        for label, n in sorted(Counter(test.column("label").strings()).items())
+        if label not in seen
+    }
+
+
+def audit_warnings(
+    audit: Mapping[str, Any], sentences: Mapping[str, int], method: str, needs_text: bool
+) -> list[str]:
+    """Return a line on each finding that a user should know.
+
+    audit: with the keys "duplicates" and "unseen_labels".
+    sentences: their number by part: "labeled", "unlabeled", "test".
+    needs_text: the method is one that learns from unlabeled text.
+    """
+    lines = []
+    for other, says in _REPEATED.items():
+        n, total = audit["duplicates"].get(f"test_in_{other}", 0), sentences["test"]
+        if n > NOTABLE * total:
+            lines.append(f"{n} of {total} test sentences ({100 * n / total:.0f} %) are also {says}")
+    if unseen := audit.get("unseen_labels"):
+        named = [f"{label} ({n})" for label, n in list(unseen.items())[:_NAMED]]
+        more = f" and {len(unseen) - _NAMED} more" if len(unseen) > _NAMED else ""
+        names = ", ".join(named)
+        lines.append(f"labels of the test that no labeled sentence has (tokens): {names}{more}")
+    if needs_text and not sentences["unlabeled"]:
+        lines.append(f"there is no unlabeled text, from which {method} would learn")
+    return lines
+
+
+def repeats(audit: Mapping[str, Any], sentences: Mapping[str, int]) -> bool:
+    """Return whether half of the test is in the labeled sample, or half of that in the text.
+
+    No gain or harm can be foreseen then.
+    """
+    pairs = (("test", "labeled"), ("labeled", "unlabeled"))
+    counts = audit.get("duplicates", {})
+    return any(2 * counts.get(f"{a}_in_{b}", 0) >= max(1, sentences.get(a, 0)) for a, b in pairs)
 
 
 def sentence_hashes(corpus: Corpus, words: Vocabulary) -> U64:

@@ -174,6 +174,8 @@ def pooled(
     duplicates = _sums([fold.audit["duplicates"] for fold in folds])
     tested = {key: count for key, count in duplicates.items() if key.startswith(f"{SPLIT}_in_")}
     record.audit = {"duplicates": tested, "violations": []}
+    if "unseen_labels" in folds[0].audit:
+        record.audit["unseen_labels"] = _sums([fold.audit["unseen_labels"] for fold in folds])
     record.audit |= {
         key: v for fold in folds for key, v in fold.audit.items() if key == "dev_labels"
     }

@@ -10,7 +10,7 @@ import msgspec
 from sslbench.engine.compilation.compile_time import compile_seconds
 from sslbench.engine.errors import UserError
 from sslbench.engine.spread import WorkerError
-from sslbench.experiment.checks.audit import duplicates
+from sslbench.experiment.checks.audit import audit_warnings, duplicates, unseen_labels
 from sslbench.experiment.checks.warnings import score_warnings
 from sslbench.experiment.context.checkpoints import remove_checkpoints
 from sslbench.experiment.context.context import cpu_seconds
@@ -82,6 +82,10 @@ def _perform(session: Session) -> RunRecord:
         record = _cross_validated(session, sample)
     else:
         record, _ = _run(session, sample)
+    if spec.data.columns is not None:
+        needs_text = not session.plugins.method(spec.method).baseline
+        sizes = record.data["sentences"]
+        record.warnings += audit_warnings(record.audit, sizes, spec.method, needs_text)
     record.warnings += score_warnings(SentenceCounts.from_lists(record.counts["test"]))
     _check_unchanged(session, dataset, "during the run")
     return record
@@ -121,6 +125,8 @@ def _run(session: Session, sample: Sample) -> tuple[RunRecord, dict[str, Scores]
         held_out = {name: splits[name] for name in names}
         counts = duplicates(problem.labeled, problem.unlabeled, held_out)
         record.audit = {"duplicates": counts, "violations": []}
+        if session.task.spec.data.columns is not None:
+            record.audit["unseen_labels"] = unseen_labels(problem.labeled, splits["test"])
     if trained.fitted.used_dev:
         record.audit["dev_labels"] = "used by the method"
     return record, scored["test"].scores

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
@@ -24,6 +24,7 @@ from sslbench.engine.features.dicts import DictFeatures, read_sentences
 from sslbench.engine.features.index import Dense
 from sslbench.engine.files.atomic import folder_beside
 from sslbench.engine.types import F64, I32, Arrays
+from sslbench.experiment.checks.audit import audit_warnings, duplicates, unseen_labels
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.data.spelling import Spelling, in_known_spelling
 from sslbench.experiment.data.template_file import FILE_PREFIX
@@ -316,4 +317,16 @@ def train_on(
 
 def _trained(session: Session, sample: Sample) -> TrainedTagger:
     trained = train(session, sample)
+    spec, test = sample.spec, sample.dataset.splits.get("test")
+    if spec.data.columns is not None:
+        problem = trained.problem
+        sizes = {"labeled": problem.labeled.n_sentences, "unlabeled": problem.unlabeled.n_sentences}
+        found: dict[str, Any] = {"duplicates": {}}
+        if test is not None:
+            found["duplicates"] = duplicates(problem.labeled, problem.unlabeled, {"test": test})
+            found["unseen_labels"] = unseen_labels(problem.labeled, test)
+        sizes["test"] = 0 if test is None else test.n_sentences
+        needs_text = not session.plugins.method(spec.method).baseline
+        lines = audit_warnings(found, sizes, spec.method, needs_text)
+        trained = replace(trained, warnings=(*trained.warnings, *lines), audit=found)
     return TrainedTagger(trained.tagger, training_corpus(trained), session=session, trained=trained)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -22,6 +24,7 @@ class Trained:
     run: context of the final training, with its trace and timing.
     tuning: the search before it.
     warnings: lines for the user.
+    audit: of the user's own data, as in a record.
     """
 
     sample: Sample
@@ -30,6 +33,7 @@ class Trained:
     run: RunContext
     tuning: Tuning = field(default_factory=Tuning)
     warnings: tuple[str, ...] = ()
+    audit: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def tagger(self) -> Tagger:
