@@ -75,7 +75,7 @@ def test_a_tagger_is_trained_saved_and_read(tmp_path: Path) -> None:
     assert saved.predict([]) == []
     with pytest.raises(sslbench.UserError, match="sentence 1 is one text"):
         saved.predict(["the words"])
-    with pytest.raises(sslbench.UserError, match=r"token 2: .* is not one text for each of word"):
+    with pytest.raises(sslbench.UserError, match=r"token 2: .* is not a text"):
         saved.predict([["a", ("b", "c")]])
 
 
@@ -98,3 +98,13 @@ def test_errors_are_those_of_the_command(tmp_path: Path) -> None:
         sslbench.run("supervised", "synth", params={"sigma": 1}, store=tmp_path)
     with pytest.raises(sslbench.UserError, match="no such file"):
         sslbench.train("supervised", data=tmp_path / "nothing")
+
+
+def test_numpy_values_are_taken(tmp_path: Path) -> None:
+    plain = sslbench.run("supervised", "synth", store=tmp_path, seeds=(1,), **SMALL)
+    sizes = {"labeled": np.int64(20), "unlabeled": np.int32(20), "featurizer": np.str_("basic")}
+    seeds, params = np.arange(1, 2), {"sigma2": np.float64(10)}
+    other = sslbench.run(
+        np.array(["supervised"]), "synth", store=tmp_path, seeds=seeds, params=params, **sizes
+    )
+    assert [run.created for run in other] == [run.created for run in plain]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pycrfsuite
 import pytest
 from sklearn.base import clone
@@ -30,6 +32,11 @@ def features(sentence: list[str]) -> list[dict[str, Any]]:
 
 
 F = [features(sentence) for sentence in X]
+
+
+@pytest.fixture(scope="module")
+def trained() -> SequenceTagger:
+    return SequenceTagger().fit(X, Y)
 
 
 def test_a_fitted_tagger_labels_every_token() -> None:
@@ -59,13 +66,6 @@ def test_unlabeled_sentences_are_used() -> None:
     alone, more = clone(plain).fit(X[:10], Y[:10]), clone(plain).fit(X[:10], Y[:10], X[10:])
     a, b = alone.predict_proba(X[:5]), more.predict_proba(X[:5])
     assert any((p != q).any() for p, q in zip(a, b, strict=True))
-
-
-def test_chunk_tags_come_back_in_their_scheme() -> None:
-    words, tags = [["a", "b", "c", "d"]] * 3, [["I-X", "B-X", "I-X", "O"]] * 3  # IOB1
-    tagger = SequenceTagger().fit(words, tags)
-    assert tagger.tagger_.corpus.task == "spans"
-    assert tagger.predict(words) == tags
 
 
 def test_several_columns() -> None:
@@ -121,17 +121,147 @@ def test_crf_is_that_of_crfsuite(states: bool, tmp_path: Path) -> None:
         np.testing.assert_allclose(found, theirs, atol=0.01)
 
 
-def test_what_does_not_fit_is_told() -> None:
-    for X_, y, message in [
-        (X, Y[:-1], "X and y differ"),
+@pytest.mark.parametrize(
+    ("X_", "y", "message"),
+    [
+        (X, Y[:-1], "X and y differ: 60 sentences, 59 rows"),
+        ([["a"], ["b", "c"]], [["A"], ["B"]], "differ: sentence 2 has 2 tokens, 1 labels"),
         ([["a"], []], [["A"], []], "sentence 2 has no token"),
-        (["a b"], [["A", "B"]], "is one text"),
+        (["a b"], [["A", "B"]], "sentence 1 is one text"),
+        ("a b", [["A", "B"]], "X is one text"),
+        (None, [["A"]], "X is a NoneType"),
+        ([["a"], None], [["A"], ["B"]], "sentence 2 is a NoneType"),
+        ([["a"], {"b"}], [["A"], ["B"]], "sentence 2 is a set"),
+        ([{"w": "a"}], [["A"]], "sentence 1 is a dict"),
+        (pd.DataFrame({"words": [["a"]]}), [["A"]], "X is a DataFrame"),
+        ([["a", b"b"]], [["A", "B"]], "sentence 1, token 2: b'b' is not a text"),
+        ([["a", float("nan")]], [["A", "B"]], "sentence 1, token 2: nan is not a text"),
+        ([["a", 3]], [["A", "B"]], "sentence 1, token 2: 3 is not a text"),
         ([[{"a": object()}]], [["A"]], "sentence 1, token 1: feature 'a' is a object"),
-        ([[{"a": "b"}, "c"]], [["A", "B"]], "no dict of features"),
+        ([[{"a": float("nan")}]], [["A"]], "sentence 1, token 1: feature 'a' is nan"),
+        ([[{"a": "b"}, "c"]], [["A", "B"]], "sentence 1, token 2: the token is a str"),
+        ([["a"]], None, "y is None"),
+        ([["a"]], [None], "no sentence has labels"),
+        ([["a", "b"]], [["A", None]], "sentence 1, token 2 has no label"),
+        ([["a", "b"]], [[3, -1]], "sentence 1, token 2 has no label"),
+        ([["a", "b"]], [["A", b"B"]], "sentence 1, token 2: b'B' is bytes"),
+        ([["a", "b"]], [["A", 1]], "several kinds: sentence 1, token 1: 'A'; .*token 2: 1"),
+        ([["a", "b"]], [[True, 1]], "several kinds"),
+        ([["a", "b"]], [["A", ["B"]]], "sentence 1, token 2: a list is no label"),
+        ([["a"]], "A", "y is one text"),
+    ],
+)
+def test_what_does_not_fit_has_a_place(X_: Any, y: Any, message: str) -> None:
+    with pytest.raises(sslbench.UserError, match=message):
+        SequenceTagger().fit(X_, y)
+
+
+def test_parameters_that_do_not_fit() -> None:
+    for tagger, message in [
+        (SequenceTagger(tune=0.5), "tune=0.5"),
+        (SequenceTagger(random_state="a"), "random_state='a'"),
+        (SequenceTagger(n_threads=0), "n_threads=0"),
+        (SequenceTagger(params={"sigma2": -1}), "sigma2"),
     ]:
         with pytest.raises(sslbench.UserError, match=message):
-            SequenceTagger().fit(X_, y)
+            tagger.fit(X, Y)
     with pytest.raises(sslbench.UserError, match="only lbfgs"):
         CRF(algorithm="arow").fit(F, Y)
     with pytest.raises(sslbench.UserError, match="c2 > 0"):
         CRF(c2=0.0).fit(F, Y)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda rows: (row for row in rows),
+        lambda rows: map(iter, rows),
+        lambda rows: tuple(map(tuple, rows)),
+        lambda rows: [np.array(row) for row in rows],
+        lambda rows: np.array([*map(np.array, rows), None], dtype=object)[:-1],
+        lambda rows: pd.Series(rows, index=range(5, 5 + len(rows))),
+        lambda rows: pd.DataFrame({"rows": rows})["rows"],
+        lambda rows: [pd.Series(row) for row in rows],
+        lambda rows: dict(enumerate(rows)).values(),
+    ],
+)
+def test_any_iterable_is_read_once(form: Any, trained: SequenceTagger) -> None:
+    tagger = SequenceTagger().fit(form(X), form(Y), unlabeled=form(X[:3]))
+    assert tagger.predict(form(X)) == trained.predict(X)
+    assert tagger.score(form(X), form(Y)) == trained.score(X, Y)
+    for ours, theirs in zip(tagger.predict_proba(form(X)), trained.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0, 1],
+        [np.int64(0), np.int64(1)],
+        [False, True],
+        [np.bool_(False), np.bool_(True)],
+        [0.5, 1.5],
+        [Color.RED, Color.BLUE],
+        [("a", 1), ("b", 2)],
+        ["0", "1"],
+    ],
+)
+def test_labels_come_back_as_given(values: list[Any], tmp_path: Path) -> None:
+    words, labels = [["the", "cat"], ["a", "dog"]] * 3, [list(values)] * 6
+    tagger = SequenceTagger().fit(words, labels)
+    assert tagger.predict(words) == labels
+    assert {type(label) for row in tagger.predict(words) for label in row} == {type(values[0])}
+    assert sorted(tagger.classes_, key=values.index) == values
+    assert tagger.score(words, labels) == 1.0
+    assert set(tagger.predict_marginals(words)[0][0]) == set(values)
+    if not isinstance(values[0], str):
+        with pytest.raises(sslbench.UserError, match="labels are no texts"):
+            tagger.save(tmp_path / "model")
+        with pytest.raises(sslbench.UserError, match="several kinds: in training"):
+            tagger.score(words, [["0", "1"]] * 6)
+
+
+@pytest.mark.parametrize("missing", [None, -1, float("nan"), [-1, -1, -1], [None, None, None]])
+def test_sentences_without_labels_are_unlabeled(missing: Any) -> None:
+    words = [["a", "b", "c"], ["b", "c", "d"], ["c", "d", "e"]]
+    plain = SequenceTagger("self_training", params={"rounds": 1})
+    tagger = clone(plain).fit(words, [[0, 1, 0], [1, 0, 1], missing])
+    other = clone(plain).fit(words[:2], [[0, 1, 0], [1, 0, 1]], unlabeled=words[2:])
+    np.testing.assert_array_equal(tagger.predict_proba(words), other.predict_proba(words))
+    assert tagger.score(words, [[0, 1, 0], missing, missing]) == 1.0
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        ["I-X", "B-X", "I-X", "O"],
+        ["B-X", "B-X", "I-X", "O"],
+        ["S-X", "B-X", "E-X", "O"],
+        ["S", "B", "E", "S"],
+    ],
+)
+def test_chunk_tags_stay_in_their_scheme(tags: list[str], tmp_path: Path) -> None:
+    words = [["a", "b", "c", "d"]] * 3
+    tagger = SequenceTagger().fit(words, [tags] * 3)
+    assert tagger.tagger_.corpus.task == ("segmentation" if "S" in tags else "spans")
+    assert tagger.predict(words) == [tags] * 3
+    assert set(tagger.classes_) == set(tags)
+    assert tagger.score(words, [tags] * 3) == 1.0
+    longer = [[*tags[:3], tags[0]]] * 3
+    assert tagger.score(words, longer) == pytest.approx({"I-X": 0.5, "S": 1.0}.get(tags[0], 0.8))
+    tagger.save(tmp_path / "model")
+    assert sslbench.load_tagger(tmp_path / "model").predict(words) == [tags] * 3
+
+
+def test_numpy_numbers_are_parameters(tmp_path: Path) -> None:
+    params = {"sigma2": np.float64(3), "max_iterations": np.int64(7)}
+    tagger = SequenceTagger(params=params, n_threads=np.int64(1), random_state=np.int32(2))
+    ours = tagger.fit(X, Y).predict_proba(X[:1])
+    plain = SequenceTagger(params={"sigma2": 3.0, "max_iterations": 7}).fit(X, Y)
+    np.testing.assert_array_equal(ours, plain.predict_proba(X[:1]))
+    CRF(c1=np.float32(0.5), c2=np.logspace(-1, 0, 2)[0], max_iterations=np.int64(2)).fit(F, Y)

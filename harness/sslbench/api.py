@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, get_type_hints
 
+from sslbench.engine.plain import plain
 from sslbench.experiment.execute.grid import GridOptions, run_grid
 from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.planning.plan import plan
@@ -46,7 +47,7 @@ def _keywords_of(kind: Callable[P, Q]) -> Callable[[Callable[[Q], R]], Callable[
                 if name not in params:
                     hint = suggestion(name, params)
                     raise TypeError(f"{function.__name__}() has no parameter {name!r}; {hint}")
-            return function(kind(*args, **given))
+            return function(kind(*plain(args), **plain(given)))
 
         shown = [each.replace(annotation=hints[each.name]) for each in params.values()]
         result = get_type_hints(function)["return"]

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import sslbench
 from sslbench.cli import cli
 from sslbench.engine.corpus.tokens import corpus_of
-from sslbench.experiment.run.saved import SavedTagger
+from sslbench.experiment.run.saved import SavedTagger, TrainedTagger
 from sslbench.sklearn import SequenceTagger
 from sslbench.tagging.annotated import Annotator, Sentence, Span
 from sslbench.tagging.forms import Page, columns_of
@@ -29,19 +29,19 @@ TAGS = [["I-L", "I-L", "O", "O"], ["O", "I-L", "I-L"], ["O"], ["I-L", "O", "O", 
 
 
 @pytest.fixture(scope="module")
-def estimator() -> SequenceTagger:
-    return SequenceTagger(params={"sigma2": 1.0}).fit(WORDS, TAGS)
+def tagger(tmp_path_factory: pytest.TempPathFactory) -> TrainedTagger:
+    path = tmp_path_factory.mktemp("data") / "train.txt"
+    rows = zip(WORDS, TAGS, strict=True)
+    lines = ["".join(f"{w} {t}\n" for w, t in zip(*row, strict=True)) for row in rows]
+    path.write_text("\n".join(lines))
+    columns = ("word", "label")
+    return sslbench.train("supervised", data=path, columns=columns, params={"sigma2": 1.0})
 
 
 @pytest.fixture(scope="module")
-def tagger(estimator: SequenceTagger) -> SavedTagger:
-    return estimator.tagger_
-
-
-@pytest.fixture(scope="module")
-def model(estimator: SequenceTagger, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tagger: TrainedTagger, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("models") / "model"
-    estimator.save(path)
+    tagger.save(path)
     return path
 
 

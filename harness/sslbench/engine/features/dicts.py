@@ -1,130 +1,247 @@
 """Tokens that are dicts of features, as users of CRFsuite make them, read as columns.
 
-Each key becomes a column with one template. A value is a text, a truth value or a number, or a dict
-or list of these, whose parts have keys of their own: ``key:part``.
+A token is a set of attributes with a number each, named as python-crfsuite names them: the feature
+``{"word": "house"}`` is the attribute ``word:house`` with the number 1, ``{"length": 3}`` is
+``length`` with the number 3, and dicts and lists inside have attributes such as ``outer:inner``. A
+token may also be a list of attributes. An attribute with the number 0 is not there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any, Protocol
 
 import numpy as np
 
-from sslbench.engine.corpus import Corpus, Vocabulary
-from sslbench.engine.corpus.tokens import corpus_of
+from sslbench.engine.corpus import Column, Corpus, Vocabulary
+from sslbench.engine.corpus.tokens import corpus_of_texts, token_texts
 from sslbench.engine.errors import UserError
-from sslbench.engine.features.index import TemplateFeaturizer
-from sslbench.engine.features.templates import Atom, Template
-from sslbench.engine.types import F64
+from sslbench.engine.features.bags import Bag, BagFeaturizer
+from sslbench.engine.types import F64, I32
 
-MAX_KEYS = 5_000  # each is a template, which is looked up at every token
-Features = Mapping[str, Any]
-Value = str | float
+MAX_BAGS = 100  # each has at least one column, which is looked up at every token
+MAX_NUMBERS = 5_000  # each is a dense column
+Attributes = dict[str, float]
+#: stands for no attribute in the columns of a bag; an attribute cannot be this text
+_NONE = "\0"
+
+
+class TokenReader(Protocol):
+    """Makes a corpus of tokens as a Python program gives them."""
+
+    def read(self, sentences: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """Check tokens and bring them into one form; UserError with sentence and token from 1."""
+
+    def corpus(
+        self, read: Sequence[Sequence[Any]], vocabularies: dict[str, Vocabulary] | None = None
+    ) -> Corpus:
+        """Return a corpus of the result of `read`; vocabularies: of `Corpus.from_sentences`."""
+
+
+@dataclass(frozen=True)
+class TextReader:
+    """Reads tokens that are texts, or a text for each column."""
+
+    columns: tuple[str, ...]
+
+    def read(self, sentences: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """See `TokenReader`."""
+        return token_texts(sentences, self.columns)
+
+    def corpus(
+        self, read: Sequence[Sequence[Any]], vocabularies: dict[str, Vocabulary] | None = None
+    ) -> Corpus:
+        """See `TokenReader`."""
+        return corpus_of_texts(read, self.columns, vocabularies)
 
 
 @dataclass(frozen=True)
 class DictFeatures:
-    """The features of a training text. Others are ignored in later text.
+    """The attributes of a training text. Others are ignored in later text, as by CRFsuite.
 
-    texts: keys whose values, texts or truth values, are looked up; a missing one is an empty text.
-    numbers: keys with other numbers, which become dense columns; a missing one is 0.
+    bags: the attributes that are there or not. Those of one key are in one bag, since most tokens
+        have one of them; its width is the most of them at a token.
+    numbers: attributes with other numbers, which become dense columns.
     """
 
-    texts: tuple[str, ...]
+    bags: tuple[Bag, ...]
     numbers: tuple[str, ...]
+    _vocabularies: tuple[Vocabulary, ...] = field(repr=False)
 
     @classmethod
-    def fit(cls, sentences: Sequence[Sequence[Features]]) -> DictFeatures:
-        """Return the keys of a text.
+    def fit(cls, read: Iterable[Sequence[Attributes]], keys: Mapping[str, str]) -> DictFeatures:
+        """Return the attributes of a text; arguments: from `read_attributes`.
 
-        UserError, with the numbers of sentence and token from 1, for a value of another type, and
-        for more than 5,000 keys.
+        UserError for more than 5,000 `numbers`.
         """
-        has_text: dict[str, bool] = {}
-        numeric: dict[str, bool] = {}
-        for number, sentence in enumerate(sentences, 1):
-            for place, token in enumerate(sentence, 1):
-                try:
-                    for key, value in _flat(token):
-                        has_text[key] = has_text.get(key, False) or isinstance(value, str)
-                        numeric[key] = numeric.get(key, False) or value not in (0.0, 1.0)
-                except TypeError as error:
-                    raise UserError(f"sentence {number}, token {place}: {error}") from None
-        if len(has_text) > MAX_KEYS:
-            hint = "give values as texts, {'word': 'house'}, not as keys, {'word=house': 1}"
-            raise UserError(f"{len(has_text):,} features, at most {MAX_KEYS:,}", hint=hint)
-        numbers = tuple(key for key in has_text if numeric[key] and not has_text[key])
-        return cls(tuple(key for key in has_text if key not in numbers), numbers)
+        tokens = list(chain.from_iterable(read))
+        times = Counter(chain.from_iterable(tokens))
+        numbers = dict.fromkeys(
+            name for token in tokens for name, value in token.items() if value != 1.0
+        )
+        if len(numbers) > MAX_NUMBERS:
+            message = f"{len(numbers):,} features with numbers other than 0 and 1"
+            raise UserError(message, hint=f"at most {MAX_NUMBERS:,}: give the others as texts")
+        attributes = _bags((name for name in times if name not in numbers), keys, times)
+        bag_of = {name: bag for bag, names in enumerate(attributes) for name in names}
+        width = [1] * len(attributes)
+        for token in tokens:
+            for bag, n in Counter(bag_of[name] for name in token if name in bag_of).items():
+                width[bag] = max(width[bag], n)
+        bags = tuple(Bag(f"f{i}", n) for i, n in enumerate(width))
+        return cls(bags, tuple(numbers), tuple(Vocabulary([_NONE, *own]) for own in attributes))
 
     @property
-    def featurizer(self) -> TemplateFeaturizer:
-        """One template per text; dense columns for the numbers."""
-        templates = [Template((Atom(f"f{i}", 0),)) for i in range(len(self.texts))]
-        return TemplateFeaturizer(templates, self.dense if self.numbers else None)
+    def featurizer(self) -> BagFeaturizer:
+        """One template per bag; dense columns for the numbers."""
+        return BagFeaturizer(self.bags, self.dense if self.numbers else None)
 
-    def columns(self, sentences: Sequence[Sequence[Features]]) -> dict[str, list[list[str]]]:
-        """Texts by the name of a column, one per token."""
-        keys = [*self.texts, *self.numbers]
-        names = [f"f{i}" for i in range(len(self.texts))] + [
-            f"n{i}" for i in range(len(self.numbers))
-        ]
-        flat = [[dict(_flat(token)) for token in sentence] for sentence in sentences]
+    @cached_property
+    def _places(self) -> dict[str, tuple[int, int]]:
+        """Bag and code of each attribute."""
         return {
-            name: [[_text(token.get(key, "")) for token in sentence] for sentence in flat]
-            for name, key in zip(names, keys, strict=True)
+            name: (bag, code)
+            for bag, vocabulary in enumerate(self._vocabularies)
+            for code, name in enumerate(vocabulary.strings)
+            if code
         }
 
+    def read(self, sentences: Sequence[Sequence[Any]]) -> list[list[Attributes]]:
+        """See `TokenReader`."""
+        return read_attributes(sentences)
+
+    def corpus(
+        self,
+        read: Sequence[Sequence[Attributes]],
+        vocabularies: dict[str, Vocabulary] | None = None,
+    ) -> Corpus:
+        """See `TokenReader`; the vocabularies are those of the training."""
+        tokens = list(chain.from_iterable(read))
+        columns = {name: Column(own, codes) for name, own, codes in self._columns(tokens)}
+        shared = {} if vocabularies is None else vocabularies
+        for i, name in enumerate(self.numbers):
+            vocabulary = shared.setdefault(f"n{i}", Vocabulary())
+            codes = vocabulary.encode(repr(token.get(name, 0.0)) for token in tokens)
+            columns[f"n{i}"] = Column(vocabulary, codes)
+        return Corpus(columns, np.cumsum([0, *map(len, read)], dtype=np.int64))
+
+    def _columns(self, tokens: Sequence[Attributes]) -> Iterator[tuple[str, Vocabulary, I32]]:
+        """Yield the columns of the bags: name, vocabulary, codes int32[N]."""
+        codes = [[np.zeros(len(tokens), np.int32) for _ in bag.columns] for bag in self.bags]
+        places = self._places
+        for n, token in enumerate(tokens):
+            used: dict[int, int] = {}
+            for name in token:
+                if name not in places:
+                    continue
+                bag, code = places[name]
+                place = used[bag] = used.get(bag, -1) + 1
+                if place == len(codes[bag]):  # more at a token than in the training text
+                    codes[bag].append(np.zeros(len(tokens), np.int32))
+                codes[bag][place][n] = code
+        for own, vocabulary, rows in zip(self.bags, self._vocabularies, codes, strict=True):
+            for place, row in enumerate(rows):
+                yield own.column(place), vocabulary, row
+
     def dense(self, corpus: Corpus) -> F64:
-        """Return float64[N, D]: the numbers of a corpus that `columns` made."""
+        """Return float64[N, D]: the numbers of a corpus."""
         values = np.empty((corpus.n_tokens, len(self.numbers)))
         for i in range(len(self.numbers)):
             column = corpus.column(f"n{i}")
-            values[:, i] = _values(column.vocabulary)[column.codes]
+            values[:, i] = np.array(list(map(float, column.vocabulary.strings)))[column.codes]
         return values
 
 
-def read_sentences(
-    sentences: Sequence[Sequence[Any]],
-    columns: Sequence[str],
-    features: DictFeatures | None = None,
-    vocabularies: dict[str, Vocabulary] | None = None,
-) -> Corpus:
-    """Return a corpus of tokens that are texts or, with `features`, dicts.
+def read_attributes(
+    sentences: Sequence[Sequence[Any]], keys: dict[str, str] | None = None
+) -> list[list[Attributes]]:
+    """Return the attributes of tokens, without those whose number is 0.
 
-    columns, vocabularies: as of `corpus_of`. UserError as there.
+    keys: receives the key of each attribute that is a text or a part of a dict or list.
+
+    UserError, with the numbers of sentence and token from 1, for a value of another type, and for a
+    number that is not finite.
     """
-    if features is None:
-        return corpus_of(sentences, columns, vocabularies)
-    if not all(len(sentence) for sentence in sentences):
-        raise UserError("a sentence has no token")
-    return Corpus.from_sentences(features.columns(sentences), vocabularies)
+    keys = {} if keys is None else keys
+    read = []
+    for number, sentence in enumerate(sentences, 1):
+        tokens = []
+        for place, token in enumerate(sentence, 1):
+            try:
+                tokens.append(_attributes(token, keys))
+            except TypeError as error:
+                hint = (
+                    "features are texts, finite numbers, truth values, and dicts or lists of them"
+                )
+                message = f"sentence {number}, token {place}: {error}"
+                raise UserError(message, hint=hint) from None
+        read.append(tokens)
+    return read
 
 
-def _flat(token: Features) -> Iterator[tuple[str, Value]]:
-    """Features of one level; a truth value is 0 or 1. TypeError for a value of another type."""
+def _attributes(token: Any, keys: dict[str, str]) -> Attributes:
+    """Return the attributes of a token; TypeError for a value of another type."""
+    found: Attributes = {}
     if not isinstance(token, Mapping):
-        raise TypeError(f"{token!r} is no dict of features, as other tokens are")
+        for name in _listed(token, "the token"):
+            found[name] = found.get(name, 0.0) + 1.0
+        return found
     for key, value in token.items():
+        if type(key) is not str:
+            _check_text(key, "the name of a feature")
         if isinstance(value, str):
-            yield str(key), value
+            name, number = f"{key}:{value}", 1.0
+            keys[name] = key
         elif isinstance(value, bool | int | float | np.number | np.bool_):
-            yield str(key), float(value)
+            name, number = key, float(value)
+            if not math.isfinite(number):
+                raise TypeError(f"feature {key!r} is {number}")
         elif isinstance(value, Mapping):
-            yield from ((f"{key}:{part}", inner) for part, inner in _flat(value))
-        elif isinstance(value, list | tuple | set | frozenset):
-            yield from ((f"{key}:{part}", 1.0) for part in sorted(map(str, value)))
+            inner = _attributes(value, {})
+            names = {f"{key}:{part}": number for part, number in inner.items()}
+            keys.update({name: key for name in names})
+            found |= names
+            continue
         else:
-            raise TypeError(f"feature {key!r} is a {type(value).__name__}")
+            for part in _listed(value, f"feature {key!r}"):
+                name = f"{key}:{part}"
+                keys[name], found[name] = key, found.get(name, 0.0) + 1.0
+            continue
+        if number:
+            found[name] = found.get(name, 0.0) + number
+    return found
 
 
-def _text(value: Value) -> str:
-    """Return the text of a value; a truth value that does not hold is like a missing feature."""
-    if isinstance(value, str):
-        return value
-    return repr(value) if value else ""
+def _listed(value: object, what: str) -> Iterable[str]:
+    """Return a list of texts; TypeError, naming `what`, for anything else."""
+    if not isinstance(value, list | tuple | set | frozenset):
+        raise TypeError(f"{what} is {'None' if value is None else f'a {type(value).__name__}'}")
+    for part in value:
+        _check_text(part, f"a part of {what}")
+    return value
 
 
-def _values(vocabulary: Vocabulary) -> F64:
-    return np.array([float(text or 0.0) for text in vocabulary.strings])
+def _check_text(value: object, what: str) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{what} is {value!r}, not a text")
+
+
+def _bags(names: Iterable[str], keys: Mapping[str, str], times: Counter[str]) -> list[list[str]]:
+    """Return the attributes of each bag: those of a key; those of rare keys are in one.
+
+    keys: of attributes; that of ``word=house`` is ``word``, that of others the attribute itself.
+    times: how often each attribute occurs.
+    """
+    by_key: dict[str, list[str]] = {}
+    for name in names:
+        by_key.setdefault(keys.get(name) or name.partition("=")[0], []).append(name)
+    count = Counter({key: sum(times[name] for name in part) for key, part in by_key.items()})
+    largest = dict(count.most_common(MAX_BAGS))
+    rest = [name for key, part in by_key.items() if key not in largest for name in part]
+    bags = [part for key, part in by_key.items() if key in largest]
+    return [*bags, rest] if rest or not bags else bags

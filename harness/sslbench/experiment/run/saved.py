@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -16,11 +16,11 @@ import numpy as np
 
 from sslbench.engine.checked import part_of
 from sslbench.engine.corpus import Column, Corpus, CorpusShards, Scheme, Vocabulary, convert_labels
-from sslbench.engine.corpus.tokens import Token
+from sslbench.engine.corpus.tokens import Token, sentence_lists
 from sslbench.engine.crf import ChainCRF, add_facts, read_model
 from sslbench.engine.crf.restoring import RESTORE
 from sslbench.engine.errors import UserError
-from sslbench.engine.features.dicts import DictFeatures, read_sentences
+from sslbench.engine.features.dicts import DictFeatures, TextReader, TokenReader
 from sslbench.engine.features.index import Dense
 from sslbench.engine.files.atomic import folder_beside
 from sslbench.engine.types import F64, I32, Arrays
@@ -152,28 +152,35 @@ class SavedTagger:
         trained = ("word",) if self.corpus is None else self.corpus.columns
         return tuple(name for name in trained if name not in ("label", "_"))
 
-    def predict(self, sentences: Sequence[Sequence[Token]]) -> list[list[str]]:
+    def predict(self, sentences: Iterable[Iterable[Token]]) -> list[list[str]]:
         """A label for each token, in the scheme of the training file.
 
-        sentences: lists of tokens, which may be empty; a token is a text, or a text for each of
-            `columns`.
+        sentences: any iterable of sentences, which is read once; a sentence is an iterable of
+            tokens and may be empty; a token is a text, or a text for each of `columns`.
+        UserError for anything else, with the numbers of sentence and token.
         """
-        corpus = self._read(sentences)
+        rows = self.reader.read(sentence_lists(sentences))
+        corpus = self._corpus(rows)
         texts = iter(self.texts(corpus, self.tag(corpus)))
-        return [list(islice(texts, len(sentence))) for sentence in sentences]
+        return [list(islice(texts, len(row))) for row in rows]
 
-    def predict_proba(self, sentences: Sequence[Sequence[Token]]) -> list[F64]:
+    def predict_proba(self, sentences: Iterable[Iterable[Token]]) -> list[F64]:
         """Probability of each of `labels` for each token: float64[n, L] by sentence.
 
-        UserError if the tagger of the method gives labels only.
+        sentences: as of `predict`. UserError also if the tagger of the method gives labels only.
         """
-        rows = predicted_marginals(self.tagger, self._read(sentences))
-        borders = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
-        return [rows[first:last] for first, last in pairwise(borders)]
+        rows = self.reader.read(sentence_lists(sentences))
+        marginals = predicted_marginals(self.tagger, self._corpus(rows))
+        borders = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+        return [marginals[first:last] for first, last in pairwise(borders)]
 
-    def _read(self, sentences: Sequence[Sequence[Token]]) -> Corpus:
-        full = [sentence for sentence in sentences if len(sentence)]
-        return read_sentences(full, self.columns, self.features)
+    @property
+    def reader(self) -> TokenReader:
+        """What reads tokens."""
+        return self.features or TextReader(self.columns)
+
+    def _corpus(self, rows: Sequence[Sequence[Any]]) -> Corpus:
+        return self.reader.corpus([row for row in rows if row])
 
     def texts(self, corpus: Corpus, codes: I32) -> list[str]:
         """The label of each token as text, in the scheme of the training file; codes: int32[N]."""
