@@ -204,7 +204,8 @@ def _attributes(token: Any, keys: dict[str, str]) -> Attributes:
         elif isinstance(value, Mapping):
             inner = _attributes(value, {})
             names = {f"{key}:{part}": number for part, number in inner.items()}
-            keys.update({name: key for name in names})
+            for name in names:
+                keys[name] = key
             found |= names
             continue
         else:
