@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pycrfsuite
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -94,33 +93,6 @@ def test_it_can_be_saved(tmp_path: Path) -> None:
         CRF(max_iterations=2).fit(F, Y).save(tmp_path / "other")
 
 
-@pytest.mark.parametrize("states", [False, True])
-def test_crf_is_that_of_crfsuite(states: bool, tmp_path: Path) -> None:
-    """The same objective: nearly the same probabilities, from an independent program."""
-    texts = [[{"word": t["word"], "left": t["left"]} for t in row] for row in F]
-    ours = CRF(c1=0.0, c2=0.5, all_possible_states=states).fit(texts, Y)
-    trainer = pycrfsuite.Trainer(verbose=False)
-    for row, labels in zip(texts, Y, strict=True):
-        trainer.append([[f"{k}={v}" for k, v in token.items()] for token in row], labels)
-    trainer.set_params(
-        {
-            "c1": 0.0,
-            "c2": 0.5,
-            "feature.possible_transitions": True,
-            "feature.possible_states": states,
-            "delta": 1e-9,
-            "epsilon": 1e-8,
-        }
-    )
-    trainer.train(str(tmp_path / "model"))
-    peer = pycrfsuite.Tagger()
-    peer.open(str(tmp_path / "model"))
-    for row, found in zip(texts[:10], ours.predict_proba(texts[:10]), strict=True):
-        peer.set([[f"{k}={v}" for k, v in token.items()] for token in row])
-        theirs = [[peer.marginal(y, n) for y in ours.classes_] for n in range(len(row))]
-        np.testing.assert_allclose(found, theirs, atol=0.01)
-
-
 @pytest.mark.parametrize(
     ("X_", "y", "message"),
     [
@@ -165,10 +137,6 @@ def test_parameters_that_do_not_fit() -> None:
     ]:
         with pytest.raises(sslbench.UserError, match=message):
             tagger.fit(X, Y)
-    with pytest.raises(sslbench.UserError, match="only lbfgs"):
-        CRF(algorithm="arow").fit(F, Y)
-    with pytest.raises(sslbench.UserError, match="c2 > 0"):
-        CRF(c2=0.0).fit(F, Y)
 
 
 @pytest.mark.parametrize(

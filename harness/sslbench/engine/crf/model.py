@@ -91,6 +91,7 @@ class ChainCRF(SequenceModel):
         options: lbfgs.Options | None = None,
         l1: float = 0.0,
         nonnegative: I64 | None = None,
+        zero: I64 | None = None,
         expected_counts: F64 | None = None,
         callback: Callable[[int, float, float], None] | None = None,
         progress: lbfgs.Progress | None = None,
@@ -103,6 +104,7 @@ class ChainCRF(SequenceModel):
         params: prior variance and, unless `options` are given, the stopping rules.
         l1: weight of the L1 penalty (docs/specs/crf_engine.md, section 9).
         nonnegative: indices of weights, other than state weights, that must stay at or above 0.
+        zero: indices of weights, other than state weights, that stay 0.
         expected_counts: float64 per weight; adds expected_counts . weights to the objective.
             With a `LogPartition` term per part this is the M-step of EM.
         callback: called with (iteration, loss per token, largest gradient) after each iteration.
@@ -117,12 +119,14 @@ class ChainCRF(SequenceModel):
         check_array(self.weights, "weights", np.float64, (self.layout.size,))
         deduplication = Deduplication.build(self.layout, [data.attributes for data, _ in parts])
         objective = self._objective(parts, params, deduplication, expected_counts)
+        shift = self.layout.size - deduplication.reduced.size
+        objective.zero = None if zero is None else zero - shift
         factors = [data.factors.preconditioner for data, _ in parts if data.factors is not None]
         if nonnegative is not None:
-            nonnegative = nonnegative - (self.layout.size - deduplication.reduced.size)
+            nonnegative = nonnegative - shift
         options = params.options() if options is None else options
         start = dual.DualPoint(deduplication.merge(self.weights), -np.inf, 0)
-        if nonnegative is None and not l1 and not self.weights.any():
+        if nonnegative is None and zero is None and not l1 and not self.weights.any():
             start = dual.start(objective, options) or start
         optimum = lbfgs.minimize(
             objective.scaled_loss,

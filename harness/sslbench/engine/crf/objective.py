@@ -319,6 +319,7 @@ class Objective:
     expected_counts: float64 per weight; adds expected_counts . weights to F, as the M-step of EM
         does with the counts of its E-step.
     tags: the tag of each label, if tags have weights beside those of labels (`BackOff`).
+    zero: indices of weights that stay 0; their derivative is 0.
     """
 
     layout: Layout
@@ -328,6 +329,7 @@ class Objective:
     copies: F32 | None = None
     expected_counts: F64 | None = None
     tags: Sequence[str] | None = None
+    zero: I64 | None = None
     evaluations: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -356,6 +358,8 @@ class Objective:
         if self.expected_counts is not None:
             combine(1.0, gradient, 1.0, self.expected_counts, gradient)
             value += dot(self.expected_counts, weights)
+        if self.zero is not None:
+            gradient[self.zero] = 0.0
         return value
 
     @cached_property
