@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import pickle
 from pathlib import Path
@@ -12,7 +13,9 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import sslbench
 from sslbench.sklearn import CRF, SequenceTagger
@@ -74,15 +77,73 @@ def test_several_columns() -> None:
     assert tagger.score(pairs, Y) > 0.8
 
 
-def test_scikit_learn_clones_searches_and_pickles() -> None:
+def test_clones_and_copies() -> None:
     tagger = SequenceTagger("jess_cm", params={"rounds": 2}, random_state=3)
     assert clone(tagger).get_params() == tagger.get_params()
+    for call in (tagger.predict, tagger.predict_single, tagger.predict_proba):
+        with pytest.raises(NotFittedError):
+            call(X)
     with pytest.raises(NotFittedError):
-        tagger.predict(X)
-    assert len(cross_val_score(CRF(max_iterations=5), F, Y, cv=3)) == 3
-    found = GridSearchCV(CRF(max_iterations=5), {"c2": [0.1, 10.0]}, cv=2).fit(F, Y)
-    copy = pickle.loads(pickle.dumps(found.best_estimator_))  # noqa: S301  # our own
-    assert copy.predict(F) == found.predict(F)
+        tagger.score(X, Y)
+    fitted = SequenceTagger().fit(X, Y)
+    for other in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted))):  # noqa: S301  # our own
+        assert other.predict(X) == fitted.predict(X)
+
+
+def test_nested_parameters() -> None:
+    tagger = SequenceTagger(params={"sigma2": 1.0, "max_iterations": 9})
+    assert tagger.get_params()["params__sigma2"] == 1.0
+    assert tagger.set_params(params__sigma2=2.0, tune=1).params == {
+        "sigma2": 2.0,
+        "max_iterations": 9,
+    }
+    assert SequenceTagger().set_params(params__sigma2=3).params == {"sigma2": 3}
+    assert "params__sigma2" not in tagger.get_params(deep=False)
+    with pytest.raises(ValueError, match="sigma"):
+        tagger.set_params(sigma=1)
+    with pytest.raises(sslbench.UserError, match="sigma3"):
+        SequenceTagger().set_params(params__sigma3=1).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("tagger", "grid", "text"),
+    [
+        (SequenceTagger(), {"params__sigma2": np.logspace(-1, 1, 2)}, X),
+        (SequenceTagger(), {"params": [{"sigma2": 1}, {"sigma2": 5}]}, X),
+        (CRF(max_iterations=5), {"c2": [0.1, np.float32(10)]}, F),
+    ],
+)
+def test_searches(tagger: Any, grid: dict[str, Any], text: list[Any]) -> None:
+    search = GridSearchCV(tagger, grid, cv=2, error_score="raise").fit(text, Y)
+    scores = cross_val_score(tagger.set_params(**search.best_params_), text, Y, cv=2)
+    assert scores.mean() == pytest.approx(search.best_score_)
+
+
+@pytest.mark.parametrize(("tagger", "text"), [(SequenceTagger(), X), (CRF(max_iterations=5), F)])
+def test_predictions_of_cross_validation(tagger: Any, text: list[Any]) -> None:
+    found = cross_val_predict(tagger, text, Y, cv=KFold(3, shuffle=True, random_state=0))
+    assert list(map(len, found)) == list(map(len, Y))
+    train, test = next(KFold(3, shuffle=True, random_state=0).split(text))
+    tagger.fit([text[i] for i in train], [Y[i] for i in train])
+    assert [found[i] for i in test] == tagger.predict([text[i] for i in test])
+    equal = cross_val_predict(tagger, [["a", "b"]] * 6, [["A", "B"]] * 6, cv=2)
+    assert equal.tolist() == [["A", "B"]] * 6
+
+
+def test_a_step_of_a_pipeline() -> None:
+    pipeline = make_pipeline(FunctionTransformer(lambda text: list(map(features, text))), CRF())
+    pipeline.set_params(crf__max_iterations=5).fit(X, Y)
+    assert pipeline.predict(X[:3]) == CRF(max_iterations=5).fit(F, Y).predict(F[:3])
+    more = Pipeline([("tagger", SequenceTagger("self_training", params={"rounds": 1}))])
+    more.set_params(tagger__params__rounds=2).fit(X[:10], Y[:10], tagger__unlabeled=X[10:])
+    assert more["tagger"].params == {"rounds": 2}
+    assert more.score(X, Y) > 0.5
+
+
+def test_labels_may_be_missing_in_cross_validation() -> None:
+    some = [None if i % 3 == 0 else row for i, row in enumerate(Y)]
+    method = SequenceTagger("self_training", params={"rounds": 1})
+    assert (cross_val_score(method, X, some, cv=2, error_score="raise") > 0.3).all()
 
 
 def test_it_can_be_saved(tmp_path: Path) -> None:

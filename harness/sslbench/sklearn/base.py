@@ -29,6 +29,7 @@ from sslbench.engine.features.dicts import (
 from sslbench.engine.plain import plain
 from sslbench.engine.types import F64, AnyArray
 from sslbench.experiment.data import Dataset
+from sslbench.experiment.data.userdata import fitting_featurizers
 from sslbench.experiment.execute.startup import use_threads
 from sslbench.experiment.metrics import score
 from sslbench.experiment.records.record import RunSpec
@@ -193,6 +194,13 @@ class TaggerBase(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has 
         if value is None or (type(value) is int and value >= least):
             return value
         raise UserError(f"{name}={value!r}", hint=f"give an integer from {least}, or None")
+
+
+def first_featurizer(task: str, reader: TokenReader) -> str:
+    """The first featurizer that fits words; "" for features of tokens, which need none."""
+    if not isinstance(reader, TextReader):
+        return ""
+    return fitting_featurizers(registry().featurizers, task, reader.columns)[0]
 
 
 def _label(corpus: Corpus) -> Column:

@@ -23,7 +23,7 @@ from sslbench.experiment.records.record import RunSpec
 from sslbench.experiment.request.parameters import parameter, parameters
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.method import CRFMethod, TrainingParams
-from sslbench.sklearn.base import Labels, Sentences, TaggerBase
+from sslbench.sklearn.base import Labels, Sentences, TaggerBase, first_featurizer
 
 #: what to use in place of another algorithm
 _ALGORITHMS = {
@@ -73,7 +73,7 @@ class Settings:
     @classmethod
     def of(cls, crf: CRF) -> Settings:
         """The parameters of an estimator; UserError for one that does not fit."""
-        given = crf.get_params()
+        given, kind = crf.get_params(), cast(Any, cls)
         algorithm, linesearch = (given[name] for name in ("algorithm", "linesearch"))
         if algorithm not in (None, "lbfgs"):
             hint = f"use {_ALGORITHMS.get(algorithm, 'lbfgs')}"
@@ -87,9 +87,9 @@ class Settings:
         if linesearch not in (None, "MoreThuente"):
             hint = "leave it out: steps satisfy the strong Wolfe conditions in any case"
             raise UserError(f"linesearch {linesearch!r} is not there", hint=hint)
-        own = {name: plain(given[name]) for name in parameters(cls) if given[name] is not None}
+        own = {name: plain(given[name]) for name in parameters(kind) if given[name] is not None}
         for name, value in own.items():
-            parameters(cls)[name].check(value)
+            parameters(kind)[name].check(value)
         return cls(**own)
 
     @property
@@ -286,7 +286,14 @@ class CRF(TaggerBase):
     def _method(self, dataset: Dataset, reader: TokenReader) -> LocalMethod:
         chosen = Settings.of(self)
         method = self._local_method(
-            RunSpec("supervised", dataset.name, "", "crf1", params=chosen.params), reader
+            RunSpec(
+                method="supervised",
+                dataset=dataset.name,
+                featurizer=first_featurizer(dataset.task, reader),
+                model="crf1",
+                params=chosen.params,
+            ),
+            reader,
         )
         own = {"settings": chosen, "log": self._log}
         method.cls = cast(Any, type("CRFsuite", (_ElasticNet,), own))

@@ -7,14 +7,15 @@ from typing import Any, Self
 
 from sslbench.engine.corpus import Scheme, detect_scheme
 from sslbench.engine.errors import UserError
-from sslbench.engine.features.dicts import TextReader, TokenReader
+from sslbench.engine.features.dicts import TokenReader
 from sslbench.engine.plain import plain
 from sslbench.experiment.data import Dataset
-from sslbench.experiment.data.userdata import fitting_featurizers
 from sslbench.experiment.records.record import ProtocolSpec, RunSpec
 from sslbench.experiment.run.fitting import LocalMethod
 from sslbench.plugins import registry
-from sslbench.sklearn.base import Labels, Sentences, TaggerBase
+from sslbench.sklearn.base import Labels, Sentences, TaggerBase, first_featurizer
+
+_INNER = "params__"
 
 
 class SequenceTagger(TaggerBase):
@@ -73,6 +74,24 @@ class SequenceTagger(TaggerBase):
         self._fit(X, y, unlabeled)
         return self
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name; deep: also those in `params`, as ``params__KEY``."""
+        own: dict[str, Any] = super().get_params(deep=False)
+        inner = dict(self.params or {}) if deep else {}
+        return own | {f"{_INNER}{name}": value for name, value in inner.items()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; ``params__KEY`` sets one of the method, and keeps the others."""
+        inner = {
+            name.removeprefix(_INNER): value
+            for name, value in params.items()
+            if name.startswith(_INNER)
+        }
+        super().set_params(**{n: v for n, v in params.items() if not n.startswith(_INNER)})
+        if inner:
+            self.params = {**(self.params or {}), **inner}
+        return self
+
     def _columns(self) -> tuple[str, ...]:
         return tuple(plain(self.columns))
 
@@ -89,14 +108,10 @@ class SequenceTagger(TaggerBase):
         misfit = info.misfit(dataset.task, plugins.model(model))
         if misfit is not None:
             raise UserError(f"{self.method} does not fit: it is {misfit}")
-        featurizer = self.featurizer
-        if featurizer is None and isinstance(reader, TextReader):
-            fitting = fitting_featurizers(plugins.featurizers, dataset.task, reader.columns)
-            featurizer = fitting[0]
         spec = RunSpec(
             method=self.method,
             dataset=dataset.name,
-            featurizer=featurizer or "",
+            featurizer=self.featurizer or first_featurizer(dataset.task, reader),
             model=model,
             params=self._params(),
             protocol=ProtocolSpec(
