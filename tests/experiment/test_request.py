@@ -19,8 +19,8 @@ from sslbench.suite.file import KEYS
 
 SHARED = [
     *("method", "dataset", "data", "columns", "labeled", "unlabeled", "text", "params", "preset"),
-    *("featurizer", "text_features", "model", "tune", "tune_cpu", "guard", "threads", "verbose"),
-    *("encoding", "separator", "comment", "scheme", "raw"),
+    *("featurizer", "text_features", "model", "tune", "tune_cpu", "tune_by", "guard", "threads"),
+    *("verbose", "encoding", "separator", "comment", "scheme", "raw"),
 ]
 RUN = [
     *("seeds", "folds", "tune_seed", "store"),
@@ -30,7 +30,7 @@ RUN = [
 SPELLED = {"params": "set", "text_features": "with", "seeds": "seed"}
 #: keys of a table of a suite that are options of `sslbench run`
 SUITE = [
-    *("text", "folds", "tune", "tune_cpu", "tune_seed"),
+    *("text", "folds", "tune", "tune_cpu", "tune_seed", "tune_by"),
     *("set", "with", "guard", "preset", "featurizer", "model"),
 ]
 OWN_KEYS = ["datasets", "methods", "without", "variant", "labeled", "unlabeled", "seeds"]

@@ -11,8 +11,9 @@ import pytest
 from sslbench.engine.errors import UserError
 from sslbench.experiment.records import store as module
 from sslbench.experiment.records.reading import StoreWarning
-from sslbench.experiment.records.record import RunRecord, Trial
+from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.records.trials import PartScore
 from sslbench.experiment.run.recording import failed
 from support.run_fakes import task
 
@@ -120,7 +121,7 @@ def test_find_by_beginning_or_path(tmp_path: Path) -> None:
 
 def test_trials(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    trial = Trial({"a": 0.5}, "f1", 0.25, 1.5, 1.25)
+    trial = PartScore({"n_tokens": [3, 4]}, 1.5, 1.25)
     assert store.load_trial("t") is None
     store.save_trial("t", trial)
     assert store.load_trial("t") == trial

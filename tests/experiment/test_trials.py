@@ -7,16 +7,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace as replace_struct
 
 from sslbench.engine.compilation.threads import using_threads
+from sslbench.engine.corpus import Column
+from sslbench.engine.errors import UserError
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.protocol import Sample
-from sslbench.experiment.records.record import DataSpec
+from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.records.record import DataSpec, ProtocolSpec
+from sslbench.experiment.request.request import RunRequest
 from sslbench.experiment.run.fitting import Session
 from sslbench.experiment.run.runner import execute
 from sslbench.experiment.run.training import train
-from sslbench.experiment.run.tuning import UNTUNED, Trials
+from sslbench.experiment.run.trials import Trials
+from sslbench.experiment.run.tuning import UNTUNED
 from support import run_fakes
 from support.run_fakes import opened_run, task, toy_splits
 
@@ -98,9 +104,10 @@ def test_trials_survive_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_cpu_budget_alone_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(10**6))
     monkeypatch.setattr("sslbench.experiment.run.fitting.cpu_seconds", lambda: float(next(clock)))
-    record = execute(task(labeled=20, tune_cpu=2.5))  # a trial takes one second of this clock
-    assert [trial["cpu_s"] for trial in record.tuning] == [1.0, 1.0, 1.0]
-    assert (record.tuned.trials, record.tuned.cpu_s) == (3, 3.0)
+    # each of the five trainings of a trial takes one second of this clock
+    record = execute(task(labeled=20, tune_cpu=11.0))
+    assert [trial["cpu_s"] for trial in record.tuning] == [5.0, 5.0, 5.0]
+    assert (record.tuned.trials, record.tuned.cpu_s, record.fit_cpu_s) == (3, 15.0, 1.0)
 
 
 def test_what_cannot_be_tuned_is_marked() -> None:
@@ -184,3 +191,91 @@ def test_a_tuning_seed_of_a_dataset_with_draws_loads_its_draw() -> None:
 
 def test_identities_without_a_tuning_seed_are_those_of_before() -> None:
     assert task(tune=4).spec.run_id == "ee2676f2ce038b9c"
+
+
+def with_dev(monkeypatch: pytest.MonkeyPatch, scramble: int | None = None) -> None:
+    """Let the toy have a development split; scramble: with other labels in it and in test."""
+    splits = toy_splits(dev=True)
+    if scramble is not None:
+        rng = np.random.default_rng(scramble)
+        for name in ("dev", "test"):
+            column = splits[name].column("label")
+            other = Column(column.vocabulary, rng.permutation(column.codes))
+            splits[name] = splits[name].with_column("label", other)
+    data = Dataset("toy", "tagging", "accuracy", None, splits)
+    monkeypatch.setattr(run_fakes, "load", lambda home, **options: data)
+
+
+@pytest.mark.parametrize("by", ["cv", "cv-full"])
+def test_cross_validation_reads_the_labeled_sample_alone(
+    by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for scramble in (None, 1, 2):
+        with_dev(monkeypatch, scramble)
+        record = execute(task(labeled=20, tune=8, tune_by=by))
+        assert record.protocol["dev"] == "folds"
+        tried = [(trial["params"], trial["score"]) for trial in record.tuning]
+        found.append((tried, record.params))
+    assert found[0] == found[1] == found[2]
+    chosen = execute(task(labeled=20, tune=8)).tuning
+    assert [trial["score"] for trial in chosen] != [score for _, score in found[0][0]]
+
+
+def test_cross_validation_hides_the_development_split_from_the_method(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_dev(monkeypatch)
+    assert execute(task("peeking", labeled=20)).trace["dev"] == 20
+    record = execute(task("peeking", labeled=20, tune=2, tune_by="cv"))
+    assert "dev" not in record.trace
+    assert "dev_labels" not in record.audit
+    assert record.metrics["dev"]  # it is scored all the same
+
+
+def test_cross_validation_is_what_a_dataset_without_development_split_gets() -> None:
+    plain, full = (execute(task(labeled=23, tune=6, tune_by=by)) for by in (UNSET, "cv-full"))
+    assert [t["score"] for t in plain.tuning] == [t["score"] for t in full.tuning]
+    assert plain.predictions == full.predictions
+    assert plain.run_id != full.run_id
+
+
+def test_a_race_saves_trainings_and_chooses_among_those_that_finish(tmp_path: Path) -> None:
+    full = execute(task(store=tmp_path, labeled=40, tune=8, tune_by="cv-full"))
+    stored = len(list((tmp_path / "trials").iterdir()))
+    raced = execute(task(store=tmp_path, labeled=40, tune=8, tune_by="cv"))
+    assert stored == 8 * 5
+    dropped = [trial for trial in raced.tuning if "dropped_after" in trial]
+    assert 0 < len(dropped) == raced.tuned.dropped
+    assert all(1 <= trial["dropped_after"] < 5 for trial in dropped)
+    assert raced.tuned.cpu_s < full.tuned.cpu_s
+    finished = [trial for trial in raced.tuning if "dropped_after" not in trial]
+    assert raced.tuning[0] in finished
+    by_params = {repr(trial["params"]): trial["score"] for trial in full.tuning}
+    for trial in finished:
+        assert by_params.get(repr(trial["params"]), trial["score"]) == trial["score"]
+    best = max(finished, key=lambda trial: trial["score"])
+    assert raced.params["weight"] == best["params"]["weight"]
+
+
+def test_each_draw_is_tuned_on_its_own_folds() -> None:
+    records = [execute(task(labeled=20, tune=4, tune_by="cv", seed=seed)) for seed in (0, 1)]
+    first, second = ([trial["score"] for trial in record.tuning] for record in records)
+    assert first[0] != second[0]  # the default on the folds of each
+
+
+def test_cross_validation_needs_trials_and_two_sentences() -> None:
+    request = RunRequest(["majority"], ["toy"], labeled=20, tune_by="cv")
+    with pytest.raises(UserError, match="without trials"):
+        plan(request, store=None, notice=lambda text: None)
+    record = execute(task(labeled=1, tune=2, tune_by="cv"))
+    assert (record.status, record.error_kind) == ("failed", "input")
+    assert "at least 2 labeled sentences" in (record.error or "")
+    with pytest.raises(UserError, match="tune_by 'test'"):
+        RunRequest(["majority"], ["toy"], tune_by="test")  # type: ignore[arg-type]
+
+
+def test_words_of_a_protocol_say_how_it_is_tuned() -> None:
+    raced = ProtocolSpec(labeled=100, tune=8, tune_by="cv")
+    assert raced.tuning() == "8 tuning trials by raced cross-validation"
+    assert raced.without_tuning() == ProtocolSpec(labeled=100)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sslbench import SearchAxis
 from sslbench.experiment.planning.space import SHARED
-from sslbench.experiment.records.record import Trial
+from sslbench.experiment.records.trials import Trial
 from sslbench.experiment.run.tuning import LEAST_EXPLORED, Budget, Tuning, positions, search
 
 ROUNDS = SearchAxis("rounds", low=1, high=20, log=True, integer=True)

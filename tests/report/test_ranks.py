@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sslbench.experiment.records.record import Predictions, RunRecord, TuningSpent
+from sslbench.experiment.records.record import Predictions, RunRecord
+from sslbench.experiment.records.trials import TuningSpent
 from sslbench.report.board import Board, board_of_tables
 from sslbench.report.leaderboard import Table, leaderboard
 from sslbench.report.page.build import Sources, page

@@ -11,8 +11,9 @@ import numpy as np
 from sslbench.experiment.identity import code_versions
 from sslbench.experiment.metrics import SentenceCounts, metrics_from_counts
 from sslbench.experiment.records.cost import cost_keys, has_dev, training_cpu_s
-from sslbench.experiment.records.record import RunRecord, TuningSpent
+from sslbench.experiment.records.record import RunRecord
 from sslbench.experiment.records.store import Store
+from sslbench.experiment.records.trials import TuningSpent
 from sslbench.experiment.run.recording import failed
 from sslbench.plugins import registry
 from sslbench.suite.cells import Cell, suite_cells, with_records

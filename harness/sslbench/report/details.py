@@ -86,7 +86,9 @@ def _made(row: Row) -> Iterator[Entry]:
     for trial in trials[:_TRIALS]:
         values = ", ".join(f"{k} {_short(v, 4)}" for k, v in trial.get("params", {}).items())
         score = trial.get("score")
-        shown.append(f"{values}: {'failed' if score is None else percent(score)}")
+        text = "failed" if score is None else percent(score)
+        out = f", out after fold {trial['dropped_after']}" if "dropped_after" in trial else ""
+        shown.append(f"{values}: {text}{out}")
     more = len(trials) - len(shown)
     yield "tuning trials", [*shown, *([f"and {more} more"] if more > 0 else [])]
     rounds = [len(r.trace["rounds"]) for r in records if isinstance(r.trace.get("rounds"), list)]

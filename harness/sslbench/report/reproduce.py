@@ -48,6 +48,8 @@ class Commands:
             words += ["--tune-cpu", f"{protocol.tune_cpu:g}"]
         if not isinstance(protocol.tune_seed, msgspec.UnsetType):
             words += ["--tune-seed", str(protocol.tune_seed)]
+        if not isinstance(protocol.tune_by, msgspec.UnsetType):
+            words += ["--tune-by", protocol.tune_by]
         if protocol.folds:
             words += ["--folds", str(protocol.folds)]
         words += self._settings("", spec.params, self._params(spec.method))

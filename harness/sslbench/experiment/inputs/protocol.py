@@ -13,7 +13,8 @@ from sslbench.engine.errors import UserError
 from sslbench.engine.types import I64
 from sslbench.experiment.data import Dataset
 from sslbench.experiment.inputs.problem import Problem, relabeled
-from sslbench.experiment.records.record import TUNING_FOLDS, ProtocolSpec, RunSpec
+from sslbench.experiment.records.record import ProtocolSpec, RunSpec
+from sslbench.experiment.records.trials import TUNING_FOLDS
 from sslbench.experiment.request.request import TextSource
 
 # Makes the sample's random numbers independent of the others of a seed. It is part of the protocol:
@@ -34,7 +35,7 @@ class Draw:
     labeled: int64[n], the labeled sample.
     hidden: int64[m], the sentences that lose their labels.
     dev_source: where development data come from: the split of the dataset ("own"), "folds" of the
-        labeled sample, or "none".
+        labeled sample, or "none". A method sees the split only if it is the source.
     folds: parts of the labeled sample, for tuning; () = they are not needed.
     """
 
@@ -111,14 +112,14 @@ def tuning_folds(drawn: I64) -> tuple[Fold, ...]:
     if len(drawn) < 2:
         raise UserError(
             "tuning needs at least 2 labeled sentences",
-            hint="the dataset has no development split; give --tune 0 or more --labeled",
+            hint="some are held out to score a trial; give --tune 0 or more --labeled",
         )
     cut = folds(len(drawn), min(TUNING_FOLDS, len(drawn)))
     return tuple((np.sort(drawn[train]), np.sort(drawn[held])) for train, held in cut)
 
 
 def draw(dataset: Dataset, protocol: ProtocolSpec) -> Draw:
-    """Draw the labeled sample, and development data from it if the dataset has none."""
+    """Draw the labeled sample, and folds of it if trials are scored on them."""
     return _with_dev(dataset, protocol, *_in_order(dataset, protocol))
 
 
@@ -150,7 +151,8 @@ def _in_order(dataset: Dataset, protocol: ProtocolSpec) -> tuple[I64, I64]:
 
 def _with_dev(dataset: Dataset, protocol: ProtocolSpec, drawn: I64, hidden: I64) -> Draw:
     """drawn, hidden: int64, in the order of the draw."""
-    source: DevSource = "own" if "dev" in dataset.splits else "folds" if protocol.tuned else "none"
+    own = "dev" in dataset.splits and not protocol.cross_validated
+    source: DevSource = "own" if own else "folds" if protocol.tuned else "none"
     cut = tuning_folds(drawn) if source == "folds" else ()
     return Draw(np.sort(drawn), np.sort(hidden), source, cut)
 
@@ -269,7 +271,7 @@ class Sample:
         if dataset.label_constraint is not None:
             labeled = relabeled(dataset.label_constraint.impose(labeled))
         labels = tuple(labeled.column("label").vocabulary.strings)
-        dev = dataset.splits.get("dev")
+        dev = dataset.splits["dev"] if self.drawn.dev_source == "own" else None
         problem = Problem(
             task=dataset.task,
             encoding=dataset.encoding,

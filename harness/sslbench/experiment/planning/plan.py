@@ -201,6 +201,11 @@ class _Planner:
             protocol = msgspec.structs.replace(protocol, text=request.text)
         if request.tune_seed is not None and protocol.tuned:
             protocol = msgspec.structs.replace(protocol, tune_seed=request.tune_seed)
+        if request.tune_by != "dev":
+            if not protocol.tuned:
+                what = f"--tune-by {request.tune_by} without trials"
+                raise UserError(what, hint="give --tune N, or --tune-cpu SECONDS")
+            protocol = msgspec.structs.replace(protocol, tune_by=request.tune_by)
         return protocol
 
     def _guard(self, method: str) -> GuardSpec | msgspec.UnsetType:

@@ -9,10 +9,13 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from sslbench.experiment.records.record import TUNING_FOLDS, RunRecord, RunSpec, content_id
+from sslbench.experiment.records.record import RunRecord, RunSpec, content_id
+from sslbench.experiment.records.trials import TUNING_FOLDS
 
 #: trainings that a trial is worth where it trains on all folds of the labeled sample but one each
 _TRIAL_ON_FOLDS = TUNING_FOLDS - 1.0
+#: the share of these that a trial after the first is expected to need where trials race
+_RACED = 0.45
 
 
 def cost_keys(spec: RunSpec) -> tuple[str, str, str]:
@@ -34,22 +37,28 @@ def keys_of(
 def trainings(spec: RunSpec, n_trials: float, has_dev: bool) -> float:
     """Number of trainings that a run is worth.
 
-    has_dev: whether trials are scored on a development split, else each trains on folds.
+    has_dev: whether the dataset has a development split, which scores trials unless they are
+        cross-validated; on folds a trial trains on each.
     """
-    per_trial = 1.0 if has_dev else _TRIAL_ON_FOLDS
+    protocol = spec.protocol
+    per_trial = 1.0 if has_dev and not protocol.cross_validated else _TRIAL_ON_FOLDS
+    full = min(n_trials, 1) if protocol.tune_by == "cv" else n_trials
+    trials = per_trial * (full + _RACED * (n_trials - full))
     guard = 0 if spec.guard is msgspec.UNSET else spec.guard.folds
-    return (1 + n_trials * per_trial + guard) * max(1, spec.protocol.folds)
+    return (1 + trials + guard) * max(1, protocol.folds)
 
 
 def has_dev(record: RunRecord) -> bool:
     """Whether the dataset of the run has a development split of its own."""
-    return record.protocol.get("dev") == "own"
+    return record.protocol.get("dev") == "own" or "dev" in record.data.get("sentences", {})
 
 
 def training_cpu_s(record: RunRecord) -> float | None:
     """CPU seconds of one training of a successful run; None if they were not measured."""
     if record.status != "ok" or not record.cpu_s:
         return None
+    if record.spec.protocol.tune_by == "cv":  # how many folds a race needed is not the same
+        return max(0.0, record.cpu_s - made_cpu_s(record)) / trainings(record.spec, 0, True)
     n_trials = record.tuned.trials * _made(record)
     return record.cpu_s / trainings(record.spec, n_trials, has_dev(record))
 

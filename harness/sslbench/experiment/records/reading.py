@@ -90,7 +90,7 @@ def _check(record: RunRecord) -> None:
         if getattr(record, name) != asked:
             raise UserError(f"{name} is {getattr(record, name)!r}, in its spec {asked!r}")
     _check_protocol(record)
-    for name in ("wall_s", "cpu_s", "peak_rss_mb"):
+    for name in ("wall_s", "cpu_s", "fit_cpu_s", "peak_rss_mb"):
         value = getattr(record, name)
         if value is not None and value < 0:
             raise UserError(f"{name} is {value}")

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from sslbench.engine.errors import UserError
+from sslbench.experiment.records.trials import TuningSpent
 from sslbench.experiment.request.request import TextSource
 
 if TYPE_CHECKING:
@@ -73,8 +74,8 @@ Status = Literal["ok", "failed", "timeout", "memory", "skipped"]
 #: what failed; "input": what the user gave
 ErrorKind = Literal["input", "method", "process", "timeout", "memory"]
 TRACEBACK_LINES = 12
-#: parts into which the labeled sample is cut for tuning where there is no development split
-TUNING_FOLDS = 5
+#: ways of tuning on the labeled sample alone, in words
+TUNE_BY = {"cv": "raced cross-validation", "cv-full": "cross-validation"}
 
 
 class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +87,7 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: also of the method's random generator.
     tune: 0 = no limit under `tune_cpu`, else no tuning.
     tune_seed: unset (and left out of the identity) = `seed`.
+    tune_by: unset (and left out of the identity) = development data, see `experiment.run.trials`.
     """
 
     labeled: int | str = "all"
@@ -96,23 +98,31 @@ class ProtocolSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tune: int = 0
     tune_cpu: float | None = None
     tune_seed: int | msgspec.UnsetType = msgspec.UNSET
+    tune_by: Literal["cv", "cv-full"] | msgspec.UnsetType = msgspec.UNSET
 
     @property
     def tuned(self) -> bool:
         """Whether there is a budget for tuning."""
         return self.tune > 0 or self.tune_cpu is not None
 
+    @property
+    def cross_validated(self) -> bool:
+        """Whether tuning reads the labeled sample alone, whatever other labels there are."""
+        return self.tune_by is not msgspec.UNSET
+
     def tuning(self) -> str:
-        """The budget of tuning in words."""
+        """The budget of tuning in words, and what it is spent on."""
         parts = [f"{self.tune} tuning trials"] if self.tune else []
         if self.tune_cpu is not None:
             parts.append(f"{self.tune_cpu:g} CPU seconds of tuning")
         draw = "" if self.tune_seed is msgspec.UNSET else f" on draw {self.tune_seed}"
-        return " or ".join(parts) + draw if parts else "no tuning"
+        by = f" by {TUNE_BY[self.tune_by]}" if self.tune_by is not msgspec.UNSET else ""
+        return " or ".join(parts) + by + draw if parts else "no tuning"
 
     def without_tuning(self) -> ProtocolSpec:
-        """The protocol of one training: without the budget and the draw of tuning."""
-        return msgspec.structs.replace(self, tune=0, tune_cpu=None, tune_seed=msgspec.UNSET)
+        """The protocol of one training: without all that says how it is tuned."""
+        unset = msgspec.UNSET
+        return msgspec.structs.replace(self, tune=0, tune_cpu=None, tune_seed=unset, tune_by=unset)
 
     def describe(self) -> str:
         """One line without the seed: the protocol of a leaderboard table."""
@@ -236,40 +246,6 @@ class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return content_id(self)
 
 
-class Trial(msgspec.Struct, frozen=True):
-    """One candidate and its score on development data.
-
-    params: values of the parameters that are searched.  score: of `metric`, in [0, 1]; None if
-    training failed with `error`.  seconds, cpu_s: wall and CPU time.
-    """
-
-    params: dict[str, Any]
-    metric: str
-    score: float | None
-    seconds: float
-    cpu_s: float
-    error: str | None = None
-
-
-class TuningSpent(msgspec.Struct, frozen=True):
-    """What tuning was, and what it took.
-
-    Attributes
-    ----------
-    status: "off" without a budget; "tuned"; "untuned" when there was a budget and nothing to search
-        since the method declares no space or the user set all of its parameters.
-    searched: names of the parameters that were searched.
-    trials, cpu_s, seconds: number of trials, their CPU and wall seconds; those that were found in
-        the store with what they took when they were made.
-    """
-
-    status: Literal["off", "tuned", "untuned"] = "off"
-    searched: list[str] = []
-    trials: int = 0
-    cpu_s: float = 0.0
-    seconds: float = 0.0
-
-
 class RunRecord(msgspec.Struct, kw_only=True):
     """The result of a run, stored as one JSON file.
 
@@ -291,6 +267,8 @@ class RunRecord(msgspec.Struct, kw_only=True):
     data: origin and sizes of the data, and a hash of the test split with its labels.
     timing: wall seconds by phase.  wall_s, cpu_s: seconds of the whole run, without those in which
         kernels were compiled, as they are once on a machine.
+    fit_cpu_s: CPU seconds of the final training with its guard and forecast; those of tuning are in
+        `tuned`. None = not measured.
     peak_rss_mb: highest resident memory of the run's process in MiB; None = not measured.
     error: one line, of a skipped run the reason; traceback: its last lines; error_kind "input" =
         the user can correct it.
@@ -324,6 +302,7 @@ class RunRecord(msgspec.Struct, kw_only=True):
     timing: dict[str, float] = {}
     wall_s: float = 0.0
     cpu_s: float | None = None
+    fit_cpu_s: float | None = None
     peak_rss_mb: float | None = None
     environment: dict[str, Any] = {}
     created: str = ""

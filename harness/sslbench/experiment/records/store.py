@@ -20,7 +20,8 @@ from sslbench.experiment.records.reading import (
     listed,
     read_record_file,
 )
-from sslbench.experiment.records.record import RunRecord, Trial, encode, tree_digest
+from sslbench.experiment.records.record import RunRecord, encode, tree_digest
+from sslbench.experiment.records.trials import PartScore
 
 
 class Store(Catalog):
@@ -97,14 +98,14 @@ class Store(Catalog):
             raise UserError(f"the record of run {run_ids[0]} is damaged", file=self.folder)
         return record
 
-    def load_trial(self, trial_id: str) -> Trial | None:
-        """A stored tuning trial; None if it is missing or damaged (a warning names the file)."""
+    def load_trial(self, trial_id: str) -> PartScore | None:
+        """A part of a tuning trial; None if it is missing or damaged (a warning names the file)."""
         path = self._trial_path(trial_id)
         try:
             tree = msgspec.json.decode(content_of(path), type=dict[str, Any])
             if tree.pop("digest", None) != _trial_digest(trial_id, tree):
                 raise ValueError("its digest is not that of its content")
-            return msgspec.convert(tree, Trial)
+            return msgspec.convert(tree, PartScore)
         except FileNotFoundError:
             return None
         except (msgspec.MsgspecError, ValueError, RecursionError, OSError) as error:
@@ -113,9 +114,9 @@ class Store(Catalog):
             )
             return None
 
-    def save_trial(self, trial_id: str, trial: Trial) -> None:
-        """Store a tuning trial; one that cannot be written is left out, and is made again."""
-        tree = msgspec.to_builtins(trial)
+    def save_trial(self, trial_id: str, part: PartScore) -> None:
+        """Store a part of a trial; one that cannot be written is left out, and is made again."""
+        tree = msgspec.to_builtins(part)
         content = {**tree, "digest": _trial_digest(trial_id, tree)}
         with suppress(OSError):
             write_atomically(self._trial_path(trial_id), msgspec.json.encode(content) + b"\n")

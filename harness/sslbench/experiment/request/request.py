@@ -25,6 +25,7 @@ from sslbench.experiment.request.parameters import (
 
 SchemeName = Literal["IOB1", "IOB2", "IOBES", "BMES", "BILOU", "BMEWO", "plain"]
 TextSource = Literal["rest", "external", "all"]
+TuneBy = Literal["dev", "cv", "cv-full"]
 Reuse = Literal["current", "verified", "stale"]
 Names = str | Sequence[str]
 PathLike = str | os.PathLike[str]
@@ -171,6 +172,12 @@ class Options(_Checked):
         metavar="SECONDS",
         least=0,
         above=True,
+    )
+    tune_by: TuneBy = parameter(
+        "dev",
+        "What scores a trial: dev = the development split, or folds of the labeled sentences"
+        " without one; cv = these folds in any case, and no other label, where a trial that is"
+        " clearly behind ends early; cv-full = all folds of all trials.",
     )
     guard: bool = parameter(
         False,

@@ -21,11 +21,11 @@ from sslbench.experiment.records.record import (
     Predictions,
     RunRecord,
     Status,
-    TuningSpent,
     jsonable,
     pack_numbers,
     predictions_sha256,
 )
+from sslbench.experiment.records.trials import TuningSpent
 from sslbench.experiment.run.scoring import Scored
 from sslbench.experiment.run.training import Trained
 
@@ -83,6 +83,7 @@ def recorded(task: RunTask, trained: Trained, scored: Mapping[str, Scored]) -> R
     record.primary_metric = sample.dataset.metric
     record.tuning = [msgspec.to_builtins(trial) for trial in trained.tuning.trials]
     record.tuned = trained.tuning.spent(asked=sample.spec.protocol.tuned)
+    record.fit_cpu_s = trained.cpu_s
     record.trace = jsonable(run.trace)
     record.warnings = [*trained.warnings, *convergence_warnings(record.trace)]
     record.warnings += guard_warnings(record)
@@ -169,6 +170,7 @@ def pooled(
         {**trial, "fold": number} for number, fold in enumerate(folds) for trial in fold.tuning
     ]
     record.tuned = _spent([fold.tuned for fold in folds])
+    record.fit_cpu_s = sum(fold.fit_cpu_s or 0.0 for fold in folds)
     record.warnings = list(dict.fromkeys(line for fold in folds for line in fold.warnings))
     record.timing = _sums([fold.timing for fold in folds])
     duplicates = _sums([fold.audit["duplicates"] for fold in folds])
@@ -212,6 +214,7 @@ def _spent(parts: Sequence[TuningSpent]) -> TuningSpent:
         trials=sum(part.trials for part in parts),
         cpu_s=sum(part.cpu_s for part in parts),
         seconds=sum(part.seconds for part in parts),
+        dropped=sum(part.dropped for part in parts),
     )
 
 

@@ -25,6 +25,7 @@ class Trained:
     tuning: the search before it.
     warnings: lines for the user.
     audit: of the user's own data, as in a record.
+    cpu_s: CPU seconds of the final training.
     """
 
     sample: Sample
@@ -34,6 +35,7 @@ class Trained:
     tuning: Tuning = field(default_factory=Tuning)
     warnings: tuple[str, ...] = ()
     audit: Mapping[str, Any] = field(default_factory=dict)
+    cpu_s: float = 0.0
 
     @property
     def tagger(self) -> Tagger:
@@ -52,9 +54,11 @@ def train(session: Session, sample: Sample) -> Trained:
     # cross-validation tells more than a forecast
     training = Training(problem, tuning.best, guard, forecast=not spec.protocol.folds)
     with clock.phase("fit"):
+        began = session.cpu_seconds()
         fitted = session.fit(training, run)
+        cpu_s = session.cpu_seconds() - began
     warnings = tuning_warnings(spec.protocol, session.method.description, tuning)
-    return Trained(sample, problem, fitted, run, tuning, (*warnings, *run.warnings))
+    return Trained(sample, problem, fitted, run, tuning, (*warnings, *run.warnings), cpu_s)
 
 
 def _tuning_sample(session: Session, sample: Sample) -> Sample:

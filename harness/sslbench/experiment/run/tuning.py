@@ -1,4 +1,4 @@
-"""Search for the parameters with the best score on development data.
+"""Search for the parameters with the best score on data that no trial is trained on.
 
 The first trial is the method's default, so that tuning never ends below it on development data. The
 others are stratified random points: in all of the space until half of the budget is spent, then in
@@ -10,7 +10,6 @@ and in the box the same distance from that method's best.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -20,18 +19,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from sslbench.engine.corpus import Corpus
-from sslbench.engine.errors import UserError
-from sslbench.engine.types import I64
-from sslbench.experiment.inputs.problem import Problem
 from sslbench.experiment.inputs.protocol import Sample
-from sslbench.experiment.metrics import Alternatives, SentenceCounts, metrics_from_counts
 from sslbench.experiment.planning.description import MethodDescription
 from sslbench.experiment.planning.space import SearchAxis, edge_warning
-from sslbench.experiment.records.record import ProtocolSpec, Trial, TuningSpent, content_id
-from sslbench.experiment.records.store import Store
-from sslbench.experiment.run.fitting import MethodEndedError, Session, Training
-from sslbench.experiment.run.scoring import predict, score_labels
+from sslbench.experiment.records.record import ProtocolSpec
+from sslbench.experiment.records.trials import Trial, TuningSpent
+from sslbench.experiment.run.fitting import Session
+from sslbench.experiment.run.trials import Trials
 
 #: separates the candidates of tuning from the other random numbers of a seed
 TUNE_STREAM = 0x74756E65
@@ -80,6 +74,7 @@ class Tuning:
             trials=len(self.trials),
             cpu_s=sum(trial.cpu_s for trial in self.trials),
             seconds=sum(trial.seconds for trial in self.trials),
+            dropped=sum(trial.dropped_after is not msgspec.UNSET for trial in self.trials),
         )
 
 
@@ -171,7 +166,9 @@ def positions(param: str, seed: int) -> Iterator[float]:
 
 
 def _score(trial: Trial) -> float:
-    return -math.inf if trial.score is None or math.isnan(trial.score) else trial.score
+    """What trials are chosen by; those that failed or left the race are never chosen."""
+    out = trial.dropped_after is not msgspec.UNSET
+    return -math.inf if out or trial.score is None or math.isnan(trial.score) else trial.score
 
 
 UNTUNED = "untuned: the method has nothing to search"
@@ -198,116 +195,3 @@ def tuning_warnings(
     best, ends = tuning.best, method.ends
     lines = [edge_warning(axis, best[axis.param], ends[axis.param]) for axis in tuning.axes]
     return tuple(line for line in lines if line is not None)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Sentences to train on, and those on which the tagger is scored.
-
-    sentences: int64[n], sentences of train.
-    held_out: sentences with labels.  alternatives: spans accepted in them.
-    """
-
-    sentences: I64
-    held_out: Corpus
-    alternatives: Alternatives | None
-
-
-def tuning_parts(sample: Sample) -> list[Part]:
-    """All labeled sentences and the development split, or the folds of the labeled sentences."""
-    dataset, drawn = sample.dataset, sample.drawn
-    if drawn.dev_source == "own":
-        return [Part(drawn.labeled, dataset.splits["dev"], dataset.alternatives.get("dev"))]
-    train, spans = dataset.splits["train"], dataset.alternatives.get("train")
-    return [
-        Part(
-            sentences,
-            train.select(held_out),
-            None if spans is None else spans.select(train.offsets, held_out),
-        )
-        for sentences, held_out in drawn.folds
-    ]
-
-
-class Trials:
-    """Runs trials, or reads them from the store if they have been run before.
-
-    A trial trains once where the dataset has development sentences, else once for each fold of the
-    labeled ones; its score is that of the pooled counts.
-    """
-
-    def __init__(self, session: Session, sample: Sample) -> None:
-        self.session = session
-        self.sample = sample
-        folder = session.task.store
-        self.store = None if folder is None else Store(folder)
-        self.parts = tuning_parts(sample)
-        self.code = session.task.code
-        self._problems: dict[int, Problem] = {}
-        self._first = True
-
-    def __call__(self, params: Mapping[str, Any]) -> Trial:
-        """Train with these values of the parameters that are searched, and score."""
-        trial_id = self._identity(params)
-        trial = self.store.load_trial(trial_id) if self.store else None
-        if trial is None:
-            trial = self._run(dict(params))
-            if self.store and trial.error is None:  # failures are not stored
-                self.store.save_trial(trial_id, trial)
-        else:
-            # What the run would have cost without the store.
-            timing = self.session.clock.timing
-            timing["tune_stored"] = timing.get("tune_stored", 0.0) + trial.seconds
-        return trial
-
-    def _identity(self, params: Mapping[str, Any]) -> str:
-        spec = self.sample.spec
-        # No trial depends on the budget.
-        trial = msgspec.structs.replace(
-            spec,
-            params={**spec.params, **params},
-            protocol=spec.protocol.without_tuning(),
-            search="",
-        )
-        return content_id({"trial": trial, "code": self.code, "folds": len(self.parts)})
-
-    def _run(self, params: dict[str, Any]) -> Trial:
-        session, metric = self.session, self.sample.dataset.metric
-        began, cpu = time.perf_counter(), session.cpu_seconds()
-        text = " ".join(f"{key}={value}" for key, value in params.items())
-        session.clock.progress(f"trial: {self.sample.spec.method} {text}")
-        result, error = None, None
-        try:
-            counts = [self._counts(number, params) for number in range(len(self.parts))]
-            result = metrics_from_counts(SentenceCounts.concatenate(counts))[metric]
-        except MethodEndedError:
-            raise  # there can be no further trial
-        except Exception as failure:  # training may fail at the ends of a space
-            if self._first and isinstance(failure, UserError):
-                raise  # the default is refused: the data, or what the user set, are at fault
-            error = f"{type(failure).__name__}: {failure}"
-        self._first = False
-        return Trial(
-            params=params,
-            metric=metric,
-            score=result,
-            seconds=time.perf_counter() - began,
-            cpu_s=session.cpu_seconds() - cpu,
-            error=error,
-        )
-
-    def _counts(self, number: int, params: Mapping[str, Any]) -> SentenceCounts:
-        session, part = self.session, self.parts[number]
-        if number not in self._problems:
-            self._problems[number] = session.problem(self.sample, part.sentences)
-        training = Training(self._problems[number], params)
-        tagger = session.fit(training, session.context(self.sample.spec.protocol.seed)).tagger
-        codes, data = predict(tagger, part.held_out), self.sample.dataset
-        return score_labels(
-            data.task,
-            data.encoding,
-            part.held_out,
-            tagger,
-            codes,
-            alternatives=part.alternatives,
-        ).counts

@@ -1,0 +1,169 @@
+"""Trials of tuning: trainings with candidate parameters, scored on labels held out from them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from sslbench.engine.corpus import Corpus
+from sslbench.engine.errors import UserError
+from sslbench.engine.types import I64
+from sslbench.experiment.inputs.problem import Problem
+from sslbench.experiment.inputs.protocol import Sample
+from sslbench.experiment.metrics import Alternatives, SentenceCounts, metrics_from_counts
+from sslbench.experiment.records.record import content_id
+from sslbench.experiment.records.store import Store
+from sslbench.experiment.records.trials import PartScore, Trial
+from sslbench.experiment.run.fitting import MethodEndedError, Session, Training
+from sslbench.experiment.run.racing import Race
+from sslbench.experiment.run.scoring import predict, score_labels
+
+
+@dataclass(frozen=True)
+class Part:
+    """Sentences to train on, and those on which the tagger is scored.
+
+    sentences: int64[n], sentences of train.
+    held_out: sentences with labels.  alternatives: spans accepted in them.
+    """
+
+    sentences: I64
+    held_out: Corpus
+    alternatives: Alternatives | None
+
+
+def tuning_parts(sample: Sample) -> list[Part]:
+    """All labeled sentences and the development split, or the folds of the labeled sentences."""
+    dataset, drawn = sample.dataset, sample.drawn
+    if drawn.dev_source == "own":
+        return [Part(drawn.labeled, dataset.splits["dev"], dataset.alternatives.get("dev"))]
+    train, spans = dataset.splits["train"], dataset.alternatives.get("train")
+    return [
+        Part(
+            sentences,
+            train.select(held_out),
+            None if spans is None else spans.select(train.offsets, held_out),
+        )
+        for sentences, held_out in drawn.folds
+    ]
+
+
+class Trials:
+    """Runs trials, or reads their parts from the store if they have been run before.
+
+    A trial trains once where a development split scores it, else once for each fold of the labeled
+    sentences; its score is that of the pooled counts. With `tune_by` "cv" trials race.
+    """
+
+    def __init__(self, session: Session, sample: Sample) -> None:
+        self.session = session
+        self.sample = sample
+        folder = session.task.store
+        self.store = None if folder is None else Store(folder)
+        self.parts = tuning_parts(sample)
+        raced = sample.spec.protocol.tune_by == "cv"
+        self.race = Race(sample.dataset.metric) if raced else None
+        self._problems: dict[int, Problem] = {}
+        self._first = True
+
+    def __call__(self, params: Mapping[str, Any]) -> Trial:
+        """Train with these values of the parameters that are searched, and score."""
+        text = " ".join(f"{key}={value}" for key, value in params.items())
+        self.session.clock.progress(f"trial: {self.sample.spec.method} {text}")
+        done: list[PartScore] = []
+        counts: list[SentenceCounts] = []
+        ended = False
+        while len(done) < len(self.parts) and not ended:
+            done.append(self._part(len(done), params))
+            if done[-1].error is None:
+                counts.append(SentenceCounts.from_lists(done[-1].counts))
+            ended = done[-1].error is not None or self._is_out(counts)
+        self._first = False
+        return self._trial(params, done, counts)
+
+    def _is_out(self, counts: Sequence[SentenceCounts]) -> bool:
+        """Whether the race ends for a trial with these counts of its parts; the best is noted."""
+        if self.race is None:
+            return False
+        if len(counts) < len(self.parts):
+            return self.race.is_behind(counts)
+        self.race.finish(counts)
+        return False
+
+    def _trial(
+        self, params: Mapping[str, Any], done: Sequence[PartScore], counts: list[SentenceCounts]
+    ) -> Trial:
+        metric, error = self.sample.dataset.metric, done[-1].error
+        score = None
+        if error is None:
+            score = metrics_from_counts(SentenceCounts.concatenate(counts))[metric]
+        dropped = error is None and len(done) < len(self.parts)
+        return Trial(
+            params=dict(params),
+            metric=metric,
+            score=score,
+            seconds=sum(part.seconds for part in done),
+            cpu_s=sum(part.cpu_s for part in done),
+            error=error,
+            dropped_after=len(done) if dropped else msgspec.UNSET,
+        )
+
+    def _part(self, number: int, params: Mapping[str, Any]) -> PartScore:
+        part_id = self._identity(number, params)
+        part = self.store.load_trial(part_id) if self.store else None
+        if part is None:
+            part = self._run(number, params)
+            if self.store and part.error is None:  # failures are not stored
+                self.store.save_trial(part_id, part)
+        else:
+            # What the run would have cost without the store.
+            timing = self.session.clock.timing
+            timing["tune_stored"] = timing.get("tune_stored", 0.0) + part.seconds
+        return part
+
+    def _identity(self, number: int, params: Mapping[str, Any]) -> str:
+        spec = self.sample.spec
+        # No part of a trial depends on the budget, or on whether trials race.
+        trial = msgspec.structs.replace(
+            spec,
+            params={**spec.params, **params},
+            protocol=spec.protocol.without_tuning(),
+            search="",
+        )
+        part = [number, len(self.parts)]
+        return content_id({"trial": trial, "code": self.session.task.code, "part": part})
+
+    def _run(self, number: int, params: Mapping[str, Any]) -> PartScore:
+        session = self.session
+        began, cpu = time.perf_counter(), session.cpu_seconds()
+        counts, error = {}, None
+        try:
+            counts = self._counts(number, params).to_lists()
+        except MethodEndedError:
+            raise  # there can be no further trial
+        except Exception as failure:  # training may fail at the ends of a space
+            if self._first and isinstance(failure, UserError):
+                raise  # the default is refused: the data, or what the user set, are at fault
+            error = f"{type(failure).__name__}: {failure}"
+        seconds = time.perf_counter() - began
+        return PartScore(counts, seconds, session.cpu_seconds() - cpu, error)
+
+    def _counts(self, number: int, params: Mapping[str, Any]) -> SentenceCounts:
+        session, part = self.session, self.parts[number]
+        if number not in self._problems:
+            self._problems[number] = session.problem(self.sample, part.sentences)
+        training = Training(self._problems[number], params)
+        tagger = session.fit(training, session.context(self.sample.spec.protocol.seed)).tagger
+        codes, data = predict(tagger, part.held_out), self.sample.dataset
+        return score_labels(
+            data.task,
+            data.encoding,
+            part.held_out,
+            tagger,
+            codes,
+            alternatives=part.alternatives,
+        ).counts

@@ -1,0 +1,52 @@
+"""Prices of tuned runs: what a race is expected to need, and what its record says it took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+from sslbench.experiment.records.cost import Prices, has_dev, training_cpu_s, trainings
+from sslbench.experiment.records.record import ProtocolSpec, RunRecord, RunSpec
+from sslbench.experiment.run.runner import execute
+from support.run_fakes import task
+
+
+class Costs:
+    """Every training took two seconds; there is a development split."""
+
+    def training_cpu_s(self, key: str) -> Sequence[float]:
+        return [2.0]
+
+    def has_dev(self, dataset: str) -> bool | None:
+        return True
+
+
+def spec(**protocol: Any) -> RunSpec:
+    return RunSpec("m", "d", "f", "c", protocol=ProtocolSpec(**protocol), search="x")
+
+
+def test_a_race_is_expected_to_need_less_than_half_of_the_folds_after_the_first_trial() -> None:
+    def price(trials: int, by: Any) -> float:
+        found = Prices(Costs()).of(spec(tune=trials, tune_by=by))
+        assert found is not None
+        return found.cpu_s / 2
+
+    assert price(8, UNSET) == 1 + 8  # trials on dev train once
+    assert price(8, "cv-full") == 1 + 8 * 4  # five times four fifths
+    assert price(8, "cv") == pytest.approx(1 + 4 + 7 * 4 * 0.45)
+    assert price(1, "cv") == price(1, "cv-full") == 1 + 4
+    assert trainings(spec(tune=2, tune_by="cv", folds=3), 2, True) == 3 * (1 + 4 + 4 * 0.45)
+
+
+@pytest.mark.usefixtures("fake_plugin")
+def test_a_training_costs_what_is_left_without_the_race() -> None:
+    record: RunRecord = execute(task(labeled=20, tune=4, tune_by="cv"))
+    record.cpu_s = record.tuned.cpu_s + 3.0
+    assert training_cpu_s(record) == pytest.approx(3.0)
+    assert record.fit_cpu_s is not None
+    assert not has_dev(record)
+    record.data["sentences"]["dev"] = 20  # cross-validated although there is one
+    assert has_dev(record)
