@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -19,6 +20,7 @@ from sslbench.experiment.planning.space import (
     search_digest,
     search_space,
 )
+from sslbench.experiment.run.tuning import positions
 
 LOG = SearchAxis("s", low=0.01, high=1e4, log=True)
 LINE = SearchAxis("s", low=-1, high=3)
@@ -162,3 +164,15 @@ def test_the_digest_is_that_of_what_is_searched() -> None:
     assert search_digest((LOG,)) != search_digest(axes)
     assert search_digest(()) == ""
     assert search_digest((SearchAxis("b", low=0, high=2),)) != search_digest(axes[1:])
+
+
+def test_every_method_over_a_crf_may_choose_the_same_weak_priors() -> None:
+    methods = {name: info.load().Params for name, info in registry().methods.items()}
+    spaces = {name: {a.param: a for a in search_space(each)} for name, each in methods.items()}
+    over_a_crf = [name for name, each in methods.items() if issubclass(each, TrainingParams)]
+    assert {"supervised", "jess_cm", "graph_pr", "virtual_evidence"} < set(over_a_crf)
+    assert {repr(spaces[name]["sigma2"]) for name in over_a_crf} == {repr(SHARED[0])}
+    assert "sigma2" not in {param for name in methods.keys() - over_a_crf for param in spaces[name]}
+    assert SHARED[0].limits[1] > 10 * 702  # what tuning has chosen for the baseline
+    first = list(islice(positions("sigma2", 0), 8))
+    assert sum(SHARED[0].at(u) >= 100 for u in first) >= 2
