@@ -56,7 +56,9 @@ class CRFMethod(ABC):
     - ``Params``: the parameters with their defaults and bounds, derived from `TrainingParams`;
       ``Params.search``, a tuple of `SearchAxis`, says what is tuned besides the parameters of
       `sslbench.experiment.planning.space.SHARED`; ``Params.presets``, a mapping of names to values
-      of some parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints;
+      of some parameters, what ``--preset NAME`` sets: "paper" has the values that the paper prints,
+      "reproduced" those that give what the paper claims; ``Params.preset_notes``, a mapping of
+      such names to a line that is printed when the preset is used;
     - ``restore(arrays, metadata)``, a static method: the tagger that ``tagger.save(path)`` wrote.
       A method that returns a `sslbench.engine.crf.ChainCRF` needs neither;
     - ``evidence(fold, params, run)``: what its first round would teach, for a

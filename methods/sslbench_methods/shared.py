@@ -25,6 +25,7 @@ Keep = Annotated[
 ]
 WeightsFrom = Annotated[FeaturesFrom, doc("which sentences' attributes get weights")]
 Presets = Mapping[str, Mapping[str, Any]]
+Notes = Mapping[str, str]
 KEEP_AXIS = SearchAxis("keep", ("last", "best"))
 
 

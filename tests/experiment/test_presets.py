@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
 
 import pytest
 
+from sslbench import TrainingParams
 from sslbench.engine.errors import UserError
 from sslbench.experiment.context.context import RunContext
 from sslbench.experiment.planning.description import method_description
 from sslbench.experiment.planning.plan import plan
+from sslbench.experiment.planning.settings import method_params
 from sslbench.experiment.records.record import RunSpec
 from sslbench.experiment.request.request import RunRequest
 from sslbench.plugins import registry
+from sslbench.suite.file import read_suite
+from sslbench.testing import CheckFailure
+from sslbench.testing.cases import MethodCase
+from sslbench.testing.method_outputs import check_parameters
 from support.command import sslbench
 
 METHOD = "graph_self_training"
+ROOT = Path(__file__).parents[2]
 
 
 def specs(*methods: str, **options: Any) -> list[RunSpec]:
@@ -23,8 +33,8 @@ def specs(*methods: str, **options: Any) -> list[RunSpec]:
     return [task.spec for task in plan(request, store=None, notice=lambda text: None)]
 
 
-def preset(method: str) -> dict[str, Any]:
-    return method_description(registry(), method, {}).presets["paper"]
+def preset(method: str, name: str = "paper") -> dict[str, Any]:
+    return method_description(registry(), method, {}).presets[name]
 
 
 def test_a_preset_is_its_values() -> None:
@@ -46,11 +56,11 @@ def test_parameters_of_a_preset_are_not_tuned() -> None:
 
 
 def test_methods_without_the_preset_have_their_defaults() -> None:
-    told: list[str] = []
+    lines: list[str] = []
     request = RunRequest([METHOD, "supervised"], ["synth"], labeled=20, preset="paper")
-    _, baseline = plan(request, store=None, notice=told.append)
+    _, baseline = plan(request, store=None, notice=lines.append)
     assert baseline.spec == specs("supervised")[0]
-    assert "supervised: no preset 'paper', its defaults are used" in told
+    assert "supervised: no preset 'paper', its defaults are used" in lines
 
 
 def test_an_unknown_preset_names_the_known_ones() -> None:
@@ -65,6 +75,63 @@ def test_show_lists_presets() -> None:
     shown = sslbench("show", METHOD).stdout
     assert "preset paper" in shown
     assert "omega=1.0" in shown
+
+
+def told(method: str, name: str) -> list[str]:
+    lines: list[str] = []
+    plan(RunRequest([method], ["synth"], preset=name), store=None, notice=lines.append, load=False)
+    return lines
+
+
+def test_a_preset_that_is_known_to_collapse_says_so() -> None:
+    (line,) = told(METHOD, "paper")
+    assert line.startswith(f"{METHOD}, preset paper: collapses on small samples")
+    assert "collapses" in sslbench("show", METHOD).stdout
+    assert told("entropy_regularization", "paper")
+    assert told("graph_pr", "paper") == []
+
+
+#: cells of the replications that show the order of the paper: suite, method, other settings
+SHOWN = [
+    ("subramanya2010", "type_self_training", "omega=0"),
+    ("subramanya2010", "graph_self_training", "omega=0"),
+    ("he2013", "graph_pr", "ud_da.draws=true"),
+    ("zeng2013", "virtual_evidence", "normalize=true"),
+]
+
+
+@pytest.mark.parametrize(("paper", "method", "setting"), SHOWN)
+def test_what_reproduces_a_paper_is_in_its_suite(paper: str, method: str, setting: str) -> None:
+    suite = read_suite(str(ROOT / f"replications/{paper}/suite.toml"))
+    block = next(b for b in suite.blocks if method in b.methods and setting in b.params)
+    values = method_params(block.params, registry(), method, block.preset)
+    defaults = method_description(registry(), method, {}).params
+    assert {**defaults, **preset(method, "reproduced")} == {**defaults, **values}
+
+
+def test_what_reproduces_jess_cm_are_its_defaults() -> None:
+    described = method_description(registry(), "jess_cm", {})
+    assert described.presets["reproduced"].items() <= described.params.items()
+
+
+def test_notes_are_of_presets_and_name_files_that_exist() -> None:
+    for name in registry().methods:
+        described = method_description(registry(), name, {})
+        assert described.preset_notes.keys() <= described.presets.keys(), name
+        for note in described.preset_notes.values():
+            for path in re.findall(r"[\w/]+\.md", note):
+                assert (ROOT / path).is_file(), (name, path)
+
+
+@pytest.mark.parametrize("notes", [{"papr": "a line"}, {"paper": "two\nlines"}])
+def test_a_note_is_a_line_on_a_preset(notes: dict[str, str]) -> None:
+    class Wrong:
+        class Params(TrainingParams, frozen=True, kw_only=True):
+            presets: ClassVar[dict[str, Any]] = {"paper": {"sigma2": 1.0}}
+            preset_notes: ClassVar[dict[str, str]] = notes
+
+    with pytest.raises(CheckFailure, match="preset_notes"):
+        check_parameters(cast(MethodCase, SimpleNamespace(cls=Wrong)))
 
 
 def test_warnings_of_a_method_are_lines() -> None:

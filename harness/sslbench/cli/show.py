@@ -161,10 +161,13 @@ def _show_parameters(struct: object, title: str) -> None:
 
 
 def _show_presets(params: type) -> None:
-    from sslbench.experiment.planning.description import presets_of
+    from sslbench.experiment.planning.description import preset_notes_of, presets_of
 
+    notes = preset_notes_of(params)
     for name, values in presets_of(params).items():
         echo(labeled(f"preset {name}", " ".join(f"{k}={v}" for k, v in values.items())))
+        if name in notes:
+            echo(labeled("", notes[name]))
 
 
 def _show_search(params: type) -> None:

@@ -37,7 +37,7 @@ def labeled(label: str, value: str) -> str:
     from textwrap import TextWrapper
 
     width = max(shutil.get_terminal_size((100, 24)).columns, 40)
-    start = f"  {label.ljust(_LABEL_WIDTH)}"
+    start = f"  {label.ljust(_LABEL_WIDTH - 1)} "
     wrapper = TextWrapper(
         width=width,
         initial_indent=start,

@@ -14,7 +14,7 @@ from sslbench.engine.corpus import Column, Corpus, Vocabulary
 from sslbench.engine.errors import UserError
 from sslbench.engine.types import I32, Bool
 from sslbench.experiment.inputs.problem import Tagger
-from sslbench.experiment.planning.description import make_params, presets_of
+from sslbench.experiment.planning.description import make_params, preset_notes_of, presets_of
 from sslbench.experiment.planning.space import search_space
 from sslbench.experiment.records.record import jsonable
 
@@ -26,7 +26,7 @@ from .toys import toy_constraint, toy_dataset
 def check_parameters(case: MethodCase) -> None:
     """`Params` is a msgspec.Struct with a default for each field; what is tuned is a field.
 
-    Each of its presets is legal.
+    Each of its presets is legal, and its notes are lines on presets that there are.
     """
     params: Any = getattr(case.cls, "Params", None)
     is_struct = isinstance(params, type) and issubclass(params, msgspec.Struct)
@@ -40,6 +40,9 @@ def check_parameters(case: MethodCase) -> None:
             make_params(case.cls, {axis.param: value})
     for values in presets_of(params).values():
         make_params(case.cls, values)
+    for name, note in preset_notes_of(params).items():
+        require(name in presets_of(params), f"preset_notes: there is no preset {name!r}")
+        require(isinstance(note, str) and note.isprintable(), f"preset_notes: {name!r} is no line")
     try:
         make_params(case.cls, {"no_such_parameter": 1})
     except UserError:

@@ -40,7 +40,7 @@ from sslbench.engine.crf import (
 )
 from sslbench.engine.types import F64
 from sslbench.method import Fold
-from sslbench_methods.shared import Presets, WeightsFrom, encoded, train_supervised
+from sslbench_methods.shared import Notes, Presets, WeightsFrom, encoded, train_supervised
 
 #: A label with a larger share of the text than SEEN under the supervised model that loses more than
 #: LOST of it has collapsed; so has a model with less than SURE nats per token
@@ -92,6 +92,10 @@ class EntropyRegularization(CRFMethod):
         # gamma: the smallest value above 0 in the paper
         presets: ClassVar[Presets] = {
             "paper": {"gamma": 0.1, "gamma_scale": "sum", "entropy_of": "sentence", "sigma2": 1.0}
+        }
+        preset_notes: ClassVar[Notes] = {
+            "paper": "harms small samples: rare labels disappear (docs/defaults.md). No setting"
+            " gave the gain that the paper claims (replications/jiao2006/report.md)"
         }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("gamma", (0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 5.0, 10.0)),

@@ -47,7 +47,7 @@ from sslbench_methods.graph_pr.e_step import (
     RegularizedPosterior,
 )
 from sslbench_methods.graph_pr.em import RegularizedEM
-from sslbench_methods.graph_pr.params import PAPER, RegularizationParams
+from sslbench_methods.graph_pr.params import PAPER, REPRODUCED, RegularizationParams
 from sslbench_methods.graph_pr.penalties import AtLeastOnce, GraphLaplacian, Regularizer
 from sslbench_methods.shared import Presets, encoded
 
@@ -88,7 +88,10 @@ class GraphPR(_Regularized):
                 " add at most this share to its gain; 0 = only by m_ftol, as the paper"
             ),
         ] = 0.02
-        presets: ClassVar[Presets] = {"paper": {**PAPER, "em_iters": 20, "m_share": 0.0}}
+        presets: ClassVar[Presets] = {
+            "paper": {**PAPER, "em_iters": 20, "m_share": 0.0},
+            "reproduced": {**REPRODUCED, "em_iters": 6},
+        }
         # With a poor graph, J keeps rising while accuracy falls.
         search: ClassVar[tuple[SearchAxis, ...]] = (
             *RegularizationParams.search,

@@ -44,6 +44,7 @@ from sslbench.method import Fold
 from sslbench_methods.jess_cm.counts import SymbolCounts
 from sslbench_methods.jess_cm.models import EmbeddedModels
 from sslbench_methods.jess_cm.tagger import JessCMTagger
+from sslbench_methods.shared import Notes, Presets
 
 #: of the optimizer when the weights of the first models are fitted for a forecast
 EVIDENCE_ITERATIONS = 8
@@ -74,6 +75,14 @@ class JessCM(CRFMethod):
         drop_duplicate_chain: Annotated[
             bool, doc("no model of the transition, equal to that of [y_s]")
         ] = False
+        # the paper does not print eta
+        presets: ClassVar[Presets] = {
+            "reproduced": {"eta": 0.01, "rounds": 10, "sign": "nonneg", "symbol_min_count": 2}
+        }
+        preset_notes: ClassVar[Notes] = {
+            "reproduced": "the defaults: names gain as in the paper, of chunks and tags no gain is"
+            " clear (replications/suzuki2008/report.md)"
+        }
         search: ClassVar[tuple[SearchAxis, ...]] = (
             SearchAxis("eta", low=1e-4, high=100, log=True),
             SearchAxis("symbol_min_count", low=1, high=10, log=True, integer=True),

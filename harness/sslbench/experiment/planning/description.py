@@ -32,7 +32,7 @@ class MethodDescription(msgspec.Struct, frozen=True):
     axes: what tuning may search; defaults: a value for each of them.
     ends: the least and greatest legal values of each of these parameters, where it has them.
     uses_unlabeled: the method reads unlabeled text.
-    presets: named values of some parameters.
+    presets: named values of some parameters.  preset_notes: what to know of some presets.
     files: the parameters that are paths of the user's files, see `UserFile`.
     """
 
@@ -42,6 +42,7 @@ class MethodDescription(msgspec.Struct, frozen=True):
     ends: dict[str, list[float]] = {}
     uses_unlabeled: bool = True
     presets: dict[str, dict[str, Any]] = {}
+    preset_notes: dict[str, str] = {}
     files: tuple[str, ...] = ()
 
 
@@ -125,6 +126,7 @@ def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
         ends={axis.param: legal_ends(method.Params, axis.param) for axis in axes},
         uses_unlabeled=bool(getattr(method, "uses_unlabeled", True)),
         presets=presets_of(method.Params),
+        preset_notes=preset_notes_of(method.Params),
         files=file_params(method.Params),
     )
 
@@ -132,6 +134,11 @@ def describe(method: type[Any], fixed: Mapping[str, Any]) -> MethodDescription:
 def presets_of(params: type[Any]) -> dict[str, dict[str, Any]]:
     """The presets that a method's `Params` declares."""
     return {name: dict(values) for name, values in getattr(params, "presets", {}).items()}
+
+
+def preset_notes_of(params: type[Any]) -> dict[str, str]:
+    """What a method's `Params` says of its presets, by name."""
+    return dict(getattr(params, "preset_notes", {}))
 
 
 def make_params(method: type[Any], values: Mapping[str, Any]) -> Any:

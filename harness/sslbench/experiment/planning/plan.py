@@ -35,7 +35,7 @@ from sslbench.experiment.planning.settings import (
     combinations,
     method_params,
     owned_params,
-    without_preset,
+    preset_lines,
 )
 from sslbench.experiment.planning.space import search_digest
 from sslbench.experiment.planning.task import RunTask
@@ -72,8 +72,8 @@ def plan(
     plugins = plugins or registry()
     request = replace(request, method=_methods(request, plugins))
     if request.preset is not None:
-        for name in without_preset(request.preset, plugins, request.methods):
-            notice(f"{name}: no preset {request.preset!r}, its defaults are used")
+        for line in preset_lines(request.preset, plugins, request.methods):
+            notice(line)
     loaded = LoadedData(request, plugins) if load else None
     tasks: dict[str, RunTask] = {}
     # What plugins print is no result.

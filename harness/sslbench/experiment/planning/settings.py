@@ -127,15 +127,21 @@ def plain_value(text: str) -> Any:
     return text
 
 
-def without_preset(preset: str, plugins: Registry, methods: Sequence[str]) -> list[str]:
-    """The methods that do not have a preset; UserError if none has it."""
-    presets = {name: method_description(plugins, name, {}).presets for name in methods}
-    missing = [name for name in presets if preset not in presets[name]]
-    if missing == list(presets):
+def preset_lines(preset: str, plugins: Registry, methods: Sequence[str]) -> list[str]:
+    """What to know of a preset, a line for a method; UserError if no method has it."""
+    described = {name: method_description(plugins, name, {}) for name in methods}
+    presets = {name: each.presets for name, each in described.items()}
+    if not any(preset in each for each in presets.values()):
         names = sorted({name for each in presets.values() for name in each})
         hint = suggestion(preset, names) if names else "leave out --preset"
         raise UserError(f"{' and '.join(methods)}: no preset {preset!r}", hint=hint)
-    return missing
+    lines = []
+    for name, method in described.items():
+        if preset not in method.presets:
+            lines.append(f"{name}: no preset {preset!r}, its defaults are used")
+        elif preset in method.preset_notes:
+            lines.append(f"{name}, preset {preset}: {method.preset_notes[preset]}")
+    return lines
 
 
 def check_settings(

@@ -145,8 +145,9 @@ class Options(_Checked):
     )
     preset: str | None = parameter(
         None,
-        "Named parameters, e.g. paper: the values that the paper of a method prints."
-        " sslbench show METHOD lists them; `params` replaces some of them.",
+        "Named parameters: paper = the values that the paper of a method prints, reproduced ="
+        " those that gave the order that the paper claims. sslbench show METHOD lists them;"
+        " `params` replaces some of them.",
         metavar="NAME",
     )
     featurizer: str | None = parameter(
