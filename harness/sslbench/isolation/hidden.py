@@ -97,7 +97,7 @@ def loader_modules(run_task: RunTask, plugins: Registry) -> list[str]:
     return [] if module in others else [module]
 
 
-def _sources(modules: list[str]) -> Iterator[Path]:
+def _sources(modules: Sequence[str]) -> Iterator[Path]:
     """Files or folders of modules, their compiled copies among them."""
     for name in modules:
         spec = importlib.util.find_spec(name)

@@ -58,7 +58,7 @@ def train(session: Session, sample: Sample) -> Trained:
         fitted = session.fit(training, run)
         cpu_s = session.cpu_seconds() - began
     warnings = tuning_warnings(spec.protocol, session.method.description, tuning)
-    return Trained(sample, problem, fitted, run, tuning, (*warnings, *run.warnings), cpu_s)
+    return Trained(sample, problem, fitted, run, tuning, (*warnings, *run.warnings), cpu_s=cpu_s)
 
 
 def _tuning_sample(session: Session, sample: Sample) -> Sample:
