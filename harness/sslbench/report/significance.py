@@ -167,11 +167,12 @@ def _swaps(a: CountTable, b: CountTable, metric: str, n_swaps: int) -> tuple[F64
     # Sums of integers are exact in both, and float32 takes half the time.
     small = np.abs(gain).sum(axis=0).max(initial=0) < _EXACT_IN_FLOAT32
     kind = np.float32 if small else np.float64
-    gain = gain.astype(kind)
+    differ = gain.any(axis=1)
+    gain = gain[differ].astype(kind).T
     differences = []
     for chosen in _random_swaps(n_swaps, n_sentences):
-        sums = np.zeros((len(chosen), n_seeds * k))
-        sums[:, changes] = np.dot(chosen.astype(kind), gain)
+        sums = np.zeros((chosen.shape[1], n_seeds * k))
+        sums[:, changes] = np.dot(gain, chosen[differ].astype(kind)).T
         moved = sums.reshape(-1, n_seeds, k)
         differences.append(_difference(total_a + moved, total_b - moved, a.fields, metric))
     return np.concatenate(differences), shift
@@ -185,7 +186,7 @@ def _shift(shares: bytes, n_swaps: int) -> F64:
     """
     each = np.frombuffer(shares)
     blocks = _random_swaps(n_swaps, len(each))
-    return np.concatenate([1 - 2 * chosen.astype(np.float64) @ each for chosen in blocks])
+    return np.concatenate([1 - 2 * (each @ chosen.astype(np.float64)) for chosen in blocks])
 
 
 def _needed(table: CountTable, metric: str) -> CountTable:
@@ -210,7 +211,7 @@ def _difference(sums_a: F64 | I64, sums_b: F64 | I64, fields: Sequence[str], met
 
 
 def _random_swaps(n_swaps: int, n_sentences: int) -> Iterable[NDArray[np.int8]]:
-    """Which sentences each swap changes, int8[swaps, sentences] in blocks of rows."""
+    """Which sentences each swap changes, int8[sentences, swaps] in blocks of columns."""
     if n_swaps * n_sentences <= _CACHED_CELLS:
         return _cached_swaps(n_swaps, n_sentences)
     return _new_swaps(n_swaps, n_sentences)
@@ -227,4 +228,5 @@ def _new_swaps(n_swaps: int, n_sentences: int) -> Iterator[NDArray[np.int8]]:
     step = max(1, _BLOCK_CELLS // max(1, n_sentences))
     for first in range(0, n_swaps, step):
         size = min(step, n_swaps - first)
-        yield rng.integers(0, 2, size=(size, n_sentences), dtype=np.int8)
+        chosen = rng.integers(0, 2, size=(size, n_sentences), dtype=np.int8)
+        yield np.ascontiguousarray(chosen.T)

@@ -31,6 +31,8 @@ MARK = bytes.fromhex("8b5367c1f2a90e64d37f10aa5ce86b2d")
 RUNS = 32
 #: most bytes of a part that is not compressed
 LARGEST_PART = 2**28
+#: a part up to this size stays in memory longer
+_SMALL_PART = 2**20 + 2**19
 _LARGEST_HEAD = 2**20
 _HASH = hashlib.sha256().digest_size
 _FIXED = len(MARK) + 4 + _HASH
@@ -208,11 +210,21 @@ def _read(path: Path, start: int, stored: _Stored) -> bytes:
     return packing.inflated(data, stored.raw)
 
 
-@lru_cache(maxsize=4)
 def _block(
     path: Path, stamp: tuple[int, int, int], start: int, stored: _Stored, part: Part
 ) -> Block:
     """A part of one of the blocks that were read last. stamp: of their file."""
+    read = _small_block if stored.raw <= _SMALL_PART else _large_block
+    return read(path, stamp, start, stored, part)
+
+
+@lru_cache(maxsize=128)
+def _small_block(path: Path, _stamp: object, start: int, stored: _Stored, part: Part) -> Block:
+    return Block(_read(path, start, stored), part)
+
+
+@lru_cache(maxsize=4)
+def _large_block(path: Path, _stamp: object, start: int, stored: _Stored, part: Part) -> Block:
     return Block(_read(path, start, stored), part)
 
 
