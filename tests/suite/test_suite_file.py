@@ -60,6 +60,22 @@ seeds = 2
 
 
 @fakes
+def test_a_suite_says_what_scores_trials(tmp_path: Path) -> None:
+    text = TOY + 'tune = 4\ntune_by = "cv"\n'
+    spec = suite_cells(read_suite(str(suite_file(tmp_path, text))), registry())[0].spec
+    assert spec.protocol.tuning() == "4 tuning trials by raced cross-validation"
+    words = Commands(registry()).command(spec, [0], text=False).split()
+    assert words[words.index("--tune-by") + 1] == "cv"
+    for wrong, said in (
+        ('tune_by = "cv"\n', "--tune-by cv without trials"),
+        ('tune = 4\ntune_by = "test"\n', "key tune_by"),
+    ):
+        with pytest.raises(UserError, match=said) as caught:
+            suite_cells(read_suite(str(suite_file(tmp_path, TOY + wrong))), registry())
+        assert caught.value.line is not None
+
+
+@fakes
 def test_a_template_file_beside_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its path is relative to the suite, as other paths are, and not to where the command runs."""
     (tmp_path / "features").mkdir()
