@@ -137,6 +137,23 @@ def test_the_first_table_has_scores_ranks_gains_and_costs(shown: Board) -> None:
     assert "possible 1" in details["rank"]
 
 
+def test_trials_that_left_the_race_are_marked() -> None:
+    records = records_on(*DATASETS)
+    for each in records:
+        each.tuning = [
+            {"params": {"sigma2": 10.0}, "score": 0.5},
+            {"params": {"sigma2": 2.0}, "score": 0.25, "dropped_after": 2},
+            {"params": {"sigma2": 3.0}, "score": None},
+        ]
+    text = page(board(records), Sources())
+    details = dict(places(text)["p0"][1])
+    assert details["tuning trials"] == [
+        "sigma2 10: 50.00",
+        "sigma2 2: 25.00, out after fold 2",
+        "sigma2 3: failed",
+    ]
+
+
 def test_one_draw_ranks_no_method() -> None:
     text = page(board([r for r in records_on(*DATASETS) if r.spec.protocol.seed == 0]), Sources())
     assert text.count("untested</") == len(SKILL) * len(DATASETS) * 2
